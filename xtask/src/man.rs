@@ -4,8 +4,8 @@
 //! Plain roff of the `man` macros; what comes from the tables is escaped, so that no text is a command.
 
 use clap::{Command, CommandFactory};
-use pagewell::config::table::{LIMITS, OPTIONS};
-use pagewell::options::CommandLine;
+use config::options::CommandLine;
+use config::table::{LIMITS, OPTIONS};
 use std::fmt::Write as _;
 
 const COLUMNS: usize = 76;

@@ -3,7 +3,7 @@
 //! stream that was answered in front nothing is handed on; and a request that was offered reads, written as
 //! one of HTTP/1.1, as exactly one.
 
-use pagewell::config::Limits;
+use config::Limits;
 use pagewell::http2::PREFACE;
 use pagewell::http2::frame::{FrameHead, HEAD_BYTES, flag, kind};
 use pagewell::http2::reader::{Reader, Step};

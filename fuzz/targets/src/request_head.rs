@@ -4,9 +4,10 @@
 //! A refusal of the beginning of a request has to be a refusal of the whole of it. And what the quick
 //! reader takes for a plain request, the strict one takes for well-formed, and ends at the same byte.
 
-use pagewell::config::Limits;
+use config::Limits;
 use pagewell::plain_head;
-use pagewell::request_head::{Inspection, Refusal, inspect};
+use pagewell::refusal::Refusal;
+use pagewell::request_head::{Inspection, inspect};
 
 /// Reads the data, its beginnings, and what it found once more.
 pub fn run(data: &[u8]) {

@@ -3,7 +3,7 @@
 //!
 //! The root is a directory of this crate; nothing is written.
 
-use pagewell::config::{FilesConfig, HIDDEN, Symlinks};
+use config::{FilesConfig, HIDDEN, Symlinks};
 use pagewell::routes::{Route, route};
 use std::path::Path;
 use std::sync::LazyLock;

@@ -3,8 +3,8 @@
 //!
 //! The data are a request target and a Host, one on each line.
 
+use config::target::{Target, normal_host, write_plain_origin, write_plain_path};
 use http::{HeaderMap, HeaderValue, Uri, header};
-use pagewell::target::{Target, normal_host, write_plain_origin, write_plain_path};
 
 /// Makes the key in both ways.
 pub fn run(data: &[u8]) {

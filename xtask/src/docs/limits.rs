@@ -3,7 +3,7 @@
 //! test shows which is said here, and held to be there.
 
 use super::tables::{MADE, RELOAD, cell};
-use pagewell::config::table::LIMITS;
+use config::table::LIMITS;
 use pagewell::reached::{Limit, NOT_COUNTED};
 use pagewell::reload::may_change;
 use std::fmt::Write as _;

@@ -21,6 +21,7 @@ const PAGES: &[Page] = &[
         path: "docs/operating/errors.md",
         sources: &[
             "crates/server/pagewell/src",
+            "crates/server/config/src",
             "crates/cache/http-cache/src/not_stored.rs",
             "crates/cache/site-rules/src/plan.rs",
             "crates/cache/site-rules/src/revise.rs",
@@ -29,9 +30,11 @@ const PAGES: &[Page] = &[
         ],
         find: reasons,
     },
-    Page { path: LOG, sources: &["crates/server/pagewell/src"], find: events },
+    Page { path: LOG, sources: &SERVER, find: events },
 ];
 const LOG: &str = "docs/operating/log.md";
+/// The crates of the server.
+const SERVER: [&str; 2] = ["crates/server/config/src", "crates/server/pagewell/src"];
 
 /// The names that the pages leave out, each with a sentence.
 ///
@@ -50,7 +53,7 @@ pub fn left_out(root: &Path) -> Result<Vec<String>, String> {
         }
     }
     let log = read(&root.join(LOG))?;
-    for (level, name) in levels(&read_all(&root.join("crates/server/pagewell/src"))?) {
+    for (level, name) in levels(&read_server(root)?) {
         if !section(&log, &level).contains(&format!("`{name}`")) {
             found.push(format!("{LOG} does not list `{name}` under {level}"));
         }
@@ -153,6 +156,11 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// All the Rust files of the server, without their tests.
+fn read_server(root: &Path) -> Result<String, String> {
+    SERVER.iter().map(|source| read_all(&root.join(source))).collect()
+}
+
 /// A file, or all the Rust files below a directory, without their tests.
 fn read_all(path: &Path) -> Result<String, String> {
     if path.is_file() {
@@ -200,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_sources_have_names_to_be_found() {
-        let server = read_all(&repository().join("crates/server/pagewell/src")).expect("sources");
+        let server = read_server(&repository()).expect("sources");
         let (reasons, events) = (reasons(&server), events(&server));
         for name in ["length-and-coding", "host-refused", "host-invalid", "php-fatal-error"] {
             assert!(reasons.contains(name), "{name} of {reasons:?}");

@@ -4,11 +4,11 @@
 //! machine: nothing is read from the environment, and the width of the terminal does not count.
 
 use clap::{Command, CommandFactory};
-use pagewell::config::HIDDEN;
-use pagewell::config::table::{LIMITS, OPTIONS, OptionRow};
+use config::HIDDEN;
+use config::options::CommandLine;
+use config::table::{LIMITS, OPTIONS, OptionRow};
 use pagewell::counters::Counters;
 use pagewell::figures::{FIGURES, KERNEL, PROCESS};
-use pagewell::options::CommandLine;
 use pagewell::reload::may_change;
 use std::fmt::Write as _;
 
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn the_example_is_a_configuration() {
         let toml = EXAMPLE.trim_start_matches("```toml\n").trim_end_matches("```\n");
-        let file: Result<pagewell::config::raw::File, _> = toml::from_str(toml);
+        let file: Result<config::raw::File, _> = toml::from_str(toml);
         assert!(file.is_ok(), "{file:?}");
     }
 

@@ -1,90 +1,80 @@
-//! The access log: a line for each answer, written by a thread of its own.
+//! The access log: one line per response. A thread of its own writes the lines to their destination.
 //!
-//! Whoever has answered a request writes its line into the buffer of his thread's shard, in memory that
-//! is there already, under a lock that nobody else wants but the writer, for a moment, to take the buffer
-//! away. So a visitor waits neither for a disk nor for another visitor. What does not fit is dropped and
-//! counted (`access_log_dropped`). The writer sleeps until somebody has written, lets lines gather for a
-//! moment, and writes them in one piece.
+//! The thread that sent a response formats the line into the buffer of its shard, which is already
+//! allocated. The shard's lock is held only briefly: to add a line, or to give the buffer to the
+//! writer. So a request never waits for a disk. A line that does not fit is dropped and counted
+//! (`access_log_dropped`). The writer sleeps until a shard has a line, waits briefly for more, and
+//! writes them with one call.
 //!
-//! Locks: one a shard, held to write a line, or to put an empty buffer in the place of a full one. All
-//! buffers together have the configured size, whatever happens (see [`LINE_BYTES_MAX`]).
+//! Locks: one per shard. It is held to add a line or to replace a full buffer by an empty one. All
+//! buffers together never exceed the configured size (see [`LINE_BYTES_MAX`]).
 //!
-//! Not logged: what is said on the control interface, the memcached port, and after an upgrade.
+//! Not logged: the control interface, the memcached port, and traffic after a protocol upgrade.
 
 mod entry;
-mod escape;
-mod format;
-mod outcome;
-mod stamp;
 mod writer;
 
+pub use crate::access_log_format::{
+    BUFFER_BYTES_MIN, Client, FILE, Format, HIT, LINE_BYTES_MAX, Line, Masks, Outcome, Unreadable,
+    outcome,
+};
 pub use entry::{Entry, Spent};
-pub use format::{Client, Format, Line, Masks, Unreadable};
-pub use outcome::{FILE, HIT, Outcome, outcome};
 pub use writer::{Sink, Writing, start};
 
+use crate::access_log_format::{SHARD_BYTES_MIN, Stamp};
 use crate::config::AccessLog as Chosen;
-use stamp::Stamp;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
-/// No line is longer: seven values, cut off at [`format::VALUE_BYTES_MAX`], each byte of them written as
-/// six at worst, and what stands between them.
-pub const LINE_BYTES_MAX: usize = 96 << 10;
-/// A buffer is no smaller: it has room for a line, and for others while the writer comes.
-const SHARD_BYTES_MIN: usize = 2 * LINE_BYTES_MAX;
-/// The smallest that all buffers together may be.
-pub const BUFFER_BYTES_MIN: usize = 2 * SHARD_BYTES_MIN;
-
-/// The access log.
+/// The access log of one default site: its format, and the buffers that wait for the writer.
 pub struct AccessLog {
     format: Format,
     shards: Vec<Mutex<Shard>>,
-    /// What one buffer holds.
+    /// Size of one buffer, in bytes.
     shard_bytes: usize,
-    /// The thread that writes.
+    /// The writer's thread, once it has been started.
     writer: OnceLock<Thread>,
     orders: Orders,
 }
 
-/// What the writer is told.
+/// Requests to the writer's thread.
 #[derive(Default)]
 struct Orders {
-    /// A buffer is filling up: write now.
+    /// A buffer is more than half full: write now.
     hurry: AtomicBool,
-    /// Open the file again.
+    /// Reopen the file, for log rotation.
     reopen: AtomicBool,
-    /// Write what there is, and end.
+    /// Write all buffered lines, then exit.
     end: AtomicBool,
 }
 
-/// Lines of some threads.
+/// The buffer that several threads share.
 struct Shard {
     text: Vec<u8>,
     stamp: Stamp,
 }
 
-/// What became of a line.
+/// Whether a line was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Logged {
-    /// It will be written.
+    /// The line is buffered and will be written.
     Taken,
-    /// There was no room for it.
+    /// The buffer was full; the line is lost.
     Dropped,
 }
 
 impl AccessLog {
-    /// A log of this kind. Nothing is written before [`start`].
+    /// Creates the log with empty buffers. Nothing is written to the destination before [`start`].
     pub fn new(chosen: &Chosen) -> AccessLog {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // One more buffer is in the writer's hands.
+        // The writer always holds one more buffer.
         let most = (chosen.buffer_bytes / SHARD_BYTES_MIN).saturating_sub(1).max(1);
         let count = cores.min(most);
         let shard_bytes = chosen.buffer_bytes / (count + 1);
-        // Memory that was never written to is not there, for all its address space.
+        // The system allocates memory only for pages that have been written to.
         let shard = || Shard { text: Vec::with_capacity(shard_bytes), stamp: Stamp::default() };
         AccessLog {
             format: chosen.format.clone(),
@@ -95,12 +85,13 @@ impl AccessLog {
         }
     }
 
-    /// How lines are written.
+    /// The format of the lines.
     pub fn format(&self) -> &Format {
         &self.format
     }
 
-    /// Takes a line in. Nothing is allocated, and nobody waits.
+    /// Formats `line` into the buffer of the calling thread's shard, without allocating memory. Only a
+    /// shard's lock can delay the caller, for as long as another thread adds a line.
     pub fn write(&self, line: &Line<'_>) -> Logged {
         let mut shard = lock(&self.shards[shard_of_thread() % self.shards.len()]);
         let before = shard.text.len();
@@ -128,7 +119,7 @@ impl AccessLog {
         }
     }
 
-    /// Has the file opened again, because the one that is open was moved away.
+    /// Makes the writer reopen the file, after log rotation has renamed the open one.
     pub fn reopen(&self) {
         self.order(&self.orders.reopen);
     }
@@ -146,7 +137,8 @@ impl AccessLog {
     }
 }
 
-/// Threads take turns in taking shards, once each.
+/// The shard number of the calling thread, assigned round-robin at the thread's first line. The caller
+/// applies the modulus.
 fn shard_of_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -1,10 +1,10 @@
-//! The content of a response on its way to the client: nothing, one piece that is in memory,
-//! several such pieces, what comes from the origin by way of memory and disk (`response_spool`), trailers
-//! behind it or not, or a file; compressed on the way or not.
+//! The content of a response to a client: empty, pieces in memory, content from the origin
+//! (`response_spool`), or a file. It may be compressed while it is sent, and may have trailers.
 //!
-//! The enum is hyper's body type: no boxing on a hit. It carries the guard that counts the request
-//! as being in hyper's hands; hyper drops it when the content has been taken. Content in memory for the client
-//! alone, or of a long page, is counted (`send_backlog`) until hyper has released it.
+//! The enum is hyper's body type, so a cache hit needs no boxing. The body carries the guard that
+//! counts the request as in flight; hyper drops it when the content has been taken. Content of a long
+//! page, and content in memory for this client alone, counts in the send backlog (`send_backlog`) until
+//! hyper has released it.
 
 use crate::codings::OnTheWay;
 use crate::in_flight::InFlightGuard;
@@ -23,42 +23,42 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 
-/// A piece of content, or why there will be no more.
+/// A piece of content, or the reason why the content was cut off.
 pub type Piece = Result<Bytes, Failure>;
 
-/// Content as it is handed to hyper.
+/// The content of a response, as hyper takes it.
 pub enum Content {
-    /// Nothing.
+    /// There is no content.
     Empty,
-    /// All of it.
+    /// All content in one piece.
     Whole(Bytes),
-    /// All of it, in pieces.
+    /// All content in several pieces.
     Pieces(VecDeque<Bytes>),
-    /// All of it, in pieces of several pages that were put together for this client.
+    /// All content in pieces of several pages, assembled for this client.
     Assembled(VecDeque<Bytes>),
-    /// What arrives, until the channel is closed.
+    /// The pieces that arrive until the channel is closed.
     Channel(mpsc::Receiver<Piece>),
-    /// Content on its way from the origin.
+    /// Content that arrives from the origin.
     Spool(Box<SpoolContent>),
-    /// The end of that.
+    /// The end of content from the origin.
     Ended(Box<ContentEnd>),
     /// A part of a file.
     File(Box<FileContent>),
     /// Other content, compressed while it is sent.
     OnTheWay(Box<OnTheWay>),
-    /// There will be no more, and why.
+    /// Content that was cut off, with the reason.
     Broken(Failure),
 }
 
-/// Content that comes from the origin.
+/// Content from the origin.
 pub struct SpoolContent {
-    /// Where it comes.
+    /// The receiver of the content.
     pub receiver: SpoolReceiver,
-    /// How many bytes there will be, if that is known.
+    /// The number of remaining bytes, if known.
     pub length: Option<u64>,
 }
 
-/// A part of a file, read when the client can take it.
+/// A part of a file, read as the client takes it.
 pub struct FileContent {
     file: Arc<File>,
     at: u64,
@@ -67,12 +67,12 @@ pub struct FileContent {
 }
 
 impl FileContent {
-    /// `length` bytes from `at` on.
+    /// `length` bytes of the file from the offset `at` on.
     pub fn new(file: Arc<File>, at: u64, length: u64) -> FileContent {
         FileContent { file, at, left: length, reader: PieceReader::default() }
     }
 
-    /// A file that has become shorter breaks the response off.
+    /// The next piece. If the file has become shorter, the response is cut off.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
         let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(PIECE_BYTES);
         if count == 0 {
@@ -85,7 +85,7 @@ impl FileContent {
     }
 }
 
-/// The most that is compressed at a time of content in memory, and read of a file, in bytes.
+/// Maximum number of bytes that are compressed, or read from a file, at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
 impl Content {
@@ -121,7 +121,7 @@ impl Content {
         })
     }
 
-    /// Once, after the last piece.
+    /// Takes the trailers, which follow the last piece.
     fn take_trailers(&mut self) -> Option<HeaderMap> {
         let Content::Ended(end) = self else { return None };
         let trailers = end.trailers.take();
@@ -129,7 +129,7 @@ impl Content {
         trailers
     }
 
-    /// Counts what of it is in memory of `page` for `client`.
+    /// Counts content in memory in the send backlog of `client`. `page` is the page that it belongs to.
     fn track(&mut self, page: Option<SharedPage>, client: &Arc<Client>) {
         let track = |bytes: &mut Bytes| {
             *bytes = send_backlog::track(client, page.clone(), std::mem::take(bytes));
@@ -145,7 +145,7 @@ impl Content {
         }
     }
 
-    /// Counts what waits on its way for this client.
+    /// Counts content in `response_spool` for this client.
     fn is_for(&self, backlog: &Arc<ClientBacklog>) {
         match self {
             Content::Spool(spool) => spool.receiver.is_for(backlog),
@@ -154,7 +154,7 @@ impl Content {
         }
     }
 
-    /// Whether its pieces are made one by one, for the client alone.
+    /// Whether its pieces are produced one by one, for this client alone.
     fn is_made_on_the_way(&self) -> bool {
         matches!(
             self,
@@ -162,7 +162,7 @@ impl Content {
         )
     }
 
-    /// Puts back what is behind the piece that was just taken.
+    /// Puts back the rest of the piece that was just taken.
     fn put_back(&mut self, rest: Bytes) {
         match self {
             Content::Ended(end) => end.content = rest,
@@ -185,7 +185,7 @@ impl Content {
         }
     }
 
-    /// Whether all of it has been taken, as far as its length tells.
+    /// Whether all of it has been taken, judging by its length.
     fn is_taken(&self) -> bool {
         match self {
             Content::Spool(spool) => spool.length == Some(0),
@@ -212,7 +212,7 @@ impl Content {
 fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
     loop {
         let mut piece = ready!(coded.source.poll_piece(cx));
-        // Long, because it is in memory already: not in one go.
+        // A long piece is in memory already, so it is compressed in several steps.
         if let Some(Ok(bytes)) = &mut piece
             && bytes.len() > PIECE_BYTES
         {
@@ -223,7 +223,7 @@ fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>>
                 None => continue,
                 sent => sent,
             },
-            // The end of the coding is not sent: the client notices that content is missing.
+            // The compressed stream is left incomplete, so that the client detects the missing content.
             Some(Err(failure)) => Some(Err(failure)),
             None => coded.end(),
         };
@@ -231,12 +231,12 @@ fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>>
     }
 }
 
-/// The content of one response.
+/// The body of one response, as hyper takes it.
 pub struct ResponseBody {
     content: Content,
-    /// The page that the content is of, where that is long, until the content is tracked.
+    /// The page that the content belongs to, if it is long, until the content is tracked.
     page: Option<SharedPage>,
-    /// The client, where pieces are counted for it one by one.
+    /// The client's entry in the send backlog, if pieces are counted one by one.
     backlog: Option<Arc<ClientBacklog>>,
     guard: Option<InFlightGuard>,
 }
@@ -248,19 +248,20 @@ impl From<Content> for ResponseBody {
 }
 
 impl ResponseBody {
-    /// The same with other content.
+    /// Replaces the content by the result of `change`.
     pub fn map(self, change: impl FnOnce(Content) -> Content) -> ResponseBody {
         ResponseBody { content: change(self.content), ..self }
     }
 
-    /// Its content is of this page.
+    /// Records that the content belongs to this page.
     pub fn is_of(&mut self, page: &SharedPage) {
         if page.length() >= send_backlog::LONG_BYTES && !self.content.is_at_end() {
             self.page = Some(page.clone());
         }
     }
 
-    /// For hyper to have: what of it is in memory for the client alone is counted.
+    /// Counts the content in memory in the send backlog from now on. Call it before hyper gets the
+    /// body.
     pub fn tracked(mut self, client: impl FnOnce() -> Arc<Client>) -> ResponseBody {
         let page = self.page.take();
         let is_made = self.content.is_made_on_the_way();
@@ -275,9 +276,9 @@ impl ResponseBody {
         self
     }
 
-    /// Keeps the request counted until the content has been taken.
+    /// Attaches the guard, which counts the request as in flight until the content has been taken.
     pub fn guarded(mut self, mut guard: InFlightGuard) -> ResponseBody {
-        // There may be nothing to be asked for.
+        // Without content the body is never polled.
         if let Some(entry) = guard.entry.as_mut().filter(|_| self.content.is_at_end()) {
             entry.is_whole();
         }
@@ -334,17 +335,17 @@ impl Body for ResponseBody {
     }
 }
 
-/// Content that has come: as it was read, until there is a second piece of it. Most pages are one, and are
-/// copied once, to where they are kept.
+/// Collects content. A single piece is kept as received, without a copy; most pages are one piece, and
+/// are copied only once, into the store.
 #[derive(Default)]
 pub struct Gathered {
     first: Bytes,
-    /// All of it, where it is more than the first piece.
+    /// All of it, if it has more than one piece.
     all: Vec<u8>,
 }
 
 impl Gathered {
-    /// The next piece.
+    /// Adds a piece of content.
     pub fn push(&mut self, piece: Bytes) {
         if self.is_empty() {
             self.first = piece;
@@ -356,17 +357,17 @@ impl Gathered {
         self.all.extend_from_slice(&piece);
     }
 
-    /// How many bytes have come.
+    /// The number of bytes collected.
     pub fn len(&self) -> usize {
         self.first.len().max(self.all.len())
     }
 
-    /// Whether nothing has.
+    /// Whether nothing has been collected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All of it.
+    /// Returns the collected content.
     pub fn into_bytes(self) -> Bytes {
         match self.all.is_empty() {
             true => self.first,
@@ -374,7 +375,7 @@ impl Gathered {
         }
     }
 
-    /// All of it, to be added to.
+    /// The collected content as a `Vec`, to be extended.
     pub fn into_vec(self) -> Vec<u8> {
         match self.all.is_empty() {
             true => self.first.to_vec(),
@@ -383,7 +384,7 @@ impl Gathered {
     }
 }
 
-/// The content broke off: hyper cuts the connection, so that the client notices.
+/// The content was cut off. hyper then closes the connection, so that the client detects it.
 #[derive(Debug)]
 pub struct Failed(pub Failure);
 

@@ -1,8 +1,9 @@
-//! `pagewell check` and `pagewell changes suggest`: what can be said of a configuration without serving.
+//! `pagewell check`, `pagewell config` and `pagewell changes suggest`: examine a configuration without
+//! serving.
 //!
-//! Errors go to standard error and make the status 1; what could be better is printed and does not. A
-//! database that cannot be reached is an error, for nothing is known of it then: `--offline` leaves
-//! databases out.
+//! Errors go to standard error and set the exit status to 1; warnings are printed and do not. An
+//! unreachable database is an error, because its tables cannot be checked then; `--offline` skips the
+//! databases.
 
 mod of_machine;
 
@@ -14,10 +15,10 @@ use pagewell::database::check as database;
 use pagewell::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
 use pagewell::tls::Tls;
 
-/// Reads a configuration and says what is wrong with it.
+/// Reads a configuration and prints warnings about it.
 ///
 /// # Errors
-/// That, in sentences.
+/// The configuration is invalid: sentences for the operator.
 pub fn check(args: &CheckArgs) -> Result<(), String> {
     let name = args.config.display();
     let (given, dir) = (Some(args.config.clone()), args.dir.clone());
@@ -51,10 +52,10 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     })
 }
 
-/// Prints the configuration as it counts: what was said, then what holds anyway.
+/// Prints the effective configuration: first the values that are set, then the defaults.
 ///
 /// # Errors
-/// It cannot be used.
+/// The configuration is invalid.
 pub fn config(args: &ConfigArgs) -> Result<(), String> {
     let (config, text) = args.serve.read()?;
     let (set, default) = shown(&config, &text, &args.serve.given());
@@ -65,7 +66,7 @@ pub fn config(args: &ConfigArgs) -> Result<(), String> {
     }
 }
 
-/// Which tags the pages of the running Pagewell have that no rule could touch.
+/// Prints the tags in the running Pagewell's cache that no `[[change]]` rule can invalidate.
 async fn unheard(config: &Config, token_file: Option<std::path::PathBuf>) -> Result<(), String> {
     let control = ControlArgs { admin: config.admin.to_string(), token_file };
     for tag in client::unheard(&control).await? {
@@ -74,10 +75,10 @@ async fn unheard(config: &Config, token_file: Option<std::path::PathBuf>) -> Res
     Ok(())
 }
 
-/// Proposes rules.
+/// Connects to the databases and prints proposed `[[change]]` rules.
 ///
 /// # Errors
-/// Why a database could not be asked for its tables.
+/// There is no database, or its tables cannot be read.
 pub fn suggest(args: &SuggestArgs) -> Result<(), String> {
     let servers = match (&args.url, &args.config) {
         (Some(url), _) => database_servers(&[], Some(url)),

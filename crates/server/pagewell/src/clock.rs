@@ -1,17 +1,18 @@
-//! The one clock. Everything that needs the time takes it from here, so that a story can set it.
+//! The clock. All code that needs the time gets it from here, so that scenario tests can set it.
 //!
-//! The time is the wall clock of the start plus what the monotonic clock has counted since: however the
-//! machine's clock is set, it goes on. Where the two come apart it is put right by whoever sees to it that no
-//! page rejuvenates (`keep_time`). Stories move it (`Clock::advance`), and the machine's clock beside it.
+//! The time is the wall clock at the start plus the elapsed time of the monotonic clock. So it
+//! continues steadily when the machine's clock is set. `keep_time` corrects the difference in a way
+//! that makes no page younger. Scenario tests advance it together with the machine's clock
+//! (`Clock::advance`).
 //!
-//! The only file that may call `Instant::now` or `SystemTime::now` (see clippy.toml).
+//! Only this file may call `Instant::now` or `SystemTime::now` (see clippy.toml).
 
 use http_cache::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A clock, shared by cloning.
+/// A clock; clones share its state.
 #[derive(Clone, Debug)]
 pub struct Clock {
     inner: Arc<Inner>,
@@ -22,11 +23,11 @@ struct Inner {
     started: Instant,
     runs: bool,
     started_ms: u64,
-    /// What is added to what was counted; may be less than nothing, modulo 2^64.
+    /// The correction, added to the elapsed time; negative values are represented modulo 2^64.
     offset_ms: AtomicU64,
-    /// How far stories have moved it, and the machine's clock with it,
+    /// How far scenario tests have advanced this clock together with the machine's clock.
     advanced_ms: AtomicU64,
-    /// and that one alone.
+    /// How far scenario tests have set the machine's clock alone.
     set_ms: AtomicI64,
 }
 
@@ -36,7 +37,7 @@ impl Clock {
         Clock::new(true)
     }
 
-    /// A clock that stands still until it is advanced, for stories.
+    /// A clock that stands still until it is advanced, for scenario tests.
     pub fn still() -> Clock {
         Clock::new(false)
     }
@@ -61,13 +62,13 @@ impl Clock {
         self.at(self.instant())
     }
 
-    /// The moment by the monotonic clock, for limits on waiting.
+    /// The time of the monotonic clock, for time limits.
     #[allow(clippy::disallowed_methods)]
     pub fn instant(&self) -> Instant {
         Instant::now()
     }
 
-    /// What this clock shows at a moment that [`instant`](Self::instant) gave: one reading of the
+    /// The time at a moment that [`instant`](Self::instant) has returned, so that one reading of the
     /// machine's clock serves both.
     pub fn at(&self, instant: Instant) -> Timestamp {
         let counted = match self.inner.runs {
@@ -79,8 +80,8 @@ impl Clock {
         Timestamp((self.inner.started_ms + counted_ms).wrapping_add(offset_ms))
     }
 
-    /// How far the machine's clock is ahead of this one, in milliseconds: it was set, or the machine has slept.
-    /// Nothing for a clock that stands still.
+    /// How far the machine's clock is ahead of this one, in milliseconds: it was set, or the machine
+    /// was suspended. 0 for a clock that stands still.
     #[allow(clippy::disallowed_methods)]
     pub fn apart_ms(&self) -> i64 {
         if !self.inner.runs {
@@ -93,24 +94,24 @@ impl Clock {
         machine_ms.wrapping_sub(self.now().0) as i64
     }
 
-    /// Puts it right by so many milliseconds.
+    /// Corrects the time by `by_ms` milliseconds.
     pub fn put_right(&self, by_ms: i64) {
         self.inner.offset_ms.fetch_add(by_ms as u64, Ordering::Relaxed);
     }
 
-    /// Time since this clock was started, for durations that a story must not stretch.
+    /// Time since this clock was started, for durations that scenario tests must not change.
     pub fn monotonic(&self) -> Duration {
         self.inner.started.elapsed()
     }
 
-    /// Puts the clock forward, for stories.
+    /// Advances the clock, for scenario tests.
     pub fn advance(&self, by: Duration) {
         let by_ms = by.as_millis() as u64;
         self.inner.advanced_ms.fetch_add(by_ms, Ordering::Relaxed);
         self.inner.offset_ms.fetch_add(by_ms, Ordering::Relaxed);
     }
 
-    /// Sets the machine's clock, as far as this one sees it, for stories.
+    /// Moves the machine's clock by `by_ms` milliseconds, as this clock sees it, for scenario tests.
     pub fn set_machine(&self, by_ms: i64) {
         self.inner.set_ms.fetch_add(by_ms, Ordering::Relaxed);
     }

@@ -1,18 +1,17 @@
-//! Content in codings: made once for a page or a file that is kept, off the path of a hit, and then sent
-//! to everybody who accepts it; made while it is sent for what is not kept.
+//! Compressed forms of responses. For a cached page or file they are made once, outside of the requests
+//! that hit it. Other responses are compressed while they are sent.
 //!
-//! | what | when | how |
+//! | response | when | how |
 //! |---|---|---|
-//! | a page in the store | when a second visitor asks for it who accepts one, in its turn, one at a time | each configured coding, with care |
-//! | a page rendered anew in the place of one that had codings, or by itself | after it was stored, likewise | likewise |
-//! | a small file | after it was read, likewise | likewise |
-//! | a page for the one who asked, before its codings are made; a response that is not stored | while it is sent | gzip, quickly |
+//! | a cached page | when a second client that accepts compression requests it | every configured coding, at the levels in `make` |
+//! | a page fetched in the background, or in place of one with compressed forms | after it was stored | the same |
+//! | a small file | after it was read | the same |
+//! | a page for its first client, or a response that is not stored | while it is sent | gzip, at the fastest level |
 //!
-//! Invariants: at most one set of compressor tables is in use for pages that are kept (a few MiB at most), by a
-//! thread that gives way to all others ([`Compressor`]); what waits holds no content (a page that goes meanwhile
-//! is freed); a form is kept only if it is smaller by a tenth; nothing that is encoded already is encoded
-//! again. Which response may be coded, and in which coding a request is answered, is decided in
-//! `http_cache::codings`.
+//! Invariants: one low-priority thread compresses cached pages ([`Compressor`]). The queue keeps no
+//! page in memory. A compressed form is kept only if it is at least a tenth smaller. Encoded content is
+//! never encoded again. `http_cache::codings` decides which responses are compressed, and which coding
+//! a request gets.
 
 mod compressor;
 mod make;
@@ -35,14 +34,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// Content longer than this is kept in its codings only: few ask for it in none.
+/// Content longer than this, in bytes, is cached in compressed forms only, because few clients request
+/// it uncompressed.
 pub const PLAIN_BYTES: usize = 64 << 10;
-/// Content longer than this is kept as it came, too: to undo its coding would take too long.
+/// Content longer than this, in bytes, is also cached uncompressed, because decompressing it would take
+/// too long.
 const UNDONE_BYTES: usize = 4 << 20;
 
-/// Something whose codings are to be made: without holding on to it.
+/// A page or file to compress; it does not keep the content in memory.
 pub enum Work {
-    /// The page of this key and variant that has its turn.
+    /// The page with this key and variant, whose turn has been taken.
     Page(KeyBuf, u32),
     /// The file at this path.
     File(PathBuf),
@@ -54,21 +55,21 @@ impl Work {
     }
 }
 
-/// What waits for its codings.
+/// The queue of pages and files to compress.
 pub struct Queue {
-    /// Guards the list only; never held while anything is compressed.
+    /// Guards only the list; never held during compression.
     waiting: Mutex<VecDeque<Work>>,
     told: Notify,
     most: usize,
 }
 
 impl Queue {
-    /// An empty queue with so many places.
+    /// An empty queue that holds at most `most` entries.
     pub fn new(most: usize) -> Queue {
         Queue { waiting: Mutex::default(), told: Notify::new(), most }
     }
 
-    /// Puts `work` in, unless there is no place.
+    /// Appends `work`, unless the queue is full.
     fn put(&self, work: Work) -> Queued {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= self.most {
@@ -85,15 +86,15 @@ impl Queue {
     }
 }
 
-/// Whether there was a place in the queue.
+/// The result of adding an entry to the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Queued {
     Waits,
     Full,
 }
 
-/// Notes in a response that is about to be stored with `length` bytes of content whether it will be
-/// sent in codings: then its `Vary` says so from the first time it is sent.
+/// Decides whether `stored`, which has `length` bytes of content, will be sent in compressed forms. If
+/// so, it adds `Accept-Encoding` to `Vary`, so that already the first response has it.
 pub fn prepare(site: &Site, stored: &mut Stored, length: usize) {
     if stored.forms == Forms::Assembled {
         return;
@@ -109,25 +110,25 @@ pub fn prepare(site: &Site, stored: &mut Stored, length: usize) {
     }
 }
 
-/// Whether a page that was just stored is sure to be asked for again.
+/// How likely another request for a page is that was just stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// It stands in the place of one that had codings, or was rendered for nobody in particular: it is
-    /// one of those that are read.
+    /// Likely: the page replaces one that had compressed forms, or was fetched in the background.
     Again,
-    /// By one visitor so far.
+    /// Unknown: one client has requested it so far.
     Once,
 }
 
-/// Has the codings of a page made that was just stored, if it is to be sent in any, has none yet and is
-/// [asked for again](Asked). Others wait until they are: see [`wanted`].
+/// Queues a page that was just stored for compression, if it is to be compressed, has no compressed
+/// form yet, and [will be requested again](Asked). For other pages see [`wanted`].
 pub fn have_made(site: &Site, page: &SharedPage, asked: Asked) {
     if asked == Asked::Again && lacks_codings(page.payload()) && page.payload().take_turn() {
         put(site, page);
     }
 }
 
-/// Puts a page in the queue, whose turn it has taken; where there is no room it gets another one.
+/// Queues a page whose turn has been taken. If the queue is full, the turn is given back for a later
+/// attempt.
 fn put(site: &Site, page: &SharedPage) {
     if site.coding_queue.put(Work::page(page)) == Queued::Full {
         page.payload().give_turn_back();
@@ -135,8 +136,8 @@ fn put(site: &Site, page: &SharedPage) {
     }
 }
 
-/// A page answers a request without a coding, although it has been stored for a while: if it is for want of
-/// one, they are made. A page that is asked for once is never coded, and of a large site most are.
+/// Called when a cached page is sent uncompressed: queues it if the client would accept a compressed
+/// form. A page that is requested only once is never compressed; on a large site these are most pages.
 pub fn wanted(site: &Site, facts: &RequestFacts<'_>, page: &SharedPage) {
     let Some(accepted) = facts.accept_encoding.get() else { return };
     let payload = page.payload();
@@ -152,16 +153,17 @@ fn lacks_codings(page: &StoredPage) -> bool {
     page.stored.forms == Forms::ByCoding && page.forms().codings().is_empty()
 }
 
-/// Puts `work` in the queue, if there is room.
+/// Queues `work`, or counts it as skipped if the queue is full.
 pub fn note(site: &Site, work: Work) {
     if site.coding_queue.put(work) == Queued::Full {
         site.counters.codings_skipped.add();
     }
 }
 
-/// Makes codings, one page after the other, until Pagewell stops.
+/// Compresses queued pages and files, one at a time, until shutdown.
 pub async fn run(site: Arc<Site>, compressor: Arc<Compressor>, mut stop: Told) {
-    // Whether pages were coded since the compressor has rested, and its turns then.
+    // The compressor's turn count after the last work, until the compressor was asked to rest; then
+    // `None`.
     let mut used = None;
     loop {
         tokio::select! {
@@ -188,7 +190,7 @@ pub async fn run(site: Arc<Site>, compressor: Arc<Compressor>, mut stop: Told) {
     }
 }
 
-/// The page that waits for its codings, if it is there still.
+/// The queued page, if it is still stored and uncompressed.
 fn waiting(site: &Site, key: &KeyBuf, variant: u32) -> Option<SharedPage> {
     let found = site.store.peek(key.as_key());
     let waits = |page: &&SharedPage| {
@@ -201,33 +203,35 @@ fn waiting(site: &Site, key: &KeyBuf, variant: u32) -> Option<SharedPage> {
 async fn code_file(site: &Arc<Site>, path: PathBuf) {
     let site = site.clone();
     let coded = tokio::task::spawn_blocking(move || {
-        let Some((_, files)) = &site.files else { return };
+        let Some((_, files)) = site.files.as_deref() else { return };
         if let Err(error) = files.code(&site, &path) {
             tracing::debug!(event = "not-coded", reason = "file", path = %path.display(), %error);
         }
     });
-    // A panic has been logged; the file stays as it is.
+    // A panic has been logged; the file stays uncompressed.
     let _ = coded.await;
 }
 
-/// Has a page compressed, by a thread that gives way to all others: nobody waits for it. What it has made is
-/// put in the store here, at the priority of those who serve: there is a lock to be taken for that.
+/// Compresses a page in the low-priority thread. The result is stored from here, at normal priority,
+/// because storing takes a lock that requests wait for.
 async fn code_page(site: &Arc<Site>, compressor: &Compressor, page: SharedPage) {
     let made = compressor.make(page.clone(), &site.config.codings.make).await;
     if made.is_empty() {
         return;
     }
-    // Laid out here: what pages took before is free in the heaps of the threads that serve, and used again.
+    // Allocated here, so that the serving threads' heaps can reuse the memory that purged pages have
+    // freed.
     let coded = as_kept(NewPage::with_forms(page.response(), page.content(), made));
     match coded.put(|new| site.store.replace_payload(&page, new)) {
         Ok(_) => site.counters.coded.add(),
-        // It was dropped, or rendered anew, or is about to be.
+        // The page was purged or refreshed, or is about to be.
         Err(reason) => tracing::debug!(event = "not-coded", reason = reason.as_str()),
     }
 }
 
-/// Keeps the content of a long page as it came, too, now that somebody has asked for it so: where a
-/// quarter of the memory is left for it. Otherwise each who asks has it made again out of a coding.
+/// Caches the content of a long page uncompressed as well, after a request for it. This is done only
+/// while a quarter of the memory remains free. Otherwise each such request decompresses a compressed
+/// form.
 pub fn keep_plain(site: &Site, page: &SharedPage) {
     if page.plain().content().is_some() {
         return;
@@ -244,7 +248,8 @@ pub fn keep_plain(site: &Site, page: &SharedPage) {
     }
 }
 
-/// A page as it is kept: where it is long and has codings, they are enough.
+/// The page as it is cached. If its length is above [`PLAIN_BYTES`] and at most `UNDONE_BYTES`, and it
+/// has compressed forms, the uncompressed content is removed.
 pub fn as_kept(page: NewPage) -> NewPage {
     match page.length() {
         bytes if bytes <= PLAIN_BYTES || bytes > UNDONE_BYTES => page,

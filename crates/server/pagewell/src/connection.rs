@@ -1,14 +1,16 @@
-//! One client's connection. HTTP/1: the front (strict reading, time limits, plain hits); when there is
-//! something else to answer, hyper's HTTP/1 behind it, with an exchange per request, until the client
-//! rests. So an idle connection is a socket and a front, and no more. HTTP/2: see `http2`.
+//! Serves one client connection.
 //!
-//! Which of the two it is, TLS has agreed on with the client; in the clear the first bytes tell. Ends
-//! with the client, with an error, or when Pagewell is told to stop and the request in hand has been
-//! answered.
+//! HTTP/1: the front (`front`) parses strictly, enforces time limits and answers plain hits. For any
+//! other request, hyper's HTTP/1 runs on top of the front, with one exchange per request, until the
+//! client is idle. So an idle connection consists of a socket and a front. HTTP/2: see `http2`.
+//!
+//! With TLS, ALPN selects the protocol; without TLS, the first bytes do. A connection ends when the
+//! client closes it, at an error, or at shutdown after the request in progress has been answered.
 
 use crate::access_log::{Entry, Spent};
 use crate::body::ResponseBody;
-use crate::exchange::{self, Visitor};
+use crate::client::Visitor;
+use crate::exchange;
 use crate::front::{Front, Next};
 use crate::hits::Hits;
 use crate::http2;
@@ -36,24 +38,25 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 
-/// hyper's own buffer need not be larger: the front hands it whole header sections.
+/// Minimum size of hyper's own buffer, in bytes. It can be small because the front passes complete
+/// header sections.
 const HYPER_BUFFER_BYTES_MIN: usize = 8 << 10;
 
-/// Which protocol a connection speaks, and what of it has come already.
+/// The protocol of a connection, and the bytes that have been read from it so far.
 pub enum Spoken {
-    /// HTTP/1.1 or 1.0.
+    /// HTTP/1.1 or 1.0, with the bytes read so far.
     Http1(Vec<u8>),
-    /// HTTP/2.
+    /// HTTP/2, with the bytes read so far.
     Http2(Vec<u8>),
 }
 
-/// Serves a connection in the clear until it ends: its first bytes say what it speaks.
+/// Serves a connection without TLS until it ends. Its first bytes select the protocol.
 pub async fn serve_plain<IO>(mut io: IO, visitor: Visitor, site: Arc<Site>, mut stop: Told)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let spoken = tokio::select! {
-        // What has come already is read before anybody waits.
+        // Bytes that have already arrived are read before shutdown is checked.
         biased;
         spoken = listen_in(&mut io, &site) => spoken,
         () = told(&mut stop) => return,
@@ -65,8 +68,8 @@ where
     }
 }
 
-/// Reads until it is clear whether a client begins with HTTP/2's preface; `None` when it leaves, or
-/// says nothing for too long.
+/// Reads until it is clear whether the client starts with the HTTP/2 preface. `None` if the client
+/// closes the connection, or sends nothing within `idle_timeout`.
 async fn listen_in<IO>(io: &mut IO, site: &Site) -> io::Result<Option<Spoken>>
 where
     IO: AsyncRead + Unpin,
@@ -82,7 +85,7 @@ where
                 site.counters.reached.note(Limit::IdleTimeout);
                 return Ok(None);
             }
-            // What it is not, the front says.
+            // The front reports the error if the bytes are not HTTP/1.
             Ok(Ok(0)) | Err(_) => return Ok(Some(Spoken::Http1(begun))),
             Ok(Ok(_)) => {}
         }
@@ -96,7 +99,7 @@ where
     }
 }
 
-/// Reads what has come, and returns how much; a request fits, as a rule.
+/// Reads the available bytes, at most 2 KiB (enough for most requests), and returns their number.
 fn poll_piece<IO>(io: &mut IO, begun: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>>
 where
     IO: AsyncRead + Unpin,
@@ -108,7 +111,7 @@ where
     Poll::Ready(Ok(buffer.filled().len()))
 }
 
-/// Serves a connection until it ends.
+/// Serves a connection of a known protocol until it ends.
 pub async fn serve<IO>(io: IO, spoken: Spoken, visitor: Visitor, site: Arc<Site>, stop: Told)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -138,14 +141,14 @@ where
                 tracing::debug!(event = "connection-ended", %error);
                 return;
             }
-            // All is written, and a bare socket that is closed says so.
+            // All output is written, and closing a plain socket signals the end.
             Some(Ok(Next::Ended)) if !visitor.is_secure() => return,
             Some(Ok(Next::Ended)) | None => {
                 let _ = front.shutdown().await;
                 return;
             }
         }
-        // In an allocation of its own, which is there only while there is something to answer.
+        // A separate allocation, which exists only while hyper has a request to answer.
         let answering = answer(front, &visitor, &site, (&in_flight, &slot), &mut stop);
         match Box::pin(answering).await {
             Some(rested) => front = rested,
@@ -154,8 +157,8 @@ where
     }
 }
 
-/// Has hyper answer the request that has come, and those that follow, until the client rests: then the
-/// front is given back. `None` when the connection has ended.
+/// Lets hyper answer the pending request and those that follow, until the client is idle. Returns the
+/// front then, and `None` if the connection has ended.
 async fn answer<IO>(
     front: Front<IO>,
     visitor: &Visitor,
@@ -167,7 +170,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = &site.limits;
-    let has_http_origin = site.all_or(None).any(|site| matches!(site.origin, Origin::Http(_)));
+    let has_http_origin = site.all_or(None).any(|site| matches!(*site.origin, Origin::Http(_)));
     let is_timed = exchange::is_timed(site);
     let service = service_fn(|mut request: Request<Incoming>| {
         let mut guard = in_flight.enter();
@@ -202,7 +205,7 @@ where
     in_flight.has_rested();
     let rested = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
-        // hyper was asking for the next request: it has nothing in its hands.
+        // hyper was waiting for the next request, so it holds no data.
         Poll::Pending if in_flight.has_rested() => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     });
@@ -227,7 +230,7 @@ where
     None
 }
 
-/// A response says that the connection ends behind it, where it does.
+/// Adds `Connection: close` to the last response of a connection (RFC 9112 section 9.6).
 fn say_whether_last<B>(in_flight: &InFlight, response: &mut Response<B>) {
     if in_flight.is_last() {
         let close = HeaderValue::from_static("close");
@@ -235,8 +238,9 @@ fn say_whether_last<B>(in_flight: &InFlight, response: &mut Response<B>) {
     }
 }
 
-/// Tells a client whose next connection is another process's. Asked after the answer was made: that may have
-/// taken long.
+/// Adds `Connection: close` when this process is being replaced or stopped, so that the client's next
+/// connection reaches the new process. Checked after the response was generated, because that may take
+/// long.
 fn end_if_leaving<B>(site: &Site, response: &mut Response<B>) {
     if site.is_leaving() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let close = HeaderValue::from_static("close");
@@ -244,8 +248,8 @@ fn end_if_leaving<B>(site: &Site, response: &mut Response<B>) {
     }
 }
 
-/// What the client of a request takes besides its response: interim responses from HTTP/1.1 on (RFC
-/// 9110 section 15.2), trailers if it says so.
+/// The messages that the client accepts in addition to the response. These are interim responses from
+/// HTTP/1.1 on (RFC 9110 section 15.2), and trailers if it requests them.
 fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
     match request.version() {
         Version::HTTP_11 => Besides {
@@ -258,9 +262,10 @@ fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
     }
 }
 
-/// What `connection` comes to; `None` when Pagewell is to stop before. Waiting for that is begun once,
-/// and afterwards costs a connection that is woken a look at a counter. A connection that has always something to do
-/// has used up its turn each time: whoever tells counts for nothing in that.
+/// The result of `connection`, or `None` if Pagewell has to stop first. The stop signal is subscribed
+/// to once; afterwards each wake-up of the connection only reads a counter. The wait is
+/// `unconstrained`, because a busy connection uses up its tokio budget at each poll and would never see
+/// the signal.
 async fn until_told<F: Future>(mut connection: Pin<&mut F>, mut stop: Told) -> Option<F::Output> {
     let seen = stop.clone();
     let mut told = pin!(unconstrained(told(&mut stop)));
@@ -278,7 +283,7 @@ async fn until_told<F: Future>(mut connection: Pin<&mut F>, mut stop: Told) -> O
     .await
 }
 
-/// Ready when Pagewell is to stop.
+/// Completes when Pagewell has to stop.
 async fn told(stop: &mut Told) {
     let _ = stop.wait_for(Phase::is_over).await;
 }
@@ -292,12 +297,12 @@ mod tests {
     use tokio::sync::watch;
     use tokio::task::coop;
 
-    /// What the state of a connection takes that `serve` serves.
+    /// Size in bytes of the future that serves a connection.
     fn taken<F>(_serve: impl Fn(Socket<TcpStream>, Visitor, Arc<Site>, Told) -> F) -> usize {
         size_of::<F>()
     }
 
-    /// Thousands of them wait at a time; what is large and rare is to be boxed.
+    /// Thousands of these futures exist at a time, so large and rarely used state must be boxed.
     #[test]
     fn the_state_of_a_connection_is_small() {
         let bytes = taken(serve_plain::<Socket<TcpStream>>);
@@ -305,7 +310,7 @@ mod tests {
         assert!(bytes <= 2048, "{bytes} bytes");
     }
 
-    /// Uses up its turn the first `turns` times that it is polled, and then waits for ever.
+    /// Uses up tokio's budget in the first `turns` polls, and then stays pending for ever.
     async fn busy(mut turns: usize) {
         poll_fn(|cx| {
             turns = turns.saturating_sub(1);

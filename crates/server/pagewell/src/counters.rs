@@ -1,6 +1,6 @@
-//! What has been counted since the start. One row a counter: its name, and what it counts; the
-//! control interface and the manual read the same table. Counting is a relaxed addition: the figures
-//! agree with each other only when nothing is under way.
+//! The counters since the start. The table has one row per counter: its name and its description.
+//! The control interface and the manual use the same table. Counting is a relaxed atomic addition,
+//! so the counters are consistent with each other only when no operation is in progress.
 
 use crate::reached::Reached;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,20 +8,21 @@ use std::time::Duration;
 
 macro_rules! counters {
     ($($name:ident: $help:literal,)*) => {
-        /// The counters; each only grows, but for those that say "now".
+        /// The counters. Each only grows, except those whose description says "now".
         #[derive(Default)]
         pub struct Counters {
             $(#[doc = $help] pub $name: Counter,)*
             /// How often each limit was reached.
             pub reached: Reached,
-            /// Until the origin's header section was there.
+            /// The times until the origin's header section arrived.
             pub origin_times: Times,
-            /// From the moment when a database was asked what it has committed to all of that being applied.
+            /// The times from the query of a database's committed position until all of it was
+            /// applied.
             pub lag_times: LagTimes,
         }
 
         impl Counters {
-            /// Every counter: its name, what it counts, its value now.
+            /// Returns every counter: name, description, current value.
             pub fn rows(&self) -> Vec<(&'static str, &'static str, u64)> {
                 vec![$((stringify!($name), $help, self.$name.get()),)*]
             }
@@ -93,49 +94,49 @@ counters! {
     connections_accepted: "Connections accepted.",
 }
 
-/// One counter.
+/// A counter that several threads may change.
 #[derive(Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// One more.
+    /// Adds one to the counter.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many more.
+    /// Adds `count` to the counter.
     pub fn add_many(&self, count: u64) {
         self.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// One less, for what is counted as it is now.
+    /// Subtracts one, for counters of a current number.
     pub fn sub(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// At least this many, for the largest of what is measured.
+    /// Raises the value to at least `value`, for maximums.
     pub fn raise(&self, value: u64) {
         self.0.fetch_max(value, Ordering::Relaxed);
     }
 
-    /// From now on this many, for what is measured.
+    /// Sets the value, for measurements.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// So many.
+    /// Returns the current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts one until the guard is dropped.
+    /// Adds one until the returned guard is dropped.
     pub fn during(&self) -> During<'_> {
         self.add();
         During(self)
     }
 }
 
-/// Counts one as long as it lives.
+/// A guard that adds one to a counter as long as it exists.
 pub struct During<'a>(&'a Counter);
 
 impl Drop for During<'_> {
@@ -144,16 +145,16 @@ impl Drop for During<'_> {
     }
 }
 
-/// The bounds between which times are counted, in milliseconds; what took longer comes last.
+/// The upper bounds of the histogram buckets, in milliseconds. The last bucket has no bound.
 const BOUNDS_MS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
-/// The same for what takes less, in microseconds.
+/// Finer bounds for short times, in microseconds.
 const FINE_BOUNDS_US: [u64; 16] = [
     250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 5_000_000, 7_500_000, 10_000_000,
 ];
 
-/// How long something took, counted by bounds.
+/// A histogram of durations.
 pub struct Times {
     bounds: Vec<Duration>,
     counts: Vec<AtomicU64>,
@@ -166,7 +167,7 @@ impl Default for Times {
     }
 }
 
-/// Times of which most are short.
+/// A histogram for durations that are mostly short.
 pub struct LagTimes(pub Times);
 
 impl Default for LagTimes {
@@ -175,11 +176,11 @@ impl Default for LagTimes {
     }
 }
 
-/// What was counted at one moment.
+/// A copy of a histogram at one moment.
 pub struct TimesNow {
-    /// So many took at most this long, and longer than the bound before; no bound for the last.
+    /// The number of durations in each bucket, with its upper bound; the last bucket has none.
     pub buckets: Vec<(Option<Duration>, u64)>,
-    /// All of them together.
+    /// The sum of all durations.
     pub sum: Duration,
 }
 
@@ -189,14 +190,14 @@ impl Times {
         Times { bounds, counts, sum_us: AtomicU64::new(0) }
     }
 
-    /// One that took so long.
+    /// Adds a duration to its bucket and to the sum.
     pub fn add(&self, took: Duration) {
         let at = self.bounds.partition_point(|bound| *bound < took);
         self.counts[at].fetch_add(1, Ordering::Relaxed);
         self.sum_us.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// What was counted until now.
+    /// Returns a copy of the current counts.
     pub fn snapshot(&self) -> TimesNow {
         let bounds = self.bounds.iter().copied().map(Some);
         let counts = self.counts.iter().map(|count| count.load(Ordering::Relaxed));

@@ -1,6 +1,7 @@
-//! Time limits on waiting for a client: a connection asks for them thousands of times, and hardly ever
-//! do they come to anything. They bound how long something takes, are kept by tokio's timers, and decide
-//! nothing about a page.
+//! Time limits on waiting for a client. A connection sets them thousands of times, and they rarely
+//! expire.
+//!
+//! They bound durations with tokio's timers, and have no effect on the freshness of pages.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,20 +10,19 @@ use std::time::Duration;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep};
 
-/// A time limit on waiting. The timer is neither set nor asked anew for every wait, which would cost
-/// more than all else about it: it is left where it is while it fires early enough, and looked at
-/// when it has fired.
+/// A time limit on waiting. Resetting the timer for every wait would cost more than all the rest of it.
+/// So the timer stays as it is while it fires early enough, and is checked when it fires.
 #[derive(Default)]
 pub struct Deadline {
     timer: Option<Pin<Box<Sleep>>>,
-    /// Whom the timer wakes.
+    /// The task that the timer wakes.
     wakes: Option<Waker>,
-    /// Since when is being waited.
+    /// When the wait began; `None` while there is no wait.
     since: Option<Instant>,
 }
 
 impl Deadline {
-    /// Ready when `after` has passed since waiting began.
+    /// Ready when `after` has passed since the wait began. The first poll begins the wait.
     pub fn poll(&mut self, after: Duration, cx: &mut Context<'_>) -> Poll<()> {
         let at = *self.since.get_or_insert_with(Instant::now) + after;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
@@ -34,7 +34,8 @@ impl Deadline {
             timer.as_mut().reset(at);
         }
         self.wakes = Some(cx.waker().clone());
-        // Of a task that has done its share for now tokio would not set it, and nobody asks again.
+        // Unconstrained: when the task has used up its budget, tokio would not set the timer, and
+        // nothing would poll it again.
         while Pin::new(&mut unconstrained(timer.as_mut())).poll(cx).is_ready() {
             if Instant::now() >= at {
                 return Poll::Ready(());
@@ -44,17 +45,17 @@ impl Deadline {
         Poll::Pending
     }
 
-    /// Waiting is over.
+    /// Ends the wait; the next poll begins a new one.
     pub fn disarm(&mut self) {
         self.since = None;
     }
 
-    /// Waiting has begun anew, at a moment that is known already.
+    /// Begins a wait at `since`, a time that the caller has already read.
     pub fn begin(&mut self, since: Instant) {
         self.since = Some(since);
     }
 
-    /// Whether it is being waited.
+    /// Whether a wait has begun.
     pub fn is_begun(&self) -> bool {
         self.since.is_some()
     }

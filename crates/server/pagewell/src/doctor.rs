@@ -1,16 +1,17 @@
-//! `pagewell doctor`: collects facts about the machine, PHP and the site, has the crate `doctor` judge
-//! them, and prints what was found.
+//! `pagewell doctor`: collects facts about the machine, PHP and the site, lets the crate `doctor`
+//! evaluate them, and prints the findings.
 //!
-//! It only reads: `/proc`, `/sys`, configuration files, what `php-fpm -i` says, and a few pages of the
-//! site. A fact that cannot be had is left out, and nothing is said about it; only a configuration that
-//! cannot be read is an error. The limits looked at are those of the running Pagewell that has its control
-//! interface where the configuration says. Counts are read twice, a moment apart: what rises happens now.
+//! It only reads: `/proc`, `/sys`, configuration files, the output of `php-fpm -i`, and a few pages of
+//! the site. A fact that cannot be read is skipped silently. Only an invalid configuration is an error.
+//! Process limits are those of the running Pagewell whose control interface has the configured address.
+//! Counters are read twice, one second apart, to detect what is increasing now.
 
 mod ask;
 mod processes;
 mod running;
 
 use crate::config::{Config, FilesConfig, OriginConfig, OwnPhp};
+use crate::kernel_counts::kernel_counts;
 use crate::options::{DoctorArgs, ServeArgs};
 use crate::origin::php_fpm::{find_binary, newest_binary};
 use crate::routes::leading_outside;
@@ -25,20 +26,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How many files of the site are looked at, at most.
+/// Maximum number of entries of the document root that are examined.
 const SITE_FILES: usize = 200_000;
-/// How many connections MariaDB and MySQL take, where no file says otherwise.
+/// Default of `max_connections` in MariaDB and MySQL.
 const DATABASE_CONNECTIONS: u64 = 151;
 const LOGS: &str = "/var/log";
-/// How far apart counts are read.
+/// The interval between the two readings of counters.
 const MOMENT: Duration = Duration::from_secs(1);
-/// Of how many sites the root is asked for, at most.
+/// Maximum number of sites whose root page is requested.
 const SITES: usize = 20;
 
-/// Looks at everything.
+/// Collects all facts and evaluates them.
 ///
 /// # Errors
-/// When the configuration cannot be read.
+/// The configuration or a URL is invalid.
 pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
     let config = configuration(args)?;
     let processes = Processes::now();
@@ -66,7 +67,7 @@ pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
     Ok(examine(&facts))
 }
 
-/// What Pagewell runs with, if that was said.
+/// The configuration of Pagewell, if the command line names one.
 fn configuration(args: &DoctorArgs) -> Result<Option<Config>, String> {
     if args.config.is_none() && args.dir.is_none() {
         return Ok(None);
@@ -85,18 +86,18 @@ fn counts(running: Option<u32>) -> Before {
     Before { tcp, conntrack, cgroup: cgroup(&shown(running)) }
 }
 
-/// A process in `/proc`; this one where there is none.
+/// The directory name of a process in `/proc`; `self` if there is no such process.
 fn shown(running: Option<u32>) -> String {
     running.map_or("self".to_owned(), |pid| pid.to_string())
 }
 
-/// Whether anything fails or will.
+/// Whether a finding says that something fails or will fail.
 #[must_use]
 pub fn hurts(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.weight <= Weight::WillFail)
 }
 
-/// What was found, for people or as JSON.
+/// The findings as text, or as JSON.
 #[must_use]
 pub fn text(findings: &[Finding], json: bool) -> String {
     if json {
@@ -125,19 +126,7 @@ fn text_of(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// What the kernel has counted about TCP and the firewall's table.
-#[must_use]
-pub fn kernel_counts() -> (doctor::Tcp, doctor::Conntrack) {
-    let tcp = read::tcp(&text_of("/proc/net/netstat"), &text_of("/proc/net/sockstat"));
-    let conntrack = read::conntrack(
-        &text_of("/proc/sys/net/netfilter/nf_conntrack_count"),
-        &text_of("/proc/sys/net/netfilter/nf_conntrack_max"),
-        &text_of("/proc/net/stat/nf_conntrack"),
-    );
-    (tcp, conntrack)
-}
-
-/// All that does not depend on the configuration.
+/// The facts that do not depend on the configuration, for the process `running`.
 fn machine(processes: &Processes, running: Option<u32>) -> Facts {
     let of = shown(running);
     let (mut tcp, conntrack) = kernel_counts();
@@ -182,7 +171,7 @@ fn kernel() -> Kernel {
     }
 }
 
-/// The second version of control groups; of the first nothing is known.
+/// The limits of a process from control groups, version 2. Version 1 is not supported.
 fn cgroup(of: &str) -> Cgroup {
     let groups = text_of(format!("/proc/{of}/cgroup"));
     let Some(group) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
@@ -190,7 +179,7 @@ fn cgroup(of: &str) -> Cgroup {
     };
     let root = Path::new("/sys/fs/cgroup");
     let place = root.join(group.trim_start_matches('/'));
-    // What bounds a group bounds all below it.
+    // A limit of a group also applies to all groups below it.
     let above: Vec<&Path> = place.ancestors().take_while(|above| above.starts_with(root)).collect();
     let least = |file: &str| {
         let bounds = above.iter().filter_map(|group| read::number(&text_of(group.join(file))));
@@ -204,7 +193,7 @@ fn cgroup(of: &str) -> Cgroup {
     }
 }
 
-/// The files of these directories with this ending, in order.
+/// The files in these directories that have this extension, sorted.
 fn files_in(directories: &[&str], ending: &str) -> Vec<PathBuf> {
     let entries = directories.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -219,7 +208,7 @@ fn pools(processes: &Processes) -> Vec<Pool> {
     places.extend(versions.map(|one| format!("{}/fpm/pool.d", one.path().display())));
     let places: Vec<&str> = places.iter().map(String::as_str).collect();
     let mut found = Vec::new();
-    // Pools of a php-fpm that does not run want nothing.
+    // Pools count only if a php-fpm other than Pagewell's own is running.
     for path in files_in(&places, "conf") {
         for mut pool in read::pools(&text_of(&path), &path.display().to_string()) {
             pool.child_bytes = processes.average_bytes(&format!("php-fpm: pool {}", pool.name));
@@ -232,13 +221,14 @@ fn pools(processes: &Processes) -> Vec<Pool> {
     found
 }
 
-/// Whether this is the master of a php-fpm that is not Pagewell's own, which has its configuration in a
-/// private directory.
+/// Whether `title` belongs to a php-fpm master that is not Pagewell's own. Pagewell's has its
+/// configuration in a private directory.
 fn is_foreign_php(title: &str) -> bool {
     title.starts_with("php-fpm: master process (") && !title.contains("/pagewell-")
 }
 
-/// What php-fpm says of opcache: Pagewell's own with its settings, else the machine's.
+/// The opcache settings that php-fpm reports: Pagewell's own php-fpm with its settings, else the
+/// machine's newest.
 fn opcache(own: Option<&OwnPhp>) -> Option<Opcache> {
     let mut command = match own {
         Some(php) => {
@@ -260,7 +250,7 @@ fn database(processes: &Processes) -> Option<u64> {
         ["/etc/mysql", "/etc/mysql/conf.d", "/etc/mysql/mariadb.conf.d", "/etc/mysql/mysql.conf.d"];
     let texts = files_in(&places, "cnf").into_iter().map(text_of);
     let mut said = texts.filter_map(|text| read::database_option(&text, "max_connections"));
-    // The last file counts.
+    // The last file takes precedence.
     Some(said.next_back().unwrap_or(DATABASE_CONNECTIONS))
 }
 
@@ -273,7 +263,8 @@ fn turning_disk() -> Option<bool> {
     Some(turns == 1)
 }
 
-/// In a container without an init of its own the clock is somebody else's.
+/// Whether a service keeps the clock synchronised. `None` in a container without systemd, where the
+/// host sets the clock.
 fn clock_kept(processes: &Processes) -> Option<bool> {
     let services = ["systemd-timesyn", "chronyd", "ntpd", "openntpd", "ptp4l"];
     let runs = services.iter().any(|name| processes.first(name).is_some());
@@ -291,7 +282,8 @@ fn sysctl_lines() -> Vec<(String, String)> {
     lines.collect()
 }
 
-/// What the configuration says, and what lies in the document root; the php-fpm of its own, where it has one.
+/// Adds the facts from the configuration and from the document root. Returns the settings of Pagewell's
+/// own php-fpm, if it has one.
 fn site<'a>(
     facts: &mut Facts,
     config: &'a Config,

@@ -1,29 +1,30 @@
-//! Pages that are put together of fragments (ESI): a template, which may be everybody's, and what stands in it for
-//! each visitor. Off unless `cache.esi` says otherwise.
+//! ESI: pages assembled from a template, which may be shared, and **fragments** for each client.
+//! Enabled by `cache.esi`.
 //!
-//! | step | where |
+//! | step | function |
 //! |---|---|
-//! | the origin is told that it may send templates | [`announce`], for every request |
-//! | a response that says it is one is marked | [`mark`], and when it is stored [`note`] |
-//! | a stored template is in one form, and no plain hit | `http_cache::Forms::Assembled` |
-//! | a marked response is put together for its visitor | [`assembled`], once it is known whose it is |
+//! | the origin is informed that templates are supported | [`announce`], for every request |
+//! | a response that is a template is marked | [`marked`], and [`note`] when it is stored |
+//! | a stored template has one form and is never a plain hit | `http_cache::Forms::Assembled` |
+//! | a marked response is assembled for its client | [`assembled`] |
 //!
-//! A fragment is a page of the same site, and is asked for as its visitor would: with his cookies and fields, by the
-//! site's rules, from the store or the origin. So each is kept for as long, dropped by the same changes, and private
-//! in the same way as if he had asked for it by itself.
+//! A fragment is a page of the same site, requested with the client's cookies and fields. It is cached,
+//! invalidated and private by the same rules as in a direct request.
 //!
-//! Invariants: what has been put together is never stored, here or by anybody else, for it may be his alone. All of
-//! a template has come before its fragments are asked for, and all of each before the next is waited for: nobody
-//! holds a place at the origin while he waits for another. All of a page together is bounded by `page_bytes`, and
-//! its fragments by [`FRAGMENTS_MAX`], [`DEPTH_MAX`] and, together, `origin_timeout`. Who leaves takes what is asked for him along.
+//! Invariants: an assembled page is never stored, because it may be private. A template is complete
+//! before its fragments are requested, and so is each fragment, so no request waits for another while
+//! it occupies the origin. Limits: `page_bytes` for the assembled page; [`FRAGMENTS_MAX`],
+//! [`DEPTH_MAX`] and `origin_timeout` for its fragments. They are cancelled when the client
+//! disconnects.
 
 use crate::body::{Content, Gathered, ResponseBody};
+use crate::client::{RequestContent, Visitor};
 use crate::codings::on_the_way;
 use crate::config::Hosts;
-use crate::exchange::{RequestContent, Visitor, dispatch};
-use crate::forward::{METHOD_OVERRIDES, read_facts};
+use crate::exchange::dispatch;
 use crate::log::Seldom;
 use crate::origin::Besides;
+use crate::request_fields::{METHOD_OVERRIDES, read_facts};
 use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
@@ -44,18 +45,18 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-/// So many fragments a page has at most, those of its fragments among them.
+/// Maximum number of fragments per page, nested fragments included.
 const FRAGMENTS_MAX: usize = 100;
-/// A page, its fragments, theirs, and no more.
+/// Maximum depth: a page, its fragments, and their fragments.
 const DEPTH_MAX: usize = 3;
-/// How many are asked for at a time.
+/// How many fragments of a page are requested concurrently.
 const TOGETHER: usize = 4;
 
-/// What tells an origin that templates are understood (Edge Architecture 1.0, section 2.2).
+/// The field that informs the origin that ESI is supported (Edge Architecture 1.0, section 2.2).
 const CAPABILITY: HeaderName = HeaderName::from_static("surrogate-capability");
 
-/// Fields of a request that are about the page and not about its fragments, besides those about its content and
-/// those by which applications take one method for another.
+/// Request fields that apply to the page and not to its fragments. The `content-*` fields and method
+/// overrides are removed separately.
 const OF_THE_PAGE: [HeaderName; 12] = [
     header::ACCEPT_ENCODING,
     header::CACHE_CONTROL,
@@ -71,7 +72,7 @@ const OF_THE_PAGE: [HeaderName; 12] = [
     header::UPGRADE,
 ];
 
-/// Fields of a template that are about its bytes, or about storing it.
+/// Response fields of a template that describe its bytes or control its caching.
 const OF_THE_TEMPLATE: [&str; 14] = [
     "accept-ranges",
     "age",
@@ -89,11 +90,11 @@ const OF_THE_TEMPLATE: [&str; 14] = [
     "x-accel-expires",
 ];
 
-/// That the content of a response is a template.
+/// Response extension: the content is a template.
 #[derive(Clone, Copy)]
 struct IsTemplate;
 
-/// Tells the origin, where templates are understood, and has it send them as they are.
+/// Adds `Surrogate-Capability` if ESI is enabled, and requests templates uncompressed.
 pub fn announce(site: &Site, headers: &mut HeaderMap) {
     if site.config.esi {
         headers.insert(CAPABILITY, HeaderValue::from_static("pagewell=\"ESI/1.0\""));
@@ -106,30 +107,31 @@ pub fn may_come(site: &Site) -> bool {
     site.config.esi
 }
 
-/// Whether a stored response may be used: a template only as long as templates are understood.
+/// Whether a stored response may be used. A stored template may be used only while ESI is enabled.
 pub fn may_use(site: &Site, stored: &StoredFacts) -> bool {
     stored.forms != Forms::Assembled || site.config.esi
 }
 
-/// Whether an origin's response says that it is a template.
+/// Whether the origin's response fields declare a template.
 fn is_said(site: &Site, headers: &HeaderMap) -> bool {
     site.config.esi && says_esi(headers, &site.config.policy.cache_name)
 }
 
-/// Notes of a response that is about to be stored that it is a template, if these fields of it say so.
+/// Marks a response that is about to be stored as a template, if `headers` declare one.
 pub fn note(site: &Site, headers: &HeaderMap, stored: &mut Stored) {
     if is_said(site, headers) {
         stored.forms = Forms::Assembled;
     }
 }
 
-/// Whether a response is a part of a template, of which nobody can make anything.
+/// Whether a response is a partial template (206), which cannot be assembled.
 pub fn is_part(site: &Site, status: StatusCode, headers: &HeaderMap) -> bool {
     status == StatusCode::PARTIAL_CONTENT && is_said(site, headers)
 }
 
-/// An answer that is passed on as it came, marked if the origin's fields say that it is a template. One in a coding
-/// stays as it is; in the place of a part, which shows what is taken out of a template, comes an error.
+/// Marks a forwarded response as a template if the origin's fields declare one. A compressed template
+/// is forwarded unchanged. A partial template is replaced by an error, because it would reveal ESI
+/// markup.
 pub fn marked(
     site: &Site,
     headers: &HeaderMap,
@@ -145,19 +147,19 @@ pub fn marked(
     answer
 }
 
-/// Marks an answer that is made of a stored response.
+/// Marks a response that was made from a stored template.
 pub fn mark_as<B>(stored: &StoredFacts, answer: &mut Response<B>) {
     if stored.forms == Forms::Assembled {
         answer.extensions_mut().insert(IsTemplate);
     }
 }
 
-/// Whether an answer has to be put together.
+/// Whether a response must be assembled before it is sent.
 pub fn is_template<B>(answer: &Response<B>) -> bool {
     answer.extensions().get::<IsTemplate>().is_some()
 }
 
-/// Who has asked for a page, and how: what its fragments are asked for by.
+/// The request for a page, from which the requests for its fragments are derived.
 pub struct Asked {
     method: Method,
     headers: HeaderMap,
@@ -166,14 +168,15 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Of this request.
+    /// Copies the needed parts of a request.
     pub fn of(request: &Request<RequestContent>, target: &Target, visitor: &Visitor) -> Asked {
         let (method, headers) = (request.method().clone(), request.headers().clone());
         Asked { method, headers, target: target.clone(), visitor: visitor.clone() }
     }
 }
 
-/// The page that is put together of a template, for the one who has asked for it.
+/// Assembles the page from a template, for the client that sent the request. On failure, returns 502
+/// with the template's `Set-Cookie` fields.
 pub async fn assembled(
     site: &Arc<Site>,
     asked: Asked,
@@ -186,7 +189,7 @@ pub async fn assembled(
         return Response::from_parts(head, body);
     }
     if head.status.is_redirection() {
-        // Nobody reads its content, and no fragment shall stand in the way of where it leads.
+        // Clients ignore its content, so its fragments are not fetched and cannot delay the redirect.
         head.headers.insert(header::CONTENT_LENGTH, 0.into());
         return Response::from_parts(head, Content::Empty.into());
     }
@@ -214,7 +217,8 @@ pub async fn assembled(
         }
         Err(reason) => {
             let mut error = serve::error(StatusCode::BAD_GATEWAY, reason, None);
-            // What the visitor has to keep, whatever he is shown: his session, and that he has written.
+            // The client needs the cookies whatever is shown: its session, and a cookie that records a
+            // write.
             for cookie in head.headers.get_all(header::SET_COOKIE) {
                 error.headers_mut().append(header::SET_COOKIE, cookie.clone());
             }
@@ -223,8 +227,8 @@ pub async fn assembled(
     }
 }
 
-/// What has been put together is for its visitor, who may keep it and has to ask again; it has neither the
-/// template's tag nor its age.
+/// Sets the caching headers of an assembled page: private, to be revalidated by the client. Removes the
+/// template's entity tag, age and caching headers.
 fn say_whose(headers: &mut HeaderMap) {
     let lines = headers.get_all(header::CACHE_CONTROL).iter().map(HeaderValue::as_bytes);
     let no_store = ResponseDirectives::read(lines).no_store;
@@ -241,7 +245,7 @@ fn say_whose(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
 }
 
-/// The fields that fragments are asked for with.
+/// The request fields for fragments, derived from those of the page.
 fn for_fragments(headers: &HeaderMap) -> HeaderMap {
     let is_theirs = |name: &HeaderName| {
         let is_of_content = name.as_str().starts_with("content-");
@@ -251,34 +255,36 @@ fn for_fragments(headers: &HeaderMap) -> HeaderMap {
     lines.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// The same visitor, who is sent nothing but the page.
+/// The same client, with neither interim responses nor trailers.
 fn for_fragment(mut visitor: Visitor) -> Visitor {
     let Besides { spent, trace, .. } = visitor.besides;
     visitor.besides = Besides { interims: None, trailers: Trailers::Dropped, spent, trace };
     visitor
 }
 
-/// One page, while it is put together.
+/// A page while it is assembled.
 struct Page {
     site: Arc<Site>,
     headers: HeaderMap,
     visitor: Visitor,
-    /// How many fragments it may still have, and how many bytes.
+    /// How many more fragments, and how many more bytes, the page may have.
     left: AtomicUsize,
     bytes_left: AtomicUsize,
-    /// Whose turn it is to ask for a fragment.
+    /// Limits the concurrent requests for fragments.
     turns: Semaphore,
-    /// Until when fragments are waited for.
+    /// The deadline for fetching all fragments.
     until: Instant,
-    /// Whether it answers what has been written: then it is shown with what there is, so that nobody writes twice.
+    /// Whether the request was a write. Then missing fragments are left out, because an error page
+    /// could make the user repeat the write.
     is_of_write: bool,
 }
 
-/// All of a page or a fragment, in pieces, or why it is not to be had.
+/// The complete content of a page or fragment in pieces, or the reason for the failure.
 type Whole = Result<VecDeque<Bytes>, &'static str>;
 
 impl Page {
-    /// Reads a template that came for `target`, and puts in what it asks for. In a box, for a fragment may be one.
+    /// Parses the template `content` of the page `target`, and inserts its fragments. Boxed, because a
+    /// fragment may be a template, too.
     fn put_together(
         self: &Arc<Self>,
         content: Bytes,
@@ -304,7 +310,7 @@ impl Page {
         })
     }
 
-    /// All of the content, within what the page may still have.
+    /// Reads the complete content, within the page's remaining bytes.
     async fn gather(&self, mut body: ResponseBody) -> Result<Bytes, &'static str> {
         let mut content = Gathered::default();
         while let Some(frame) = body.frame().await {
@@ -321,7 +327,7 @@ impl Page {
         left.try_update(Ordering::Relaxed, Ordering::Relaxed, less).ok().map(drop)
     }
 
-    /// What a template asks for, in its order; several are asked for at a time.
+    /// The fragments of a template in their order, fetched concurrently.
     async fn fragments(
         self: &Arc<Self>,
         template: &Template<'_>,
@@ -341,7 +347,7 @@ impl Page {
             found.push(VecDeque::new());
             asking.spawn(async move { (at, page.fragment(wanted, depth).await) });
         }
-        // Dropped, it ends them: when one fails, and when their visitor leaves.
+        // Dropping it cancels the other requests, after a failure or when the client disconnects.
         while let Some(asked) = asking.join_next().await {
             let Ok((at, fragment)) = asked else { return Err("fragment-failed") };
             found[at] = fragment?;
@@ -349,7 +355,7 @@ impl Page {
         Ok(found.into())
     }
 
-    /// One fragment of a page, or what takes its place.
+    /// Fetches one fragment, or its alternative (`alt`) if that fails.
     async fn fragment(
         self: Arc<Self>,
         (page, include): (Target, Include<'static>),
@@ -372,7 +378,8 @@ impl Page {
         }
     }
 
-    /// What becomes of a page that a fragment is missing of.
+    /// Counts and logs a failed fragment. The result is empty content if the fragment may be omitted,
+    /// else an error.
     fn failed(&self, page: &Target, include: &Include<'_>, src: &str, reason: &str) -> Whole {
         static SAID: Seldom = Seldom::once_in(Duration::from_secs(10));
         self.site.counters.fragments_failed.add();
@@ -385,7 +392,7 @@ impl Page {
         }
     }
 
-    /// What the site answers.
+    /// Requests a fragment from the site, and assembles it if it is a template.
     async fn asked(self: &Arc<Self>, target: Option<Target>, depth: usize) -> Whole {
         let target = target.ok_or("not-of-this-site")?;
         if depth >= DEPTH_MAX {
@@ -402,7 +409,7 @@ impl Page {
         let (is_template, content) = answered.unwrap_or(Err("too-late"))?;
         match is_template {
             false if content.is_empty() => Ok(VecDeque::new()),
-            // Nobody waits for a turn while he has one.
+            // The turn has been released, so nested fragments cannot deadlock.
             true => self.put_together(content, target, depth + 1).await,
             false => Ok(VecDeque::from([content])),
         }
@@ -424,8 +431,8 @@ impl Page {
     }
 }
 
-/// The target that a reference names which stands in a page (RFC 3986 section 5.2), if it is of the same site.
-/// Dots in it are taken out where every request's are.
+/// Resolves a reference in a page (RFC 3986 section 5.2). `None` if it is not of the same site. Dot
+/// segments are removed later, with those of every request.
 fn resolve(reference: &str, page: &Target, hosts: &Hosts) -> Option<Target> {
     let reference = reference.trim().split('#').next()?;
     let after_scheme = ["http:", "https:"].iter().find_map(|scheme| {
@@ -439,7 +446,7 @@ fn resolve(reference: &str, page: &Target, hosts: &Hosts) -> Option<Target> {
             let (host, path) = rest.split_at(at);
             let own_port = if page.scheme == "https" { ":443" } else { ":80" };
             let host = host.strip_suffix(own_port).unwrap_or(host);
-            // A page for all hosts of the site may name another of them than the one it was asked for by.
+            // A page that all hosts of the site share may refer to a host other than the requested one.
             let mut own = hosts.all().chain([&page.host]);
             if !own.any(|own| host.eq_ignore_ascii_case(own)) {
                 return None;
@@ -513,7 +520,8 @@ mod tests {
         for reference in ["https://example.org:443/box", "//example.org/box"] {
             assert_eq!(resolve(reference, &plain, &hosts).expect("its own").path_and_query, "/box");
         }
-        // Another scheme is no other host: it is never asked for over the network.
+        // Another scheme is not another host: the result is a path, which is not requested over the
+        // network.
         let odd = resolve("file:///etc/passwd", &page, &hosts).expect("a path");
         assert_eq!((odd.scheme, &*odd.path_and_query), ("https", "/news/file:///etc/passwd"));
     }

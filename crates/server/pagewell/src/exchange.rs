@@ -4,20 +4,24 @@
 //! do not come here: `hits` answers them in front of hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
+use crate::client::{RequestContent, Visitor};
 use crate::codings::{self, on_the_way};
 use crate::esi::{self, Asked};
-use crate::forward::{self, AsSent, Why, read_facts};
+use crate::forward::{self, Why};
 use crate::heard::Patience;
 use crate::litespeed;
+use crate::lookup::{self, StoredPages};
 use crate::networks::forwarded_scheme;
-use crate::origin::Besides;
-use crate::page::{SharedPage, StoredPage, marked, ttl_seconds};
+use crate::page::{SharedPage, StoredPage, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::private;
 use crate::purge;
 use crate::render::{self, Ask, ExtraFields, Ranges};
+use crate::request_fields::view_of;
+use crate::request_fields::{AsSent, read_facts};
 use crate::serve;
 use crate::site::Site;
+use crate::steering_fields::is_from_clients;
 use crate::switch;
 use crate::take_over;
 use crate::target::Target;
@@ -25,53 +29,13 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use http_body::Body;
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Candidate, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict, decide,
+    Answer, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict,
 };
 use hyper::body::Incoming;
 use page_store::Candidates;
-use site_rules::{
-    BypassBecause, Handling, Peer, Plan, Planned, RequestView, SiteRules, key_without_vary,
-};
+use site_rules::{BypassBecause, Handling, Peer, Plan, SiteRules, key_without_vary};
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// The content of a request; none where Pagewell itself asks, for a fragment of a page.
-pub type RequestContent = Option<Incoming>;
-
-/// Who asks, and by which way.
-#[derive(Clone, Debug)]
-pub struct Visitor {
-    /// The client's address; none over a Unix socket.
-    pub peer: Option<SocketAddr>,
-    /// The address it came to; none over a Unix socket.
-    pub local: Option<SocketAddr>,
-    /// Whether the connection is a trusted proxy's, whose word about its clients is taken.
-    pub believed: Peer,
-    /// Who says where the connection comes from.
-    pub said_by: SaidBy,
-    /// `https` over TLS, else `http`.
-    pub scheme: &'static str,
-    /// What is sent besides responses.
-    pub besides: Besides,
-}
-
-impl Visitor {
-    /// Whether the connection is one over TLS.
-    pub fn is_secure(&self) -> bool {
-        self.scheme == "https"
-    }
-}
-
-/// Who says where a connection comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaidBy {
-    /// The socket itself: nobody stands between, as far as the connection shows.
-    Socket,
-    /// A proxy names the client by the PROXY protocol.
-    Proxy,
-    /// A proxy does not know whose it is: the address is the proxy's.
-    Nobody,
-}
 
 /// Answers a request that came to `door`, by the site that its host names.
 pub async fn answer(
@@ -287,10 +251,10 @@ async fn get(
     };
     let pages = candidates.as_slice();
     let (why, validate, fallback) = match verdict {
-        Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
-            return hit(site, &facts, &pages[candidate]);
+        Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
+            return hit(site, &facts, &pages[candidate], answer);
         }
-        Verdict::Reuse { candidate, state: Reuse::Stale(because), .. } => {
+        Verdict::Reuse { candidate, state: Reuse::Stale(because), answer } => {
             let page = &pages[candidate];
             if because == StaleBecause::WhileRevalidate && may_refresh(site) {
                 let again = Some(page.clone());
@@ -300,7 +264,7 @@ async fn get(
                 (ask.visitor.besides.spent, ask.visitor.besides.trace) = (None, None);
                 tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
             }
-            return stale_hit(site, &facts, page, because);
+            return stale_hit(site, &facts, (page, answer), because);
         }
         Verdict::Unsatisfied => {
             return serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
@@ -354,9 +318,7 @@ pub fn bypassing_field(
 ) -> Option<BypassBecause> {
     headers.iter().find_map(|(name, value)| {
         let name = name.as_str();
-        rules
-            .field_bypasses(plan, name, value.as_bytes())
-            .filter(|_| forward::is_from_clients(name))
+        rules.field_bypasses(plan, name, value.as_bytes()).filter(|_| is_from_clients(name))
     })
 }
 
@@ -389,23 +351,6 @@ pub fn tell_bypassed(
     site.why.bypassed(target, reason, &cookies);
 }
 
-/// A request as the rules see it.
-pub fn view_of<'a>(
-    target: &'a Target,
-    method: &'a Method,
-    fields: &'a AsSent<&'a HeaderMap>,
-    visitor: &Visitor,
-) -> RequestView<'a> {
-    RequestView {
-        method,
-        scheme: target.scheme,
-        host: &target.host,
-        path_and_query: target.page(),
-        fields,
-        peer: visitor.believed,
-    }
-}
-
 /// What is stored under a key, and what is to be done with a request for it.
 pub fn decide_on(
     site: &Site,
@@ -429,7 +374,9 @@ pub fn decide_by(
 ) -> (Candidates<StoredPage>, Verdict) {
     let under = |key: &[u8]| {
         let candidates = look(site, key);
-        let verdict = decide_among(site, facts, headers, plan, &candidates);
+        let (fields, now) = (AsSent(headers), site.clock.now());
+        let stored = StoredPages::Shared(candidates.as_slice());
+        let verdict = lookup::choose(site, facts, &fields, plan, stored, now);
         (candidates, verdict)
     };
     let (candidates, verdict) = under(key);
@@ -447,89 +394,22 @@ pub fn decide_by(
     }
 }
 
-/// What is to be done with a request, where these are stored.
-fn decide_among(
-    site: &Site,
-    facts: &RequestFacts<'_>,
-    headers: &HeaderMap,
-    plan: &Plan,
-    candidates: &Candidates<StoredPage>,
-) -> Verdict {
-    let listed = candidates
-        .iter()
-        .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
-    let rules = &site.config.rules;
-    let fields = AsSent(headers);
-    let planned = Planned::new(rules, *plan, &fields);
-    let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
-    restrict(site, plan, facts, candidates.as_slice(), verdict)
-}
-
-/// What the plan leaves of a verdict: see [`SiteRules::may_use`].
-fn restrict(
-    site: &Site,
-    plan: &Plan,
-    facts: &RequestFacts<'_>,
-    pages: &[SharedPage],
-    verdict: Verdict,
-) -> Verdict {
-    let rules = &site.config.rules;
-    let only_if_cached = facts.cache_control.only_if_cached;
-    let may_use = |at: &usize| {
-        let stored = &pages[*at].payload().stored;
-        rules.may_use(plan, stored) && esi::may_use(site, stored)
-    };
-    match verdict {
-        // RFC 9111 section 5.2.1.7.
-        Verdict::Reuse { candidate, .. } if !may_use(&candidate) && only_if_cached => {
-            Verdict::Unsatisfied
-        }
-        Verdict::Reuse { candidate, .. } if !may_use(&candidate) => {
-            Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None }
-        }
-        Verdict::Forward { why, validate, fallback } => Verdict::Forward {
-            why,
-            validate: validate.filter(may_use),
-            fallback: fallback.filter(may_use),
-        },
-        verdict => verdict,
-    }
-}
-
-/// Whether a page that was just made answers this request.
-pub fn answers(
-    site: &Arc<Site>,
-    facts: &RequestFacts<'_>,
-    headers: &HeaderMap,
-    plan: &Plan,
-    page: &SharedPage,
-) -> bool {
-    let only = Candidate { stored: &page.payload().stored, marked: None };
-    let listed = std::iter::once(only);
-    let rules = &site.config.rules;
-    let fields = AsSent(headers);
-    let planned = Planned::new(rules, *plan, &fields);
-    let verdict = decide(facts, &planned, listed, rules.policy(plan), site.clock.now());
-    let stored = &page.payload().stored;
-    let may_use = rules.may_use(plan, stored) && esi::may_use(site, stored);
-    matches!(verdict, Verdict::Reuse { .. }) && may_use
-}
-
 /// A fresh page from the store.
 pub fn hit(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
     page: &SharedPage,
+    answer: Answer,
 ) -> Response<ResponseBody> {
     site.counters.hits.add();
     page.serve();
-    from_store(site, facts, page, None)
+    from_store(site, facts, (page, answer), None)
 }
 
 fn stale_hit(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
-    page: &SharedPage,
+    (page, answer): (&SharedPage, Answer),
     because: StaleBecause,
 ) -> Response<ResponseBody> {
     site.counters.stale_hits.add();
@@ -538,13 +418,13 @@ fn stale_hit(
         StaleBecause::WhileRevalidate => "stale-while-revalidate",
         StaleBecause::MaxStale => "max-stale",
     };
-    from_store(site, facts, page, Some(detail))
+    from_store(site, facts, (page, answer), Some(detail))
 }
 
 fn from_store(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
-    page: &SharedPage,
+    (page, answer): (&SharedPage, Answer),
     detail: Option<&'static str>,
 ) -> Response<ResponseBody> {
     let now = site.clock.now();
@@ -552,7 +432,7 @@ fn from_store(
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
     status.ttl_seconds = Some(ttl_seconds(page, now));
     status.detail = detail;
-    let response = serve::page(facts, page, now, &status);
+    let response = serve::page(facts, page, answer, now, &status);
     let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);
     if in_none && response.status() == payload.stored.status && facts.method == Kind::Get {
         codings::keep_plain(site, page);

@@ -1,37 +1,37 @@
-//! What a running Pagewell tells of itself: each figure's name, what it says, whether it only grows,
-//! and how it is read. The control interface, the metrics and the manual read the same table; the
-//! counters of `counters` come first in each of them.
+//! The metrics table: for each metric its name, its description, whether it is a counter, and how
+//! it is read. The control interface, `/metrics` and the manual use this table. The counters of
+//! `counters` come first in each of them.
 
 mod process;
 
 pub use process::{OfTheProcess, PROCESS, of_this_process};
 
 use crate::counters::Counters;
-use crate::doctor::kernel_counts;
+use crate::kernel_counts::kernel_counts;
 use crate::site::Site;
 use page_store::Stats;
 
-/// How a figure moves.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It only grows, from zero at the start.
     Counter,
-    /// It is what it is now.
+    /// It is a current value, which may fall.
     Gauge,
 }
 
-/// A figure that is read where it is kept, instead of being counted.
+/// A metric that is read from its source, instead of being counted.
 pub struct Figure {
-    /// Its name.
+    /// The name of the metric.
     pub name: &'static str,
-    /// What it says.
+    /// The description in the manual and in `/metrics`.
     pub help: &'static str,
-    /// How it moves.
+    /// Whether it is a counter or a gauge.
     pub kind: Kind,
     read: fn(&Site, &Stats) -> u64,
 }
 
-/// The figures besides the counters.
+/// The metrics in addition to the counters.
 pub const FIGURES: [Figure; 14] = [
     Figure {
         name: "pages",
@@ -98,7 +98,7 @@ pub const FIGURES: [Figure; 14] = [
         name: "stream_untold",
         help: "Changes that the other machines have not been told yet, because the stream cannot be reached.",
         kind: Kind::Gauge,
-        read: |site, _| site.others.as_ref().map_or(0, |others| others.untold()),
+        read: |site, _| site.sources.untold(),
     },
     Figure {
         name: "origin_places_taken",
@@ -120,18 +120,19 @@ pub const FIGURES: [Figure; 14] = [
     },
 ];
 
-/// What the kernel has counted, which is the same for every site of the process.
+/// A metric of the kernel, which is the same for every site of the process.
 pub struct OfTheKernel {
-    /// Its name.
+    /// The name of the metric.
     pub name: &'static str,
-    /// What it says.
+    /// The description in the manual and in `/metrics`.
     pub help: &'static str,
-    /// How it moves.
+    /// Whether it is a counter or a gauge.
     pub kind: Kind,
     read: fn(&doctor::Tcp, &doctor::Conntrack) -> Option<u64>,
 }
 
-/// What the kernel tells about connections that Pagewell never saw; zero where it does not tell.
+/// The kernel's counts of connections that Pagewell never received; zero where they are
+/// unavailable.
 pub const KERNEL: [OfTheKernel; 8] = [
     OfTheKernel {
         name: "kernel_listen_overflows",
@@ -184,13 +185,13 @@ pub const KERNEL: [OfTheKernel; 8] = [
     },
 ];
 
-/// What the kernel has counted until now.
+/// Returns the current values of the kernel's metrics.
 pub fn of_the_kernel() -> impl Iterator<Item = (&'static str, u64)> {
     let (tcp, conntrack) = kernel_counts();
     KERNEL.iter().map(move |row| (row.name, (row.read)(&tcp, &conntrack).unwrap_or(0)))
 }
 
-/// Whether a figure is the same for every site of the process.
+/// Returns whether a metric is the same for every site of the process.
 #[must_use]
 pub fn of_the_process(name: &str) -> bool {
     name == UPTIME
@@ -198,14 +199,14 @@ pub fn of_the_process(name: &str) -> bool {
         || PROCESS.iter().any(|row| row.name == name)
 }
 
-/// How long the process runs.
+/// The name of the metric for the uptime of the process.
 pub const UPTIME: &str = "uptime_seconds";
 
-/// The counters that say "now".
+/// The counters that are gauges: their descriptions say "now".
 const NOW: [&str; 5] =
     ["followers", "database_apply_us", "database_lag_us", "database_lag_max_us", "connections"];
 
-/// Every figure there is: name, what it says, how it moves.
+/// Returns every metric: name, description, type.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Kind)> {
     let counted = Counters::default().rows().into_iter().map(|(name, help, _)| {
         let kind = if NOW.contains(&name) { Kind::Gauge } else { Kind::Counter };
@@ -217,7 +218,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Kind)> {
     counted.chain(figures).chain(kernel).chain(process)
 }
 
-/// A site's figures now, in the order of [`all`].
+/// Returns the current metrics of a site, in the order of [`all`].
 pub fn values(site: &Site) -> Vec<(&'static str, u64)> {
     let store = site.store.stats();
     let counted = site.counters.rows().into_iter().map(|(name, _, value)| (name, value));

@@ -5,26 +5,28 @@
 //! left `heard`'s.
 
 use crate::body::{Content, ResponseBody, SpoolContent};
+use crate::client::{RequestContent, Visitor};
 use crate::codings::on_the_way;
 use crate::config::Limits;
-use crate::database::Waited;
 use crate::esi;
-use crate::exchange::{RequestContent, Visitor};
 use crate::heard::{self, Patience};
-use crate::in_hand;
 use crate::litespeed;
 use crate::log::Seldom;
 use crate::origin::{
     Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
 };
+use crate::pending_changes::PendingChange;
 use crate::private::{self, Keep, Taken};
-use crate::request_head::Refusal;
+use crate::propagation::Propagation;
+use crate::refusal::Refusal;
+use crate::request_fields::read_facts;
 use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
 use crate::routes::{Route, Script, Withheld, route_in};
 use crate::sendfile;
 use crate::serve;
 use crate::site::Site;
 use crate::static_files;
+use crate::steering_fields::is_from_clients;
 use crate::target::Target;
 use crate::traces;
 use crate::trailers;
@@ -33,133 +35,13 @@ use crate::writes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheStatus, Handled};
-use http_cache::tags::internal_tag_fields;
 use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use site_rules::Planned;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often an origin may send a request on to another path of its own (RFC 3875 section 6.2.2).
 const REDIRECTS_MAX: usize = 5;
-
-/// Request fields that only a trusted party may set, besides those of tags: they speak of the client,
-/// or choose what the application answers without being part of the key.
-const NOT_FROM_CLIENTS: &[&str] = &[
-    "forwarded",
-    "x-forwarded",
-    "x-real-ip",
-    "x-host",
-    "x-http-host-override",
-    "x-original-host",
-    "x-original-uri",
-    "x-original-url",
-    "x-rewrite-url",
-    "x-http-destinationurl",
-    "x-rewrite-uri",
-    "x-backend-host",
-    "x-script-name",
-    "x-url-scheme",
-    "x-scheme",
-    "x-proto",
-    "x-https",
-    "x-arr-ssl",
-    "https",
-    "front-end-https",
-    "cf-visitor",
-    "cloudfront-forwarded-proto",
-    "client-ip",
-    "x-client-ip",
-    "x-cluster-client-ip",
-    "x-remote-ip",
-    "x-remote-addr",
-    "x-originating-ip",
-    "true-client-ip",
-    "cf-connecting-ip",
-    "cf-connecting-ipv6",
-    "fastly-client-ip",
-    "x-azure-clientip",
-    "x-accel-mapping",
-    "x-sendfile-type",
-    "proxy",
-    "surrogate-capability",
-    "x-lscache",
-    "x-litemage",
-    "x-lscache-vary-value",
-    "esi-referer",
-    "lsc-cookie",
-    "x-user-context-hash",
-    "x-magento-tags-pattern",
-    "cache-group-invalidation",
-];
-
-/// So begin the fields of whole families, none of which clients may set.
-const NOT_FROM_CLIENTS_BEGIN: [&str; 2] = ["x-forwarded-", "x-litespeed-"];
-
-/// Fields by which applications take one method for another. A GET that is rendered as something else
-/// would be stored as the page; other methods go on as they came.
-pub const METHOD_OVERRIDES: [&str; 3] =
-    ["x-http-method-override", "x-http-method", "x-method-override"];
-
-/// The names of the request fields that only a trusted party may set and that are so long, in lower case;
-/// those that begin as a whole family's do come besides. By length, for a hit asks for a few names.
-fn not_from_clients(length: usize) -> &'static [&'static str] {
-    static ALL: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
-        let mut by_length: Vec<Vec<&str>> = Vec::new();
-        for name in NOT_FROM_CLIENTS.iter().copied().chain(internal_tag_fields()) {
-            by_length.resize(by_length.len().max(name.len() + 1), Vec::new());
-            by_length[name.len()].push(name);
-        }
-        by_length
-    });
-    ALL.get(length).map_or(&[], Vec::as_slice)
-}
-
-/// Whether a client may set the request field of this name (in lower case) for the application.
-pub fn is_from_clients(name: &str) -> bool {
-    !is_steering(name) && is_plain(name)
-}
-
-/// Whether only a trusted party may set the field of this name (in lower case).
-pub fn is_steering(name: &str) -> bool {
-    not_from_clients(name.len()).contains(&name)
-        || NOT_FROM_CLIENTS_BEGIN.iter().any(|begin| name.starts_with(begin))
-}
-
-/// Whether all applications read the name alike: letters, digits and `-` only. In CGI's variables
-/// `X_Original_URL` is `X-Original-URL`, and so is `X.Original.URL` to PHP.
-pub fn is_plain(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-}
-
-/// A request's header lines without those that do not go to the origin: what rules see, and what selects
-/// a variant.
-pub struct AsSent<F>(pub F);
-
-impl<F: Fields> Fields for AsSent<F> {
-    fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
-        if !is_from_clients(name) {
-            return;
-        }
-        // Most are not there, so that nobody need know whether they belong to the connection.
-        let mut belongs = None;
-        self.0.values(name, &mut |value| {
-            if !*belongs.get_or_insert_with(|| fields::is_listed(&self.0, name)) {
-                visit(value);
-            }
-        });
-    }
-}
-
-/// The same of a request whose `Connection` lists no field.
-pub struct AllAsSent<F>(pub F);
-
-impl<F: Fields> Fields for AllAsSent<F> {
-    fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
-        if is_from_clients(name) {
-            self.0.values(name, visit);
-        }
-    }
-}
 
 /// Why a request is passed on.
 #[derive(Clone, Copy, Debug)]
@@ -189,7 +71,7 @@ pub enum Answerer {
 
 /// Finds what answers the target of a request.
 pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_>) -> Answerer {
-    let Some((files, static_files)) = &site.files else { return Answerer::Origin(None) };
+    let Some((files, static_files)) = site.files.as_deref() else { return Answerer::Origin(None) };
     let here = |response| Answerer::Here(response);
     match route_of(site, target) {
         Route::Script(script) => Answerer::Origin(Some(script)),
@@ -291,7 +173,7 @@ const ROOM_MAX: usize = 256;
 
 /// An HTTP origin is told which trailers the content will have.
 fn with_announced(site: &Site, mut headers: HeaderMap, all: &HeaderMap) -> HeaderMap {
-    if matches!(site.origin, Origin::Http(_)) {
+    if matches!(*site.origin, Origin::Http(_)) {
         trailers::announce(all, &mut headers);
     }
     headers
@@ -321,7 +203,7 @@ pub async fn send_following(
     request: &mut OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
     let hand = match heard::may_say(site) {
-        true => Some(in_hand::begin(site).await),
+        true => Some(PendingChange::begin(site.state()).await),
         false => None,
     };
     request.litespeed = site.config.dialects.litespeed;
@@ -352,7 +234,7 @@ pub async fn send_following(
                 let place = || request.url();
                 litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
                 if let Some(hand) = hand {
-                    response.waited = in_hand::end(site, hand).await;
+                    response.waited = hand.acknowledge().await;
                 }
                 return Ok(response);
             }
@@ -443,7 +325,7 @@ async fn pass_keeping(
                         Taken::Answer(answer) => return on_the_way(site, &facts, answer),
                         Taken::PassOn(response, reason) => {
                             why.detail = reason.or(why.detail);
-                            Ok(Ok((response, Waited::No)))
+                            Ok(Ok((response, Propagation::NotNeeded)))
                         }
                     }
                 }
@@ -475,7 +357,7 @@ fn failed_late(
     site: &Arc<Site>,
     unsent: Unsent,
     why: ForwardReason,
-    waited: Waited,
+    waited: Propagation,
 ) -> Response<ResponseBody> {
     let mut answer = failed(site, unsent, why);
     if let Some(late) = waited.detail() {
@@ -487,14 +369,9 @@ fn failed_late(
 }
 
 /// Of what was sent and is no write.
-fn not_late<R>(sent: Result<R, Unsent>) -> Result<(R, Waited), (Unsent, Waited)> {
-    sent.map(|response| (response, Waited::No)).map_err(|unsent| (unsent, Waited::No))
-}
-
-/// What the cache reads of a request.
-pub fn read_facts<'a>(method: &Method, headers: &'a HeaderMap) -> RequestFacts<'a> {
-    let lines = headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
-    RequestFacts::read(method, lines)
+fn not_late<R>(sent: Result<R, Unsent>) -> Result<(R, Propagation), (Unsent, Propagation)> {
+    sent.map(|response| (response, Propagation::NotNeeded))
+        .map_err(|unsent| (unsent, Propagation::NotNeeded))
 }
 
 fn content_of(

@@ -32,7 +32,8 @@ use crate::in_flight::InFlight;
 use crate::origin::Origin;
 use crate::pace::Pace;
 use crate::reached::Limit;
-use crate::request_head::{Framing, Inspection, Refusal, Upgrade, inspect, take_upgrade};
+use crate::refusal::Refusal;
+use crate::request_head::{Framing, Inspection, Upgrade, inspect, take_upgrade};
 use crate::send_backlog::BacklogEntry;
 use crate::site::Site;
 use crate::switch::Slot;
@@ -300,7 +301,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         let (kept, protocols) = take_upgrade(&self.arrived[head.clone()]);
         let left = kept.len();
         self.arrived.splice(head, kept);
-        let switchable = || self.site.all_or(None).any(|s| matches!(s.origin, Origin::Http(_)));
+        let switchable = || self.site.all_or(None).any(|s| matches!(*s.origin, Origin::Http(_)));
         let offered = upgrade == Upgrade::Possible && !protocols.is_empty() && switchable();
         if offered {
             self.slot.offer(protocols);

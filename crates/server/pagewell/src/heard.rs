@@ -1,12 +1,12 @@
-//! How long the head of a response is waited for when its visitor has left (decision 0031).
+//! How long a forwarded request continues after its client has disconnected (decision 0031).
 //!
-//! | | the visitor leaves |
+//! | request | after the client disconnects |
 //! |---|---|
-//! | before the request may have reached the origin | it is given up: nothing was done |
-//! | an unsafe method | it is heard to its end |
-//! | a response of the site may say what has changed: LiteSpeed's dialect, private copies | the head is waited for, as long as the origin may take |
-//! | somebody who is signed in asked | as above: applications change things by links |
-//! | otherwise | it is given up at the origin |
+//! | may not have reached the origin yet | it is cancelled: it had no effect |
+//! | unsafe method | it continues to the end of the response |
+//! | response may report invalidations: LiteSpeed's compatibility headers, or private copies | it continues until the response head, within the origin's time limits |
+//! | from a client that is logged in | the same, because applications also change data in links (GET) |
+//! | any other | it is cancelled at the origin |
 
 use crate::forward::send_following;
 use crate::origin::{OriginRequest, OriginResponse, Reached, Unsent};
@@ -17,30 +17,30 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinError;
 
-/// How long an answer is waited for if its visitor leaves, as far as the request says.
+/// How long a request continues after its client has disconnected, as far as the request determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// As long as somebody asks, unless the site has to know the answer.
+    /// Only while a client waits, unless the site needs the response head.
     WhileAsked,
-    /// Until the head has come.
+    /// Until the response head has been received.
     ToTheHead,
 }
 
-/// Whether the head is waited for though nobody asks any more.
+/// Whether a request continues until the response head although its client has disconnected.
 pub fn is_heard(site: &Site, patience: Patience) -> bool {
     patience == Patience::ToTheHead || may_say(site)
 }
 
-/// Whether a response to a safe request may say that something has changed.
+/// Whether a response to a safe request may report a change.
 pub fn may_say(site: &Site) -> bool {
-    // A response that signs somebody out ends his copies.
+    // A response that ends a session invalidates that user's private copies.
     site.config.dialects.litespeed == FieldUse::Obey || site.config.private.is_some()
 }
 
-/// Sends a safe request that is passed on, and takes in what its response says to have changed.
+/// Forwards a safe request to the origin, and applies the invalidations that its response head reports.
 ///
 /// # Errors
-/// The task in which that is done has panicked.
+/// The task that sends the request has panicked.
 pub async fn send(
     site: &Arc<Site>,
     mut outgoing: OriginRequest,
@@ -50,18 +50,18 @@ pub async fn send(
         return Ok(send_following(site, &mut outgoing).await);
     }
     let (site, reached) = (site.clone(), outgoing.reached.clone());
-    // Dropped with whoever waits here.
+    // Dropped together with this future when the client disconnects.
     let (_asking, left) = oneshot::channel::<()>();
     to_its_end(async move {
         let left = async { drop(left.await) };
         let sent = unless_left(send_following(&site, &mut outgoing), left, &reached).await;
-        // Nobody is there to see it.
+        // The result has no reader any more.
         sent.unwrap_or(Err(Unsent::Failed(Failure::HungUp)))
     })
     .await
 }
 
-/// Waits for what is being sent; `None` if `left` came before it may have reached the origin.
+/// Waits for `sending`. `None` if `left` completes before the request may have reached the origin.
 pub async fn unless_left<T>(
     sending: impl Future<Output = T>,
     left: impl Future<Output = ()>,
@@ -78,7 +78,7 @@ pub async fn unless_left<T>(
     }
 }
 
-/// Has a request sent by a task of its own, which goes on when the visitor leaves.
+/// Runs `sending` in a task of its own, which continues when the client disconnects.
 ///
 /// # Errors
 /// The task has panicked.

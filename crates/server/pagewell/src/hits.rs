@@ -1,6 +1,6 @@
 //! Plain hits, answered in front of hyper: a GET or HEAD whose page is in the store and fresh, over
 //! HTTP/1.1 or 1.0, or over HTTP/2 written as one of HTTP/1.1 (`http2::answers`). It reads what `exchange`
-//! reads and asks the same `decide`; whatever is not plain goes to hyper, byte for byte, and is
+//! reads and asks the same `lookup`; whatever is not plain goes to hyper, byte for byte, and is
 //! answered there. What was found goes out as a `hit`.
 //!
 //! Nothing is allocated on the way: the key is written into a buffer of the connection, the page's
@@ -15,17 +15,15 @@ mod hit;
 pub use hit::{After, Hit};
 
 use crate::codings;
-use crate::forward::AllAsSent;
-use crate::page::{ReadPage, SharedPage, marked};
+use crate::lookup::{self, StoredPages};
+use crate::page::{ReadPage, Section, SharedPage, select};
 use crate::plain_head::{self, LineAt, Lines, PlainHead, PlainMethod, PlainVersion};
+use crate::request_fields::AllAsSent;
 use crate::site::Site;
 use crate::target::{write_plain_origin, write_plain_path};
-use hit::{Chosen, Head, Held, Plain};
-use http_cache::codings::{form_of_not_modified, form_of_whole};
-use http_cache::{
-    Answer, Candidate, Forms, Method, RequestFacts, Reuse, Timestamp, Verdict, decide,
-};
-use site_rules::{Handling, Peer, Plan, Planned, RequestView};
+use hit::{Chosen, Held, Plain};
+use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
+use site_rules::{Handling, Peer, Plan, RequestView};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -134,26 +132,17 @@ impl Hits {
         content_max: usize,
     ) -> Option<(Held, Plain)> {
         let plan = asked.plan(site, peer, now, key)?;
-        let rules = &site.config.rules;
         let candidates = site.store.candidates(site.store.key(&key.bytes));
         let pages = candidates.as_slice();
         if pages.is_empty() {
             return None;
         }
-        let listed = pages
-            .iter()
-            .map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
-        let planned = Planned::new(rules, plan, &asked.fields);
-        match decide(&asked.facts, &planned, listed, rules.policy(&plan), now) {
-            Verdict::Reuse { candidate, .. }
-                if !rules.may_use(&plan, &pages[candidate].payload().stored) =>
-            {
-                None
-            }
+        let shared = StoredPages::Shared(pages);
+        match lookup::choose(site, &asked.facts, &asked.fields, &plan, shared, now) {
             Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
                 let page = &pages[candidate];
                 let form = form(&asked.facts, page, answer, content_max)?;
-                if form.coding.is_none() && matches!(form.head, Head::Whole) {
+                if form.coding.is_none() && form.head == Section::Whole {
                     codings::wanted(site, &asked.facts, page);
                 }
                 site.counters.requests.add();
@@ -173,7 +162,7 @@ impl Hits {
         (now, instant): (Timestamp, Instant),
         content_max: usize,
     ) -> Option<(Held, Plain)> {
-        let (_, files) = site.files.as_ref()?;
+        let (_, files) = site.files.as_deref()?;
         let path = asked.target.split('?').next()?;
         let file = files.found(path, now)?;
         if asked.facts.cache_control.only_if_cached || !site.config.hosts.have(key.host()?) {
@@ -320,33 +309,17 @@ impl Asked<'_> {
     }
 }
 
-/// Which prepared header section of a page answers the request, and in which coding its content goes.
+/// The form of a page that answers the request, if it goes out as it is laid out, with no more than so many
+/// bytes of content. Whatever has to be made for the request is for the other reader.
+#[inline]
 fn form(
     facts: &RequestFacts<'_>,
     page: &SharedPage,
     answer: Answer,
     content_max: usize,
 ) -> Option<Chosen> {
-    let (stored, forms) = (&page.payload().stored, page.payload().forms());
-    let (head, coding) = match answer {
-        // It is put together for each visitor.
-        Answer::Whole if stored.forms == Forms::Assembled => return None,
-        Answer::Whole => (Head::Whole, form_of_whole(facts, forms.codings())),
-        Answer::NotModified if stored.forms == Forms::One => (Head::NotModified, None),
-        Answer::NotModified => {
-            (Head::NotModified, form_of_not_modified(facts, stored, forms.codings()))
-        }
-        _ => return None,
-    };
-    // The tag of a form that is not there is made elsewhere, and so is content that is not kept.
-    let form = match coding {
-        Some(coding) => forms.get(coding)?.form(),
-        None => page.plain(),
-    };
-    let (lines, length) = match (head, coding) {
-        (Head::Whole, _) => (form.head(), form.content()?.len()),
-        (Head::NotModified, Some(_)) => (form.not_modified(), form.content()?.len()),
-        (Head::NotModified, None) => (form.not_modified(), 0),
-    };
+    let selected = select(facts, page, answer);
+    let (head, coding) = (selected.section?, selected.coding);
+    let (lines, length) = (selected.lines()?, selected.content_bytes()?);
     (length <= content_max).then_some(Chosen { head, coding, lines_bytes: lines.len(), length })
 }

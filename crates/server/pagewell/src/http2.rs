@@ -1,15 +1,15 @@
-//! HTTP/2 (RFC 9113): over TLS when the client chooses it there (ALPN), and in the clear when it begins with
-//! the preface (prior knowledge, section 3.3). Plain hits are answered by a front of its own (`front`), and
-//! everything else by hyper behind it, whose are flow control, the compression of header blocks and the
-//! defence against floods of frames; requests go to `exchange` like those of HTTP/1.
+//! HTTP/2 (RFC 9113): over TLS if ALPN selects it, and without TLS if the client starts with the
+//! preface (prior knowledge, section 3.3). A front (`front`) answers plain hits. hyper runs on top of
+//! it for all other requests; it does flow control, header compression and flood protection.
 //!
-//! What HTTP/1's front sees to on the bytes is seen to here on the request: bounds, one host, cookie
-//! crumbs joined. Connection-specific fields are malformed, which hyper answers with a reset.
+//! The checks that HTTP/1's front makes on the bytes are made here on the request: limits, a single
+//! host, cookies joined. A request with connection-specific fields is malformed, and hyper resets its
+//! stream.
 //!
-//! A connection on which nothing happens gets GOAWAY after `idle_timeout`; streams whose client takes
-//! too little are reset (`streams`), and a connection that has no others is closed.
-//! Not done: extended CONNECT (RFC 8441; browsers then open a connection of HTTP/1.1 for a
-//! WebSocket), interim responses, for which hyper has no way, and server push.
+//! An idle connection gets GOAWAY after `idle_timeout`. Streams whose client reads too slowly are reset
+//! (`streams`); a connection with only such streams is closed. Not supported: extended CONNECT (RFC
+//! 8441; browsers use HTTP/1.1 for WebSockets instead), interim responses (hyper cannot send them),
+//! server push.
 
 mod answers;
 pub mod fields;
@@ -22,14 +22,15 @@ pub mod windows;
 
 use crate::access_log::{Entry, Spent};
 use crate::body::{Failed, ResponseBody};
+use crate::client::Visitor;
 use crate::config::Limits;
-use crate::exchange::{self, Visitor};
+use crate::exchange;
 use crate::listen::is_counted;
 use crate::origin::Besides;
 use crate::per_address::{AddressRequest, AddressRequests};
 use crate::phase::{Phase, Told};
 use crate::reached::Limit;
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::send_backlog::Client;
 use crate::serve;
 use crate::site::Site;
@@ -58,40 +59,41 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-/// The first bytes of a client that speaks HTTP/2 without having been asked (RFC 9113 section 3.4).
+/// The client connection preface of HTTP/2 (RFC 9113 section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Fields that a message does not have (section 8.2.2).
+/// Connection-specific fields, which HTTP/2 messages must not have (section 8.2.2).
 const OF_THE_CONNECTION: [&str; 5] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
-/// Content that waits in a stream for the client to take it.
+/// Maximum number of content bytes that hyper buffers per stream for the client.
 const SEND_BUFFER_BYTES: usize = 128 << 10;
-/// How often streams that wait for the client are looked at, within `write_timeout`, and at the longest.
+/// How many times within `write_timeout` the waiting streams are checked, and the maximum interval
+/// between two checks.
 const LOOKS: u32 = 4;
 const LOOK_MAX: Duration = Duration::from_secs(5);
 
-/// What happens on a connection.
+/// The activity on a connection, shared between hyper's service, the front and the time limits.
 struct Activity {
-    /// Requests in hand: until the last piece of the response has been taken.
+    /// Requests in progress, until the client has taken the last piece of the response.
     open: AtomicU64,
-    /// Requests begun, and pieces of content moved.
+    /// Counts requests and pieces of content, to detect inactivity.
     steps: AtomicU64,
-    /// The client, which knows how many bytes were written to it.
+    /// The client's entry in the send backlog, which knows how many bytes were written.
     client: Arc<Client>,
-    /// Requests that have come, of which there may be so many.
+    /// Requests received so far, and their maximum for a connection.
     asked: AtomicUsize,
     asked_max: usize,
-    /// Told when as many have come.
+    /// Notified when the maximum is reached.
     enough: Notify,
-    /// Notified when a request has come for hyper.
+    /// Notified when hyper receives a request.
     begun: Notify,
-    /// How far the content of each response has come.
+    /// The progress of each response's content.
     streams: Arc<Streams>,
-    /// Answers of the front wait for the client.
+    /// Whether responses of the front wait for the client.
     front_waits: AtomicBool,
-    /// The front has given the client up, for it is immoderate.
+    /// Whether the front has ended the connection because the client floods it with frames.
     calmed: AtomicBool,
-    /// The connection is to end: what is asked from now on hyper refuses.
+    /// Whether the connection is about to end; hyper then refuses new requests.
     goes: AtomicBool,
 }
 
@@ -112,32 +114,32 @@ impl Activity {
         }
     }
 
-    /// The front has answered a request.
+    /// Records that the front has answered a request.
     fn answered(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
         self.has_asked();
     }
 
-    /// A request has come.
+    /// Counts a request, and notifies `enough` if it is the last one allowed.
     fn has_asked(&self) {
         if self.asked.fetch_add(1, Ordering::Relaxed) + 1 == self.asked_max {
             self.enough.notify_one();
         }
     }
 
-    /// Answers of the front wait for the client, or no longer.
+    /// Sets whether responses of the front wait for the client.
     fn front_waits(&self, waits: bool) {
         self.front_waits.store(waits, Ordering::Relaxed);
     }
 
-    /// Whether something waits for the origin or for the client.
+    /// Whether a request is in progress or a response waits for the client.
     fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire) != 0
             || self.front_waits.load(Ordering::Relaxed)
             || !self.streams.is_empty()
     }
 
-    /// Ready when something has to end because nothing happens: streams, which are reset, or the connection.
+    /// Ready when a time limit has passed: for streams, which are reset then, or for the connection.
     async fn overdue(&self, watch: &mut StreamWatch, site: &Site) -> Overdue {
         let limits = &site.limits;
         loop {
@@ -165,8 +167,8 @@ impl Activity {
         }
     }
 
-    /// Ready when too much waits for all clients together, and this one is among the slowest. Waiting for that
-    /// is begun once.
+    /// Ready when the send backlog of all clients is too large and this client is among the slowest.
+    /// The notification is subscribed to once.
     async fn cut(&self) {
         let mut waits = false;
         let cut = poll_fn(|cx| match waits && !self.client.is_cut() {
@@ -180,26 +182,26 @@ impl Activity {
     }
 }
 
-/// The part of a connection that has to end.
+/// The result of a time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overdue {
-    /// Streams, which the front resets when it is read.
+    /// Some streams are too slow; the front resets them when it is next read.
     Streams,
-    /// The connection: its client takes nothing.
+    /// The connection, because its client reads nothing.
     Connection,
-    /// The connection, in good order.
+    /// The connection, because it is idle; it is closed gracefully.
     Idle,
 }
 
-/// A request in hand.
+/// A request in progress, counted until it is dropped.
 struct Open {
     activity: Arc<Activity>,
-    /// Its stream, and how far its content has come.
+    /// Its stream, and the progress of its content.
     stream: u32,
     progress: Arc<StreamProgress>,
-    /// Its place among those of its address, where they are counted.
+    /// Its place among the requests of the client's address, if those are limited.
     place: Option<AddressRequest>,
-    /// Its trace, where requests are traced: its span lasts as long.
+    /// Its trace, if requests are traced. The trace's span ends when this is dropped.
     trace: Option<Trace>,
 }
 
@@ -214,7 +216,7 @@ impl Open {
 }
 
 impl Open {
-    /// Takes a place among the requests of the client's address; `false` where there is none left.
+    /// Takes a place among the requests of the client's address; `false` if there is none left.
     fn enter(&mut self, of_address: Option<&AddressRequests>, site: &Site) -> bool {
         let Some(of_address) = of_address else { return true };
         self.place = of_address.enter(site.limits.http2_streams_per_address);
@@ -229,7 +231,7 @@ impl Drop for Open {
     }
 }
 
-/// Serves a connection until it ends. `before` has come already and is read first.
+/// Serves a connection until it ends. `before` holds the bytes that have already been read from it.
 pub async fn serve<IO>(io: IO, before: Vec<u8>, visitor: Visitor, site: Arc<Site>, mut stop: Told)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -280,7 +282,7 @@ where
     };
     let ended = match ended {
         Some(Some(ended)) => ended,
-        // What is in hand is finished, unless the client takes nothing of it.
+        // Requests in progress are finished, unless the client stops reading.
         Some(None) | None => {
             activity.goes.store(true, Ordering::Relaxed);
             connection.as_mut().graceful_shutdown();
@@ -295,7 +297,7 @@ where
     }
 }
 
-/// Serves a connection until it ends, or is cut; `None` where nothing has happened on it for long.
+/// Serves a connection until it ends or is closed for slowness; `None` if it is idle.
 async fn going_on<C>(
     mut connection: Pin<&mut C>,
     activity: &Activity,
@@ -312,7 +314,7 @@ where
             overdue = activity.overdue(watch, site) => overdue,
         };
         match overdue {
-            // The connection is polled again, and the front with it.
+            // The connection is polled again, and with it the front, which resets the streams.
             Overdue::Streams => {}
             Overdue::Connection => return Some(Ok(())),
             Overdue::Idle => return None,
@@ -320,8 +322,9 @@ where
     }
 }
 
-/// Whether the connection was closed for a flood of frames (RFC 9113 section 7, ENHANCE_YOUR_CALM), as the
-/// library words it, whose own error is not to be had without depending on it.
+/// Whether the connection was closed for a flood of frames (RFC 9113 section 7, ENHANCE_YOUR_CALM).
+/// Recognised by the message text, because the error's type is in a crate that is not a direct
+/// dependency.
 fn is_calmed(error: &hyper::Error) -> bool {
     std::error::Error::source(error)
         .is_some_and(|cause| cause.to_string().contains("excessive load"))
@@ -333,7 +336,7 @@ fn builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(bound(limits.http2_streams))
-        // Longer by what the front adds.
+        // Larger by the field that the front adds.
         .max_header_list_size(bound(limits.header_bytes.saturating_add(streams::FIELD_COUNTS)))
         .max_pending_accept_reset_streams(limits.http2_resets)
         .max_local_error_reset_streams(limits.http2_resets.saturating_mul(16))
@@ -379,7 +382,7 @@ fn refuse(site: &Arc<Site>, refusal: Refusal) -> Response<ResponseBody> {
     response
 }
 
-/// The bounds and rules that HTTP/1 keeps in `request_head`.
+/// Checks the limits and rules that `request_head` checks for HTTP/1.
 fn check<B>(request: &Request<B>, limits: &Limits) -> Result<(), Refusal> {
     let (uri, headers) = (request.uri(), request.headers());
     if request.method() == Method::CONNECT {
@@ -411,7 +414,7 @@ fn check<B>(request: &Request<B>, limits: &Limits) -> Result<(), Refusal> {
     }
 }
 
-/// RFC 9113 section 8.2.3: cookies may come in crumbs, and go on in one line.
+/// Joins the cookie fields of a request into one (RFC 9113 section 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let mut crumbs = headers.get_all(header::COOKIE).iter();
     if crumbs.next().is_none() || crumbs.next().is_none() {
@@ -424,17 +427,17 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Content on its way, counted.
+/// Response content that counts its progress.
 struct Counted {
     body: ResponseBody,
     open: Open,
-    /// Its line in the access log, where there is one.
+    /// Its entry for the access log, if there is one.
     entry: Option<Box<Entry>>,
 }
 
 impl Counted {
     fn new(body: ResponseBody, open: Open, mut entry: Option<Box<Entry>>) -> Counted {
-        // There may be nothing to be asked for.
+        // Without content the body is never polled.
         if let Some(entry) = entry.as_mut().filter(|_| body.is_end_stream()) {
             entry.is_whole();
         }

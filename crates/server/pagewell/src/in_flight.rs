@@ -1,17 +1,17 @@
-//! The request of a connection of HTTP/1 that hyper has in its hands: whether there is one, and what
-//! has to reach the client before its response does (interim responses, RFC 9110 section 15.2),
-//! which hyper cannot send.
+//! The state of an HTTP/1 connection that the front and hyper's service share: whether a request is in
+//! flight, and its interim responses. The front writes these, because hyper cannot send them (RFC 9110
+//! section 15.2).
 //!
-//! | when | what becomes of an interim response |
+//! | state | an interim response |
 //! |---|---|
-//! | the request is in hand, its response not made | kept (bounded), and written by the front |
-//! | its response is made (`seal`) | what came before is still written first; what comes now is dropped |
-//! | another request is in hand | dropped: it is no answer to that one |
+//! | the request is in flight, its response not yet generated | is buffered (bounded), and the front writes it |
+//! | the response has been generated (`seal`) | is dropped; those buffered before are still written first |
+//! | another request is in flight | is dropped, because it does not belong to that request |
 //!
-//! Where there is an access log, the line of a request waits here from when hyper has got its whole
-//! content until that has gone out.
+//! If there is an access log, the entry of a request is stored here after hyper has the complete
+//! response, until it has been sent.
 //!
-//! One lock, held to put a value there or take it. Nothing is locked where no request is in hand.
+//! One lock, held to store or take a value. It is not taken while no request is in flight.
 
 use crate::access_log::Entry;
 use crate::send_backlog::Client;
@@ -23,38 +23,39 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
-/// What of interim responses may wait for a client; more is dropped.
+/// Maximum size of buffered interim responses, in bytes; more are dropped.
 const WAITING_BYTES_MAX: usize = 16 << 10;
 
-/// How many requests of a connection hyper has in its hands.
+/// The state of a connection that the front and hyper's service share. `count` is the number of
+/// requests that hyper is processing.
 #[derive(Default)]
 pub struct InFlight {
     count: AtomicUsize,
-    /// Whether interim responses wait.
+    /// Whether interim responses are buffered.
     early: AtomicBool,
-    /// The client is idle, and hyper has nothing to do.
+    /// Whether the client is idle and hyper has nothing to do.
     resting: AtomicBool,
-    /// The connection ends behind the response to what has come.
+    /// Whether the connection ends after the current response.
     last: AtomicBool,
-    /// Bytes written for the request in hand; counted where there is an access log.
+    /// Bytes written for the request in flight; counted if there is an access log.
     written: AtomicU64,
-    /// The connection as a client that responses wait for, once one has.
+    /// The connection's entry in the send backlog, once a response has needed it.
     client: OnceLock<Arc<Client>>,
     waiting: Mutex<Waiting>,
 }
 
-/// What waits for hyper, or for the client.
+/// The state that needs the lock.
 #[derive(Default)]
 struct Waiting {
-    /// Who is to be told when the count falls to zero, or something has to be written.
+    /// Notified when the count falls to zero, or bytes have to be written.
     waker: Option<Waker>,
-    /// The number of the request in hand.
+    /// The number of the request in flight.
     request: u64,
-    /// Its response is made.
+    /// Whether its response has been generated.
     sealed: bool,
-    /// Interim responses as they are written.
+    /// The buffered interim responses, in wire format.
     bytes: Vec<u8>,
-    /// The request whose response hyper has, and may not have written.
+    /// The access log entry of the request whose response hyper may not have written completely.
     ended: Option<Box<Entry>>,
 }
 
@@ -65,17 +66,19 @@ impl InFlight {
         InFlightGuard { in_flight: self.clone(), entry: None, trace: None }
     }
 
-    /// To be dropped after the connection, whoever else still knows of it.
+    /// Returns a guard that has to be dropped after the connection, even if others still refer to this
+    /// state.
     pub fn ending(self: &Arc<InFlight>) -> Ending {
         Ending(self.clone())
     }
 
-    /// So many bytes of the response were written.
+    /// Records that `bytes` bytes of the response were written.
     pub fn wrote(&self, bytes: usize) {
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// What hyper had is written: so is the line of a request that has ended.
+    /// Records that all of hyper's output has been written; writes the access log line of a finished
+    /// request.
     pub fn flushed(&self) {
         let ended = self.waiting().ended.take();
         if let Some(ended) = ended {
@@ -84,18 +87,18 @@ impl InFlight {
         }
     }
 
-    /// The connection, which is one of `site`, as a client that responses wait for.
+    /// The connection's entry in the send backlog of `site`; created at the first call.
     pub fn client(&self, site: &Arc<Site>) -> &Arc<Client> {
         self.client.get_or_init(|| Client::new(site))
     }
 
-    /// The same, if it has been.
+    /// The same entry, if it has been created.
     pub fn backlog_client(&self) -> Option<&Client> {
         self.client.get().map(|client| &**client)
     }
 
-    /// Whether hyper has a request in its hands; `waker` is told when that changes, or when there is
-    /// something to be written.
+    /// Whether hyper is processing a request. `waker` is notified when that changes, or when interim
+    /// responses have to be written.
     pub fn is_busy(&self, waker: &Waker) -> bool {
         if self.count.load(Ordering::Acquire) == 0 {
             return false;
@@ -104,27 +107,27 @@ impl InFlight {
         self.count.load(Ordering::Acquire) != 0
     }
 
-    /// The connection ends behind the response to the request that has come.
+    /// Makes the connection end after the current response.
     pub fn end(&self) {
         self.last.store(true, Ordering::Release);
     }
 
-    /// Whether it does.
+    /// Whether the connection ends after the current response.
     pub fn is_last(&self) -> bool {
         self.last.load(Ordering::Acquire)
     }
 
-    /// The client is idle: hyper can go until there is something for it to do.
+    /// Records that the client is idle, so that hyper can be dropped until the next request.
     pub fn rest(&self) {
         self.resting.store(true, Ordering::Release);
     }
 
-    /// Whether the client has become idle since this was last asked.
+    /// Whether the client has become idle since the last call.
     pub fn has_rested(&self) -> bool {
         self.resting.load(Ordering::Acquire) && self.resting.swap(false, Ordering::AcqRel)
     }
 
-    /// Where interim responses to the request that has just come go.
+    /// The sender of interim responses for the request that has just arrived.
     pub fn interims(self: &Arc<InFlight>) -> Interims {
         let mut waiting = self.waiting();
         waiting.request += 1;
@@ -134,17 +137,17 @@ impl InFlight {
         Interims { in_flight: self.clone(), request: waiting.request }
     }
 
-    /// The response is made: nothing may come before it any more.
+    /// Records that the response has been generated; later interim responses are dropped.
     pub fn seal(&self) {
         self.waiting().sealed = true;
     }
 
-    /// Whether interim responses wait to be written.
+    /// Whether interim responses have to be written.
     pub fn has_early(&self) -> bool {
         self.early.load(Ordering::Acquire)
     }
 
-    /// The interim responses that wait.
+    /// Takes the buffered interim responses.
     pub fn take_early(&self) -> Vec<u8> {
         let mut waiting = self.waiting();
         self.early.store(false, Ordering::Release);
@@ -156,7 +159,7 @@ impl InFlight {
     }
 }
 
-/// Dropped after the connection: what hyper had not written then, it never wrote.
+/// Dropped after the connection. A response that has not been written by then is logged as cut off.
 pub struct Ending(Arc<InFlight>);
 
 impl Drop for Ending {
@@ -169,17 +172,17 @@ impl Drop for Ending {
     }
 }
 
-/// Counts one request as long as it lives.
+/// Counts one request until it is dropped.
 pub struct InFlightGuard {
     in_flight: Arc<InFlight>,
-    /// Its line in the access log, where there is one.
+    /// The request's access log entry, if there is an access log.
     pub entry: Option<Box<Entry>>,
-    /// Its trace, where requests are traced: its span lasts as long.
+    /// The request's trace, if requests are traced. The trace's span ends when this is dropped.
     trace: Option<Trace>,
 }
 
 impl InFlightGuard {
-    /// Its response is made.
+    /// Records the generated response in the access log entry and in the trace.
     pub fn answered<B>(&mut self, response: &Response<B>, trace: Option<Trace>) {
         if let Some(entry) = &mut self.entry {
             entry.answered(response);
@@ -205,7 +208,7 @@ impl Drop for InFlightGuard {
     }
 }
 
-/// The way of interim responses to the client of one request.
+/// Sends interim responses to the client of one request.
 #[derive(Clone)]
 pub struct Interims {
     in_flight: Arc<InFlight>,
@@ -219,11 +222,11 @@ impl std::fmt::Debug for Interims {
 }
 
 impl Interims {
-    /// Passes an interim response on, if it is not too late; without the fields of one connection,
-    /// and those of `internal`.
+    /// Buffers an interim response for the client, unless the final response has been generated.
+    /// Hop-by-hop fields and the fields in `internal` are removed.
     pub fn pass(&self, status: StatusCode, headers: &HeaderMap, internal: &[http::HeaderName]) {
-        // The 100 that the client has asked for is Pagewell's own (RFC 9110 section 10.1.1); 101 is
-        // for `switch`.
+        // Pagewell itself sends the 100 that a client expects (RFC 9110 section 10.1.1), and `switch`
+        // handles 101.
         if matches!(status.as_u16(), 100 | 101) || !status.is_informational() {
             return;
         }
@@ -243,7 +246,7 @@ impl Interims {
     }
 }
 
-/// An interim response as it stands on a connection (RFC 9112 section 4): it has no content.
+/// An interim response in wire format (RFC 9112 section 4); it has no content.
 fn written(status: StatusCode, headers: &HeaderMap, internal: &[http::HeaderName]) -> Vec<u8> {
     let mut headers = headers.clone();
     fields::remove_hop_by_hop(&mut headers);

@@ -1,11 +1,12 @@
-//! Keeps the one clock with the machine's. Where that was set, or the machine has slept, dates that others write
-//! (`Date` and `Expires` of an origin, absolute times) would be compared with another time for as long as the
-//! process lives.
+//! Follows the machine's clock, which can be set, or advance while the machine is suspended.
+//! Otherwise dates from others (`Date` and `Expires` of an origin, absolute times) would be
+//! compared with a wrong time.
 //!
-//! - The machine's clock is **ahead**: this one is put forward, and pages grow older by as much. What was kept for
-//!   a time is kept for less, never for longer; after a sleep that is what has passed.
-//! - It is **behind**: put back, this one would have pages live longer than they were to. So every page is dropped
-//!   before that, and those that were stored meanwhile after it.
+//! - The machine's clock is **ahead**: the process's clock is advanced, and pages age by the
+//!   difference. Freshness lifetimes end earlier, never later. After a suspension this is the real
+//!   age.
+//! - It is **behind**: setting the process's clock back would extend lifetimes. So every page is
+//!   purged before that, and the pages stored in between are purged after it.
 
 use crate::phase::{Phase, Told};
 use crate::site::Site;
@@ -14,12 +15,12 @@ use page_store::{Strength, Target};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked.
+/// How often the clocks are compared.
 const LOOK: Duration = Duration::from_secs(1);
-/// So far the two may be apart, in milliseconds: reading them takes a while.
+/// The largest tolerated difference in milliseconds, because reading both clocks takes time.
 const APART_MAX_MS: i64 = 1_000;
 
-/// Sees to it until Pagewell stops.
+/// Compares the clocks until Pagewell stops.
 pub async fn run(door: Arc<Site>, mut stop: Told) {
     loop {
         tokio::select! {
@@ -37,7 +38,7 @@ fn look(door: &Arc<Site>) {
     tracing::warn!(event = "clock-moved", by_ms);
     let drop_all = || {
         for site in door.all_or(None).filter(|_| by_ms < 0) {
-            site.change(&[Target::Everything], Strength::Drop, Cause::Clock);
+            site.changes().apply(&[Target::Everything], Strength::Drop, Cause::Clock);
         }
     };
     drop_all();

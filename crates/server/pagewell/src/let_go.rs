@@ -1,36 +1,37 @@
-//! Memory that was needed once and is not any more, and that nobody else would let go of: see
-//! docs/decisions/0069-what-is-let-go-of.md. To let go of memory needs `unsafe`, which is here, and nothing else.
+//! Returns unused memory to the system: see docs/decisions/0069-what-is-let-go-of.md. This needs
+//! `unsafe`, which this module contains and nothing else.
 //!
-//! - **Code** that the start alone runs: reading the command line and the configuration, finding php-fpm, building
-//!   expressions. When all is started the process lets go of what is as it is in its files; what is run after that
-//!   comes back, page by page, from where the system has the file in memory anyway.
-//! - **What was long.** The buffers and the content of a page of megabytes go back to the system when they are
-//!   freed. The system's allocator learns, from the first that goes, to keep places as long as that for the next
-//!   one; others settle in them, and what was needed once stays resident.
-//! - **What a crowd left behind.** Thousands of connections that ask for pages at the same moment need buffers and
-//!   states, which are freed when their clients rest. The system's allocator gives back what lies at the end of its
-//!   heap alone: what lies between things that are still in use stays with the process.
+//! - **Code** that runs only at the start (command line, configuration, php-fpm, expressions). After
+//!   the start, file-backed pages that are unchanged are released. Code that runs again is mapped again
+//!   page by page from the page cache.
+//! - **Long buffers.** Buffers and content of megabytes return to the system when they are freed. By
+//!   default glibc raises its threshold for that at the first such free. Later blocks of that size then
+//!   stay in the heap and become fragmented.
+//! - **After a load peak.** Thousands of concurrent requests need buffers and connection states. glibc
+//!   returns only the memory at the end of its heap, so the memory between blocks in use would stay
+//!   resident.
 
 use rustix::mm::{Advice, madvise};
 use std::ops::Range;
 
-/// Gives what is free in the system's allocator back to the system, whole pages, wherever they lie. Others that
-/// allocate wait meanwhile, a microsecond or two for each place, of which a thousand connections leave some
-/// thousand: for when it is quiet. Hits do not allocate, and pages have a heap of their own.
+/// Returns the free memory of the system's allocator to the system, in whole pages, wherever it is.
+/// Threads that allocate wait meanwhile, 1–2 µs per free range, and a thousand connections leave some
+/// thousand ranges. So this is called when there is little load. Plain hits do not allocate, and pages
+/// have a heap of their own.
 pub fn heap() {
     #[cfg(target_env = "gnu")]
     {
         #[allow(unsafe_code)]
         unsafe extern "C" {
-            /// malloc_trim(3).
+            /// See malloc_trim(3).
             safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }
         malloc_trim(0);
     }
 }
 
-/// From now on what is longer than [`page_heap::LONGEST_BYTES`] is the system's own as soon as it is freed; what is
-/// shorter stays in the heap, which keeps at most twice as much free at its end.
+/// Makes allocations longer than [`page_heap::LONGEST_BYTES`] return to the system as soon as they are
+/// freed. Shorter ones stay in the heap, which keeps at most twice that length free at its end.
 pub fn long_at_once() {
     #[cfg(target_env = "gnu")]
     {
@@ -40,7 +41,7 @@ pub fn long_at_once() {
         const LONGEST: c_int = page_heap::LONGEST_BYTES as c_int;
         #[allow(unsafe_code)]
         unsafe extern "C" {
-            /// mallopt(3).
+            /// See mallopt(3).
             safe fn mallopt(param: c_int, value: c_int) -> c_int;
         }
         mallopt(M_MMAP_THRESHOLD, LONGEST);
@@ -48,21 +49,22 @@ pub fn long_at_once() {
     }
 }
 
-/// Lets go of the pages of the program and its libraries that are as they are in their files. Does nothing where
-/// the system does not say which those are.
+/// Releases the pages of the program and its libraries that are identical to their files. Does nothing
+/// if the system does not report which pages those are.
 pub fn code() {
     let mappings = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for addresses in as_in_files(&mappings) {
         let start = std::ptr::with_exposed_provenance_mut(addresses.start);
         #[allow(unsafe_code)]
-        // SAFETY: a mapping of a file that cannot be written to, and has no page that differs from the file: whoever
-        // reads there next, or runs what is there, is given the same bytes. It is there still: the program loads no
-        // libraries, so it unloads none.
+        // SAFETY: the mapping is file-backed and read-only, and no page differs from the file. A later
+        // read or execution gets the same bytes. The mapping still exists: the program loads no
+        // libraries at run time, so it unloads none.
         let _ = unsafe { madvise(start, addresses.len(), Advice::LinuxDontNeed) };
     }
 }
 
-/// The mappings that cannot be written to, are of a file, and have nothing of their own (proc_pid_smaps(5)).
+/// The read-only, file-backed mappings without private pages, from the text of `/proc/self/smaps`
+/// (proc_pid_smaps(5)).
 fn as_in_files(smaps: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut current = None;
@@ -76,8 +78,8 @@ fn as_in_files(smaps: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The first line of a mapping: its addresses, or none where it is of no file or can be written to; `None` for
-/// any other line.
+/// Parses the first line of a mapping. The inner value is its address range, or `None` if it is
+/// writable or not file-backed. The outer value is `None` for any other line.
 fn read_only(line: &str) -> Option<Option<Range<usize>>> {
     let mut words = line.split_whitespace();
     let (from, to) = words.next()?.split_once('-')?;

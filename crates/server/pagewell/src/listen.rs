@@ -1,11 +1,10 @@
-//! The listening sockets: bound once, accepted from until told to stop. So many connections at once
-//! as the limits allow; further ones wait in the kernel's queue. When the system has no descriptors
-//! left, accepting pauses for a moment instead of spinning. How they are bound: `bound`; what a client's
-//! socket is at first: `socket`.
+//! The listening sockets: accepts connections until shutdown, up to the configured number at a time.
+//! Further connections wait in the kernel's queue. If the system has no file descriptors left,
+//! accepting pauses for a moment. Binding: `bound`. An accepted socket: `socket`.
 //!
-//! Where the configuration says so (`proxy_protocol`), a connection begins with the PROXY protocol:
-//! only trusted proxies are let in, each has to send the header, within `header_timeout`, and what
-//! it says takes the place of the socket's addresses. Nothing behind the header is read here.
+//! If configured (`proxy_protocol`), a connection begins with a PROXY protocol header. Then only
+//! trusted proxies may connect, and each must send the header within `header_timeout`. Its addresses
+//! replace those of the socket. Nothing after the header is read here.
 
 mod bound;
 mod deferred;
@@ -15,9 +14,9 @@ pub use bound::{Binder, Bound, NotOpened, Passed};
 pub use deferred::defer;
 pub use socket::Socket;
 
-use crate::config::Address;
+use crate::client::{SaidBy, Visitor};
+use crate::config::{Address, Begin};
 use crate::connection::{self, Spoken};
-use crate::exchange::{SaidBy, Visitor};
 use crate::origin::Besides;
 use crate::per_address::Counted;
 use crate::phase::{Phase, Told};
@@ -42,54 +41,54 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// How long nothing is accepted after the system refused (no descriptors left).
+/// How long accepting pauses after the system had no file descriptors left.
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
-/// A bound socket.
+/// A listening socket.
 pub enum Listener {
-    /// TCP.
+    /// A TCP socket.
     Tcp {
-        /// It.
+        /// The listening TCP socket, registered with the runtime.
         listener: AsyncFd<socket2::Socket>,
-        /// What is known of all its connections.
+        /// Properties that all its connections share.
         inherited: Inherited,
     },
     /// A Unix socket.
     Unix {
-        /// It.
+        /// The listening Unix socket, registered with the runtime.
         listener: AsyncFd<socket2::Socket>,
-        /// Whether its file is ours, and goes with it.
+        /// Whether a Pagewell created its file, and removes it at the end.
         is_ours: bool,
     },
 }
 
-/// What each connection has from its listening socket, so that the system need not be told or asked again. Of a
-/// socket that somebody else has bound nothing is taken for granted: connections may wait there that came before
-/// it was ours, and their ends may differ (IP_TRANSPARENT).
+/// Properties that accepted connections inherit from the listening socket, so that they need not be set
+/// or queried for each. If another program bound the socket, nothing is assumed. Connections may have
+/// arrived before it was handed over, and their local addresses may differ (IP_TRANSPARENT).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inherited {
-    /// It sends without delay.
+    /// Whether TCP_NODELAY is set on all its connections.
     has_no_delay: bool,
-    /// Its end here.
+    /// The local address, if it is the same for all connections.
     local: Option<SocketAddr>,
 }
 
-/// The two ends of a connection, client first; none over a Unix socket.
+/// The addresses of a connection: client, then local. `None` for a Unix socket.
 pub type Ends = (Option<SocketAddr>, Option<SocketAddr>);
 
-/// An accepted connection.
+/// An accepted connection, with its addresses.
 pub enum Accepted {
-    /// Over TCP.
+    /// A TCP connection.
     Tcp(Socket<TcpStream>, Ends),
-    /// Over a Unix socket.
+    /// A connection to a Unix socket.
     Unix(Socket<UnixStream>),
 }
 
 impl Listener {
-    /// Listens, within a runtime.
+    /// Registers a bound socket with the runtime. Must be called within a runtime.
     ///
     /// # Errors
-    /// A sentence for the operator.
+    /// Registration failed: a sentence for the operator.
     pub fn on(bound: Bound) -> Result<Listener, String> {
         let Bound { socket, by } = bound;
         let address = socket.local_addr().ok().and_then(|address| address.as_socket());
@@ -108,7 +107,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens, with the port that was given when 0 was asked for.
+    /// The address of the socket, with the actual port if port 0 was configured.
     pub fn address(&self) -> Address {
         let bound = self.socket().local_addr().expect("a bound socket has an address");
         match bound.as_socket() {
@@ -117,27 +116,28 @@ impl Listener {
         }
     }
 
-    /// Whether the file of its Unix socket goes with it; not where there is none.
+    /// Whether it is a Unix socket whose file a Pagewell created, and removes at the end.
     pub fn is_ours(&self) -> bool {
         matches!(self, Listener::Unix { is_ours: true, .. })
     }
 
-    /// The same socket once more, to be handed over.
+    /// Duplicates the file descriptor, to pass it to another process.
     ///
     /// # Errors
-    /// The system has no descriptor for it.
+    /// The system has no file descriptor left.
     pub fn copy(&self) -> io::Result<OwnedFd> {
         self.socket().as_fd().try_clone_to_owned()
     }
 
-    /// Takes the file of a Unix socket away, once nobody is let in any more.
+    /// Removes the file of a Unix socket, after the last connection was accepted.
     pub fn remove(&self) {
         if let (true, Address::Unix(path)) = (self.is_ours(), self.address()) {
             let _ = std::fs::remove_file(path);
         }
     }
 
-    /// The end of accepting: the file goes, unless another Pagewell lets visitors in by it.
+    /// Ends accepting. Removes the socket's file, unless another Pagewell accepts connections from the
+    /// socket.
     pub fn close(self, ended: Accepting) {
         if ended == Accepting::Stopped {
             self.remove();
@@ -147,7 +147,7 @@ impl Listener {
     /// Waits for a connection.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error from `accept`.
     pub async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Listener::Tcp { listener, inherited } => {
@@ -157,7 +157,7 @@ impl Listener {
                     stream.set_nodelay(true)?;
                 }
                 let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                // Nobody of whom it is not known where he comes from is taken for somebody of this machine.
+                // A connection with an unknown address is not treated as local.
                 let peer = peer.ok_or(Errno::CONNABORTED)?;
                 let local = inherited.local.or_else(|| stream.local_addr().ok());
                 Ok(Accepted::Tcp(Socket::new(stream), (Some(peer), local)))
@@ -170,7 +170,8 @@ impl Listener {
     }
 }
 
-/// The next connection of a listening socket, whose own the runtime is not told of, and where it comes from.
+/// Accepts the next connection of a listening socket. Returns its file descriptor, not yet registered
+/// with the runtime, and the client's address.
 async fn next_of(
     listener: &AsyncFd<socket2::Socket>,
 ) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
@@ -182,7 +183,7 @@ async fn next_of(
 }
 
 impl Inherited {
-    /// What is known where a socket was bound to `address`.
+    /// The properties of a socket that is bound to `address`.
     fn by(binder: Binder, address: SocketAddr) -> Inherited {
         match binder {
             Binder::Us => {
@@ -194,16 +195,7 @@ impl Inherited {
     }
 }
 
-/// What a connection begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// What its client says.
-    Client,
-    /// The PROXY protocol.
-    Proxied,
-}
-
-/// Accepts visitors until told to stop; over TLS where it is given.
+/// Accepts client connections until shutdown; over TLS if `tls` is given.
 pub async fn serve(
     listener: Listener,
     begin: Begin,
@@ -233,7 +225,7 @@ pub async fn serve(
     listener.close(ended);
 }
 
-/// Serves an accepted connection, after what has to come before.
+/// Serves an accepted connection, after the PROXY header and the TLS handshake where configured.
 async fn welcome<IO>(
     mut io: IO,
     begin: Begin,
@@ -263,7 +255,7 @@ async fn welcome<IO>(
         tracing::debug!(event = "too-many-of-one-address", peer = %shown(peer));
         return;
     };
-    // The fields of somebody who was not named are a stranger's, though a proxy has sent them.
+    // If the proxy does not know the client, header fields that it forwards are not trusted.
     let believed = match said != Said::Unknown && site.config.trusted_proxies.have_peer(peer) {
         true => Peer::Trusted,
         false => Peer::Anybody,
@@ -281,10 +273,10 @@ async fn welcome<IO>(
     }
 }
 
-/// Counts a connection of this address in, where it is one that counts.
+/// Counts a connection for its address, unless the address is exempt.
 ///
 /// # Errors
-/// The address has as many as it may.
+/// The address has the maximum number of connections.
 fn count_in(site: &Site, peer: Option<SocketAddr>) -> Result<Option<Counted>, ()> {
     match peer.filter(|peer| is_counted(site, *peer)) {
         Some(peer) => {
@@ -294,7 +286,8 @@ fn count_in(site: &Site, peer: Option<SocketAddr>) -> Result<Option<Counted>, ()
     }
 }
 
-/// Whether what comes from an address counts as its own: of a proxy it is that of many clients.
+/// Whether an address is subject to limits per address. Proxies are not, because they connect for many
+/// clients.
 pub fn is_counted(site: &Site, peer: SocketAddr) -> bool {
     let config = &site.config;
     !config.connections_exempt.have(peer.ip()) && !config.trusted_proxies.have(peer.ip())
@@ -304,7 +297,7 @@ fn shown(peer: Option<SocketAddr>) -> String {
     peer.map_or_else(|| "unix".to_owned(), |peer| peer.to_string())
 }
 
-/// Whose connection this is, by the PROXY protocol's header; `None` ends it.
+/// Reads the addresses in the PROXY protocol header; `None` if the connection has to end.
 async fn introduced<IO>(io: &mut IO, peer: Option<SocketAddr>, site: &Site) -> Option<Said>
 where
     IO: AsyncRead + Unpin,
@@ -328,8 +321,8 @@ where
     None
 }
 
-/// Reads the header and nothing behind it; none from who connects and leaves, to see whether we are
-/// there.
+/// Reads the header and nothing after it. `None` if the peer closes the connection without sending
+/// anything, as health checks do.
 async fn read_header<IO: AsyncRead + Unpin>(io: &mut IO) -> Result<Option<Said>, Refused> {
     let mut bytes = Vec::new();
     loop {
@@ -372,18 +365,19 @@ where
     tracing::debug!(event = "handshake-failed", error = refused);
 }
 
-/// How accepting has ended.
+/// Why accepting has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepting {
-    /// Told to stop.
+    /// Shutdown.
     Stopped,
-    /// Another process accepts.
+    /// Another process accepts the connections.
     HandedOver,
 }
 
-/// Accepts connections until told to stop, and starts a task for each; as many at once as there
-/// are places. `full` is called each time that one has to wait. While another process is about to take
-/// over nobody is accepted: who comes waits.
+/// Accepts connections until shutdown, and starts a task for each. At most as many run at once as
+/// `places` has permits; `full` is called each time a connection has to wait for one. During the
+/// handover of a zero-downtime restart nothing is accepted, and new connections wait in the kernel's
+/// queue.
 pub async fn accept_each<F>(
     listener: &Listener,
     places: Arc<Semaphore>,
@@ -403,13 +397,13 @@ where
                 Ok(()) => continue,
                 Err(_) => return Accepting::HandedOver,
             },
-            // Who comes first is let in first: each time round the phase is looked at anyway.
+            // Accepting has priority; the phase is read in each iteration anyway.
             Phase::Serving => tokio::select! {
                 biased;
                 accepted = accept_one(listener, &places, &full) => accepted,
                 changed = stop.changed() => match changed {
                     Ok(()) => continue,
-                    // Nobody is there who could say more.
+                    // The sender is gone, so the phase cannot change any more.
                     Err(_) => std::future::pending().await,
                 },
             },
@@ -425,8 +419,8 @@ where
     }
 }
 
-/// Whether what was to be accepted has broken, and others can be (accept(2), "Error handling"). Any other refusal is
-/// for all.
+/// Whether an error concerns only the connection that was being accepted (accept(2), "Error handling").
+/// Other errors concern the listening socket or the whole process.
 fn is_of_one(error: &io::Error) -> bool {
     let broken = [
         Errno::CONNABORTED,

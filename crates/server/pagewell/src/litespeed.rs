@@ -1,11 +1,11 @@
-//! LiteSpeed's dialect where it meets the origin and the client: what tells plugins that there is a cache
-//! in front (`X-LSCACHE`), what a response says has changed (`X-LiteSpeed-Purge`), and what the plugin's
-//! crawler is told (`X-LiteSpeed-Cache`). The grammar is `http_cache::litespeed`'s.
+//! LiteSpeed's compatibility headers between origin and client. Requests to the origin announce a cache
+//! to plugins (`X-LSCACHE`); responses report invalidations (`X-LiteSpeed-Purge`); the plugin's crawler
+//! gets the cache result (`X-LiteSpeed-Cache`). The parser is `http_cache::litespeed`.
 //!
-//! Invariants: a change is applied once for each response of the origin, whatever its method and status,
-//! and before anybody gets that response; a list that cannot be read means everything of the site. The
-//! ability to work through ESI is not announced, for it is not there. Changes of private scope are applied
-//! by `private`, to the copies of whoever sent the request.
+//! Invariants: the invalidations of each origin response are applied once, whatever its method and
+//! status, and before any client gets it. A list that cannot be parsed purges the whole site.
+//! LiteSpeed's ESI is not announced, because it is not supported. `private` applies purges with private
+//! scope, to the private copies of the client that sent the request.
 
 use crate::config::Dialects;
 use crate::private;
@@ -22,10 +22,10 @@ use page_store::{Strength, Target as Changed};
 use purge_requests::{Purge as PurgeRequest, Selected, Taken};
 use site_rules::Plan;
 
-/// Request fields by which plugins find that there is a cache.
+/// Request fields by which plugins detect a cache.
 const ANNOUNCED: [(&str, &str); 2] = [("x-lscache", "on,crawler"), ("x-litemage", "on")];
 
-/// The same for FastCGI scripts: as fields, and as params of their own, as LiteSpeed's servers give them to
+/// The same for FastCGI scripts: as fields, and as separate params, as LiteSpeed's servers pass them to
 /// scripts.
 const ANNOUNCED_PARAMS: [(&str, &str); 4] = [
     ("HTTP_X_LSCACHE", "on,crawler"),
@@ -34,13 +34,13 @@ const ANNOUNCED_PARAMS: [(&str, &str); 4] = [
     ("X-LITEMAGE", "on"),
 ];
 
-/// The param that the word for the visitor's device is given in, besides its field.
+/// The param that contains the vary value for the client's device, in addition to its field.
 const VARY_VALUE_PARAM: &str = "LSCACHE_VARY_VALUE";
 
-/// The crawlers of LiteSpeed's plugins call themselves so, before anything else.
+/// The beginnings of the `User-Agent` of LiteSpeed's crawlers.
 const CRAWLERS: [&[u8]; 2] = [b"lscache_runner", b"lscache_walker"];
 
-/// Tells the application that there is a cache that understands it.
+/// Adds the fields that announce a compatible cache, unless the site ignores LiteSpeed's headers.
 pub fn announce(dialect: FieldUse, headers: &mut HeaderMap) {
     if dialect == FieldUse::Ignore {
         return;
@@ -50,10 +50,11 @@ pub fn announce(dialect: FieldUse, headers: &mut HeaderMap) {
     }
 }
 
-/// Tells a FastCGI script the same, and the word for the visitor's device.
+/// Adds the same announcement, and the vary value for the client's device, to the params of a FastCGI
+/// script.
 ///
 /// # Errors
-/// The params have grown over their bound.
+/// The params exceed their maximum size.
 pub fn announce_to_script(
     dialect: FieldUse,
     headers: &HeaderMap,
@@ -70,7 +71,8 @@ pub fn announce_to_script(
     }
 }
 
-/// Gives the origin the word for the visitor's device, where the plan tells devices apart.
+/// Adds the vary value for the client's device to the request, if the plan distinguishes mobile
+/// devices.
 pub fn give_vary_value(dialects: &Dialects, plan: &Plan, headers: &mut HeaderMap) {
     if dialects.litespeed == FieldUse::Obey && plan.is_mobile() {
         let name = HeaderName::from_static(VARY_VALUE_FIELD);
@@ -78,8 +80,9 @@ pub fn give_vary_value(dialects: &Dialects, plan: &Plan, headers: &mut HeaderMap
     }
 }
 
-/// Takes in what a response of the origin says has changed, for everybody, or for whoever sent the lines
-/// of `request`. `method` and `place`, its address, are for the log and for explanations.
+/// Applies the invalidations in the fields of an origin response. Private purges apply to the copies of
+/// the client that sent `request`. `method` and `place` (the URL) are used in the log and in
+/// explanations.
 pub fn take_in(
     site: &Site,
     (method, place): (&Method, impl Fn() -> String),
@@ -97,11 +100,11 @@ pub fn take_in(
             let reason = reason.as_str();
             tracing::error!(event = "change-unreadable", url = place(), reason);
             let by = Cause::response(method, &place());
-            site.change(&[Changed::Everything], Strength::Drop, by);
+            site.changes().apply(&[Changed::Everything], Strength::Drop, by);
             return;
         }
     };
-    // Hard ones first: what is gone need not be marked.
+    // Hard purges first: a page that was removed need not be marked.
     for (staleness, strength) in
         [(Staleness::Gone, Strength::Drop), (Staleness::Stale, Strength::Mark)]
     {
@@ -111,8 +114,8 @@ pub fn take_in(
     }
 }
 
-/// What a request to purge names by the fields that responses name it by; `None` where it has none. A
-/// list that cannot be read names everything.
+/// Which pages a purge request selects by LiteSpeed's response fields; `None` if it has none of them. A
+/// list that cannot be parsed selects everything.
 pub fn named(dialects: &Dialects, headers: &HeaderMap) -> Option<PurgeRequest> {
     if dialects.litespeed == FieldUse::Ignore {
         return None;
@@ -149,7 +152,7 @@ fn apply(
 ) {
     let form = site.config.rules.form();
     let concerned = |purge: &&Purge| purge.staleness == staleness && purge.scope == Scope::Public;
-    // Pages are stored by the normal form of their address.
+    // Pages are stored under normalised URLs.
     let urls: Vec<_> = purges
         .iter()
         .filter(concerned)
@@ -166,12 +169,12 @@ fn apply(
     let urls = urls.iter().map(|url| Changed::Url(url.as_bytes()));
     let changed: Vec<Changed<'_>> = others.chain(urls).collect();
     if !changed.is_empty() {
-        site.change(&changed, strength, by());
+        site.changes().apply(&changed, strength, by());
     }
 }
 
-/// Whether ESI stands against storing a complete page: it says `esi=on`, and there are elements of ESI in
-/// its content, or nobody can tell, because it is in a coding, or a part.
+/// The reason for not storing a complete page because of ESI, if there is one. The page must declare
+/// `esi=on`, and its content must have ESI elements or be impossible to examine (encoded or partial).
 pub fn against_storing(stored: &Stored, content: &[u8]) -> Option<&'static str> {
     let coded = stored.headers.contains_key(header::CONTENT_ENCODING);
     let part = stored.status == http::StatusCode::PARTIAL_CONTENT;
@@ -179,7 +182,7 @@ pub fn against_storing(stored: &Stored, content: &[u8]) -> Option<&'static str> 
     has.then_some(NotStored::EsiUnsupported.as_str())
 }
 
-/// Turns `lsc-cookie` into the cookie that it is, in a response that is not stored.
+/// Adds each `lsc-cookie` as `Set-Cookie` to a response that is not stored.
 pub fn set_shared_cookies(policy: &Policy, headers: &mut HeaderMap) {
     if policy.litespeed == FieldUse::Ignore {
         return;
@@ -190,11 +193,11 @@ pub fn set_shared_cookies(policy: &Policy, headers: &mut HeaderMap) {
     }
 }
 
-/// What the origin said of keeping a response, for a crawler that has to be told.
+/// Response extension: the origin does not want the response cached. Used for crawlers.
 #[derive(Clone, Copy)]
 struct NotToBeKept;
 
-/// Remembers with a response that the origin did not want it kept.
+/// Marks a response if the origin's cache control, `said`, does not allow public caching.
 pub fn remember_refusal<B>(said: Option<CacheControl>, response: &mut Response<B>) {
     let refused =
         said.is_some_and(|said| said.keeping == Keeping::Forbidden || said.scope != Scope::Public);
@@ -203,20 +206,20 @@ pub fn remember_refusal<B>(said: Option<CacheControl>, response: &mut Response<B
     }
 }
 
-/// Whether a request is that of a plugin's crawler, at a site that speaks its dialect.
+/// Whether a request comes from a plugin's crawler, and the site uses LiteSpeed's headers.
 pub fn is_told(dialects: &Dialects, headers: &HeaderMap) -> bool {
     dialects.litespeed == FieldUse::Obey
         && headers.get(header::USER_AGENT).is_some_and(|agent| is_crawler(agent.as_bytes()))
 }
 
-/// Whether that is what a crawler of a plugin calls itself.
+/// Whether a `User-Agent` value is that of a plugin's crawler.
 pub fn is_crawler(agent: &[u8]) -> bool {
     CRAWLERS.iter().any(|name| agent.starts_with(name))
 }
 
-/// Tells a plugin's crawler what it looks for: `X-LiteSpeed-Cache` on every answer (one without it is
-/// never asked for again), and `X-LiteSpeed-Cache-Control: no-cache` on what the origin wants nobody to
-/// keep.
+/// Adds the fields that a plugin's crawler needs. `X-LiteSpeed-Cache` is on every response, because the
+/// crawler does not request pages without it again. `X-LiteSpeed-Cache-Control: no-cache` is on
+/// responses that the origin does not want cached.
 pub fn tell_crawler<B>(response: &mut Response<B>) {
     let last = response.headers().get_all("cache-status").iter().next_back();
     let hit = last.is_some_and(|value| value.as_bytes().starts_with(b"pagewell; hit"));

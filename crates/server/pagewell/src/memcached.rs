@@ -1,25 +1,25 @@
-//! The memcached port: connections that speak memcached's protocols, and what they store.
+//! The memcached port: serves connections in memcached's protocols, and stores their items.
 //!
-//! What is stored lives in the page store of the site, under keys that no HTTP request has, and is dropped
-//! by changes like any page (`keeper.rs`). Of a page stored here it is not known when its render began,
-//! unless its client has said so by a lease: `leases.rs` has both cases. [0030] has the reasons.
+//! The items are in the site's page store, under keys that no HTTP request can have, and are
+//! invalidated like pages (`keeper.rs`). When the origin began to generate an item is unknown, unless
+//! the client has used a lease: `memcached_leases.rs` handles both cases. [0030] has the reasons.
 //!
-//! A connection reads only when everything it has said is answered and sent, so it holds at most one line or
-//! value, and one answer. A connection whose first line is no command is closed: it speaks TLS or another
-//! protocol, and a later line that looks like a command may have been placed there by a stranger.
-//! Nothing here asks who the client is: the addresses are this machine's own.
+//! A connection reads only after the responses to all its requests are sent. So it needs memory for at
+//! most one line or value, and one response. A connection whose first line is not a command is closed.
+//! It uses TLS or another protocol, and an attacker might have placed a command in a later line. There
+//! is no authentication, so the configuration accepts only loopback addresses and Unix sockets.
 //!
 //! [0030]: ../../../docs/decisions/0030-memcached-port.md
 
 mod keeper;
-mod leases;
 mod page_line;
 
-pub use keeper::{Keeper, NAMESPACE, is_of_client};
-pub use leases::Leases;
+pub use crate::memcached_keys::{NAMESPACE, is_of_client};
+pub use crate::memcached_leases::Leases;
+pub use keeper::Keeper;
 
-use crate::in_hand::{Hand, begin_at_once, heard};
 use crate::listen::{Accepted, Listener, accept_each};
+use crate::pending_changes::PendingChange;
 use crate::phase::{Phase, Told, is_told};
 use crate::site::Site;
 use bytes::BytesMut;
@@ -33,20 +33,21 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// Connections at once: memcached's own bound.
+/// Maximum number of concurrent connections, as in memcached.
 const CONNECTIONS: usize = 1_024;
-/// What is read at once, whatever a client says that it will send.
+/// Maximum size of one read in bytes, whatever length the client announces.
 const READ_BYTES: usize = 64 << 10;
-/// An answer that is longer is sent before more is understood.
+/// A response that is longer, in bytes, is sent before further requests are parsed.
 const ANSWER_BYTES: usize = 64 << 10;
-/// How long a client that has begun a request may be silent.
+/// How long a client may pause within a request.
 const SILENT: Duration = Duration::from_secs(30);
-/// Requests that are not whole yet may take one part in so many of the page budget, all together.
+/// Incomplete requests of all connections together may use this fraction (1/`SHARE`) of the page
+/// budget.
 const SHARE: usize = 4;
-/// So many pieces of an answer are handed to the kernel at once: a page is three.
+/// Maximum number of pieces of a response per write; a page has three.
 const PIECES: usize = 16;
 
-/// Serves one address until told to stop.
+/// Serves one listening socket until shutdown.
 pub async fn serve(
     listener: Listener,
     limits: Limits,
@@ -78,7 +79,7 @@ pub async fn serve(
     listener.close(ended);
 }
 
-/// Serves one connection, until either side has enough.
+/// Serves one connection until either side closes it.
 async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     mut io: IO,
     limits: Limits,
@@ -107,7 +108,8 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
                     return;
                 }
                 input.reserve(more.clamp(4_096, READ_BYTES));
-                // Who is in the middle of something goes on with it; who is not may rest.
+                // Within a request, the client has to continue in time. Between requests, it may be
+                // idle.
                 let may_rest = input.is_empty() && more == 1;
                 let reading = io.read_buf(&mut input);
                 let read = async {
@@ -129,27 +131,27 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// How much has come of requests that are not whole yet, over all connections.
+/// Counts the bytes of incomplete requests of all connections.
 pub struct Begun {
     bytes: AtomicUsize,
     bytes_max: usize,
 }
 
 impl Begun {
-    /// As much of it as this page budget allows, in bytes.
+    /// A counter with the maximum for a page budget of `memory_bytes`.
     pub fn new(memory_bytes: usize) -> Begun {
         Begun { bytes: AtomicUsize::new(0), bytes_max: memory_bytes / SHARE }
     }
 }
 
-/// One connection's part of it.
+/// One connection's share of the counter.
 struct Own {
     begun: Arc<Begun>,
     bytes: usize,
 }
 
 impl Own {
-    /// So much is held now; whether there is room for it.
+    /// Sets this connection's share to `bytes`. Returns whether the total is within its maximum.
     fn holds(&mut self, bytes: usize) -> bool {
         let all = &self.begun.bytes;
         all.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -164,7 +166,7 @@ impl Drop for Own {
     }
 }
 
-/// What is to be done next.
+/// The next action of a connection: continue, read at least this many bytes, or close.
 #[derive(PartialEq)]
 enum After {
     Go,
@@ -172,30 +174,32 @@ enum After {
     Close,
 }
 
-/// Carries out the next request, if there is one.
+/// Executes the next request, if there is a complete one.
 fn step(
     decoder: &mut Opening,
     input: &mut BytesMut,
     limits: Limits,
     keeper: &Keeper,
-    (answer, hand): (&mut Answer, &mut Option<Hand>),
+    (answer, hand): (&mut Answer, &mut Option<PendingChange>),
 ) -> After {
     match decoder.next(input) {
         Step::More(more) => After::Read(more),
         Step::Close(why) => closed(why.as_str()),
         Step::Request(request) if decoder.is_foreign(&request.command) => closed("no-command"),
-        // Another process has the items now.
+        // Another process owns the items now.
         Step::Request(_) if keeper.site().is_leaving() => After::Close,
         Step::Request(request)
-            if !begun(&request.command, hand, || begin_at_once(keeper.site())) =>
+            if !begun(&request.command, hand, || {
+                PendingChange::begin_at_once(keeper.site().state())
+            }) =>
         {
             After::Close
         }
         Step::Request(request) => {
             let now = Moment(keeper.site().clock.now().0);
             let next = execute(&request, keeper, limits, now, answer);
-            if keeper.site().is_unheard() {
-                // Nothing is acknowledged that the process with the pages was not told.
+            if keeper.site().has_lost_change() {
+                // Without a response: the process that owns the pages did not receive the change.
                 answer.clear();
                 return After::Close;
             }
@@ -212,7 +216,7 @@ fn closed(reason: &'static str) -> After {
     After::Close
 }
 
-/// A connection's decoder, which knows whether the connection has sent a command yet.
+/// A connection's decoder, which also knows whether the connection has sent a command.
 struct Opening {
     decoder: Decoder,
     had_command: bool,
@@ -227,7 +231,7 @@ impl Opening {
         self.decoder.next(input)
     }
 
-    /// Whether this request is the first of its connection and no command of memcached's.
+    /// Whether this is the connection's first request and is not a memcached command.
     fn is_foreign(&mut self, command: &Command) -> bool {
         let is_command = !matches!(command, Command::Refused(Refusal::Unknown));
         let had_command = std::mem::replace(&mut self.had_command, true);
@@ -237,7 +241,7 @@ impl Opening {
 
 /// Takes in hand what others are told; `false` where nothing is begun any more. One hand is for all that is answered
 /// at once, also for what is quiet.
-fn begun(command: &Command, hand: &mut Option<Hand>, begin: impl FnOnce() -> Option<Hand>) -> bool {
+fn begun<P>(command: &Command, hand: &mut Option<P>, begin: impl FnOnce() -> Option<P>) -> bool {
     if command.is_delete() && hand.is_none() {
         *hand = begin();
         return hand.is_some();
@@ -245,23 +249,26 @@ fn begun(command: &Command, hand: &mut Option<Hand>, begin: impl FnOnce() -> Opt
     true
 }
 
-/// Sends an answer and forgets it; `false` where nobody takes it. `hand`: what it answers has deleted something.
+/// Sends and clears the response; `false` if the client does not take it. `hand` is the registration of
+/// the deletions that it acknowledges.
 async fn sent<IO: AsyncWrite + Unpin>(
     io: &mut IO,
     answer: &mut Answer,
     site: &Site,
-    hand: Option<Hand>,
+    hand: Option<PendingChange>,
 ) -> bool {
-    // What is deleted here may be in the memory of other machines. The protocol has no word for late.
+    // Other nodes may have the deleted item cached. The protocol cannot express that the invalidation
+    // is late.
     if let Some(hand) = hand {
-        heard(site, &hand).await;
+        hand.acknowledge().await;
     }
     let is_sent = written(io, answer, site.limits.write_timeout).await;
     answer.clear();
     is_sent
 }
 
-/// Sends an answer, as much of it at once as is taken; `false` where nothing is for so long.
+/// Sends the response with vectored writes. `false` if a write fails or makes no progress for
+/// `patience`.
 async fn written<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &Answer, patience: Duration) -> bool {
     let mut parts = answer.parts();
     loop {
@@ -284,7 +291,7 @@ async fn written<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &Answer, patience:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::in_hand::InHand;
+    use crate::pending_changes::PendingChanges;
 
     fn command(line: &str) -> Command {
         let mut input = BytesMut::from(line);
@@ -296,19 +303,19 @@ mod tests {
 
     #[test]
     fn once_nothing_is_begun_any_more_nothing_is_deleted() {
-        let (in_hand, mut hand) = (Arc::new(InHand::default()), None);
-        let begun = |line, hand: &mut _| begun(&command(line), hand, || in_hand.begin(None, 0));
+        let (in_hand, mut hand) = (Arc::new(PendingChanges::default()), None);
+        let begun = |line, hand: &mut _| begun(&command(line), hand, || in_hand.begin());
         assert!(begun("get k\r\n", &mut hand) && hand.is_none());
         assert!(begun("delete k\r\n", &mut hand) && hand.is_some());
         assert_eq!(in_hand.close(), 1, "it is waited for");
-        // One answer is for both.
+        // One registration covers both.
         assert!(begun("md k q\r\n", &mut hand));
         assert_eq!(in_hand.count(), 1);
         hand = None;
         for line in ["delete k\r\n", "delete k noreply\r\n", "md k\r\n"] {
             assert!(!begun(line, &mut hand), "{line}");
         }
-        // Nobody else is told of these.
+        // These are not published to other nodes.
         assert!(begun("mg k v\r\n", &mut hand) && begun("set k 0 0 1\r\nx\r\n", &mut hand));
         assert_eq!(in_hand.count(), 0);
     }

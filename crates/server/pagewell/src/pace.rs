@@ -1,14 +1,15 @@
-//! How fast a client sends or takes, in the time in which it is waited for. A client that moves one byte
-//! whenever its time is nearly up is never too late; by this it is too slow. Time in which nobody waits for
-//! it (PHP works, others are served) does not count, and nothing is measured of one that is never waited for.
+//! Measures how fast a client sends or receives, counting only the time in which it is waited for. A
+//! client that moves one byte just before each timeout never exceeds the timeout, but is too slow by
+//! this measure. Time in which nothing waits for the client (PHP works, other clients are served) does
+//! not count.
 //!
-//! Measured is from one time that it has used up its leave to the next: who was fast once may not be slow for
+//! The measurement restarts after each check, so a client that was fast at first may not be slow for
 //! ever.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What has moved, and how long was waited for it, since its leave began.
+/// The bytes moved, and the time waited, since the last check.
 #[derive(Debug, Default)]
 pub struct Pace {
     since: Option<Instant>,
@@ -16,28 +17,28 @@ pub struct Pace {
     moved: u64,
 }
 
-/// What to make of it.
+/// The result of a check of the client's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on.
+    /// The client may continue.
     FastEnough,
-    /// It has been waited for longer than its leave, and too little has come of it meanwhile.
+    /// The client was waited for longer than allowed, and moved too few bytes in that time.
     TooSlow,
 }
 
 impl Pace {
-    /// The client is being waited for.
+    /// Starts the measurement of a wait for the client.
     pub fn waits(&mut self) {
         self.since.get_or_insert_with(Instant::now);
     }
 
-    /// Whether it is.
+    /// Whether the client is being waited for.
     pub fn is_waiting(&self) -> bool {
         self.since.is_some()
     }
 
-    /// So many bytes have moved. `leave`: for how long it may be waited before it is judged, each time;
-    /// `rate`: bytes a second.
+    /// Records that `bytes` bytes were moved, and stops waiting. The rate is checked whenever the total
+    /// waiting time exceeds `leave`; it must be at least `rate` bytes per second.
     pub fn moved(&mut self, bytes: u64, leave: Duration, rate: u64) -> Verdict {
         let waited = self.since.take().map(|since| since.elapsed()).unwrap_or_default();
         self.judge(bytes, waited, leave, rate)

@@ -7,9 +7,11 @@
 
 mod laid;
 mod new;
+mod select;
 
 pub use laid::{Form, Laid, Plain};
 pub use new::NewPage;
+pub use select::{Section, Selected, select, select_coding};
 
 use crate::codings;
 use bytes::Bytes;

@@ -1,34 +1,34 @@
-//! What becomes of a panic, which is a bug of Pagewell's own.
+//! The consequences of a panic, which is always a bug in Pagewell.
 //!
-//! | a panic in | ends | and then |
+//! | a panic in | ends | consequence |
 //! |---|---|---|
-//! | the task of a connection | that connection (of HTTP/2: that request) | all others go on |
-//! | a render | that render | its visitor gets 500 (`bug`), followers take another turn: `render` |
-//! | work that a request waits for (`spawn_blocking`) | that request | it is answered with an error |
-//! | the store, while it holds a lock | Pagewell, with status [`BROKEN`] | the service manager starts it anew |
+//! | the task of a connection | that connection (HTTP/2: that request) | all others continue |
+//! | a fetch | that fetch | its client gets 500 (`bug`), its followers start another fetch: `render` |
+//! | work that a request waits for (`spawn_blocking`) | that request | the response is an error |
+//! | the store, while it holds a lock | Pagewell, with status [`BROKEN`] | the service manager restarts it |
 //!
-//! Each is counted and logged with its place. The runtime keeps panics of tasks apart; locks of this crate
-//! are taken whether or not they are poisoned, for each guards values that are whole at every moment. The
-//! store's are not ([0050](../../../docs/decisions/0050-what-a-panic-ends.md)): of a half-made change nobody
-//! knows which pages it has dropped, and whoever comes next would panic as well. A server that is up and
-//! answers nobody is worse than one that is started anew.
+//! Each panic is counted and logged with its location. The runtime isolates panics of tasks. Locks of
+//! this crate ignore poisoning, because each guards values that are valid at every moment. The store's
+//! locks do not ([0050](../../../docs/decisions/0050-what-a-panic-ends.md)): after a partial change it
+//! is unknown which pages were purged, and each later access would panic as well. A restart is better
+//! than a server that answers no request.
 //!
-//! With the feature of the tests (`settable-clock`) one can be provoked.
+//! With the feature for tests (`settable-clock`), a panic can be provoked.
 
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The exit status when the store is not to be trusted any more: EX_SOFTWARE of sysexits(3).
+/// The exit status if the store is inconsistent: EX_SOFTWARE of sysexits(3).
 pub const BROKEN: i32 = 70;
 
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// How many there have been.
+/// How many panics there have been since the start.
 pub fn count() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
 
-/// From now on panics are counted and logged, and end what they should.
+/// Installs the panic hook, which counts and logs panics, and exits after a panic in the store.
 pub fn watch() {
     std::panic::set_hook(Box::new(|panic| {
         PANICS.fetch_add(1, Ordering::Relaxed);
@@ -50,12 +50,12 @@ fn message<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
     text.unwrap_or("of no kind that says anything")
 }
 
-/// A place where one can be provoked.
+/// A place where tests can provoke a panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// While a request is answered, in the task of its connection.
     Request,
-    /// When the origin has answered a render.
+    /// After the origin has answered a fetch.
     Render,
     /// In the store, as after a panic under one of its locks.
     Store,
@@ -65,11 +65,11 @@ pub enum Place {
 mod provoked {
     use super::{AtomicU64, Ordering, Place};
 
-    /// Where the next one is to happen, plus one.
+    /// The place of the next panic, plus one; 0 for none.
     static AT: AtomicU64 = AtomicU64::new(0);
 
     impl Place {
-        /// The place of this name.
+        /// The place with this name, as in the tests' control call.
         pub fn named(name: &str) -> Option<Place> {
             let all =
                 [("request", Place::Request), ("render", Place::Render), ("store", Place::Store)];
@@ -77,12 +77,12 @@ mod provoked {
         }
     }
 
-    /// The next one who comes by there panics; nobody after him.
+    /// Makes the next call of [`may_happen`] for this place panic, once.
     pub fn provoke(place: Place) {
         AT.store(place as u64 + 1, Ordering::SeqCst);
     }
 
-    /// Panics, if that was asked for.
+    /// Panics if a test has requested it for this place.
     pub fn may_happen(place: Place) {
         let here = place as u64 + 1;
         if AT.load(Ordering::Relaxed) == here
@@ -99,7 +99,7 @@ mod provoked {
 #[cfg(feature = "settable-clock")]
 pub use provoked::{may_happen, provoke};
 
-/// Nothing, in what is shipped.
+/// Does nothing; only test builds can provoke panics.
 #[cfg(not(feature = "settable-clock"))]
 #[inline(always)]
 pub fn may_happen(_place: Place) {}

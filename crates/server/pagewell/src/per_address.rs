@@ -1,10 +1,10 @@
-//! How many connections each address has open, and how many requests over HTTP/2, so that nobody takes all that
-//! there is (`limits.connections_per_address`, `limits.http2_streams_per_address`).
+//! Counts the open connections and the HTTP/2 requests of each address, so that no single address can
+//! use up the server (`limits.connections_per_address`, `limits.http2_streams_per_address`).
 //!
-//! Of IPv6 a network of 64 bits counts as one address: that is what a single subscriber has. Behind a
-//! trusted proxy the connections are the proxy's and not counted; where it names its clients by the PROXY
-//! protocol, theirs are. One lock, held to count one in or out, once for each connection and never for a
-//! request; an entry for each address that has one open, so no more than `limits.connections`.
+//! For IPv6, a /64 network counts as one address, because a single subscriber has that. Connections of
+//! a trusted proxy do not count. If it sends the PROXY protocol, its clients' addresses count instead.
+//! One lock, held to increment or decrement a count, once per connection and never per request. There
+//! is one entry per address with an open connection, so at most `limits.connections`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The connections of each address.
+/// The counts of connections and requests of all addresses.
 #[derive(Default)]
 pub struct PerAddress {
     open: Mutex<HashMap<IpAddr, Open>>,
@@ -22,16 +22,16 @@ pub struct PerAddress {
 #[derive(Default)]
 struct Open {
     connections: usize,
-    /// Requests over HTTP/2.
+    /// HTTP/2 requests in progress.
     requests: Arc<AtomicUsize>,
 }
 
-/// The requests over HTTP/2 of the address that a connection comes from.
+/// The HTTP/2 requests of the address that a connection comes from.
 #[derive(Clone)]
 pub struct AddressRequests(Arc<AtomicUsize>);
 
 impl AddressRequests {
-    /// Counts a request in; `None` where the address has `most` already.
+    /// Counts a request; `None` if the address has `most` already.
     pub fn enter(&self, most: usize) -> Option<AddressRequest> {
         let more = |count: usize| (count < most).then_some(count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -39,7 +39,7 @@ impl AddressRequests {
     }
 }
 
-/// Counts a request out when it is dropped.
+/// A counted request; dropping it decrements the count.
 pub struct AddressRequest(Arc<AtomicUsize>);
 
 impl Drop for AddressRequest {
@@ -49,13 +49,13 @@ impl Drop for AddressRequest {
 }
 
 impl PerAddress {
-    /// Counts one in; `None` where the address has `most` already.
+    /// Counts a connection; `None` if the address has `most` already.
     pub fn enter(self: &Arc<PerAddress>, peer: SocketAddr, most: usize) -> Option<Counted> {
         let address = counted_as(peer.ip());
         let mut open = self.open();
         let count = &mut open.entry(address).or_default().connections;
         if *count >= most {
-            // Where none is allowed it may just have been made.
+            // If `most` is 0, the entry may have just been created.
             if *count == 0 {
                 open.remove(&address);
             }
@@ -66,13 +66,13 @@ impl PerAddress {
         Some(Counted { all: self.clone(), address })
     }
 
-    /// The requests of an address that has a connection which was counted in.
+    /// The requests of an address; `None` unless it has a counted connection.
     pub fn requests(&self, peer: SocketAddr) -> Option<AddressRequests> {
         let open = self.open();
         open.get(&counted_as(peer.ip())).map(|open| AddressRequests(open.requests.clone()))
     }
 
-    /// Addresses that have one open.
+    /// The number of addresses with an open connection.
     pub fn addresses(&self) -> usize {
         self.open().len()
     }
@@ -82,7 +82,7 @@ impl PerAddress {
     }
 }
 
-/// Counts one out when it is dropped.
+/// A counted connection; dropping it decrements the count.
 pub struct Counted {
     all: Arc<PerAddress>,
     address: IpAddr,

@@ -1,53 +1,53 @@
-//! What everybody of a process is told about its end, by one watch channel.
+//! The phases of a process, published to all of its tasks by one watch channel.
 //!
-//! | phase | listeners | databases, snapshots, chores | HTTP/2, memcached | HTTP/1, control |
+//! | phase | listeners | databases, snapshots, periodic tasks | HTTP/2, memcached | HTTP/1, control |
 //! |---|---|---|---|---|
-//! | serving | accept | run | go on | go on |
-//! | held | accept nobody, and keep what waits | end | end after what is in hand | go on, until the next response |
-//! | left | end; the files of Unix sockets stay | | | |
-//! | stopping | end; their own files go | end | end after what is in hand | end after what is in hand |
-//! | ended | | | | end after what is in hand |
+//! | serving | accept | run | continue | continue |
+//! | held | do not accept; new connections stay queued | end | end after the requests in flight | continue, until the next response |
+//! | left | close; the files of Unix sockets stay | | | |
+//! | stopping | close; delete the files of Unix sockets | end | end after the requests in flight | end after the requests in flight |
+//! | ended | | | | end after the requests in flight |
 //!
-//! `serving → stopping` is a stop. `serving → held → left → ended` is a hand-over to another process, and
-//! `held → serving` one that has failed (`take_over`).
+//! `serving → stopping` is a shutdown. `serving → held → left → ended` is a hand-over to another
+//! process, and `held → serving` a failed one (`take_over`).
 
 use tokio::sync::watch;
 
-/// Where a process is between its start and its end.
+/// The phase of a process between its start and its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// It serves.
+    /// The process serves requests.
     #[default]
     Serving,
     /// Another process is about to take over.
     Held,
-    /// It has taken over.
+    /// Another process has taken over.
     Left,
-    /// Told to stop.
+    /// It is shutting down.
     Stopping,
-    /// Handed over, and what was left of it is at its end as well.
+    /// Another process has taken over, and the last requests of this one have ended.
     Ended,
 }
 
 impl Phase {
-    /// Whether nothing new is begun.
+    /// Returns whether nothing new may begin.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         *self != Phase::Serving
     }
 
-    /// Whether what is idle ends.
+    /// Returns whether idle connections must close.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self, Phase::Stopping | Phase::Ended)
     }
 }
 
-/// What it is told by.
+/// The receiver of the process's phase.
 pub type Told = watch::Receiver<Phase>;
 
-/// Whether it has been said, since `seen` was made, that it is such a phase: for those who have too much to do to
-/// wait for it. As long as nothing is said this is one look at a number.
+/// Returns whether such a phase was published since `seen` was last read, for tasks that cannot
+/// wait for it. While nothing is published, this is a single atomic read.
 pub fn is_told(seen: &Told, such: impl Fn(&Phase) -> bool) -> bool {
     !matches!(seen.has_changed(), Ok(false)) && such(&seen.borrow())
 }

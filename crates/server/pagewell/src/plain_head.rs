@@ -1,21 +1,20 @@
-//! The quick reading of a plain request: a GET or HEAD over HTTP/1.1 or 1.0 in origin form, complete, without
-//! content, that asks for nothing but the page. One pass, nothing allocated, for it is on the way of
-//! every hit.
+//! A fast parser for plain requests: GET or HEAD over HTTP/1.1 or 1.0 in origin form, complete, and
+//! without content. It makes one pass and allocates no memory, because every cache hit needs it.
 //!
-//! It says yes only to a header section in which no two readers could differ (RFC 9112 sections 3
-//! and 5): every line ends in CR LF, names are tokens, no control character stands anywhere else,
-//! there is one Host. To all else it says nothing, and `request_head` reads it. Invariant, held by
-//! tests: what it reads, `request_head` takes for well-formed and without content, and reads alike.
+//! It accepts only header sections that all parsers interpret in the same way (RFC 9112 sections 3 and
+//! 5). Every line ends in CR LF, names are tokens, and there are no other control characters.
+//! Everything else is left to `request_head`. Invariant, checked by tests: if this parser accepts a
+//! request, `request_head` accepts it, too, with the same fields and without content.
 
 use crate::config::Limits;
 use http_cache::Fields;
 
-/// Header lines that a plain request may have.
+/// Maximum number of header lines of a plain request.
 const LINES_MAX: usize = 64;
-/// The longest plain header section, in bytes: a place in it fits 16 bits.
+/// Maximum length of a plain header section, in bytes; positions in it fit into 16 bits.
 const HEAD_BYTES_MAX: usize = 32 << 10;
 
-/// Where a header line is in the header section.
+/// The position of a header line in the header section.
 #[derive(Clone, Copy, Debug)]
 pub struct LineAt {
     name: u16,
@@ -32,12 +31,12 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Those at these places of a header section.
+    /// The lines at these positions of a header section.
     pub fn at(head: &'a [u8], places: &'a [LineAt]) -> Lines<'a> {
         Lines { head, places }
     }
 
-    /// Names as they were written, and values without the white space around them.
+    /// The names, unchanged, and the values without the white space around them.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         let head = self.head;
         self.places.iter().map(|at| {
@@ -54,22 +53,22 @@ impl Fields for Lines<'_> {
     }
 }
 
-/// A plain request's line and header lines.
+/// The request line and the header lines of a plain request.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainHead<'a> {
-    /// The length of the header section, the empty line included.
+    /// The length of the header section in bytes, including the empty line.
     pub head_bytes: usize,
-    /// GET or HEAD.
+    /// The method, GET or HEAD.
     pub method: PlainMethod,
-    /// Of the protocol.
+    /// The protocol version.
     pub version: PlainVersion,
-    /// Path and query, visible ASCII, beginning with a slash.
+    /// Path and query: visible ASCII, beginning with a slash.
     pub target: &'a str,
-    /// The header lines.
+    /// The header lines of the request.
     pub lines: Lines<'a>,
 }
 
-/// The methods of plain requests.
+/// The methods that a plain request may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainMethod {
     /// GET.
@@ -78,17 +77,17 @@ pub enum PlainMethod {
     Head,
 }
 
-/// The versions of plain requests.
+/// The protocol versions of plain requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainVersion {
     /// HTTP/1.1.
     Http11,
-    /// HTTP/1.0: the connection ends with the answer, unless it is asked to stay.
+    /// HTTP/1.0: the connection is closed after the response, unless the client asks to keep it open.
     Http10,
 }
 
 impl PlainVersion {
-    /// As it is written.
+    /// The version as in the request line.
     pub fn as_bytes(self) -> &'static [u8] {
         match self {
             PlainVersion::Http11 => b"HTTP/1.1",
@@ -97,8 +96,8 @@ impl PlainVersion {
     }
 }
 
-/// Reads the header section at the start of `bytes`. `places` is a buffer that is used again. `None`
-/// for what is not complete, or not plain in its form; what the lines mean is for the caller.
+/// Parses the header section at the start of `bytes`. `places` is a reusable buffer. `None` if the
+/// section is incomplete or its syntax is not plain; the caller interprets the fields.
 pub fn read<'a>(
     bytes: &'a [u8],
     limits: &Limits,
@@ -124,7 +123,7 @@ pub fn read<'a>(
             let head = &bytes[..=end];
             let plain = head.len() <= limits.header_bytes.min(HEAD_BYTES_MAX)
                 && places.len() <= limits.headers
-                // Those at the ends of the lines, and no others.
+                // Only those at the ends of the lines.
                 && control_characters(head) == 2 * (places.len() + 2);
             let lines = Lines { head, places };
             let head_bytes = head.len();
@@ -144,8 +143,8 @@ fn is_plain_target(target: &str, limits: &Limits) -> bool {
     visible && target.starts_with('/') && target.len() <= limits.uri_bytes
 }
 
-/// Where the parts of a line are that begins at `start`. Plain loops: lines are short, and this is
-/// half of what reading a request costs.
+/// The positions in a line that begins at `start`. It uses simple loops, because lines are short, and
+/// this is half of the cost of parsing a request.
 fn place(line: &[u8], start: usize) -> Option<LineAt> {
     let is_space = |byte: u8| byte == b' ' || byte == b'\t';
     let mut colon = 0;
@@ -162,25 +161,26 @@ fn place(line: &[u8], start: usize) -> Option<LineAt> {
     while from < to && is_space(line[to - 1]) {
         to -= 1;
     }
-    // Within HEAD_BYTES_MAX.
+    // Fits, because of HEAD_BYTES_MAX.
     let at = |place: usize| (start + place) as u16;
     Some(LineAt { name: at(0), name_end: at(colon), value: at(from), value_end: at(to) })
 }
 
-/// How many control characters there are, but for tabs.
+/// The number of control characters except tabs.
 fn control_characters(head: &[u8]) -> usize {
-    // In pieces whose count fits a byte, so that it is made of many bytes at once.
+    // In chunks whose count fits into a byte, so that the compiler can vectorise the loop.
     let count =
         |piece: &[u8]| piece.iter().fold(0u8, |count, byte| count + u8::from(is_control(*byte)));
     head.chunks(128).map(|piece| usize::from(count(piece))).sum()
 }
 
-/// Whether it is a control character that may stand in no field's value: all but tab (RFC 9110 section 5.5).
+/// Whether a byte is a control character that is not allowed in a field value: all except tab (RFC 9110
+/// section 5.5).
 pub fn is_control(byte: u8) -> bool {
     (byte < 0x20) & (byte != b'\t') | (byte == 0x7f)
 }
 
-/// Whether it may stand in a token (RFC 9110 section 5.6.2).
+/// Whether a byte is allowed in a token (RFC 9110 section 5.6.2).
 pub fn is_token(byte: u8) -> bool {
     IS_TOKEN[usize::from(byte)]
 }
@@ -207,7 +207,7 @@ mod tests {
     use crate::request_head::{Framing, Inspection, Upgrade, inspect};
     use proptest::prelude::*;
 
-    /// The length, the method, the minor version, the target, the lines.
+    /// Length, method, minor version, target, lines.
     type Read = (usize, PlainMethod, u8, String, Vec<(Vec<u8>, Vec<u8>)>);
 
     fn reading(bytes: &[u8]) -> Option<Read> {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     proptest! {
-        /// The other reader takes it for well-formed, and reads the same lines.
+        /// The other parser accepts the request, too, and finds the same lines.
         #[test]
         fn the_two_readers_agree(
             text in "(GET|HEAD) /[!-~]{0,9} HTTP/1.[01]\r\nHost: a\r\n([A-Za-z-]{0,6}(:|: | :|\t)[ -~\t\u{80}-\u{ff}]{0,9}(\r\n|\n|\r|\r\n ))*(\r\n|\n)?.{0,4}",

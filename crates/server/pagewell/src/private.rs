@@ -12,15 +12,18 @@
 //! much. Deliberately not here: stale copies, validation, renders in the background.
 
 use crate::body::ResponseBody;
+use crate::client::{RequestContent, Visitor};
 use crate::codings;
 use crate::config::PrivateCopies;
 use crate::esi;
-use crate::exchange::{RequestContent, Visitor, bypassing_field, tell_bypassed, view_of};
-use crate::forward::{self, AsSent, Why, read_facts};
+use crate::exchange::{bypassing_field, tell_bypassed};
+use crate::forward::{self, Why};
 use crate::heard::Patience;
+use crate::lookup::{self, StoredPages};
 use crate::origin::OriginResponse;
-use crate::page::marked;
 use crate::render::{self, Ask, ExtraFields, Ranges};
+use crate::request_fields::view_of;
+use crate::request_fields::{AsSent, read_facts};
 use crate::sendfile;
 use crate::serve;
 use crate::site::Site;
@@ -30,8 +33,8 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Purge, Purged, Scope, Switch};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Candidate, FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, Stored, Timestamp,
-    Verdict, decide, storable_for_owner,
+    FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, Stored, Timestamp, Verdict,
+    storable_for_owner,
 };
 use page_store::{Dependencies, Lease, Strength, Target as Changed};
 use site_rules::{BypassBecause, Owner, Plan};
@@ -138,23 +141,17 @@ fn from_store(
     key: &[u8],
 ) -> Option<Response<ResponseBody>> {
     let candidates = site.store.candidates(site.store.key(key));
-    let pages = candidates.as_slice();
-    let listed =
-        pages.iter().map(|page| Candidate { stored: &page.payload().stored, marked: marked(page) });
-    let (policy, now) = (site.config.rules.policy(plan), site.clock.now());
-    let verdict = decide(facts, &AsSent(headers), listed, policy, now);
-    let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict else { return None };
-    let found = &pages[candidate];
+    let (copies, now) = (StoredPages::Private(candidates.as_slice()), site.clock.now());
+    let verdict = lookup::choose(site, facts, &AsSent(headers), plan, copies, now);
+    let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = verdict else { return None };
+    let found = &candidates.as_slice()[candidate];
     let page = found.payload();
-    if !page.stored.is_private() || !esi::may_use(site, &page.stored) {
-        return None;
-    }
     codings::wanted(site, facts, found);
     site.counters.private_hits.add();
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));
     status.detail = Some("private");
-    Some(serve::page(facts, found, now, &status))
+    Some(serve::page(facts, found, answer, now, &status))
 }
 
 /// What became of a response that might be kept for its owner.
@@ -299,7 +296,7 @@ fn drop_all(site: &Site, request: &HeaderMap) {
 fn change(site: &Site, names: &[Vec<u8>], strength: Strength) {
     let changed: Vec<Changed<'_>> = names.iter().map(|name| Changed::Tag(name)).collect();
     if !changed.is_empty() {
-        site.change(&changed, strength, Cause::Visitor);
+        site.changes().apply(&changed, strength, Cause::Visitor);
     }
 }
 

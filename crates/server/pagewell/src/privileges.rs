@@ -1,11 +1,11 @@
-//! Whoever starts as root to bind ports goes on as somebody who may do nothing else. To be called when the
-//! sockets are bound and the certificates read, and before there is any other thread: Linux changes the user
-//! of a thread, and those that are started later have what the one has that starts them
+//! Drops root privileges: a process that was started as root to bind ports continues as an ordinary
+//! user. Call this after the sockets are bound and the certificates are read, and before another thread
+//! is started. Linux changes the user of one thread, and later threads inherit it
 //! (docs/decisions/0047-dropping-privileges.md).
 //!
-//! Users and groups are looked up in /etc/passwd and /etc/group, or are numbers; nothing else is asked. What
-//! Pagewell writes to later (the directory of snapshots, the access log, its Unix sockets) is given to the
-//! user where it was root's; what it cannot read any more it says.
+//! Users and groups are looked up in /etc/passwd and /etc/group, or given as numbers. Files that
+//! Pagewell writes later (snapshots, the access log, Unix sockets) are given to the user if they
+//! belonged to root. Files that the user cannot read are reported.
 
 mod accounts;
 
@@ -19,19 +19,19 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// As whom Pagewell goes on.
+/// The user that Pagewell runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// As it was started, which is not root.
+    /// The user that started it, who is not root.
     Own,
-    /// As it was started, which is root.
+    /// Root, who started it.
     Root,
-    /// As this account, from when it is dropped to.
+    /// This account, after privileges were dropped.
     Becomes(Account),
 }
 
 impl Standing {
-    /// The number of the user that it becomes.
+    /// The id of the user that Pagewell switches to, if any.
     pub fn becomes(&self) -> Option<u32> {
         match self {
             Standing::Becomes(account) => Some(account.uid),
@@ -40,10 +40,10 @@ impl Standing {
     }
 }
 
-/// As whom Pagewell is to go on.
+/// Determines the user that Pagewell runs as.
 ///
 /// # Errors
-/// A sentence for the operator: no such user or group; only root can become another.
+/// A sentence for the operator: no such user or group, or not started as root.
 pub fn standing(config: &Config) -> Result<Standing, String> {
     let own = geteuid();
     let Some(user) = &config.user else {
@@ -52,7 +52,8 @@ pub fn standing(config: &Config) -> Result<Standing, String> {
     let account = accounts::of(user, config.group.as_deref())?;
     match (own.is_root(), own.as_raw() == account.uid) {
         (true, _) => Ok(Standing::Becomes(account)),
-        // Started by somebody who has dropped already: a service manager, or a process that is taken over.
+        // Started by a process that has already dropped privileges: a service manager, or the
+        // predecessor in a zero-downtime restart.
         (false, true) => Ok(Standing::Own),
         (false, false) => Err(format!(
             "user = {user:?}: only root can become somebody else, and this is user {}",
@@ -61,10 +62,10 @@ pub fn standing(config: &Config) -> Result<Standing, String> {
     }
 }
 
-/// Becomes who it is to be, for good.
+/// Switches to the user permanently, if one is configured.
 ///
 /// # Errors
-/// A sentence for the operator: the system refuses; the user cannot read the site.
+/// A sentence for the operator: the system refuses, or the user cannot read the site.
 pub fn drop_to(standing: &Standing, config: &Config) -> Result<(), String> {
     match standing {
         Standing::Own => {}
@@ -86,7 +87,8 @@ pub fn drop_to(standing: &Standing, config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Changes the groups, the group, the user, in this order: afterwards none of it could be done.
+/// Sets the supplementary groups, the group and the user. The order matters, because afterwards none of
+/// them can be changed.
 fn become_other(account: &Account) -> Result<(), String> {
     let threads = fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
     if threads != 1 {
@@ -107,7 +109,8 @@ fn become_other(account: &Account) -> Result<(), String> {
     }
 }
 
-/// Gives the user what he will write to, where it is root's. What is somebody else's stays so.
+/// Changes the owner of the files that Pagewell writes to, from root to the user. Files of other owners
+/// are not changed.
 fn give(account: &Account, config: &Config) -> Result<(), String> {
     let mut given: Vec<PathBuf> = Vec::new();
     let all = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
@@ -132,7 +135,7 @@ fn give(account: &Account, config: &Config) -> Result<(), String> {
 }
 
 fn give_one(path: &Path, account: &Account) -> Result<(), String> {
-    // A link is nobody's to follow as root.
+    // Links are not followed, because following them as root is unsafe.
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     if found.uid() != 0 || found.is_symlink() || found.nlink() > 1 && found.is_file() {
         return Ok(());
@@ -141,7 +144,8 @@ fn give_one(path: &Path, account: &Account) -> Result<(), String> {
         .map_err(|error| format!("{} cannot be given to {}: {error}", path.display(), account.name))
 }
 
-/// Looks whether the user can read what he will have to.
+/// Checks that the user can read the document roots, and warns about certificates that the user cannot
+/// read.
 fn look(account: &Account, config: &Config) -> Result<(), String> {
     let all = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
     for files in all.filter_map(|site| site.site.files.as_ref()) {

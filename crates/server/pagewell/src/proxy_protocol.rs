@@ -1,68 +1,70 @@
-//! The PROXY protocol, versions 1 and 2 (HAProxy's specification of 2020-03-05): the first bytes of a
-//! connection, in which a load balancer says whose it is. Read from bytes to addresses here;
-//! [`crate::listen`] decides whom it is believed and how long it may take.
+//! Parses the PROXY protocol, versions 1 and 2 (HAProxy's specification of 2020-03-05). A load balancer
+//! names the client in this header at the start of a connection. [`crate::listen`] decides which peers
+//! are trusted, and enforces the time limit.
 //!
-//! [`read`] says how many bytes are missing at least and never wants one that is not the header's, so
-//! what follows it (HTTP, a TLS handshake) is untouched. Bounded: 107 bytes in version 1 (its section
-//! 2.1), [`V2_BYTES_MAX`] in version 2. Additional fields (TLV, section 2.2) are skipped, their
-//! checksum too. Only streams are carried: what speaks of datagrams is malformed.
+//! [`read`] returns a lower bound for the missing bytes, and never requests more than the header has.
+//! So the data after it (HTTP, a TLS handshake) is not consumed. Bounds: 107 bytes in version 1
+//! (section 2.1), [`V2_BYTES_MAX`] in version 2. Additional fields (TLV, section 2.2) are skipped,
+//! including their checksum. Only stream connections are supported; headers for datagrams are
+//! malformed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The longest header of version 1, its line end included (section 2.1).
+/// Maximum length of a version 1 header in bytes, including the line break (section 2.1).
 const V1_BYTES_MAX: usize = 107;
-/// The shortest: `PROXY UNKNOWN` and the line end.
+/// Minimum length of a version 1 header in bytes: `PROXY UNKNOWN` and the line break.
 const V1_BYTES_MIN: usize = 15;
 const V1_BEGIN: &[u8] = b"PROXY ";
-/// What version 2 begins with (section 2.2).
+/// The beginning of a version 2 header (section 2.2).
 const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Signature, version and command, family, length.
+/// Length of the fixed part in bytes: signature, version and command, family, length.
 const V2_FIXED: usize = 16;
-/// The longest header of version 2: addresses, and fields such as the name in a client's certificate.
+/// Maximum length of a version 2 header in bytes: addresses, and fields such as the name in a client's
+/// certificate.
 pub const V2_BYTES_MAX: usize = V2_FIXED + 4_096;
 
-/// What a header says.
+/// The client that a header names, if it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// The connection is this client's.
+    /// The connection belongs to this client.
     Client {
-        /// Where it comes from.
+        /// The client's address.
         from: SocketAddr,
-        /// Which address it went to.
+        /// The address that the client connected to.
         to: SocketAddr,
     },
-    /// It is the sender's own: a look whether we are well (LOCAL, section 2.2).
+    /// The proxy's own connection, such as a health check (LOCAL, section 2.2).
     Own,
-    /// It is somebody's whom the sender cannot name: UNKNOWN, UNSPEC, a Unix socket.
+    /// The proxy does not know the client's address: UNKNOWN, UNSPEC, a Unix socket.
     Unknown,
 }
 
-/// How far reading has come.
+/// The result of parsing the bytes received so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The header has so many bytes more, at least.
+    /// The header needs at least this many more bytes.
     More(usize),
-    /// All of it is there.
+    /// The header is complete; contains its content.
     Done(Said),
 }
 
-/// Why a connection with a header is not served.
+/// Why a connection is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It comes from none of the trusted proxies.
+    /// The peer is not a trusted proxy.
     Untrusted,
-    /// It begins with something else.
+    /// There is no PROXY protocol header.
     Missing,
-    /// It begins like a header and is none.
+    /// The header has invalid syntax.
     Malformed,
-    /// It is longer than is allowed.
+    /// The header exceeds the maximum length.
     TooLong,
-    /// It did not come in time, or ended too soon.
+    /// The header did not arrive in time, or the connection ended before it was complete.
     Incomplete,
 }
 
 impl Refused {
-    /// The reason's name, in the log and the manual.
+    /// The reason's name in the log and in the manual.
     pub fn as_str(self) -> &'static str {
         match self {
             Refused::Untrusted => "proxy-untrusted",
@@ -74,17 +76,17 @@ impl Refused {
     }
 }
 
-/// Reads what has come of a header.
+/// Parses the bytes of a header received so far.
 ///
 /// # Errors
-/// It is none, or not one that is accepted.
+/// The bytes are not a valid header.
 pub fn read(bytes: &[u8]) -> Result<Step, Refused> {
     let begins = |with: &[u8]| {
         let common = bytes.len().min(with.len());
         bytes[..common] == with[..common]
     };
     if bytes.is_empty() {
-        // Version 2 has no shorter one.
+        // The minimum length of version 2 is larger.
         Ok(Step::More(V1_BYTES_MIN))
     } else if begins(V2_SIGNATURE) {
         read_v2(bytes)
@@ -95,13 +97,13 @@ pub fn read(bytes: &[u8]) -> Result<Step, Refused> {
     }
 }
 
-/// `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443` and CR LF; one space between words.
+/// Parses version 1: `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443` and CR LF, with single spaces.
 fn read_v1(bytes: &[u8]) -> Result<Step, Refused> {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         return match bytes.len() {
             V1_BYTES_MAX.. => Err(Refused::TooLong),
             V1_BYTES_MIN.. if bytes.ends_with(b"\r") => Ok(Step::More(1)),
-            // Where even CR LF has no room, the next byte tells.
+            // Near the maximum length, only one byte may be missing.
             V1_BYTES_MIN.. => Ok(Step::More((V1_BYTES_MAX - bytes.len()).min(2))),
             short => Ok(Step::More(V1_BYTES_MIN - short)),
         };
@@ -111,7 +113,7 @@ fn read_v1(bytes: &[u8]) -> Result<Step, Refused> {
     let mut words = line.split(' ').skip(1);
     let family = words.next().ok_or(Refused::Malformed)?;
     if family == "UNKNOWN" {
-        // Whatever stands behind it is to be ignored (section 2.1).
+        // The rest of the line is to be ignored (section 2.1).
         return Ok(Step::Done(Said::Unknown));
     }
     let mut next = || words.next().ok_or(Refused::Malformed);
@@ -158,7 +160,7 @@ fn read_v2(bytes: &[u8]) -> Result<Step, Refused> {
     }
     let rest = &bytes[V2_FIXED..total];
     Ok(Step::Done(match family {
-        // Of a connection of its own the sender says nothing else that counts.
+        // For LOCAL, the addresses are to be ignored.
         _ if own => Said::Own,
         0x11 => v2_client::<4, Ipv4Addr>(rest)?,
         0x21 => v2_client::<16, Ipv6Addr>(rest)?,
@@ -167,7 +169,7 @@ fn read_v2(bytes: &[u8]) -> Result<Step, Refused> {
     }))
 }
 
-/// Two addresses of `N` bytes, two ports, and whatever fields follow.
+/// Parses two addresses of `N` bytes and two ports; further fields are ignored.
 fn v2_client<const N: usize, A>(rest: &[u8]) -> Result<Said, Refused>
 where
     A: From<[u8; N]> + Into<IpAddr>,
@@ -255,7 +257,7 @@ mod tests {
         assert_eq!(read(b"\r\n\r\n\0\r\nQUIT\r"), Err(Refused::Missing));
     }
 
-    /// Whoever reads as many bytes as are said to be missing ends exactly at the header's end.
+    /// A reader that reads exactly as many bytes as reported missing stops exactly at the header's end.
     #[test]
     fn no_byte_too_many_is_asked_for() {
         let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(V1_BYTES_MAX - 16));

@@ -1,20 +1,20 @@
-//! Requests to purge, answered where visitors are served: who may (`purger`), for which site, what
-//! is meant (`purge_requests`), and what came of it. When the answer is handed over, nobody gets a
-//! page made from what was before.
+//! Purge requests on the client ports: authorisation (`purger`), the site, the selection of pages
+//! (`purge_requests`), and the response. After the response has been sent, no client gets a page from
+//! before the purge.
 //!
-//! A request that was taken in is carried out, whether or not its sender waits: plugins send it and
-//! hang up. What has a name is looked up; expressions are searched for, one search at a time and a
-//! bounded number waiting, on a thread of its own, so that no visitor is held up.
-//! Whoever may not purge gets what he would get for any method that is not answered here (405).
+//! An accepted purge is executed even if its sender disconnects, because plugins do so. Pages with a
+//! known name are looked up. Expressions need a search of the store. It runs on a separate thread, one
+//! at a time and with a limited queue, so that client requests are not delayed. An unauthorised client
+//! gets the response for an unsupported method (405).
 
 use crate::body::{Content, ResponseBody};
+use crate::client::Visitor;
 use crate::config::{Hosts, OtherHosts};
-use crate::database::Waited;
-use crate::exchange::Visitor;
-use crate::in_hand;
 use crate::litespeed;
-use crate::memcached;
+use crate::memcached_keys::NAMESPACE;
 use crate::page::{ReadPage, StoredPage};
+use crate::pending_changes::PendingBatch;
+use crate::propagation::Propagation;
 use crate::purger;
 use crate::serve;
 use crate::site::Site;
@@ -29,10 +29,10 @@ use purge_requests::{Conditions, Described, Purge, Scope, Selected, Taken, Unrea
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Searches that may wait for their turn.
+/// Maximum number of searches that wait.
 const WAITING_MAX: usize = 64;
 
-/// Whose turn it is to search the pages.
+/// Limits the searches of a site's pages to one at a time.
 pub struct Searches {
     waiting: Semaphore,
     running: Semaphore,
@@ -44,7 +44,8 @@ impl Default for Searches {
     }
 }
 
-/// What was done, over all sites.
+/// The result of a purge, over all sites: the number of the change, and how many pages were removed and
+/// marked stale.
 #[derive(Clone, Copy, Debug, Default)]
 struct Done {
     number: u64,
@@ -52,10 +53,10 @@ struct Done {
     marked: u64,
 }
 
-/// Too many searches wait already.
+/// Error: the queue of searches is full.
 struct Busy;
 
-/// Whether a request is to purge, rather than for a page of the site.
+/// Whether a request is a purge request, as opposed to a request for a page.
 pub fn is_asked<B>(door: &Site, request: &Request<B>) -> bool {
     let below = || door.config.purging.get_below.as_deref();
     match request.method() {
@@ -68,7 +69,7 @@ fn lies_below(below: &str, path: &str) -> bool {
     path.strip_prefix(below).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Answers a request to purge that came to `door`.
+/// Answers a purge request that arrived at the default site `door`.
 pub async fn answer(
     door: &Arc<Site>,
     request: &Request<Incoming>,
@@ -81,7 +82,7 @@ pub async fn answer(
         tracing::debug!(event = "purge-refused", reason = why.as_str());
         return refused(method);
     }
-    // In absolute form it may name the other scheme: what is purged is purged for both.
+    // A target in absolute form may contain another scheme. Pages of both schemes are purged anyway.
     let scheme = match request.uri().scheme_str() {
         Some("https") => "https",
         Some("http") => "http",
@@ -113,11 +114,11 @@ pub async fn answer(
     let sites = sites(door, site, &purge);
     let peer = visitor.peer.map(|peer| cut(&peer.ip().to_string()));
     let by = Cause::Purge { method: cut(method.as_str()), peer };
-    // A task of its own: it is carried out, whether or not its sender waits.
+    // In a task of its own, so that it is executed even if its sender disconnects.
     let carried_out = async move {
-        let hands = in_hand::begin_all(sites.iter()).await;
+        let pending = PendingBatch::begin(sites.iter().map(|site| site.state())).await;
         let done = carry_out(&sites, purge, pages, by).await;
-        let others = in_hand::end_all(sites.iter(), hands).await;
+        let others = pending.acknowledge().await;
         done.map(|done| (done, others))
     };
     match tokio::spawn(carried_out).await {
@@ -126,7 +127,7 @@ pub async fn answer(
             let text = "too many searches for expressions wait already; send tags or addresses";
             error(StatusCode::SERVICE_UNAVAILABLE, "purge-busy", text)
         }
-        // The task has panicked, which is logged.
+        // The task has panicked, which has been logged.
         Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
     }
 }
@@ -137,7 +138,8 @@ fn read(
     target: &Target,
     headers: &HeaderMap,
 ) -> Result<Purge, Unread> {
-    // LiteSpeed's plugins name what they purge in a field of their own, and any address of the site.
+    // LiteSpeed's plugins name the pages in a field of their own; the target may be any page of the
+    // site.
     let named =
         (method.as_str() == "PURGE").then(|| litespeed::named(&door.config.dialects, headers));
     if let Some(purge) = named.flatten() {
@@ -148,11 +150,11 @@ fn read(
         (&Method::GET, Some(below)) => purge_requests::read_get(below, address, headers),
         (method, _) => purge_requests::read(method.as_str(), address, headers),
     };
-    // `is_asked` has let nothing else in.
+    // `is_asked` rejects all other requests.
     read.unwrap_or_else(|| Ok(Purge::default()))
 }
 
-/// The sites that are meant: those that an expression over hosts fits, else the one it came to.
+/// The affected sites: those that match an expression for hosts, else the site of the request.
 fn sites(door: &Arc<Site>, site: &Arc<Site>, purge: &Purge) -> Vec<Arc<Site>> {
     let Some(hosts) = &purge.hosts else { return vec![site.clone()] };
     let is_meant =
@@ -179,7 +181,7 @@ async fn carry_out(
             false => None,
         };
         let (purge, pages, of_site, by) = (purge.clone(), pages.clone(), site.clone(), by.clone());
-        // Dropping a million pages takes a while: not where visitors are served.
+        // In a blocking thread, because purging a million pages takes time.
         let task = tokio::task::spawn_blocking(move || {
             let hard = apply(&of_site, &purge.hard, &pages, Strength::Drop, &by);
             let soft = apply(&of_site, &purge.soft, &pages, Strength::Mark, &by);
@@ -201,7 +203,7 @@ impl Done {
     }
 }
 
-/// Takes a purge in, at one site. All that has a name is one change.
+/// Executes a purge at one site. All named pages are purged in one change.
 fn apply(
     site: &Arc<Site>,
     selected: &[Selected],
@@ -213,7 +215,7 @@ fn apply(
     let form = site.config.rules.form();
     let mut pages = Vec::new();
     let mut targets: Vec<Changed<'_>> = Vec::new();
-    // However they were written: pages are stored by their normal form.
+    // Pages are stored under normalised URLs.
     for one in selected {
         if let Selected::Url(written) | Selected::Path(written) | Selected::Below(written) = one {
             pages.push(form.normal(written).page);
@@ -240,7 +242,7 @@ fn apply(
     if !targets.is_empty() {
         let keys = within.keys();
         let keys = keys.as_ref().map_or(Keys::All, |keys| Keys::Beginning(keys));
-        let applied = site.change_of(&targets, keys, strength, by.clone());
+        let applied = site.changes().apply_to(&targets, keys, strength, by.clone());
         let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
         done.add(Done { number, dropped, marked });
     }
@@ -252,7 +254,7 @@ fn needs_search(site: &Site, selected: &Selected) -> bool {
     matches!(settled(&site.config.hosts, conditions), Settled::Search(_))
 }
 
-/// What conditions come to, where all hosts of a site are known.
+/// A selection, simplified by what is known about a site's hosts.
 enum Settled {
     Nothing,
     Everything,
@@ -264,7 +266,7 @@ fn settled(hosts: &Hosts, conditions: &Conditions) -> Settled {
     if let Some(host) = &left.host
         && hosts.others == OtherHosts::Refuse
     {
-        // A page of the site has all its names.
+        // A page of the site is available under all its hosts.
         if !hosts.all().any(|name| host.is_in(name.as_bytes())) {
             return Settled::Nothing;
         }
@@ -276,25 +278,25 @@ fn settled(hosts: &Hosts, conditions: &Conditions) -> Settled {
     }
 }
 
-/// Which pages of a site a purge may reach.
+/// The pages of a site that a purge may affect.
 enum Pages {
-    /// Every page.
+    /// Every page of the site.
     All,
-    /// The pages of one host at any port, by both schemes, and what clients of the memcached port have
-    /// stored, whose host is not known. How their keys begin.
+    /// The pages of one host, with any port and either scheme, and the items of the memcached port,
+    /// whose host is unknown. Contains the possible beginnings of their keys.
     OfHost(Vec<Vec<u8>>),
 }
 
 impl Pages {
-    /// The pages of the host that a request has named. A site that names its own host has the pages of no
-    /// other. Programs leave the port out as they like, and a dot at the end means the same host.
+    /// The pages of the host in the request. If the site has a canonical host, all its pages belong to
+    /// it. Clients may omit the port, and a trailing dot denotes the same host.
     fn of_host(hosts: &Hosts, named: &str) -> Pages {
         if hosts.canonical.is_some() {
             return Pages::All;
         }
         let port = named.rfind(':').filter(|at| !named[*at..].contains(']'));
         let name = named[..port.unwrap_or(named.len())].trim_end_matches('.');
-        let mut keys = vec![memcached::NAMESPACE.to_vec()];
+        let mut keys = vec![NAMESPACE.to_vec()];
         for scheme in ["http", "https"] {
             let ends = ["/", ":", "./", ".:"];
             keys.extend(ends.map(|end| [scheme, "://", name, end].concat().into_bytes()));
@@ -302,7 +304,7 @@ impl Pages {
         Pages::OfHost(keys)
     }
 
-    /// How the keys of these pages begin; none: in any way.
+    /// The beginnings of the keys of these pages; `None` for all pages.
     fn keys(&self) -> Option<Vec<&[u8]>> {
         match self {
             Pages::All => None,
@@ -318,7 +320,7 @@ impl Pages {
     }
 }
 
-/// Searches the pages of a site for those that the conditions hold for.
+/// Searches the pages of a site for those that match the conditions, and purges them.
 fn search(
     site: &Arc<Site>,
     conditions: Conditions,
@@ -340,12 +342,12 @@ fn search(
         conditions.hold(&Described { host, aliases, url, content_type })
     };
     let touches: Touches<StoredPage> = Arc::new(touches);
-    let applied = site.change_where(&touches, strength, by.clone());
+    let applied = site.changes().apply_where(&touches, strength, by.clone());
     let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
     Done { number, dropped, marked }
 }
 
-/// Host, and path with query, of a key (`target` and `site_rules` write them).
+/// The host, and the path with query, in a key as written by `target` and `site_rules`.
 fn of_key(key: &[u8]) -> Option<(&str, &[u8])> {
     let address = key.split(|byte| *byte == b'\n').next()?;
     let at = address.windows(3).position(|three| three == b"://")? + 3;
@@ -353,13 +355,13 @@ fn of_key(key: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(&address[at..slash]).ok()?, &address[slash..]))
 }
 
-/// The answer to whoever may not: as for anything that is not answered here.
+/// The response to an unauthorised client: the same as for an unsupported request.
 fn refused(method: &Method) -> Response<ResponseBody> {
     if method == Method::GET {
         return serve::error(StatusCode::NOT_FOUND, "not-found", None);
     }
     let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-not-answered", None);
-    // RFC 9110 section 15.5.6: a 405 says what is allowed.
+    // RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
     let allowed = HeaderValue::from_static("GET, HEAD, POST");
     response.headers_mut().insert(header::ALLOW, allowed);
     response
@@ -370,9 +372,9 @@ fn misunderstood(unread: &Unread) -> Response<ResponseBody> {
 }
 
 /// What senders look at is the status. The rest is for whoever reads along.
-fn told(method: &Method, done: Done, taken: Taken, others: Waited) -> Response<ResponseBody> {
+fn told(method: &Method, done: Done, taken: Taken, others: Propagation) -> Response<ResponseBody> {
     let none = done.dropped + done.marked == 0;
-    // Nginx Helper tells pages that were not there by the status; everybody else takes it for a fault.
+    // Nginx Helper interprets 404 as "was not cached"; other clients interpret it as an error.
     let code = match method == Method::GET && none {
         true => StatusCode::NOT_FOUND,
         false => StatusCode::OK,

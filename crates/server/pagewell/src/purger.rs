@@ -1,21 +1,21 @@
-//! Who may purge (decision 0024): those whose connection comes from an address of `purge.from`, as
-//! long as nothing in the request says that it was passed on for somebody else; and whoever has the
-//! token, from anywhere.
+//! Authorises purge requests (decision 0024). A request may purge if its connection comes from an
+//! address in `purge.from` and nothing shows that a proxy forwarded it. A request with the token may
+//! purge from any address.
 //!
-//! The address is that of the connection, or the one that a trusted proxy names for it by the PROXY
-//! protocol, never one that a field names; and loopback is this machine only if the connection itself
-//! comes from there, whatever a proxy says. A proxy on the same
-//! machine makes everybody come from loopback, and whether it passed a stranger's request on is seen
-//! by the fields that proxies add. What a browser was lured into sending does not count either. A
-//! proxy that says nothing of its clients cannot be told from a program on its machine; the guide
-//! says what to do then. Nothing here is told to whoever is refused.
+//! The address is that of the connection, or the one that a trusted proxy names in the PROXY protocol,
+//! never one from a header field. A loopback address counts only for the connection itself, not in the
+//! PROXY protocol. Behind a proxy on the same machine, all connections come from loopback; the fields
+//! that proxies add reveal forwarded requests. Requests that a website makes a browser send are
+//! rejected. **Behind a local proxy that adds no such fields, set `purge.from = []` and use a token.**
+//! Its requests cannot be distinguished from those of a local program. The response does not reveal the
+//! reason.
 
+use crate::client::{SaidBy, Visitor};
 use crate::config::{Config, Purging};
-use crate::control::same;
-use crate::exchange::{SaidBy, Visitor};
+use crate::constant_time::same;
 use http::{HeaderMap, header};
 
-/// Fields by which proxies say that they pass a request on.
+/// Fields by which a proxy reveals that it forwards a request.
 const PASSED_ON: [&str; 16] = [
     "forwarded",
     "via",
@@ -35,22 +35,22 @@ const PASSED_ON: [&str; 16] = [
     "x-varnish",
 ];
 
-/// Why somebody may not purge.
+/// Why a request may not purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MayNot {
     /// The address of the connection is not in `purge.from`.
     NotListed,
-    /// It was passed on by a proxy, for whoever that is.
+    /// A proxy forwarded the request.
     PassedOn,
-    /// A browser sends it: for a page of another site, or for one whose name was made to lead here (DNS
-    /// rebinding), which `Origin` is enough to tell from a plugin.
+    /// A browser sent the request, from a page of another site or after DNS rebinding. An `Origin`
+    /// field suffices, because no plugin sends it.
     CrossSite,
-    /// A token was sent, and it is not the right one.
+    /// The request has a token, but not the configured one.
     TokenWrong,
 }
 
 impl MayNot {
-    /// Its name, as it stands in the log.
+    /// The reason's name in the log.
     pub fn as_str(self) -> &'static str {
         match self {
             MayNot::NotListed => "not-listed",
@@ -61,10 +61,10 @@ impl MayNot {
     }
 }
 
-/// Whether a request over this visitor's connection may purge.
+/// Checks that a request over this client's connection may purge.
 ///
 /// # Errors
-/// Why it may not.
+/// The reason why it may not.
 pub fn check(config: &Config, headers: &HeaderMap, visitor: &Visitor) -> Result<(), MayNot> {
     check_with(&config.purging, headers, visitor)
 }
@@ -83,14 +83,16 @@ fn check_with(purging: &Purging, headers: &HeaderMap, visitor: &Visitor) -> Resu
     }
     let for_somebody = match visitor.said_by {
         SaidBy::Socket => false,
-        // Its own loopback, not ours: another machine's, or that of a proxy in front of it.
+        // The proxy's loopback address: it belongs to another machine, or to a proxy in front of that
+        // one.
         SaidBy::Proxy => visitor.peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback()),
         SaidBy::Nobody => true,
     };
     if for_somebody || PASSED_ON.iter().any(|name| headers.contains_key(*name)) {
         return Err(MayNot::PassedOn);
     }
-    // Fetch standard, section 3.2: browsers send it with every method but GET and HEAD; no plugin does.
+    // Fetch standard, section 3.2: browsers send `Origin` with every method but GET and HEAD; no plugin
+    // does.
     if headers.contains_key(header::ORIGIN) {
         return Err(MayNot::CrossSite);
     }
@@ -101,7 +103,7 @@ fn check_with(purging: &Purging, headers: &HeaderMap, visitor: &Visitor) -> Resu
     }
 }
 
-/// The token that was sent, in the ways that it is.
+/// The token in the request, from one of the supported fields.
 fn token(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
     let bearer = bearer.and_then(|value| value.strip_prefix(b"Bearer "));

@@ -1,12 +1,12 @@
-//! How often each limit was reached: one counter for each key of `[limits]` that somebody can run into, told
-//! as `pagewell_limits_hit_total{limit="…"}` and in `limits_hit` of `/v1/stats`. So many series as there are
-//! rows here, whatever visitors send.
+//! Counts how often each limit was reached: one counter per key of `[limits]` that a client or origin
+//! can reach. Published as `pagewell_limits_hit_total{limit="…"}`, and as `limits_hit` in `/v1/stats`.
+//! The number of series is fixed.
 //!
-//! Counting is one relaxed addition where something is refused, cut or made to wait, and nothing where it
-//! is not. Limits on which nothing is refused are in [`NOT_COUNTED`], each with what tells instead.
+//! Counting is one relaxed addition when something is refused, cut off or delayed, and costs nothing
+//! otherwise. Limits without a counter are listed in [`NOT_COUNTED`], with the alternative indication.
 
 use crate::counters::Counter;
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::site::Site;
 
 macro_rules! limits {
@@ -18,10 +18,10 @@ macro_rules! limits {
         }
 
         impl Limit {
-            /// All of them, in the order of the manual.
+            /// All limits, in the order of the manual.
             pub const ALL: &[Limit] = &[$(Limit::$name,)*];
 
-            /// Its key in `[limits]`, which is its label.
+            /// The key in `[limits]`, which is also the metric's label.
             pub fn key(self) -> &'static str {
                 match self {
                     $(Limit::$name => concat!($key),)*
@@ -63,7 +63,7 @@ limits! {
     Http2Resets "http2_resets",
 }
 
-/// The others, and what tells of them.
+/// The limits without a counter, each with the alternative indication.
 pub const NOT_COUNTED: &[(&str, &str)] = &[
     ("body_ahead", "no refusal: what is beyond it waits on the disk"),
     ("origin_idle_connections", "no refusal: what is beyond it is closed"),
@@ -76,7 +76,7 @@ pub const NOT_COUNTED: &[(&str, &str)] = &[
     ("http2_streams", "the client, by the protocol: it asks again"),
 ];
 
-/// How often each was reached.
+/// The counters of all limits.
 pub struct Reached([Counter; Limit::ALL.len()]);
 
 impl Default for Reached {
@@ -86,12 +86,12 @@ impl Default for Reached {
 }
 
 impl Reached {
-    /// Once more.
+    /// Counts that `limit` was reached once.
     pub fn note(&self, limit: Limit) {
         self.0[limit as usize].add();
     }
 
-    /// The limit for whose sake a request was refused, if it was for one.
+    /// Counts the limit that caused `refusal`, if one did.
     pub fn refused(&self, refusal: Refusal) {
         let limit = match refusal {
             Refusal::TargetTooLong => Limit::UriBytes,
@@ -113,12 +113,12 @@ impl Reached {
     }
 }
 
-/// How often each was reached on a site, and at its origin.
+/// How often each limit was reached on a site and at its origin.
 pub fn of(site: &Site) -> impl Iterator<Item = (&'static str, u64)> {
     let (own, places) = (&site.counters.reached, &site.origin.places().reached);
     Limit::ALL.iter().map(move |limit| {
         let count = match limit {
-            // Counted before there was such a family.
+            // This limit has a counter of its own, which is older than this family of metrics.
             Limit::CodingQueue => site.counters.codings_skipped.get(),
             limit => own.get(*limit) + places.get(*limit),
         };

@@ -1,14 +1,15 @@
-//! The configuration, read again while Pagewell runs: on SIGHUP, and when the control interface is told to.
+//! Reloads the configuration at run time: on SIGHUP, and by a call of the control interface.
 //!
-//! All or nothing: the file is read, checked and compared with what counts; one key that cannot change
-//! without a restart, and nothing is applied. Then every site gets a successor with the same live part
-//! (`site`), and requests that come from then on are answered by it. No connection ends, and no page goes
-//! where it means what it did: where anything has changed that decides what a page is and which request
-//! finds it (the print, as for snapshots), all pages of that site are dropped.
+//! It is atomic: the file is read, checked and compared with the current one. If a changed key
+//! requires a restart, nothing is applied. Otherwise every site gets a successor with the same live
+//! state (`site`), which answers later requests. Connections stay open. If the fingerprint changes
+//! (the settings that decide what a page is and which request finds it), the site's pages are
+//! purged.
 //!
-//! Invariant: no page made by former rules is found by later ones once the reload has returned. They are
-//! dropped before the successor takes over, and after, which outdates the leases of all renders that had
-//! begun; one that begins even later outdates its lease itself (`render`). Lock: `state`, for a whole reload.
+//! Invariant: after the reload returns, no page made under the old rules is found. Pages are purged
+//! before the successor is activated, and again afterwards, which invalidates the leases of all
+//! renders in progress. A later render invalidates its lease itself (`render`). Lock: `state`, for
+//! a whole reload.
 
 mod diff;
 
@@ -24,39 +25,38 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
-/// What reads the configuration again.
+/// Reloads the configuration of a running server.
 pub struct Reload {
     args: ServeArgs,
     file: PathBuf,
     state: Mutex<State>,
 }
 
-/// What counts now.
+/// The configuration that is in effect.
 struct State {
-    /// The file as it was written.
+    /// The configuration file as parsed TOML.
     written: toml::Table,
-    /// The site that connections come to first, where it is not the one of the start: nobody else might
-    /// hold it.
+    /// The default site, if it is not the one of the start. This may be the only reference to it.
     _door: Option<Arc<Site>>,
 }
 
-/// What came of it.
+/// The result of a successful reload.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reloaded {
-    /// What is different now.
+    /// The keys that have changed.
     pub changed: Vec<Changed>,
-    /// Pages that could not be kept.
+    /// The number of purged pages.
     pub dropped: u64,
 }
 
-/// Why nothing was applied.
+/// The reasons for which nothing was applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotReloaded {
-    /// Pagewell was started without a file.
+    /// Pagewell was started without a configuration file.
     NoFile,
-    /// The file cannot be used: what is wrong with it.
+    /// The file is invalid, with an explanation.
     Wrong(String),
-    /// These need a restart.
+    /// These changed keys require a restart.
     NeedsRestart(Vec<Changed>),
 }
 
@@ -74,7 +74,8 @@ impl std::fmt::Display for NotReloaded {
 }
 
 impl Reload {
-    /// For a server that was started with these arguments; none where they name no file.
+    /// Creates the state for a server that was started with these arguments; `None` if they name no
+    /// file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -84,10 +85,11 @@ impl Reload {
         Ok(Some(Reload { args: args.clone(), file, state }))
     }
 
-    /// Reads the configuration again. When this returns it counts, or nothing has changed.
+    /// Reloads the configuration. When this returns, the new one is in effect, or nothing has
+    /// changed.
     ///
     /// # Errors
-    /// Why not.
+    /// The file is invalid, or a changed key requires a restart.
     pub async fn run(&self, door: &Arc<Site>) -> Result<Reloaded, NotReloaded> {
         let mut state = self.state.lock().await;
         let done = self.try_run(&door.now(), &mut state).await;
@@ -104,7 +106,8 @@ impl Reload {
     }
 
     async fn try_run(&self, door: &Arc<Site>, state: &mut State) -> Result<Reloaded, NotReloaded> {
-        // Twice read, by the same words: what stands there, and what it means.
+        // The file is read twice: as resolved configuration, and as written keys for the
+        // comparison.
         let (config, _) = self.args.read().map_err(NotReloaded::Wrong)?;
         let written = written(&self.file).map_err(NotReloaded::Wrong)?;
         let changed = diff::between(&state.written, &written);
@@ -124,16 +127,16 @@ fn written(file: &Path) -> Result<toml::Table, String> {
     text.parse().map_err(|error| format!("{}:\n{error}", file.display()))
 }
 
-/// Has this configuration count; how many pages were dropped for it, and the door as it is now.
+/// Activates a configuration. Returns the number of purged pages, and the new default site.
 async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>) {
-    // In the order of the file, which has not changed: hosts and sites need a restart.
+    // In the order of the file, which is unchanged: a change of hosts or sites requires a restart.
     let others: Vec<Arc<Site>> = door
         .all_or(None)
         .skip(1)
         .zip(&config.other_sites)
-        .map(|(site, config)| site.read_anew(config.clone(), Neighbours::default()))
+        .map(|(site, config)| site.reread(config.clone(), Neighbours::default()))
         .collect();
-    let successor = door.read_anew(config, Neighbours::new(others));
+    let successor = door.reread(config, Neighbours::new(others));
     let outdated: Vec<Arc<Site>> = door
         .all_or(None)
         .zip(successor.all_or(None))
@@ -145,11 +148,11 @@ async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>)
         paused.push(snapshots.pause().await);
     }
     let before = drop_all(outdated.clone()).await;
-    // The door last: who comes by it finds the others in place.
+    // The default site comes last, so that its requests find the other sites in place.
     for site in successor.all_or(None).skip(1) {
-        site.take_over();
+        site.activate();
     }
-    successor.take_over();
+    successor.activate();
     for snapshots in outdated.iter().filter_map(|site| site.snapshots.as_ref()) {
         snapshots.start_over();
     }
@@ -158,13 +161,15 @@ async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>)
     (before + after, successor)
 }
 
-/// Drops all pages of these sites: not where visitors are served, for it may take a while.
+/// Purges all pages of these sites, on a blocking thread because it may take a while.
 async fn drop_all(sites: Vec<Arc<Site>>) -> u64 {
     let dropping = tokio::task::spawn_blocking(move || {
         let all = sites.iter();
-        all.map(|site| site.change(&[Target::Everything], Strength::Drop, Cause::Reload).dropped)
-            .sum()
+        all.map(|site| {
+            site.changes().apply(&[Target::Everything], Strength::Drop, Cause::Reload).dropped
+        })
+        .sum()
     });
-    // A panic has been logged.
+    // A panic is in the log already.
     dropping.await.unwrap_or_default()
 }

@@ -30,14 +30,17 @@ use turns::Taken;
 pub use understood::{is_stream, understand};
 
 use crate::body::ResponseBody;
-use crate::exchange::{Visitor, decide_on};
-use crate::forward::{self, Answerer, AsSent, answerer, read_facts};
+use crate::client::Visitor;
+use crate::exchange::decide_on;
+use crate::forward::{self, Answerer, answerer};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
+use crate::lookup;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
-use crate::page::{ReadPage, SharedPage, StoredPage, marked, ttl_seconds};
+use crate::page::{ReadPage, SharedPage, StoredPage, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
+use crate::request_fields::{AsSent, read_facts};
 use crate::routes::Script;
 use crate::serve;
 use crate::site::Site;
@@ -46,7 +49,6 @@ use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
     Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
-    may_use_stale_on,
 };
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, Planned};
@@ -220,10 +222,10 @@ async fn leased(
     right: Right,
 ) -> Response<ResponseBody> {
     let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
-    if let Verdict::Reuse { candidate, state: Reuse::Fresh, .. } = verdict {
+    if let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = verdict {
         drop(right);
         let page = &candidates.as_slice()[candidate];
-        return crate::exchange::hit(site, &ask.facts(), page);
+        return crate::exchange::hit(site, &ask.facts(), page, answer);
     }
     ask.look_again(&candidates, verdict);
     rendered(site, ask, script, right).await
@@ -249,9 +251,9 @@ fn on_failure(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Response<Respons
 /// RFC 5861 section 4, RFC 9111 section 4.2.4.
 fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<ResponseBody>> {
     let fallback = ask.fallback.as_ref()?;
-    let (page, facts, now) = (fallback.payload(), ask.facts(), site.clock.now());
-    let policy = site.config.rules.policy(&ask.plan);
-    may_use_stale_on(failure, &page.stored, marked(fallback), &facts, policy, now).ok()?;
+    let (facts, fields, now) = (ask.facts(), AsSent(&*ask.headers), site.clock.now());
+    let (plan, when) = (&ask.plan, (failure, now));
+    let answer = lookup::choose_on_failure(site, &facts, &fields, plan, fallback, when)?;
     site.counters.stale_hits.add();
     let mut status = ask.status();
     status.ttl_seconds = Some(ttl_seconds(fallback, now));
@@ -259,7 +261,7 @@ fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<Re
     if let Failure::Status(code) = failure {
         status.forward_status = Some(code);
     }
-    Some(serve::page(&facts, fallback, now, &status))
+    Some(serve::page(&facts, fallback, answer, now, &status))
 }
 
 /// The right to render: with others waiting, or not.

@@ -1,167 +1,60 @@
-//! The strict reading of a request's header section, before hyper sees it (RFC 9112).
+//! Validates a request's header section strictly before hyper parses it (RFC 9112).
 //!
-//! Two parties that read one message differently are what request smuggling is made of, so what
-//! two readers could take in two ways is refused here: bare line feeds, two lengths, a length and
-//! chunked, codings other than chunked, two Hosts. What passes is well-formed for everybody.
-//!
-//! Pure: bytes in, a decision out. It decides nothing about the resource asked for.
+//! Request smuggling exploits two parsers that interpret one message differently. So ambiguous requests
+//! are refused: bare line feeds, two lengths, a length together with chunked, codings other than
+//! chunked, two Hosts. A request that passes is well-formed for every parser. The functions are pure:
+//! they map bytes to a result, and do not consider the requested resource.
 
 use crate::config::Limits;
-use http::{HeaderValue, StatusCode, Uri};
+use crate::refusal::Refusal;
+use http::{HeaderValue, Uri};
 use std::mem::MaybeUninit;
 
-/// Header lines that are looked at; `Limits::headers` may lower but not raise it.
+/// Maximum number of header lines that are parsed; `Limits::headers` can be lower but not higher.
 const HEADERS_MAX: usize = 256;
 
-/// How the request's content is framed (RFC 9112 section 6).
+/// The framing of the request's content (RFC 9112 section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// No content.
+    /// There is no content.
     Empty,
-    /// So many bytes.
+    /// `Content-Length`, in bytes.
     Length(u64),
-    /// Chunked.
+    /// `Transfer-Encoding: chunked`.
     Chunked,
 }
 
-/// What came of looking at the bytes that have arrived.
+/// The result of inspecting the bytes received so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// The header section is not complete yet.
+    /// The header section is incomplete.
     Incomplete,
-    /// It is complete and well-formed.
+    /// The header section is complete and well-formed.
     Complete {
-        /// Its length, the empty line included.
+        /// Its length in bytes, including the empty line.
         head_bytes: usize,
-        /// How the content behind it is framed.
+        /// The framing of the content after it.
         framing: Framing,
         /// Whether the client asks for another protocol on this connection.
         upgrade: Upgrade,
     },
-    /// It must not be answered by anything but an error and a closed connection.
+    /// The request must be answered with an error, and the connection closed.
     Refused(Refusal),
 }
 
 /// Whether the client asks for another protocol (RFC 9110 section 7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upgrade {
-    /// There is no such line.
+    /// The request has no Upgrade field.
     None,
-    /// In a way that nobody here heeds: not a GET of HTTP/1.1 without content, not named by
-    /// Connection, or for `h2c`.
+    /// The Upgrade field is ignored: the request is not a GET of HTTP/1.1 without content, Connection
+    /// does not list it, or it names `h2c`.
     Unheeded,
-    /// An origin may agree.
+    /// The upgrade is valid, and an HTTP origin may accept it.
     Possible,
 }
 
-/// Why a request is refused before it is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Not the grammar of RFC 9112.
-    Malformed,
-    /// A line that does not end in CR LF.
-    BareLineFeed,
-    /// The request line's target is too long.
-    TargetTooLong,
-    /// A character in the request line's target that is to be percent-encoded there.
-    TargetInvalid,
-    /// The header section is too long.
-    HeadTooLarge,
-    /// Too many header lines.
-    TooManyHeaders,
-    /// No Host line in HTTP/1.1.
-    HostMissing,
-    /// More than one Host line.
-    HostRepeated,
-    /// More than one length, or one that is no number.
-    LengthInvalid,
-    /// A length and a transfer coding.
-    LengthAndCoding,
-    /// A transfer coding other than chunked, or one in HTTP/1.0.
-    CodingUnknown,
-    /// The content is too long.
-    ContentTooLarge,
-    /// CONNECT: this is no proxy for strangers.
-    MethodConnect,
-    /// The header section did not arrive in time.
-    HeadTimeout,
-    /// The content did not arrive in time.
-    ContentTimeout,
-    /// The content comes too slowly.
-    ContentTooSlow,
-    /// The content broke off, or its chunks cannot be read.
-    ContentMalformed,
-    /// So much content of requests waits on the disk that there is no room for this.
-    ContentNoRoom,
-    /// The disk did not take the content, or did not give it back.
-    ContentNotKept,
-    /// The client's address has too many requests at once over HTTP/2.
-    TooManyStreams,
-}
-
-impl Refusal {
-    /// The status code that answers it.
-    pub fn status(self) -> StatusCode {
-        match self {
-            Refusal::TargetTooLong => StatusCode::URI_TOO_LONG,
-            Refusal::HeadTooLarge | Refusal::TooManyHeaders => {
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
-            }
-            Refusal::CodingUnknown => StatusCode::NOT_IMPLEMENTED,
-            Refusal::ContentTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Refusal::MethodConnect => StatusCode::METHOD_NOT_ALLOWED,
-            Refusal::HeadTimeout | Refusal::ContentTimeout | Refusal::ContentTooSlow => {
-                StatusCode::REQUEST_TIMEOUT
-            }
-            Refusal::ContentNoRoom | Refusal::TooManyStreams => StatusCode::SERVICE_UNAVAILABLE,
-            Refusal::ContentNotKept => StatusCode::INSUFFICIENT_STORAGE,
-            _ => StatusCode::BAD_REQUEST,
-        }
-    }
-
-    /// Its name, as it stands in the answer and in the log.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Refusal::Malformed => "malformed",
-            Refusal::BareLineFeed => "bare-line-feed",
-            Refusal::TargetTooLong => "target-too-long",
-            Refusal::TargetInvalid => "target-invalid",
-            Refusal::HeadTooLarge => "head-too-large",
-            Refusal::TooManyHeaders => "too-many-headers",
-            Refusal::HostMissing => "host-missing",
-            Refusal::HostRepeated => "host-repeated",
-            Refusal::LengthInvalid => "length-invalid",
-            Refusal::LengthAndCoding => "length-and-coding",
-            Refusal::CodingUnknown => "coding-unknown",
-            Refusal::ContentTooLarge => "content-too-large",
-            Refusal::MethodConnect => "method-connect",
-            Refusal::HeadTimeout => "head-timeout",
-            Refusal::ContentTimeout => "content-timeout",
-            Refusal::ContentTooSlow => "content-too-slow",
-            Refusal::ContentMalformed => "content-malformed",
-            Refusal::ContentNoRoom => "content-no-room",
-            Refusal::ContentNotKept => "content-not-kept",
-            Refusal::TooManyStreams => "too-many-streams",
-        }
-    }
-
-    /// The whole answer; the connection ends with it.
-    pub fn answer(self) -> Vec<u8> {
-        let status = self.status();
-        let text = format!("{status}: {}\n", self.as_str());
-        let allow = if self == Refusal::MethodConnect { "allow: GET, HEAD\r\n" } else { "" };
-        format!(
-            "HTTP/1.1 {status}\r\ncontent-type: text/plain; charset=utf-8\r\n{allow}\
-             content-length: {}\r\ncache-control: no-store\r\n\
-             cache-status: pagewell; detail={}\r\nconnection: close\r\n\r\n{text}",
-            text.len(),
-            self.as_str(),
-        )
-        .into_bytes()
-    }
-}
-
-/// Looks at the bytes that have arrived at the start of a request.
+/// Inspects the bytes received so far from the start of a request.
 pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
     let mut lines = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let allowed = limits.headers.min(HEADERS_MAX);
@@ -188,7 +81,8 @@ pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
     }
 }
 
-/// A checked header section without its Upgrade lines, and what these say, as far as it is anything.
+/// Separates a validated header section from its Upgrade lines. Returns the rest of the section, and
+/// the values of those lines.
 pub fn take_upgrade(head: &[u8]) -> (Vec<u8>, Vec<HeaderValue>) {
     let (mut kept, mut protocols) = (Vec::with_capacity(head.len()), Vec::new());
     for line in head.split_inclusive(|b| *b == b'\n') {
@@ -205,11 +99,11 @@ pub fn take_upgrade(head: &[u8]) -> (Vec<u8>, Vec<HeaderValue>) {
     (kept, protocols)
 }
 
-/// More bytes are awaited, unless they could only make it worse.
+/// Waits for more bytes, unless a limit has been exceeded already.
 fn while_incomplete(bytes: &[u8], request: &httparse::Request, limits: &Limits) -> Inspection {
     let target_bytes = match (request.method, request.path) {
         (_, Some(path)) => path.len(),
-        // httparse tells the target only when it is complete.
+        // httparse returns the target only when it is complete.
         (Some(method), None) => bytes.len().saturating_sub(method.len() + 1),
         (None, None) => 0,
     };
@@ -222,7 +116,7 @@ fn while_incomplete(bytes: &[u8], request: &httparse::Request, limits: &Limits) 
     Inspection::Incomplete
 }
 
-/// The lines that decide where a message ends and whom it is for, found in one pass.
+/// The fields that determine where a message ends and which host it is for, collected in one pass.
 #[derive(Default)]
 struct Decisive<'a> {
     hosts: usize,
@@ -289,7 +183,7 @@ fn check(
     }
 }
 
-/// RFC 9110 section 7.8: Upgrade counts only in HTTP/1.1, and where Connection names it.
+/// RFC 9110 section 7.8: Upgrade applies only in HTTP/1.1, and only if Connection lists it.
 fn read_upgrade(request: &httparse::Request, framing: Framing) -> Upgrade {
     let any = |name: &str, wanted: &[u8]| {
         let mut lines = request.headers.iter().filter(|line| line.name.eq_ignore_ascii_case(name));
@@ -305,12 +199,13 @@ fn read_upgrade(request: &httparse::Request, framing: Framing) -> Upgrade {
     }
 }
 
-/// RFC 9112 section 2.2 lets a recipient take a bare LF for a line end; another party may not.
+/// RFC 9112 section 2.2 allows a bare LF as a line end, but not every parser accepts it.
 fn has_bare_line_feed(head: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', head).any(|at| at == 0 || head[at - 1] != b'\r')
 }
 
-/// RFC 9112 section 6.3, without the parts that let two readers differ.
+/// Determines the framing as in RFC 9112 section 6.3, without the options that parsers interpret
+/// differently.
 fn read_framing(decisive: &Decisive<'_>, is_http_11: bool) -> Result<Framing, Refusal> {
     match (decisive.codings, decisive.lengths) {
         (0, 0) => Ok(Framing::Empty),

@@ -1,23 +1,23 @@
-//! Content of a response between the origin and its client: what the client has not taken yet, in memory first,
-//! then in a file on the disk. So the origin is read at its own speed, and gets its place back when it has said
-//! all, whatever the client does (docs/decisions/0078-responses-leave-the-origin-at-its-speed.md).
+//! Buffers a response's content between the origin and a slower client: first in memory, then in a
+//! file. So the origin is read at its own speed, and its request ends when the response is complete,
+//! whatever the client does (docs/decisions/0078-responses-leave-the-origin-at-its-speed.md).
 //!
-//! | a piece goes | when |
+//! | a piece is stored | when |
 //! |---|---|
-//! | into memory | nothing of the response waits on the disk, and less than [`MEMORY_BYTES`] in memory |
-//! | to the disk | otherwise, or where memory for clients is short |
-//! | nowhere: the sender waits for the client | the response has as much on the disk as it may, or the disk takes no more |
+//! | in memory | nothing of the response is on the disk, and less than [`MEMORY_BYTES`] is in memory |
+//! | on the disk | otherwise, or if the memory for the send backlog is short |
+//! | nowhere: the sender waits for the client | the response uses its maximum disk space, or the disk fails |
 //!
-//! A response that waits for its client keeps its place at the origin only while nobody else needs it
-//! (`Places::needed`): then it is broken off. Where all responses together take too much of the disk, the
-//! slowest clients are cut off. The order is kept: memory is emptied before the file is read, and
-//! takes nothing while the file has something. Each piece can be sent as soon as it has come.
+//! A response whose sender waits for the client is cut off if another request needs its place at the
+//! origin (`Places::needed`). If all responses together use too much disk space, the slowest clients
+//! are disconnected. Order is preserved: memory is sent before the file, and gets nothing while the
+//! file has unread content. A piece can be sent as soon as it arrives.
 //!
-//! One lock for each response, held to put a piece in, take one out, or look.
+//! One lock per response, held to add, remove or examine a piece.
 
 use crate::body::Piece;
 use crate::page::SharedPage;
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::send_backlog::{self, ClientBacklog};
 use crate::site::Site;
 use crate::spool::{self, PieceReader, RING_BYTES_MIN, Ring};
@@ -29,34 +29,34 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 use tokio::sync::Notify;
 
-/// The most of one response that waits in memory, in bytes; the rest goes to the disk.
+/// Maximum content of one response in memory, in bytes; the rest goes to the disk.
 const MEMORY_BYTES: usize = 64 << 10;
-/// The same where memory for clients is short.
+/// The same maximum while the memory for the send backlog is short.
 const SHORT_BYTES: usize = 8 << 10;
-/// The longest piece that is handed to the client's side, or written to the disk, in bytes.
+/// Maximum length of a piece that is sent to the client or written to the disk, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The client has gone, or is not waited for any longer.
+/// Error: the client has disconnected or was given up.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClientGone;
 
-/// How the content of a response ends.
+/// The end of a response's content.
 #[derive(Default)]
 pub struct ContentEnd {
-    /// The last of the content, which is in memory already.
+    /// The last part of the content, which is already in memory.
     pub content: Bytes,
-    /// The page that this is of, if it is of one.
+    /// The cached page that contains `content`, if any.
     pub page: Option<SharedPage>,
-    /// Why there is no more, if the content broke off.
+    /// The reason, if the content was cut off.
     pub failure: Option<Failure>,
-    /// Trailers.
+    /// The trailers, if there are any to forward.
     pub trailers: Option<HeaderMap>,
 }
 
-/// Where the origin's side puts content. Dropped without an end, it breaks the response off.
+/// The origin's side of the buffer. If it is dropped without an end, the response is cut off.
 pub struct SpoolSender(Arc<Shared>);
 
-/// Where the client's side takes content.
+/// The client's side of the buffer.
 pub struct SpoolReceiver {
     shared: Arc<Shared>,
     reader: PieceReader,
@@ -65,9 +65,9 @@ pub struct SpoolReceiver {
 struct Shared {
     site: Arc<Site>,
     queue: Mutex<Queue>,
-    /// The file, once there is one.
+    /// The file, once it has been created.
     ring: OnceLock<Ring>,
-    /// Notified when the receiver has taken something, or has gone.
+    /// Notified when the receiver has taken a piece or was dropped.
     taken: Notify,
 }
 
@@ -75,22 +75,22 @@ struct Shared {
 struct Queue {
     memory: VecDeque<Vec<u8>>,
     memory_bytes: usize,
-    /// How much was written to the file, and read from it, in bytes.
+    /// Total bytes written to the file, and read from it.
     written: u64,
     read: u64,
-    /// The room on the disk that the file takes, in bytes.
+    /// Disk space allocated by the file, in bytes.
     disk_bytes: u64,
-    /// Whether a write has failed. One that took too long may still be done later, so nothing is written to
-    /// the file any more; what is there can be read.
+    /// Whether a write has failed. A write that timed out may still complete later, so nothing more is
+    /// written to the file; its content can be read.
     has_failed: bool,
     end: Option<ContentEnd>,
-    /// The client, once hyper has the response.
+    /// The client's entry in the send backlog, once hyper has the response.
     backlog: Option<Arc<ClientBacklog>>,
     waker: Option<Waker>,
     is_gone: bool,
 }
 
-/// The two sides of a response of `site`.
+/// Creates the two sides of the buffer for a response of `site`.
 pub fn response_spool(site: &Arc<Site>) -> (SpoolSender, SpoolReceiver) {
     let shared = Arc::new(Shared {
         site: site.clone(),
@@ -103,10 +103,10 @@ pub fn response_spool(site: &Arc<Site>) -> (SpoolSender, SpoolReceiver) {
 }
 
 impl SpoolSender {
-    /// Puts a piece in, and waits for the client only where there is no room for it.
+    /// Adds a piece. Waits for the client only if there is no room.
     ///
     /// # Errors
-    /// The client has gone, or its place at the origin is needed.
+    /// The client has disconnected, or another request needs the place at the origin.
     pub async fn send(&self, piece: Bytes) -> Result<(), ClientGone> {
         let mut left = piece;
         while !left.is_empty() {
@@ -131,7 +131,7 @@ impl SpoolSender {
         }
     }
 
-    /// Writes a piece to the disk; `false` where there is no room.
+    /// Writes a piece to the disk; `false` if there is no room.
     async fn write(&self, piece: &Bytes) -> Result<bool, ClientGone> {
         let shared = &self.0;
         let spool = &shared.site.response_files;
@@ -162,7 +162,7 @@ impl SpoolSender {
         }
     }
 
-    /// Where there is none for all responses together, the slowest clients give some back.
+    /// If the disk space of all responses is used up, the slowest clients have to release some.
     fn no_room(&self, refusal: Refusal) -> bool {
         if refusal == Refusal::ContentNoRoom {
             send_backlog::relieve_disk(self.0.site.response_files.bytes_max());
@@ -170,10 +170,10 @@ impl SpoolSender {
         false
     }
 
-    /// Waits until the client's side has little left to send.
+    /// Waits until the buffer has room in memory and the file has no unread content.
     ///
     /// # Errors
-    /// The client has gone.
+    /// The client has disconnected.
     pub async fn ready(&self) -> Result<(), ClientGone> {
         loop {
             let taken = self.0.taken.notified();
@@ -190,12 +190,12 @@ impl SpoolSender {
         }
     }
 
-    /// Puts a piece in that there is room for: see [`SpoolSender::ready`].
+    /// Adds a piece without waiting; call [`SpoolSender::ready`] first.
     pub fn send_now(&self, piece: &[u8]) {
         self.0.queue().push(&self.0.site, piece);
     }
 
-    /// Ready when the client has gone.
+    /// Completes when the client has disconnected.
     pub async fn closed(&self) {
         loop {
             let taken = self.0.taken.notified();
@@ -206,7 +206,7 @@ impl SpoolSender {
         }
     }
 
-    /// There is no more.
+    /// Ends the content: completely, or with a failure.
     pub fn end(self, end: ContentEnd) {
         self.0.queue().end(end);
     }
@@ -222,7 +222,7 @@ impl Drop for SpoolSender {
 }
 
 impl Shared {
-    /// Puts a piece into memory, where it may go there.
+    /// Adds a piece to memory, if the limits allow it.
     fn put(&self, piece: &[u8]) -> Result<bool, ClientGone> {
         let is_short = send_backlog::is_memory_short(&self.site);
         let most = if is_short { SHORT_BYTES } else { MEMORY_BYTES };
@@ -234,7 +234,7 @@ impl Shared {
         Ok(has_room)
     }
 
-    /// Puts a piece into memory, where nothing waits before it.
+    /// Adds a piece to memory, if the buffer is empty.
     fn put_first(&self, piece: &[u8]) -> Result<bool, ClientGone> {
         let mut queue = self.queue_of_client()?;
         let is_first = queue.written == queue.read && queue.memory.is_empty();
@@ -244,7 +244,7 @@ impl Shared {
         Ok(is_first)
     }
 
-    /// A piece is on the disk, for which the file has grown.
+    /// Records a piece that was written to the disk, and the growth of the file, both in bytes.
     fn wrote(&self, bytes: u64, grown: u64) -> Result<(), ClientGone> {
         let mut queue = self.queue_of_client()?;
         queue.written += bytes;
@@ -270,7 +270,7 @@ impl Shared {
 }
 
 impl Queue {
-    /// Small pieces are put together: each has a buffer of its own.
+    /// Adds a piece. Small pieces are combined, because each has a buffer of its own.
     fn push(&mut self, site: &Arc<Site>, piece: &[u8]) {
         send_backlog::hold(site, self.backlog.as_deref(), piece.len());
         self.memory_bytes += piece.len();
@@ -303,16 +303,16 @@ impl Queue {
     }
 }
 
-/// A step of the client's side through the content.
+/// An item that the client's side receives.
 pub enum SpoolItem {
-    /// A piece of content, or that it cannot be had.
+    /// A piece of content, or the failure to read it.
     Piece(Piece),
-    /// The end, with the last of the content.
+    /// The end, with the last part of the content.
     End(ContentEnd),
 }
 
 impl SpoolReceiver {
-    /// Takes the next piece.
+    /// Takes the next piece, or the end of the content.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<SpoolItem> {
         let mut queue = self.shared.queue();
         if let Some(piece) = queue.pop() {
@@ -341,7 +341,7 @@ impl SpoolReceiver {
         }
     }
 
-    /// Counts what waits for this client from now on.
+    /// Counts the buffered content for this client from now on.
     pub fn is_for(&self, backlog: &Arc<ClientBacklog>) {
         let mut queue = self.shared.queue();
         backlog.adopt(queue.memory_bytes);

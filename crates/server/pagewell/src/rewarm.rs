@@ -1,20 +1,22 @@
-//! Pages that a change has dropped or marked, rendered anew in the background: the most used first, at a
-//! bounded pace, by a request as a visitor without cookies would make it.
+//! Cache warming after changes: pages that a change has purged or marked are fetched again in the
+//! background. The most used pages come first, at a limited rate, with a request of a client
+//! without cookies.
 //!
-//! Invariants: a render in the background begins only while a place at the origin is free and nobody waits
-//! for one, so it takes nothing from visitors but what they leave; it takes its turn like any other
-//! (`render::refresh`), so a page is never rendered twice at once, and it is stored or refused by its lease
-//! like any other. Only pages that anybody gets are rendered so: the store asks the page when it is touched
-//! (`StoredPage::audience`), and here the key is made once more, as for a request without header lines; where
-//! that is another key, or the rules bypass such a request, the page is left to its visitors.
-//!
-//! What is not done here: choosing the pages (`page_store`), and renders that a stale hit starts.
+//! Invariants: a background fetch starts only while there is capacity for concurrent origin
+//! requests and no client's request is queued. It collapses with other renders (`render::refresh`),
+//! so no page is rendered twice at once, and its lease decides whether it is stored. Only pages for
+//! all clients are fetched. The store checks this when a page is touched (`StoredPage::audience`).
+//! Then the key is computed again for a request without further header fields. If the key differs,
+//! or the rules bypass this request, the page waits for its next client. Not here: the choice of
+//! the pages (`page_store`), and renders that a stale hit starts.
 
-use crate::exchange::{SaidBy, Visitor, decide_on, view_of};
-use crate::forward::{AsSent, read_facts};
+use crate::client::{SaidBy, Visitor};
+use crate::exchange::decide_on;
 use crate::origin::Besides;
 use crate::phase::{Phase, Told};
 use crate::render::{self, Ask, ExtraFields, Ranges, Refreshed};
+use crate::request_fields::view_of;
+use crate::request_fields::{AsSent, read_facts};
 use crate::site::Site;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
@@ -27,23 +29,24 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// What the application sees in `User-Agent`.
+/// The `User-Agent` that the application receives.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-rewarm");
 
-/// How long a page waits whose render a change has overtaken: by then, most changes have settled.
+/// How long a page waits if a change invalidated its render. Most changes have settled by then.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How often a page is tried; then it is left to its visitors.
+/// How often a page is tried before it is left to its next client.
 const TRIES_MAX: u8 = 5;
-/// How many pages wait to be tried again; more are left to their visitors.
+/// The most pages that wait for another attempt; further ones are left to their next clients.
 const AGAIN_MAX: usize = 256;
 
-/// A page to be rendered, and how often that has been tried.
+/// A page to fetch, and the number of attempts so far.
 struct Wanted {
     key: KeyBuf,
     tries: u8,
 }
 
-/// Renders what changes leave behind, until the server stops. Ends at once where it is not wanted.
+/// Fetches purged and marked pages until the server stops. Returns immediately if warming is
+/// disabled.
 pub async fn run(site: Arc<Site>, mut stop: Told) {
     let Some(config) = site.config.rewarm.clone() else { return };
     let at_once = Arc::new(Semaphore::new(config.at_once));
@@ -60,7 +63,8 @@ pub async fn run(site: Arc<Site>, mut stop: Told) {
                 place = turn(&site, &at_once, config.pause) => place,
             };
             let Some(place) = place else { return };
-            // By the rules that count now, and not where a visitor has had it rendered meanwhile.
+            // With the current rules, and only if no client has had the page fetched in the
+            // meantime.
             let Some((site, ask, wanted)) = next(&site.now(), &again) else { break };
             tokio::spawn(render(site, ask, wanted, again.clone(), place));
         }
@@ -81,7 +85,7 @@ async fn render(
     drop(place);
 }
 
-/// Pages whose render a change has overtaken, and from when on they are tried again: the first to come
+/// Pages whose render was invalidated by a change, with the time of the next attempt, earliest
 /// first.
 #[derive(Default)]
 struct Again {
@@ -107,7 +111,7 @@ impl Again {
         waiting.pop_front_if(|(at, _)| *at <= Instant::now()).map(|(_, wanted)| wanted)
     }
 
-    /// Ready when one is due.
+    /// Completes when a page is due.
     async fn due(&self) {
         loop {
             let first = self.lock().front().map(|(at, _)| *at);
@@ -118,13 +122,14 @@ impl Again {
         }
     }
 
-    /// A list that is torn costs a render at worst.
+    /// After a panic the list may be incomplete, which costs at most a fetch.
     fn lock(&self) -> MutexGuard<'_, VecDeque<(Instant, Wanted)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Waits until the next render may begin: for its time, for those that are under way, for visitors.
+/// Waits until the next fetch may start: for the pause, for the fetches in progress, and for
+/// clients.
 async fn turn(
     site: &Site,
     at_once: &Arc<Semaphore>,
@@ -140,7 +145,7 @@ async fn turn(
     }
 }
 
-/// The next page that is worth it and not there again already.
+/// Returns the next page to fetch that is not stored and fresh already.
 fn next(site: &Arc<Site>, again: &Again) -> Option<(Arc<Site>, Ask, Wanted)> {
     let first = || Some(Wanted { key: site.store.next_to_rewarm()?, tries: 0 });
     while let Some(Wanted { key, tries }) = again.take().or_else(first) {
@@ -154,8 +159,8 @@ fn next(site: &Arc<Site>, again: &Again) -> Option<(Arc<Site>, Ask, Wanted)> {
     None
 }
 
-/// The request of a visitor without cookies for the page of this key; `None` where such a visitor would
-/// not get that page.
+/// Returns the request of a client without cookies for the page with this key; `None` if such a
+/// client would not get that page.
 fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<Ask> {
     let bytes = key.as_key().bytes();
     let target = Target::of_key(bytes)?;

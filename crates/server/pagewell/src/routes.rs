@@ -1,17 +1,17 @@
-//! Which file or script a path means, as a well-configured web server for PHP decides it:
+//! Maps a URL path to a file or script, by the rules of a well-configured web server for PHP:
 //!
 //! | the path | answered by |
 //! |---|---|
-//! | an existing file | the file; a script (`site.scripts`, `.php`) is run, and so is the front controller |
-//! | a directory | its `index.php` or `index.html`; without the slash at the end, a redirect to it |
+//! | an existing file | the file; a script (`site.scripts`, `.php`) or the front controller is executed |
+//! | a directory | its `index.php` or `index.html`; without a trailing slash, a redirect that adds one |
 //! | `/script.php/extra` | the script, with `PATH_INFO` |
-//! | what is there and never served ([`Withheld`]): a dotfile (not `.well-known`), a hidden name, source (`old.PHP` too), what a link leads to outside the root or to such a name | 404 |
-//! | anything else | the front controller, or 404 where there is none |
+//! | an existing file that is never served ([`Withheld`]): a dotfile (except `.well-known`), a hidden name, source code (also `old.PHP`), the target of a link that leaves the root or has such a name | 404 |
+//! | anything else | the front controller, or 404 without one |
 //!
-//! A path is decoded once, as PHP's own `REQUEST_URI` readers do; dot segments are resolved before
-//! the file system is asked, and what climbs above the root is refused. Whether a file is there is asked
-//! each time; where a script really lies, once in a second (`resolved`). A path with a name in it that is
-//! never served is never mapped to a file, whatever appears there meanwhile.
+//! A path is decoded once, as PHP's readers of `REQUEST_URI` do. Dot segments are resolved before the
+//! file system is accessed, and a path that leaves the root is rejected. The existence of a file is
+//! checked for each request; the real path of a script once per second (`resolved`). A path that
+//! contains a name which is never served is never mapped to a file, even if a file appears there later.
 
 mod links;
 mod resolved;
@@ -19,7 +19,8 @@ mod resolved;
 pub use links::{LeadingOutside, leading_outside};
 pub use resolved::Resolved;
 
-use crate::config::{FilesConfig, Symlinks};
+use crate::config::{FilesConfig, SOURCES, Symlinks};
+use crate::percent_encoding::percent_decoded;
 use http_cache::Timestamp;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -29,40 +30,40 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What a path means.
+/// The result of mapping a path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route {
-    /// A file to be sent as it is.
+    /// A file to be sent unchanged.
     Static(PathBuf),
-    /// A script to be run.
+    /// A script to be executed.
     Script(Script),
-    /// A directory, asked for without the slash at its end: the path with it.
+    /// A directory that was requested without a trailing slash. Contains the path with one.
     AddSlash(String),
-    /// There is nothing, and no front controller to ask.
+    /// No such file, and no front controller.
     NotFound,
-    /// There is something, and it is never served. The visitor's answer is that of `NotFound`.
+    /// A file that exists but is never served. The client gets the same response as for `NotFound`.
     Hidden(Withheld),
-    /// A path that cannot be read: bad escapes, a NUL, segments that climb above the root.
+    /// An invalid path: bad percent-encoding, a NUL, or segments that leave the root.
     Malformed,
 }
 
-/// Why something that exists is never served.
+/// Why an existing file is never served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Withheld {
-    /// Its name, or that of a directory above it, is hidden.
+    /// The name of the file, or of a directory in its path, is hidden.
     Name,
-    /// It is source.
+    /// The file is source code.
     Source,
-    /// A symbolic link leads to this path, in which a name is hidden.
+    /// A symbolic link leads to this path, which contains a hidden name.
     LinkToHidden(PathBuf),
-    /// A symbolic link leads to this path outside the root, and may not.
+    /// A symbolic link leads to this path outside the root, which is not allowed.
     LinkOutside(PathBuf),
-    /// Where it really lies could not be found out.
+    /// The real path could not be determined.
     Unresolved,
 }
 
 impl Withheld {
-    /// Its name, for `pagewell explain` and the log.
+    /// The reason's name, for `pagewell explain` and the log.
     pub fn as_str(&self) -> &'static str {
         match self {
             Withheld::Name => "hidden-name",
@@ -74,32 +75,32 @@ impl Withheld {
     }
 }
 
-/// A script to be run, in the words of CGI (RFC 3875 section 4.1).
+/// A script to be executed, in CGI terms (RFC 3875 section 4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// `SCRIPT_FILENAME`: the script's absolute path.
+    /// `SCRIPT_FILENAME`: the absolute path of the script.
     pub filename: PathBuf,
-    /// `SCRIPT_NAME`: its path in the site.
+    /// `SCRIPT_NAME`: the URL path of the script.
     pub name: String,
-    /// `PATH_INFO`: what stood behind it, decoded; empty when nothing did.
+    /// `PATH_INFO`: the decoded rest of the path after the script; empty if there is none.
     pub path_info: String,
 }
 
-/// Finds what `path` (the target's path, still percent-encoded) means below the document root.
+/// Maps `path` (the path of the request target, percent-encoded) to a file below the document root.
 pub fn route(files: &FilesConfig, path: &str) -> Route {
     route_in(Root { files, resolved: None }, path)
 }
 
-/// The document root, and what was found in it lately.
+/// The document root, and the cached real paths of its scripts.
 #[derive(Clone, Copy)]
 pub struct Root<'a> {
-    /// Where it is, and what is served of it.
+    /// The configuration of the document root.
     pub files: &'a FilesConfig,
-    /// Where scripts lie, and the time; none: each is resolved.
+    /// The cached real paths, and the current time. `None` to resolve each script.
     pub resolved: Option<(&'a Resolved, Timestamp)>,
 }
 
-/// The same as [`route`] in a root of which something may be known.
+/// Like [`route`], with a cache of real paths.
 pub fn route_in(root: Root<'_>, path: &str) -> Route {
     let files = root.files;
     let decoded = percent_decoded(path).filter(|path| !path.contains('\0'));
@@ -121,37 +122,13 @@ pub fn route_in(root: Root<'_>, path: &str) -> Route {
     }
 }
 
-/// Undoes percent-encoding (RFC 3986 section 2.1); `None` for a bad escape, or what is no UTF-8.
-pub fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
-    if !text.as_bytes().contains(&b'%') {
-        return Some(Cow::Borrowed(text));
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        rest = match (first, tail) {
-            (b'%', [high, low, tail @ ..]) => {
-                let digit = |d: u8| char::from(d).to_digit(16);
-                bytes.push((digit(*high)? * 16 + digit(*low)?) as u8);
-                tail
-            }
-            (b'%', _) => return None,
-            _ => {
-                bytes.push(first);
-                tail
-            }
-        };
-    }
-    String::from_utf8(bytes).ok().map(Cow::Owned)
-}
-
-/// Resolves `.`, `..` and doubled slashes; `None` for what climbs above the root.
+/// Resolves `.`, `..` and repeated slashes. `None` if the path leaves the root.
 fn resolve_dots(path: &str) -> Option<Cow<'_, str>> {
     let bytes = path.as_bytes();
     if bytes.first() != Some(&b'/') {
         return None;
     }
-    // Nearly every path: no segment is empty, and none begins with a dot.
+    // The common case: no segment is empty or begins with a dot.
     if bytes.windows(2).all(|two| two[0] != b'/' || !matches!(two[1], b'/' | b'.')) {
         return Some(Cow::Borrowed(path));
     }
@@ -168,22 +145,22 @@ fn resolve_dots(path: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(format!("/{}{slash}", segments.join("/"))))
 }
 
-/// Where the first name in the path is that is never served, if there is one: hidden, or with a backslash
-/// in it, which other software may take for a slash.
+/// The range of the first name in the path that is never served: a hidden name, or one with a
+/// backslash. Other software may interpret a backslash as a slash.
 fn unserved_name(files: &FilesConfig, clean: &str) -> Option<Range<usize>> {
     unserved_in(files, clean.as_bytes(), 1, Below::Root)
 }
 
-/// The directory that a judged path lies below.
+/// The directory that the examined path is relative to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Below {
-    /// The document root, so that patterns with a slash in front count.
+    /// The document root, where patterns with a leading slash apply.
     Root,
-    /// Another directory.
+    /// A directory other than the document root.
     Elsewhere,
 }
 
-/// The same from the byte `start` on, where the first name begins.
+/// Like [`unserved_name`], beginning at the byte `start`, where a name begins.
 fn unserved_in(
     files: &FilesConfig,
     path: &[u8],
@@ -215,21 +192,21 @@ fn is_hidden_in_root(files: &FilesConfig, name: &[u8]) -> bool {
     files.hidden.iter().any(in_root) || files.hides_libraries && is_library(files, name)
 }
 
-/// Whether this is the directory into which Composer has installed libraries. Laravel publishes files for
-/// browsers into a `vendor` of the document root, which has no autoloader.
+/// Whether this directory contains libraries that Composer has installed. Laravel publishes browser
+/// assets in a `vendor` directory of the document root, but that has no autoloader.
 fn is_library(files: &FilesConfig, name: &[u8]) -> bool {
     name == b"vendor" && file_at(&files.root.join("vendor/autoload.php")).is_some()
 }
 
-/// What a path means that has a name in it which is never served. Where that is there, nobody learns more;
-/// else what is below it cannot be there either, and the path is the application's: for instance the title
-/// of an article. It is asked by the script that stands before the name, or by the front controller.
+/// Maps a path that contains a name which is never served. If a file of that name exists, the result is
+/// [`Route::Hidden`]. If not, the path belongs to the application, for example the title of an article.
+/// Then the script before the name gets it, or the front controller.
 fn unserved(root: Root<'_>, clean: &str, name: Range<usize>) -> Route {
     if is_there(root.files, &clean[..name.end]) {
         return Route::Hidden(Withheld::Name);
     }
     match script_with_path_info(root, clean, name.start) {
-        // PHP makes a path in the root of it as well (`PATH_TRANSLATED`, RFC 3875 section 4.1.6).
+        // PHP also maps `PATH_INFO` to a path in the root (`PATH_TRANSLATED`, RFC 3875 section 4.1.6).
         Some(script) if is_there(root.files, &clean[script.name.len()..name.end]) => {
             Route::Hidden(Withheld::Name)
         }
@@ -238,8 +215,8 @@ fn unserved(root: Root<'_>, clean: &str, name: Range<usize>) -> Route {
     }
 }
 
-/// Whether there is anything of this name below the root, a link that leads nowhere among it. What cannot
-/// be found out counts as there.
+/// Whether a file of this name exists below the root, including dangling links. An error other than
+/// "not found" counts as existing.
 fn is_there(files: &FilesConfig, clean: &str) -> bool {
     match symlink_metadata(below(&files.root, clean.trim_start_matches('/'))) {
         Ok(_) => true,
@@ -250,14 +227,15 @@ fn is_there(files: &FilesConfig, clean: &str) -> bool {
     }
 }
 
-/// Matches a file name against a pattern in which `*` stands for anything, without regard to case. Each
-/// part of each path is matched against each pattern whenever a script is asked for: nothing is allocated.
+/// Matches a file name against a pattern, in which `*` stands for any text, ignoring case. Called for
+/// each part of each path and each pattern, so it does not allocate memory.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let star = |byte: &u8| *byte == b'*';
-    // Nearly all differ in the first letter or the last.
+    // The common case: the first or the last characters differ.
     let differs = |of_pattern: Option<&u8>, of_name: Option<&u8>| match (of_pattern, of_name) {
         (Some(b'*') | None, _) | (_, None) => false,
-        // Letters differ in case by one bit; what else differs by it is compared below.
+        // Upper and lower case letters differ in one bit. Other characters that differ only in that bit
+        // are compared below.
         (Some(one), Some(other)) => (one ^ other) & !0x20 != 0,
     };
     if differs(pattern.first(), name.first()) || differs(pattern.last(), name.last()) {
@@ -283,7 +261,8 @@ fn matches(pattern: &[u8], name: &[u8]) -> bool {
     true
 }
 
-/// The script in `/script.php/extra`, when there is such a file; its name ends before `limit`.
+/// The script in a path such as `/script.php/extra`, if that file exists. The script's name ends before
+/// the byte `limit`.
 fn script_with_path_info(root: Root<'_>, clean: &str, limit: usize) -> Option<Script> {
     if !clean.as_bytes()[..limit].contains(&b'.') {
         return None;
@@ -307,8 +286,8 @@ fn directory(root: Root<'_>, clean: &str, full: &Path, asked: &str) -> Route {
         let file = full.join(index);
         let Some(there) = file_at(&file) else { continue };
         if !clean.ends_with('/') {
-            // Built from what was asked, so that it stays encoded; one slash in front, so that it
-            // is never read as another host's address.
+            // Built from the requested path, which is percent-encoded. It begins with a single slash,
+            // because two would make it a URL of another host.
             return Route::AddSlash(format!("/{}/", asked.trim_matches('/')));
         }
         return existing_file(root, &format!("{clean}{index}"), file, &there);
@@ -326,7 +305,7 @@ fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) ->
     if is_script(root.files, &full) || is_own() {
         return Route::Script(Script { filename, name: name.into(), path_info: String::new() });
     }
-    // A link with another name that leads to a script would show its source.
+    // A link with another extension that leads to a script would reveal its source.
     match is_never_shown(root.files, &filename) || is_never_shown(root.files, &full) {
         true => Route::Hidden(Withheld::Source),
         false => Route::Static(filename),
@@ -346,7 +325,7 @@ fn front_controller(root: Root<'_>) -> Route {
     }
 }
 
-/// A path below a directory, in one allocation.
+/// Joins a directory and a name with one allocation.
 fn below(directory: &Path, name: &str) -> PathBuf {
     let mut path = PathBuf::with_capacity(directory.as_os_str().len() + 1 + name.len());
     path.push(directory);
@@ -354,24 +333,21 @@ fn below(directory: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// What is never shown, not even where it is not run: PHP under all its names, and what CGI runs.
-pub(crate) const SOURCES: [&str; 12] =
-    ["php", "phtml", "pht", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm", "cgi"];
-
-/// Whether a file is source by its name.
+/// Whether the file's extension is one of [`SOURCES`].
 fn is_source(path: &Path) -> bool {
     let is_one = |extension: &OsStr| SOURCES.iter().any(|one| extension.eq_ignore_ascii_case(one));
     path.extension().is_some_and(is_one)
 }
 
-/// Whether a file is run, and its text never shown. The case of its name counts, as it does to the responders
-/// of other web servers: `old.PHP` was put aside.
+/// Whether a file is executed. The extension is case-sensitive, as in other web servers: `old.PHP` is a
+/// backup, not a script.
 fn is_script(files: &FilesConfig, path: &Path) -> bool {
     let is_one = |extension: &OsStr| files.scripts.iter().any(|script| extension == &**script);
     path.extension().is_some_and(is_one)
 }
 
-/// Whether a file's text is never shown: a script's, in whichever case its name is written, and other source.
+/// Whether a file's content is never sent: a script with its extension in any case, or other source
+/// code.
 fn is_never_shown(files: &FilesConfig, path: &Path) -> bool {
     let is_one = |extension: &OsStr| {
         files.scripts.iter().any(|script| extension.eq_ignore_ascii_case(script))
@@ -379,14 +355,14 @@ fn is_never_shown(files: &FilesConfig, path: &Path) -> bool {
     path.extension().is_some_and(is_one) || is_source(path)
 }
 
-/// What is said of the file at this path, if there is one.
+/// The metadata of the file at this path, if it is a regular file.
 fn file_at(full: &Path) -> Option<Metadata> {
     metadata(full).ok().filter(Metadata::is_file)
 }
 
-/// The real path of what is there, if it may be served from where it lies.
+/// The real path of an existing file, if it may be served from there.
 fn inside(root: Root<'_>, full: &Path, there: &Metadata) -> Result<PathBuf, Withheld> {
-    // Files have a memory of their own, and there may be many.
+    // Only scripts, because static files have a cache of their own, and there may be many.
     let known = root.resolved.filter(|_| is_script(root.files, full));
     if let Some((resolved, now)) = known
         && let Some(real) = resolved.get(full, there, now)
@@ -403,8 +379,8 @@ fn inside(root: Root<'_>, full: &Path, there: &Metadata) -> Result<PathBuf, With
     Ok(real)
 }
 
-/// Judges where a symbolic link leads: whether it may lead there, and by the names on the way below the
-/// directory that it may lead into.
+/// Checks the target of a symbolic link: whether links may lead there, and whether its path below the
+/// allowed directory has a hidden name.
 fn judge_target(files: &FilesConfig, real: &Path) -> Result<(), Withheld> {
     let (names, below) = match (real.strip_prefix(&files.root), &files.symlinks) {
         (Ok(names), _) => (Some(names), Below::Root),
@@ -422,7 +398,7 @@ fn judge_target(files: &FilesConfig, real: &Path) -> Result<(), Withheld> {
     }
 }
 
-/// The rest of a path behind the directories that it shares with the root.
+/// The part of a path after the directories that it has in common with the root.
 fn apart<'p>(path: &'p Path, root: &Path) -> &'p Path {
     let (mut left, mut of_root) = (path.components(), root.components());
     loop {

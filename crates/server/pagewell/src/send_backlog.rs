@@ -1,20 +1,20 @@
-//! The send backlog: what is in memory, or on the disk, for clients that have asked for it and have not taken it
-//! yet. All clients together are bounded (`limits.client_backlog_bytes`, `limits.client_backlog_disk`), for the
-//! whole process. Beyond a bound the connections of the slowest clients are closed: memory does not grow with
-//! clients that ask and do not read (docs/decisions/0078-responses-leave-the-origin-at-its-speed.md).
+//! The send backlog: bytes in memory or on the disk that clients have requested and not read yet. Its
+//! size is limited for the whole process (`limits.client_backlog_bytes`, `limits.client_backlog_disk`).
+//! Above a limit, the connections of the slowest clients are closed, so clients that do not read cannot
+//! exhaust memory (docs/decisions/0078-responses-leave-the-origin-at-its-speed.md).
 //!
 //! | bytes | counted from | until |
 //! |---|---|---|
-//! | of a stored page, which a front writes past hyper | the system takes no more | all of it is written |
-//! | of a stored page, which hyper writes | hyper has the response ([`track`]) | hyper has released the last of it |
-//! | of a response on its way (`response_spool`) | the origin sent them | hyper has released them ([`ClientBacklog::tracked`]) |
+//! | of a stored page that a front sends without hyper | the socket is full | all of it is written |
+//! | of a stored page that hyper sends | hyper has the response ([`track`]) | hyper has released the last piece |
+//! | of a response in progress (`response_spool`) | the origin sent them | hyper has released them ([`ClientBacklog::tracked`]) |
 //! | on the disk | they are written there | the response has ended |
 //!
-//! A page counts once, however many clients wait for it, and not while the store counts it. Whether it does is
-//! looked at when the sum of all is over the bound, and then every [`LOOK`] as long as it is.
+//! A page counts once, however many clients wait for it, and not while it is in the store. Whether it
+//! is in the store is checked when the total exceeds the limit, and then every [`LOOK`] while it does.
 //!
-//! One lock, around the table of clients: taken when a client begins to wait for a response and when that ends.
-//! The bytes of responses are atomics beside it. Nothing is freed and nobody is woken under the lock.
+//! One lock, around the table of clients: taken when a client begins or stops waiting for a response.
+//! Byte counts of responses are atomics. No memory is freed and no task is woken under the lock.
 
 use crate::let_go;
 use crate::log::Seldom;
@@ -29,44 +29,44 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shorter pages and pieces are not counted: what else a request takes is more.
+/// Shorter content, in bytes, is not counted: other state of a request takes more memory.
 pub const LONG_BYTES: usize = 8 << 10;
-/// The share of `memory` that is meant where `limits.client_backlog_bytes` is 0.
+/// Default of `limits.client_backlog_bytes` (0): this fraction (1/`SHARE`) of `memory`.
 const SHARE: usize = 4;
-/// So many of the longest pages it is at least then, and if it is set.
+/// Minimum of the limit, in pages of maximum size: by default, and if it is configured.
 const PAGES_MIN: (usize, usize) = (4, 2);
-/// What every client is taken to have read, in bytes.
+/// Bytes that every client is assumed to have read.
 const HEAD_START_BYTES: u64 = 64 << 10;
-/// The least time that it is taken to have had: who has just come and reads is not slow.
+/// Minimum time that a client is assumed to have had, so that a new client that reads is not slow.
 const TIME_MIN: Duration = Duration::from_secs(1);
-/// How long what was seen of the store is taken for true.
+/// How long a check against the store remains valid.
 const LOOK: Duration = Duration::from_millis(200);
-/// How soon the slowest are looked for again, at the earliest.
+/// Minimum interval between two searches for the slowest clients.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 
-/// Bytes in memory that are for one client each.
+/// Bytes in memory that are for a single client each.
 static SINGLE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// A connection, as one that responses wait for.
+/// A connection as a receiver of responses.
 pub struct Client {
-    /// Whose bound counts, and where it is noted that it was reached.
+    /// Its limits apply, and its counters record that they were reached.
     site: Arc<Site>,
     taken: AtomicU64,
-    /// Bytes that it had taken when it was first waited for.
+    /// Bytes that the client had taken when a response first waited for it.
     before: AtomicU64,
     is_waited_for: AtomicBool,
     is_cut: AtomicBool,
     waker: Mutex<Option<Waker>>,
-    /// Bytes in memory for it alone.
+    /// Bytes in memory that are for this client alone.
     single_bytes: AtomicUsize,
-    /// Bytes on the disk for it.
+    /// Bytes on the disk for this client.
     disk_bytes: AtomicU64,
 }
 
 impl Client {
-    /// A connection of `site`.
+    /// Creates the state for a connection to `site`.
     pub fn new(site: &Arc<Site>) -> Arc<Client> {
         Arc::new(Client {
             site: site.clone(),
@@ -80,29 +80,29 @@ impl Client {
         })
     }
 
-    /// It has taken so many more bytes.
+    /// Records that the client has taken `bytes` more bytes.
     pub fn took(&self, bytes: usize) {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Of the only response that waits for it, it has taken so many bytes.
+    /// Records that the client has taken `bytes` bytes of the only response that waits for it.
     pub fn has_taken(&self, bytes: u64) {
         self.taken.store(bytes, Ordering::Relaxed);
     }
 
-    /// How many it has taken in all.
+    /// Bytes that the client has taken in total.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// It takes no more for now: what the system took before is no reading.
+    /// Records that the socket is full. Bytes that the socket buffer took before do not count as read.
     pub fn waits(&self) {
         if !self.is_waited_for.swap(true, Ordering::Relaxed) {
             self.before.store(self.taken(), Ordering::Relaxed);
         }
     }
 
-    /// Ready when it is to be cut off.
+    /// Ready when the client is to be disconnected.
     pub fn poll_cut(&self, cx: &Context<'_>) -> Poll<()> {
         *self.waker() = Some(cx.waker().clone());
         match self.is_cut() {
@@ -116,7 +116,7 @@ impl Client {
         self.is_waited_for.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it is to be cut off.
+    /// Whether the client is to be disconnected.
     pub fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::Acquire)
     }
@@ -132,7 +132,8 @@ impl Client {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many seconds so much will keep it busy, by what it has taken `since` a response waits for it.
+    /// How many seconds the client would need for `bytes`, judging by its speed `since` a response
+    /// waits for it.
     fn seconds(&self, bytes: u64, since: Instant, now: Instant) -> f64 {
         let taken = self.taken().saturating_sub(self.before.load(Ordering::Relaxed));
         let time = now.duration_since(since).max(TIME_MIN);
@@ -140,7 +141,7 @@ impl Client {
     }
 }
 
-/// How much may be in memory for all clients, in bytes.
+/// The limit for all clients in memory, in bytes.
 fn bytes_max(site: &Site) -> usize {
     let page_bytes = site.limits.page_bytes;
     match site.limits.client_backlog_bytes {
@@ -149,32 +150,32 @@ fn bytes_max(site: &Site) -> usize {
     }
 }
 
-/// Bytes in memory for clients now, without the pages of the store.
+/// Bytes in memory for clients now, excluding pages in the store.
 pub fn memory_bytes() -> usize {
     let table = table();
     let apart = table.contents.values().filter(|content| content.is_apart());
     apart.map(|content| content.bytes).sum::<usize>() + SINGLE_BYTES.load(Ordering::Relaxed)
 }
 
-/// Whether half of the bound is in memory for single clients: then further responses go to the disk.
+/// Whether data for single clients uses half of the limit; then further responses go to the disk.
 pub fn is_memory_short(site: &Site) -> bool {
     SINGLE_BYTES.load(Ordering::Relaxed) > bytes_max(site) / 2
 }
 
-/// Counts bytes that are in memory for one client, which is known or not yet.
+/// Counts bytes in memory for one client; `backlog` is `None` while the client is not known yet.
 pub fn hold(site: &Arc<Site>, backlog: Option<&ClientBacklog>, bytes: usize) {
     if let Some(ClientBacklog { client }) = backlog {
         client.single_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
     let all = SINGLE_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    // Whether the pages in the table are stored is looked at under its lock.
+    // The table's lock is needed to check which pages are stored.
     if all > bytes_max(site) / 2 {
         let slowest = table().look(site);
         slowest.iter().for_each(|client| client.wake());
     }
 }
 
-/// Ends what [`hold`] began.
+/// Ends the counting that [`hold`] began.
 pub fn release(backlog: Option<&ClientBacklog>, bytes: usize) {
     if let Some(ClientBacklog { client }) = backlog {
         client.single_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -182,43 +183,43 @@ pub fn release(backlog: Option<&ClientBacklog>, bytes: usize) {
     SINGLE_BYTES.fetch_sub(bytes, Ordering::Relaxed);
 }
 
-/// Closes the connections of the clients that would need longest for what is on the disk for them, until an
-/// eighth of `disk_max` bytes is free.
+/// Disconnects the clients that would need longest to read their data on the disk, until an eighth of
+/// `disk_max` bytes is free.
 pub fn relieve_disk(disk_max: u64) {
     let slowest = table().relieve_disk(disk_max);
     slowest.iter().for_each(|client| client.wake());
 }
 
-/// A client that responses wait for, in the table for as long as this lives.
+/// A client that responses wait for; it is in the table until this is dropped.
 pub struct ClientBacklog {
     client: Arc<Client>,
 }
 
 impl ClientBacklog {
-    /// Puts the client in the table.
+    /// Adds the client to the table.
     pub fn begin(client: &Arc<Client>) -> Arc<ClientBacklog> {
         table().client(client).responses += 1;
         Arc::new(ClientBacklog { client: client.clone() })
     }
 
-    /// The same bytes, counted for this client until the last of them has been released.
+    /// The same bytes, counted for this client until the last reference is dropped.
     pub fn tracked(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         hold(&self.client.site, Some(self), bytes.len());
         Bytes::from_owner(TrackedPiece { bytes, backlog: self.clone() })
     }
 
-    /// Counts what is on the disk for it: `more` bytes, and `less` no longer.
+    /// Adds `more` and subtracts `less` bytes on the disk for this client.
     pub fn count_disk(&self, more: u64, less: u64) {
         self.client.disk_bytes.fetch_add(more, Ordering::Relaxed);
         self.client.disk_bytes.fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// Counts what is in memory for it and was counted for nobody until now.
+    /// Assigns bytes to this client that have been counted without a client so far.
     pub fn adopt(&self, bytes: usize) {
         self.client.single_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The same content of `page`, if it is of one: see [`track`].
+    /// The same content, which belongs to `page` if given; see [`track`].
     pub fn track(&self, page: Option<SharedPage>, content: Bytes) -> Bytes {
         track(&self.client, page, content)
     }
@@ -249,19 +250,19 @@ impl Drop for TrackedPiece {
     }
 }
 
-/// Bytes that wait for a client, however many there are.
+/// A variable number of bytes that wait for a client.
 pub struct HeldBytes {
     backlog: Arc<ClientBacklog>,
     bytes: usize,
 }
 
 impl HeldBytes {
-    /// None yet.
+    /// Begins to count bytes for this client, with none.
     pub fn of(client: &Arc<Client>) -> HeldBytes {
         HeldBytes { backlog: ClientBacklog::begin(client), bytes: 0 }
     }
 
-    /// There are so many now.
+    /// Sets the number of bytes that wait for the client.
     pub fn set(&mut self, bytes: usize) {
         release(Some(&self.backlog), std::mem::replace(&mut self.bytes, bytes));
         hold(&self.backlog.client.site, Some(&self.backlog), bytes);
@@ -274,14 +275,14 @@ impl Drop for HeldBytes {
     }
 }
 
-/// A client waits for some content, for as long as this lives.
+/// A client that waits for some content; counted until this is dropped.
 pub struct BacklogEntry {
     client: Arc<Client>,
     content: usize,
 }
 
 impl BacklogEntry {
-    /// `client` waits for something of this page.
+    /// `client` waits for content of this page.
     pub fn of_page(client: &Arc<Client>, page: SharedPage) -> BacklogEntry {
         let (id, bytes) = (std::ptr::from_ref(page.payload()) as usize, page.heap_bytes());
         BacklogEntry::begin(client, id, Content { page: Some(page), bytes, waiting: 0 })
@@ -301,15 +302,15 @@ impl Drop for BacklogEntry {
     }
 }
 
-/// The same content, of `page` if it is of one, counted for `client` until the last piece of it has been
-/// released. A short piece is copied, for it may keep a long page in memory.
+/// The same content, counted for `client` until the last reference is dropped; it belongs to `page` if
+/// given. Short content is copied, because it might keep a long page in memory.
 pub fn track(client: &Arc<Client>, page: Option<SharedPage>, content: Bytes) -> Bytes {
     if content.len() < LONG_BYTES {
         return Bytes::copy_from_slice(&content);
     }
     let entry = match page {
         Some(page) if is_of(&page, &content) => BacklogEntry::of_page(client, page),
-        // Made for this client: it may be a part of what was made of the page.
+        // Generated for this client; it may be a part of content that was generated from the page.
         page => {
             let bytes = page.map_or(0, |page| page.length()).max(content.len());
             let made = Content { page: None, bytes, waiting: 0 };
@@ -330,7 +331,7 @@ impl AsRef<[u8]> for TrackedContent {
     }
 }
 
-/// Whether it is the page's own bytes; not so where they were made for one client.
+/// Whether `content` is the page's own memory, as opposed to bytes generated for one client.
 fn is_of(page: &SharedPage, content: &[u8]) -> bool {
     let has = |bytes: &[u8]| bytes.as_ptr_range().contains(&content.as_ptr());
     let forms = page.payload().forms();
@@ -343,36 +344,36 @@ fn table() -> MutexGuard<'static, Table> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Which clients wait for what.
+/// The waiting clients, and the content that they wait for.
 #[derive(Default)]
 struct Table {
     clients: HashMap<usize, WaitingClient>,
     contents: HashMap<usize, Content>,
-    /// What all contents take.
+    /// The total size of all contents, in bytes.
     bytes: usize,
-    /// How much of that was in the store, or on its way out, when it was last looked at.
+    /// How many of these bytes were in the store, or for clients being disconnected, at the last check.
     excused: usize,
-    /// The bound of the site that looked last.
+    /// The limit of the site that checked last, in bytes.
     bytes_max: usize,
     is_watched: bool,
-    /// When the slowest were looked for last.
+    /// The time of the last search for the slowest clients.
     looked: Option<Instant>,
 }
 
-/// A client, and what it waits for.
+/// A client, and the content that it waits for.
 struct WaitingClient {
     client: Arc<Client>,
     since: Instant,
-    /// Pages, and what was made of them.
+    /// The ids of pages, and of content generated from them.
     contents: Vec<usize>,
-    /// How many responses on their way.
+    /// The number of responses in progress.
     responses: usize,
 }
 
 struct Content {
     page: Option<SharedPage>,
     bytes: usize,
-    /// How many clients wait for it, each as often as it does.
+    /// How many responses wait for it, of all clients.
     waiting: usize,
 }
 
@@ -383,14 +384,14 @@ impl WaitingClient {
 }
 
 impl Content {
-    /// Whether it is in memory for the sake of clients alone.
+    /// Whether the content is in memory only because of clients.
     fn is_apart(&self) -> bool {
         self.page.as_ref().is_none_or(|page| !page.is_stored())
     }
 }
 
 impl Table {
-    /// The entry of a client, which begins to wait if it does not yet.
+    /// The entry of a client, which is created if needed.
     fn client(&mut self, client: &Arc<Client>) -> &mut WaitingClient {
         self.clients.entry(Arc::as_ptr(client) as usize).or_insert_with(|| {
             client.begins();
@@ -399,7 +400,7 @@ impl Table {
         })
     }
 
-    /// Returns the clients that are cut off, which are to be woken.
+    /// Adds a wait. Returns the clients to disconnect; the caller wakes them.
     fn enter(&mut self, client: &Arc<Client>, id: usize, content: Content) -> Vec<Arc<Client>> {
         let bytes = content.bytes;
         let entry = self.contents.entry(id).or_insert(content);
@@ -409,12 +410,12 @@ impl Table {
         self.look(&client.site)
     }
 
-    /// Everything that is counted, stored pages among it.
+    /// The total of counted bytes, including stored pages.
     fn all_bytes(&self) -> usize {
         self.bytes + SINGLE_BYTES.load(Ordering::Relaxed)
     }
 
-    /// Returns the clients that are cut off because the bound is passed.
+    /// Returns the clients to disconnect because the limit is exceeded.
     fn look(&mut self, site: &Site) -> Vec<Arc<Client>> {
         self.bytes_max = bytes_max(site);
         let all = self.all_bytes();
@@ -424,7 +425,7 @@ impl Table {
         if !std::mem::replace(&mut self.is_watched, true) {
             tokio::spawn(watch());
         }
-        // Connections that were just cut off have not ended yet.
+        // Connections that were just disconnected have not ended yet.
         let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN);
         match is_due && all - self.excused.min(all) > self.bytes_max {
             true => self.relieve(),
@@ -432,7 +433,7 @@ impl Table {
         }
     }
 
-    /// A response has ended; returns the client's entry where it was the last, to be freed.
+    /// Ends a response. Returns the client's entry if it was the last; the caller frees it.
     fn response_ended(&mut self, client: &Arc<Client>) -> Option<WaitingClient> {
         let number = Arc::as_ptr(client) as usize;
         let waiting = self.clients.get_mut(&number)?;
@@ -440,7 +441,7 @@ impl Table {
         self.without(number)
     }
 
-    /// Takes a client out that waits for nothing.
+    /// Removes a client that waits for nothing.
     fn without(&mut self, number: usize) -> Option<WaitingClient> {
         let waiting = self.clients.get(&number)?;
         match waiting.contents.is_empty() && waiting.responses == 0 {
@@ -449,7 +450,7 @@ impl Table {
         }
     }
 
-    /// Returns what no client waits for any more, to be freed.
+    /// Ends a wait. Returns the entries that are no longer needed; the caller frees them.
     fn leave(
         &mut self,
         client: &Arc<Client>,
@@ -467,7 +468,7 @@ impl Table {
             entry.waiting -= 1;
             if entry.waiting == 0 {
                 self.bytes -= entry.bytes;
-                // As if it had been excused: it is looked too often rather than too late.
+                // Counted as excused, so that the next check is rather too early than too late.
                 self.excused = self.excused.saturating_sub(entry.bytes);
                 content = self.contents.remove(&id);
             }
@@ -475,12 +476,12 @@ impl Table {
         (content, gone)
     }
 
-    /// Marks the slowest clients as cut off, until what is in memory for clients, without the pages of the
-    /// store, is well within the bound; returns them.
+    /// Marks the slowest clients for disconnection, until the bytes for clients outside the store are
+    /// an eighth below the limit. Returns these clients.
     fn relieve(&mut self) -> Vec<Arc<Client>> {
         self.looked = Some(Instant::now());
-        // How many clients wait for each page that is not stored, of those that are not cut off already. Whether
-        // a page is stored is looked at once: the store may drop it meanwhile.
+        // How many remaining clients wait for each content outside the store. Whether it is stored is
+        // checked once, because the store may remove it at any time.
         let of = self.contents.iter().filter(|(_, content)| content.is_apart());
         let mut apart: HashMap<usize, usize> = of.map(|(id, _)| (*id, 0)).collect();
         let mut bytes = 0;
@@ -519,7 +520,7 @@ impl Table {
         cut
     }
 
-    /// The same for what is on the disk.
+    /// Like [`Table::relieve`], for the bytes on the disk.
     fn relieve_disk(&mut self, disk_max: u64) -> Vec<Arc<Client>> {
         let disk = |waiting: &WaitingClient| waiting.client.disk_bytes.load(Ordering::Relaxed);
         let slowest = self.slowest(disk);
@@ -537,8 +538,8 @@ impl Table {
         cut
     }
 
-    /// The clients that are not cut off, the slowest first: by how long each would need for what it waits for.
-    /// Of those that do not read the oldest comes first.
+    /// The remaining clients, the slowest first, by the time that each needs for the bytes it waits
+    /// for. Among clients that read nothing the oldest comes first.
     fn slowest(&self, held: impl Fn(&WaitingClient) -> u64) -> Vec<&WaitingClient> {
         let now = Instant::now();
         let seconds =
@@ -562,8 +563,7 @@ impl Table {
     }
 }
 
-/// Looks again and again, as long as the sum is over the bound: the store may drop pages without anybody
-/// asking for one that is long.
+/// Repeats the check while the total exceeds the limit, because the store may remove pages at any time.
 async fn watch() {
     let mut watching = Watching { is_over: false };
     while !watching.is_over {
@@ -571,11 +571,11 @@ async fn watch() {
         let slowest = watching.look(&mut table());
         slowest.iter().for_each(|client| client.wake());
     }
-    // The memory of the clients that were cut off goes back to the system.
+    // Returns the memory of the disconnected clients to the system.
     let _ = tokio::task::spawn_blocking(let_go::heap).await;
 }
 
-/// Whoever comes when this has ended begins to look again: also where its runtime has ended it.
+/// Allows the next caller to start watching again, even if the runtime has cancelled this task.
 struct Watching {
     is_over: bool,
 }

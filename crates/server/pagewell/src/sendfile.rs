@@ -1,9 +1,9 @@
-//! Fields by which an application has the web server send a file in place of its answer: `X-Sendfile`
-//! (Apache, lighttpd), `X-Accel-Redirect` (nginx). Pagewell sends no such files. The fields name paths of the
-//! machine, so clients do not get them (`http_cache::Policy::internal_fields`), and what is left, most often
-//! an empty answer, is not stored.
+//! Detects response fields by which an application makes the web server send a file: `X-Sendfile`
+//! (Apache, lighttpd), `X-Accel-Redirect` (nginx). Pagewell does not support them. The fields contain
+//! local paths, so they are removed (`http_cache::Policy::internal_fields`). The remaining response,
+//! usually empty, is not stored.
 //!
-//! Where a web server in front of Pagewell sends the file, `dialects.pass_on` lets the field through.
+//! If a web server in front of Pagewell sends the file, `dialects.pass_on` forwards the field.
 
 use crate::log::Seldom;
 use crate::site::Site;
@@ -12,15 +12,15 @@ use http_cache::SENDFILE_FIELDS;
 use http_cache::fields::is_there;
 use std::time::Duration;
 
-/// Why a response that names a file is not stored.
+/// The reason for not storing a response with such a field.
 pub const REASON: &str = "sendfile";
 
-/// The field by which a response names a file to be sent in its place, if it does.
+/// The name of the field by which a response requests a file, if it has one.
 pub fn field_of(headers: &HeaderMap) -> Option<&'static str> {
     SENDFILE_FIELDS.into_iter().find(|name| is_there(headers, name))
 }
 
-/// Counts a response that names a file, and logs it: once in ten seconds at most.
+/// Counts a response with such a field, and logs it at most once in ten seconds.
 pub fn note(site: &Site, headers: &HeaderMap, url: impl FnOnce() -> String) {
     static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(10));
     let Some(field) = field_of(headers) else { return };

@@ -7,16 +7,16 @@ use crate::body::{Content, ResponseBody};
 use crate::config::Address;
 use crate::esi;
 use crate::litespeed;
-use crate::page::{Laid, ReadPage, SharedPage};
+use crate::page::{Laid, ReadPage, SharedPage, select, select_coding};
 use crate::site::Site;
 use crate::target::Target;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use http_cache::codings::{Coding, coded_etag, describe, form_of_not_modified, form_of_whole};
+use http_cache::codings::{Coding, coded_etag, describe};
 use http_cache::range::{ByteRange, Multipart, Ranges, unsatisfied_content_range};
 use http_cache::status::{CacheStatus, Handled};
 use http_cache::{
-    Answer, Failure, Forms, Method, Policy, RequestFacts, Stored, Timestamp, answer, fields,
+    Answer, Failure, Method, Policy, RequestFacts, Stored, Timestamp, answer, fields,
     not_modified_fields,
 };
 use std::collections::VecDeque;
@@ -28,14 +28,26 @@ pub const CACHE_NAME: &str = "pagewell";
 /// Separates the parts of a multipart answer; random enough not to occur in a page.
 const BOUNDARY: &str = "pagewell7f3a9c1e5b2d4860";
 
-/// A stored page as the answer to a request: whole, in part, or only that it has not changed.
+/// A stored page as the answer to a request: whole, in part, or only that it has not changed, as `answer` says.
 pub fn page(
+    facts: &RequestFacts<'_>,
+    page: &SharedPage,
+    answer: Answer,
+    now: Timestamp,
+    status: &CacheStatus<'_>,
+) -> Response<ResponseBody> {
+    told(reuse_page(facts, page, answer), page, now, status)
+}
+
+/// A page that was rendered for this request and is not stored, as its answer.
+pub fn unstored_page(
     facts: &RequestFacts<'_>,
     page: &SharedPage,
     now: Timestamp,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
-    told(reuse_page(facts, page), page, now, status)
+    let answer = answer(facts, &page.payload().stored, Some(page.length() as u64));
+    self::page(facts, page, answer, now, status)
 }
 
 /// A page that has just been made, with the fields that it was made of. The fields of what is stored
@@ -48,10 +60,10 @@ pub fn new_page(
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
     let (stored, length) = (&page.payload().stored, page.length() as u64);
-    let is_whole = matches!(answer(facts, stored, Some(length)), Answer::Whole);
+    let answer = answer(facts, stored, Some(length));
     let is_kept = page.plain().content().is_some() && page.payload().forms().codings().is_empty();
-    if !is_whole || !is_kept || stored.status == StatusCode::NO_CONTENT {
-        return self::page(facts, page, now, status);
+    if answer != Answer::Whole || !is_kept || stored.status == StatusCode::NO_CONTENT {
+        return self::page(facts, page, answer, now, status);
     }
     let mut response = Response::new(Content::Empty.into());
     *response.status_mut() = stored.status;
@@ -117,14 +129,22 @@ pub fn file_in_form(
     stored: &Stored,
     length: u64,
     forms: (&[Coding], &dyn Fn(Coding) -> Option<Bytes>),
-    plain: impl FnOnce() -> Response<ResponseBody>,
+    plain: impl FnOnce(Answer) -> Response<ResponseBody>,
 ) -> Response<ResponseBody> {
-    of_file(reuse_in_form(facts, stored, length, forms, plain))
+    let (codings, content_in) = forms;
+    let answer = answer(facts, stored, Some(length));
+    let coding = select_coding(facts, stored, codings, answer);
+    of_file(reuse_in_form(facts, stored, (answer, coding), content_in, || plain(answer)))
 }
 
 /// A small file as the answer to a request.
-pub fn file(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Response<ResponseBody> {
-    of_file(reuse(facts, stored, content))
+pub fn file(
+    facts: &RequestFacts<'_>,
+    stored: &Stored,
+    answer: Answer,
+    content: Bytes,
+) -> Response<ResponseBody> {
+    of_file(reuse(facts, stored, answer, content))
 }
 
 /// What Cache-Status says of a file: neither from the store nor from the origin.
@@ -140,10 +160,11 @@ fn of_file(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
 pub fn large_file(
     facts: &RequestFacts<'_>,
     stored: &Stored,
+    answer: Answer,
     length: u64,
     open: impl FnOnce(u64, u64) -> Content,
 ) -> Response<ResponseBody> {
-    of_file(match answer(facts, stored, Some(length)) {
+    of_file(match answer {
         Answer::Ranges(ranges) if ranges.as_slice().len() == 1 => {
             let range = ranges.as_slice()[0];
             let mut response = with(stored, StatusCode::PARTIAL_CONTENT, Content::Empty);
@@ -171,63 +192,63 @@ fn fill(
     response
 }
 
-fn reuse(facts: &RequestFacts<'_>, stored: &Stored, content: Content) -> Response<ResponseBody> {
-    let Content::Whole(bytes) = content else { return with(stored, stored.status, content) };
-    let length = bytes.len() as u64;
-    match answer(facts, stored, Some(length)) {
+fn reuse(
+    facts: &RequestFacts<'_>,
+    stored: &Stored,
+    answer: Answer,
+    content: Bytes,
+) -> Response<ResponseBody> {
+    let length = content.len() as u64;
+    match answer {
         Answer::Whole => {
             let response = with(stored, stored.status, Content::Empty);
             match stored.status.as_u16() {
                 // RFC 9110 section 8.6: no Content-Length in a 204.
                 204 => response,
-                _ => fill(facts, response, length, Content::Whole(bytes)),
+                _ => fill(facts, response, length, Content::Whole(content)),
             }
         }
-        Answer::Ranges(ranges) => parts(stored, &bytes, ranges),
+        Answer::Ranges(ranges) => parts(stored, &content, ranges),
         other => without_content(other, stored, length),
     }
 }
 
 /// A page in the form that the request selects.
-fn reuse_page(facts: &RequestFacts<'_>, page: &SharedPage) -> Response<ResponseBody> {
-    let forms = page.payload().forms();
+fn reuse_page(
+    facts: &RequestFacts<'_>,
+    page: &SharedPage,
+    answer: Answer,
+) -> Response<ResponseBody> {
     let stored = &page.response();
-    let length = page.length() as u64;
-    let form = |coding| forms.get(coding).and_then(Laid::shared);
-    let plain = || match answer(facts, stored, Some(length)) {
-        Answer::Whole | Answer::Ranges(_) => reuse(facts, stored, Content::Whole(page.content())),
-        other => without_content(other, stored, length),
+    let selected = select(facts, page, answer);
+    let content_in = |coding| page.payload().forms().get(coding).and_then(Laid::shared);
+    let plain = || match answer {
+        Answer::Whole | Answer::Ranges(_) => reuse(facts, stored, answer, page.content()),
+        other => without_content(other, stored, page.length() as u64),
     };
-    reuse_in_form(facts, stored, length, (forms.codings(), &form), plain)
+    reuse_in_form(facts, stored, (answer, selected.coding), &content_in, plain)
 }
 
-/// Content that is there in codings too: `forms` are those, the smallest first, with what gives their
-/// content; `plain` answers in the untouched form, which has `length` bytes.
+/// Content in the coding that was selected, which `content_in` gives; `plain` answers in the untouched form.
 fn reuse_in_form(
     facts: &RequestFacts<'_>,
     stored: &Stored,
-    length: u64,
-    forms: (&[Coding], &dyn Fn(Coding) -> Option<Bytes>),
+    (answer, coding): (Answer, Option<Coding>),
+    content_in: &dyn Fn(Coding) -> Option<Bytes>,
     plain: impl FnOnce() -> Response<ResponseBody>,
 ) -> Response<ResponseBody> {
-    let (codings, content_in) = forms;
-    match answer(facts, stored, Some(length)) {
-        Answer::Whole => {
-            let coding = form_of_whole(facts, codings);
-            match coding.and_then(|coding| Some((coding, content_in(coding)?))) {
-                Some((coding, content)) => {
-                    let mut response = with(stored, stored.status, Content::Empty);
-                    describe(response.headers_mut(), coding);
-                    fill(facts, response, content.len() as u64, Content::Whole(content))
-                }
-                None => plain(),
+    match (answer, coding) {
+        (Answer::Whole, Some(coding)) => match content_in(coding) {
+            Some(content) => {
+                let mut response = with(stored, stored.status, Content::Empty);
+                describe(response.headers_mut(), coding);
+                fill(facts, response, content.len() as u64, Content::Whole(content))
             }
-        }
-        Answer::NotModified if stored.forms == Forms::ByCoding => {
+            None => plain(),
+        },
+        (Answer::NotModified, Some(coding)) => {
             let mut response = plain();
-            let coding = form_of_not_modified(facts, stored, codings);
-            let tag = coding.and_then(|coding| coded_etag(&stored.etag.text()?, coding));
-            if let Some(tag) = tag {
+            if let Some(tag) = stored.etag.text().and_then(|tag| coded_etag(&tag, coding)) {
                 response.headers_mut().insert(header::ETAG, tag);
             }
             response

@@ -1,6 +1,6 @@
-//! A running Pagewell: binds its sockets, starts its origin, serves, and stops in good order: it
-//! accepts nobody any more, finishes what it has in hand within a bound, then ends php-fpm. What has
-//! to be done now and then in the background is started here as well.
+//! A running server: it binds its sockets, starts its origin, serves, and shuts down gracefully. On
+//! shutdown it stops accepting, finishes the requests in flight within a limit, and then stops
+//! php-fpm. Periodic background tasks are started here as well.
 
 use crate::access_log::{self, Sink, Writing};
 use crate::clock::Clock;
@@ -8,6 +8,7 @@ use crate::codings::{self, Compressor};
 use crate::config::{Address, Config};
 use crate::control;
 use crate::database;
+use crate::journal::Snapshots;
 use crate::keep_time;
 use crate::let_go;
 use crate::listen::{self, Bound, Listener, NotOpened, Passed};
@@ -18,7 +19,7 @@ use crate::phase::{Phase, Told};
 use crate::rewarm;
 use crate::site::Site;
 use crate::sites::Neighbours;
-use crate::snapshot::{self, Snapshots};
+use crate::snapshot;
 use crate::take_over::{Doorway, Following, Left, Open, Predecessor};
 use crate::tls::Tls;
 use crate::traces;
@@ -30,30 +31,31 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How often what is idle is looked through.
+/// How often idle connections to the origin and the memory of clients' connections are checked.
 const SWEEP: Duration = Duration::from_secs(5);
-/// So many connections that rest leave something behind that is worth giving back to the system,
+/// Memory is returned to the system after at least this many connections have become idle,
 const CROWD: u64 = 1000;
-/// when fewer than so many more of them come between two looks: as long as they do, it is used again.
+/// once fewer than this many more become idle between two checks. Until then the memory is reused.
 const CALM: u64 = 50;
-/// How often it is looked whether the last connection has ended.
+/// How often the shutdown checks whether the last connection has ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
-/// How long the last idle connections may take to be closed, once another process has taken over.
+/// How long closing the last idle connections may take after a zero-downtime restart.
 const LAST_CLOSED: Duration = Duration::from_secs(1);
 
-/// How long a process that takes over waits for a database, when the old one has let go: nobody accepts visitors.
+/// How long a new process waits for a database during a zero-downtime restart. No process accepts
+/// connections then.
 const IN_BETWEEN: Duration = Duration::from_millis(500);
 
-/// Between two batches of tidying up.
+/// The pause between two batches of tidying up the store.
 pub(crate) const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
 
-/// How long the last lines of the access log may take.
+/// The timeout for writing the last lines of the access log.
 const LAST_LINES: Duration = Duration::from_secs(5);
-/// How long the last spans may take.
+/// The timeout for exporting the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
-/// What is opened by whoever has started Pagewell, before it becomes somebody else and has any other thread.
+/// Sockets and files that are opened before the process changes its user and starts other threads.
 pub struct Prepared {
     listen: Vec<Bound>,
     listen_tls: Vec<Bound>,
@@ -64,11 +66,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Binds all addresses, or takes the sockets that were handed over for them; reads the certificates;
-    /// opens the access log.
+    /// Binds all addresses, or uses the sockets that were passed for them. Reads the certificates
+    /// and opens the access log.
     ///
     /// # Errors
-    /// An address is taken, a file cannot be read, a socket was handed over that no address names.
+    /// An address is in use, a file cannot be read, or a passed socket matches no address.
     pub fn open(config: &Config, mut passed: Passed) -> Result<Prepared, NotOpened> {
         let mut bind = |all: &[Address]| {
             let each = all.iter().map(|address| Bound::open_for_visitors(address, &mut passed));
@@ -92,7 +94,7 @@ impl Prepared {
     }
 }
 
-/// A running Pagewell.
+/// A running Pagewell with its sockets, sites and tasks.
 pub struct Server {
     site: Arc<Site>,
     addresses: Vec<Address>,
@@ -102,29 +104,30 @@ pub struct Server {
     control: JoinHandle<()>,
     phase: Arc<watch::Sender<Phase>>,
     doorway: Arc<Doorway>,
-    /// Ends when another process has taken over.
+    /// Completes when another process has taken over.
     leaving: JoinHandle<Left>,
-    /// The process whose place this one has taken, and which may still have something in hand.
+    /// The process that this one replaces, which may still have requests in flight.
     following: Option<Following>,
     php: Vec<PhpFpm>,
-    /// What writes the access log, where there is one.
+    /// Writes the access log, if there is one.
     writing: Option<Writing>,
-    /// What sends spans to the collector, where there is one.
+    /// Exports spans to the collector, if there is one.
     exporting: JoinHandle<()>,
 }
 
 impl Server {
-    /// Starts serving.
+    /// Starts the server.
     ///
     /// # Errors
-    /// A sentence for the operator: an address is taken, PHP does not start.
+    /// A sentence for the operator, for example: an address is in use, or PHP does not start.
     pub async fn start(config: Arc<Config>, clock: Clock) -> Result<Server, String> {
         let prepared =
             Prepared::open(&config, Passed::default()).map_err(|error| error.sentence)?;
         Server::start_with(config, clock, prepared, None).await
     }
 
-    /// Starts serving, with what was opened before; in the place of another process, where one is given.
+    /// Starts the server with sockets and files opened before. Takes the place of `predecessor`, if
+    /// given.
     ///
     /// # Errors
     /// As for [`Server::start`].
@@ -196,34 +199,34 @@ impl Server {
         Ok(server)
     }
 
-    /// Where visitors are served.
+    /// Returns the addresses of the HTTP listeners.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Where visitors are served over TLS.
+    /// Returns the addresses of the HTTPS listeners.
     pub fn tls_addresses(&self) -> &[Address] {
         &self.tls_addresses
     }
 
-    /// Where memcached's protocols are spoken.
+    /// Returns the addresses of the memcached port.
     pub fn memcached(&self) -> &[Address] {
         &self.memcached
     }
 
-    /// Where the control interface is.
+    /// Returns the address of the control interface.
     pub fn admin(&self) -> &Address {
         &self.admin
     }
 
-    /// Opens files again that are written to, because they were moved away.
+    /// Reopens log files after a rotation.
     pub fn reopen(&self) {
         if let Some(log) = &self.site.access_log {
             log.reopen();
         }
     }
 
-    /// The site that connections come to first.
+    /// Returns the default site.
     pub fn site(&self) -> &Arc<Site> {
         &self.site
     }
@@ -232,15 +235,15 @@ impl Server {
     pub async fn left(&mut self) -> Left {
         match (&mut self.leaving).await {
             Ok(left) => left,
-            // A panic has been logged.
+            // A panic is in the log already.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Stops in good order; bounded by the configured time.
+    /// Shuts down gracefully, within `limits.drain`.
     pub async fn stop(mut self) {
         self.leaving.abort();
-        // Not while it gives its place away; and it may have done so just now.
+        // A hand-over in progress is completed first, and may have succeeded just now.
         if (&mut self.leaving).await.is_ok() {
             return self.finish().await;
         }
@@ -248,16 +251,16 @@ impl Server {
         let door = self.site.now();
         let last: Vec<_> = door.all_or(None).map(snapshot::begin_last).collect();
         // Nobody waits for what is not answered from memory any more.
-        door.all_or(None).filter(|site| site.others.is_some()).for_each(|site| site.leave_alone());
+        door.all_or(None).filter(|site| site.cluster.is_some()).for_each(|site| site.leave_alone());
         self.phase.send_replace(Phase::Stopping);
         let mut leaves = Vec::new();
         for site in door.all_or(None) {
-            database::ended(site).await;
-            leaves.push(database::gone(site));
+            database::ended(&site.sources).await;
+            leaves.push(database::gone(&site.sources));
         }
         self.drain(&door).await;
         for leave in leaves {
-            // A panic has been logged.
+            // A panic is in the log already.
             let _ = leave.await;
         }
         door.all_or(None).for_each(|site| site.mark_untold());
@@ -276,34 +279,36 @@ impl Server {
         end(&self.site, self.writing, self.exporting, self.php).await;
     }
 
-    /// Ends after another process has taken over: what is in hand is finished, within the configured time.
+    /// Ends after another process has taken over: finishes the requests in flight, within
+    /// `limits.drain`.
     pub async fn finish(mut self) {
         self.doorway.close();
         let door = self.site.now();
         self.drain(&door).await;
         self.phase.send_replace(Phase::Ended);
-        // Those who have not asked for anything since are told so.
+        // Idle connections are closed now.
         let _ = tokio::time::timeout(LAST_CLOSED, no_connections(&door)).await;
-        // Without a word the other process drops every page when this one has ended, and its php-fpm with it.
+        // Without this report the new process purges every page when this one ends.
         let ends = self.close(&door);
-        // Where the other machines were not told, the other process has to. Nothing is put in any more.
+        // If changes are not published to the other nodes, the new process must do it. No change is
+        // queued after this.
         if untold(&door) == 0 {
             say_over(&door, &ends);
         }
         end(&self.site, self.writing, self.exporting, self.php).await;
     }
 
-    /// Waits until nothing is in hand any more, here and in the process whose place was taken; bounded. Where
-    /// something cannot be acknowledged any more it is not waited for.
+    /// Waits until no operation is in flight here or in the previous process, for at most
+    /// `limits.drain`. It stops waiting once a change cannot be acknowledged any more.
     async fn drain(&mut self, door: &Arc<Site>) {
         let all = async {
             no_connections(door).await;
-            // It ends when the calls in hand have been answered.
+            // It ends when all running calls are answered.
             let _ = (&mut self.control).await;
             if let Some(following) = &mut self.following {
                 following.ended().await;
             }
-            // Some have no visitor any more.
+            // Some operations have no connected client any more.
             while in_hand(door) + untold(door) > 0 {
                 tokio::time::sleep(DRAIN_LOOK).await;
             }
@@ -313,7 +318,8 @@ impl Server {
             () = unheard(door) => false,
         };
         let (connections, in_hand) = (door.counters.connections.get(), in_hand(door));
-        // Who kept his connection to a process that has handed over is told so in the end.
+        // After a hand-over, idle connections are closed later (`finish`), so they are no reason to
+        // warn.
         if !drained && (in_hand > 0 || door.successor().is_none()) {
             tracing::warn!(event = "drain-ended", connections, in_hand);
         }
@@ -323,12 +329,13 @@ impl Server {
         }
     }
 
-    /// From now on nothing is begun that could tell of a change; what is known of each site's.
+    /// Prevents further operations that may lead to a change. Returns what is known about the
+    /// changes of each site.
     fn close(&self, door: &Arc<Site>) -> Vec<End> {
         let all_told = self.following.as_ref().is_none_or(Following::has_ended);
         let of_site = |site: &Arc<Site>| {
-            let is_idle = site.in_hand.close() == 0;
-            match is_idle && all_told && !site.is_unheard() {
+            let is_idle = site.pending.close() == 0;
+            match is_idle && all_told && !site.has_lost_change() {
                 true => End::AllHeard,
                 false => End::NotAll,
             }
@@ -337,16 +344,16 @@ impl Server {
     }
 }
 
-/// What is known of a site's changes, once nothing is begun any more that could tell of one.
+/// The state of a site's changes, after no operation can begin any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// There will be none that was not heard.
+    /// Every change is known, and no further one is possible.
     AllHeard,
-    /// Something is still in hand: there may be one of which nobody will hear.
+    /// An operation is still in flight, so an unknown change is possible.
     NotAll,
 }
 
-/// Tells the process that has taken over that this was all, where that is so.
+/// Reports the last change to the successor process, if all changes are known.
 fn say_over(door: &Arc<Site>, ends: &[End]) {
     if let Some(successor) = door.successor()
         && !ends.contains(&End::NotAll)
@@ -355,20 +362,20 @@ fn say_over(door: &Arc<Site>, ends: &[End]) {
     }
 }
 
-/// What may still tell of a change, at all sites.
+/// Returns how many operations in flight may still lead to a change, over all sites.
 fn in_hand(door: &Arc<Site>) -> usize {
-    door.all_or(None).map(|site| site.in_hand.count()).sum()
+    door.all_or(None).map(|site| site.pending.count()).sum()
 }
 
-/// How many changes the other machines have not been told yet, of all sites.
+/// Returns how many changes are not published to the other nodes yet, over all sites.
 fn untold(door: &Arc<Site>) -> usize {
-    let of_site = |site: &Arc<Site>| site.others.as_ref().map_or(0, |others| others.untold());
+    let of_site = |site: &Arc<Site>| site.sources.untold();
     door.all_or(None).map(of_site).sum::<u64>() as usize
 }
 
-/// Waits until there is something that cannot be acknowledged.
+/// Waits until a change cannot be acknowledged.
 async fn unheard(door: &Arc<Site>) {
-    while !door.all_or(None).any(|site| site.is_unheard()) {
+    while !door.all_or(None).any(|site| site.has_lost_change()) {
         tokio::time::sleep(DRAIN_LOOK).await;
     }
 }
@@ -379,7 +386,7 @@ async fn no_connections(door: &Arc<Site>) {
     }
 }
 
-/// The end of what is there besides connections.
+/// Stops everything that remains after the connections have ended.
 async fn end(
     door: &Arc<Site>,
     writing: Option<Writing>,
@@ -391,14 +398,14 @@ async fn end(
         let _ = tokio::time::timeout(LAST_SPANS, exporting).await;
     }
     if let Some(writing) = writing {
-        // Longer only where nobody reads what is written.
+        // This takes longer only if the reader of a pipe is stuck.
         let _ = tokio::time::timeout(LAST_LINES, writing.end()).await;
     }
     stop_all(php).await;
 }
 
-/// Begins to answer from memory: in the place of another process where one is given, which has let go of it
-/// then.
+/// Starts to answer from the cache. A predecessor, if given, has released its databases and
+/// snapshots by then.
 async fn take_place(
     door: &Arc<Site>,
     predecessor: Option<Predecessor>,
@@ -406,7 +413,7 @@ async fn take_place(
 ) -> Result<Option<Following>, String> {
     let placed = match predecessor {
         Some(predecessor) => {
-            // What is wrong here must not cost the other one's memory.
+            // Errors here must be found before the running process gives up its cache.
             database::check::before_following(&door.config).await?;
             Some(predecessor.take_place().await?)
         }
@@ -416,15 +423,15 @@ async fn take_place(
         start_all(door, snapshot::Before::Ended, Duration::MAX, stopped).await?;
         return Ok(None);
     };
-    // What that one still has in hand is heard, and must be.
+    // The old process reports its pending changes, and all of them must arrive.
     let snapshots = door.all_or(None).filter_map(|site| site.snapshots.as_ref());
     let in_hand = snapshots.map(Snapshots::in_hand).collect();
-    // While nobody accepts, nobody is waited for who does not answer.
+    // No process accepts connections now, so an unresponsive database is not waited for.
     start_all(door, snapshot::Before::HandedOver, IN_BETWEEN, stopped).await?;
     placed.serve(door, in_hand).await.map(Some)
 }
 
-/// The same sockets once more, for a process that takes over.
+/// Duplicates the listening sockets for a process that takes over.
 fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>, String> {
     let copy = |listener: &Listener| {
         let socket = listener.copy().map_err(|error| format!("{}: {error}", listener.address()))?;
@@ -433,8 +440,8 @@ fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>
     listeners.map(copy).collect()
 }
 
-/// Begins with what an earlier process has left of each site, then with the changes of their databases, for
-/// each of which it waits so long at most.
+/// Opens the snapshot of each site, then follows their databases. It waits for each database for at
+/// most `patience`.
 async fn start_all(
     door: &Arc<Site>,
     before: snapshot::Before,
@@ -443,15 +450,16 @@ async fn start_all(
 ) -> Result<(), String> {
     let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site, before)?));
     let loading = door.all_or(None).map(begin).collect::<Result<Vec<_>, String>>()?;
-    database::start(door.all_or(None), patience, stopped).await?;
+    let sites = door.all_or(None).map(|site| (site.state(), &*site.sources));
+    database::start(sites, patience, stopped).await?;
     for (site, loading) in loading {
         tokio::spawn(snapshot::run(site, loading, stopped.clone()));
     }
     Ok(())
 }
 
-/// Starts the origins of all sites, and puts the sites together: the one that connections come to,
-/// which knows the others.
+/// Starts the origins of all sites, and creates the sites. Returns the default site, which refers
+/// to the others.
 async fn start_sites(
     config: Arc<Config>,
     clock: Clock,
@@ -475,7 +483,7 @@ async fn stop_all(php: Vec<PhpFpm>) {
     }
 }
 
-/// Serves the memcached port, where there is one.
+/// Serves the memcached port, if there is one.
 fn serve_items(items: Vec<Listener>, config: &Config, site: &Arc<Site>, stopped: &Told) {
     let (Some(port), Some(leases)) = (&config.memcached, &site.leases) else { return };
     let keeper = Arc::new(Keeper::new(site.clone(), leases.clone()));
@@ -487,7 +495,7 @@ fn serve_items(items: Vec<Listener>, config: &Config, site: &Arc<Site>, stopped:
     }
 }
 
-/// What each site has to have done now and then.
+/// Starts the periodic tasks of each site.
 fn begin_chores(door: &Arc<Site>, stopped: &Told) {
     let compressor = Arc::new(Compressor::default());
     for site in door.all_or(None) {
@@ -502,7 +510,7 @@ fn begin_chores(door: &Arc<Site>, stopped: &Told) {
     tokio::spawn(unused::run(door.clone(), stopped.clone()));
 }
 
-/// Tidies up after large changes, a batch at a time.
+/// Tidies up the store after large changes, one batch at a time.
 async fn tidy(site: Arc<Site>, mut stop: Told) {
     loop {
         tokio::select! {
@@ -515,7 +523,7 @@ async fn tidy(site: Arc<Site>, mut stop: Told) {
     }
 }
 
-/// Reads the certificates again when their files have changed.
+/// Reloads the certificates when their files change.
 async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: Told) {
     let mut seen = tls.look();
     loop {
@@ -531,12 +539,13 @@ async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: Told) {
             Ok(()) => tracing::info!(event = "certificates-read"),
             Err(error) => tracing::error!(event = "certificates-unusable", %error),
         }
-        // What was written while it was read is looked at next time.
+        // Changes during the reload are detected by the next check.
         seen = now;
     }
 }
 
-/// After a crowd: what many connections needed at the same moment goes back to the system, once they rest.
+/// Returns memory to the system after many connections were active at the same time and have become
+/// idle.
 async fn let_go(door: Arc<Site>, mut stop: Told) {
     let (mut seen, mut waiting) = (0, 0);
     loop {
@@ -549,20 +558,20 @@ async fn let_go(door: Arc<Site>, mut stop: Told) {
         (seen, waiting) = (rested, waiting + more);
         if waiting >= CROWD && more < CALM {
             waiting = 0;
-            // On a thread of its own: it may take some milliseconds.
+            // On a blocking thread, because it may take some milliseconds.
             let _ = tokio::task::spawn_blocking(let_go::heap).await;
         }
     }
 }
 
-/// Closes what has been idle for long, now and then.
+/// Closes connections to the origin that have been idle for long.
 async fn sweep(site: Arc<Site>, mut stop: Told) {
     loop {
         tokio::select! {
             _ = stop.wait_for(Phase::is_leaving) => return,
             () = tokio::time::sleep(SWEEP) => {}
         }
-        if let Origin::FastCgi(origin) = &site.origin {
+        if let Origin::FastCgi(origin) = &*site.origin {
             origin.close_idle();
         }
     }

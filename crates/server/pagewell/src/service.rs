@@ -1,8 +1,8 @@
-//! The service manager that has started Pagewell, where it is one of systemd's kind: it is told when
-//! visitors are served, when Pagewell stops, and now and then that it is well; and it may hand over
-//! sockets that it has bound. All by its environment, with no library: a datagram a message.
+//! The interface to a service manager such as systemd. It is notified when Pagewell is ready, when it
+//! stops, and regularly that it is healthy (watchdog). It may pass sockets that it has bound. The
+//! protocol uses environment variables and one datagram per message, without a library.
 //!
-//! Where there is none, nothing is said, and nothing else differs.
+//! Without a service manager, nothing is sent and nothing else changes.
 
 pub mod passed;
 pub mod successor;
@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The environment by which such a manager speaks; not for what Pagewell starts itself.
+/// The environment variables of the protocol; removed for processes that Pagewell starts.
 pub const ENVIRONMENT: [&str; 6] = [
     "NOTIFY_SOCKET",
     "WATCHDOG_USEC",
@@ -25,26 +25,26 @@ pub const ENVIRONMENT: [&str; 6] = [
     "LISTEN_FDNAMES",
 ];
 
-/// The service manager, if there is one.
+/// The connection to the service manager, if there is one.
 pub struct Supervisor {
     socket: Option<UnixDatagram>,
 }
 
-/// What it is told.
+/// A message to the service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tell {
-    /// Visitors are served.
+    /// Requests are being served.
     Ready,
-    /// Pagewell stops.
+    /// Pagewell is stopping.
     Stopping,
-    /// It is well.
+    /// Pagewell is healthy (watchdog).
     Well,
-    /// Another process has taken over: that is the service from now on.
+    /// The process with this id has replaced this one, and is the main process of the service now.
     Successor(i32),
 }
 
 impl Tell {
-    /// As sd_notify(3) has it.
+    /// The text of the message, as in sd_notify(3).
     fn text(self) -> Cow<'static, str> {
         match self {
             Tell::Ready => "READY=1\nSTATUS=Serving".into(),
@@ -56,18 +56,19 @@ impl Tell {
 }
 
 impl Supervisor {
-    /// The one that the environment names. One that cannot be reached is none, and is logged.
+    /// Connects to the service manager that the environment names. A failure is logged, and no messages
+    /// are sent then.
     pub fn of_environment() -> Supervisor {
         let Some(name) = env::var_os("NOTIFY_SOCKET") else { return Supervisor { socket: None } };
         let address = match name.as_bytes() {
-            // A name that is no file's (unix(7)).
+            // An abstract socket address (unix(7)).
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
             path => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(path)),
         };
         let socket = address.and_then(|address| {
             let socket = UnixDatagram::unbound()?;
             socket.connect_addr(&address)?;
-            // Nobody waits for a manager that does not read.
+            // Sending must not block if the manager does not read.
             socket.set_nonblocking(true)?;
             Ok(socket)
         });
@@ -77,7 +78,7 @@ impl Supervisor {
         Supervisor { socket: socket.ok() }
     }
 
-    /// Tells it something.
+    /// Sends a message to the service manager; errors are logged.
     pub fn tell(&self, what: Tell) {
         let Some(socket) = &self.socket else { return };
         if let Err(error) = socket.send(what.text().as_bytes()) {
@@ -85,7 +86,8 @@ impl Supervisor {
         }
     }
 
-    /// How long it waits to be told that Pagewell is well; none where it does not.
+    /// The watchdog timeout: the maximum interval between two messages that Pagewell is healthy. `None`
+    /// if the watchdog is disabled.
     pub fn waits(&self) -> Option<Duration> {
         let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
         let is_ours = |pid: u64| pid == u64::from(std::process::id());

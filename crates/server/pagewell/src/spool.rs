@@ -1,14 +1,14 @@
-//! Content that waits on the disk, of requests until all of it is there, and of responses until their clients
-//! take it: in files without a name, which nobody else can open, and of which nothing is left however the
-//! process ends (docs/decisions/0064-content-first.md, 0078-responses-leave-the-origin-at-its-speed.md).
+//! Content on the disk: of requests until it is complete, and of responses until their clients read it.
+//! It is in unnamed files, which no other process can open, and which disappear with the process
+//! (docs/decisions/0064-content-first.md, 0078-responses-leave-the-origin-at-its-speed.md).
 //!
-//! All files of a kind together are bounded (`limits.body_disk`, `limits.client_backlog_disk`), for
-//! every site of the process: it is one disk. Beyond the bound, and where the disk takes no more, a request is
-//! refused by a name of its own, and a response waits for its client. Files are written and read in pieces, by
-//! the runtime's threads for what blocks.
+//! The total size of each kind is limited (`limits.body_disk`, `limits.client_backlog_disk`), for all
+//! sites of the process, because they share one disk. If the limit is reached, or the disk fails, a
+//! request is refused with a specific reason, and a response waits for its client. Files are written
+//! and read in pieces, in the runtime's blocking threads.
 
 use crate::config::Config;
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use bytes::Bytes;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -27,37 +27,37 @@ use tokio::sync::futures::Notified;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-/// What a file counts for at least, in bytes: however short, it takes a descriptor.
+/// The minimum that a file counts for, in bytes, because even a short file needs a descriptor.
 const FILE_BYTES_MIN: u64 = 64 << 10;
-/// What is written and read at a time, at most, in bytes.
+/// Maximum size of one read or write, in bytes.
 pub const PIECE_BYTES: usize = 256 << 10;
-/// How long the disk may take for a piece.
+/// Time limit for one read or write.
 const DISK_WAIT: Duration = Duration::from_secs(30);
-/// The part of the room for responses that one of them may take: one in so many.
+/// The fraction (1/`RING_SHARE`) of the disk space for responses that one response may use.
 const RING_SHARE: u64 = 8;
-/// The least that a response on the disk counts for, and may take, in bytes.
+/// The minimum that a response on the disk counts for and may use, in bytes.
 pub const RING_BYTES_MIN: u64 = 256 << 10;
-/// Notified when a file has given its room back.
+/// Notified when a file has released disk space.
 static FREED: Notify = Notify::const_new();
-/// How often a name is tried that somebody else has, where files cannot be made without one.
+/// Maximum number of file names that are tried, on file systems without unnamed files.
 const NAMES_TRIED: u32 = 16;
 
-/// What content of requests takes on the disk now, of all sites.
+/// Disk space of request content of all sites, in bytes.
 static USED: AtomicU64 = AtomicU64::new(0);
-/// The same of responses.
+/// Disk space of response content of all sites, in bytes.
 static RESPONSES_USED: AtomicU64 = AtomicU64::new(0);
 
-/// What content of requests takes on the disk now, in bytes.
+/// Disk space that request content uses now, in bytes.
 pub fn used_bytes() -> u64 {
     USED.load(Ordering::Relaxed)
 }
 
-/// Bytes that responses take on the disk now.
+/// Disk space that response content uses now, in bytes.
 pub fn response_bytes() -> u64 {
     RESPONSES_USED.load(Ordering::Relaxed)
 }
 
-/// Where content waits on the disk, and how much of it may.
+/// A directory for content on the disk, with the limit for its size.
 pub struct Spool {
     directory: PathBuf,
     bytes_max: u64,
@@ -65,28 +65,28 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// As the configuration has it. Blocks.
+    /// For request content, as configured. Blocks.
     pub fn new(config: &Config) -> Spool {
         let directory = config.uploads.clone().unwrap_or_else(usual_directory);
         Spool { directory, bytes_max: config.limits.body_disk, used: &USED }
     }
 
-    /// For responses, as the configuration has it. Blocks.
+    /// For response content, as configured. Blocks.
     pub fn for_responses(config: &Config) -> Spool {
         let bytes_max = config.limits.client_backlog_disk;
         Spool { bytes_max, used: &RESPONSES_USED, ..Spool::new(config) }
     }
 
-    /// How much all files may take, in bytes.
+    /// The limit for the total size of all files, in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.bytes_max
     }
 
-    /// Looks whether files can be made there. Blocks.
+    /// Checks that files can be created in the directory. Blocks.
     ///
     /// # Errors
-    /// A sentence for the operator, where it was he who has named the directory; else it is logged, for
-    /// a site may never need it.
+    /// The operator has configured the directory, and it cannot be used: a sentence for the operator.
+    /// An unusable default directory is only logged, because a site may never need it.
     pub fn look(config: &Config) -> Result<(), String> {
         let spool = Spool::new(config);
         let Err(error) = unnamed(&spool.directory) else { return Ok(()) };
@@ -98,10 +98,10 @@ impl Spool {
         Ok(())
     }
 
-    /// A new file.
+    /// Creates a file for request content.
     ///
     /// # Errors
-    /// There is no room, or the system does not give one, which is logged.
+    /// The limit is reached, or the system cannot create a file, which is logged.
     pub async fn file(&self) -> Result<Spooled, Refusal> {
         let mut taken = Taken { used: self.used, bytes: 0 };
         taken.raise(FILE_BYTES_MIN, self.bytes_max)?;
@@ -118,7 +118,7 @@ impl Spool {
         })
     }
 
-    /// A new file for a response.
+    /// Creates a file for response content.
     ///
     /// # Errors
     /// As for [`Spool::file`].
@@ -138,28 +138,28 @@ impl Spool {
     }
 }
 
-/// A file of a response, which is written and read at once. The part that was read is written over: the file is never
-/// longer than `capacity`, however long the response is.
+/// The file of a response, which is written and read at the same time. Parts that were read are
+/// overwritten, so the file is never longer than `capacity`, however long the response is.
 pub struct Ring {
     file: Arc<File>,
     directory: PathBuf,
     bytes_max: u64,
     capacity: u64,
-    /// Guards what the file takes of the room for all; held to take more.
+    /// The disk space that the file uses; locked to reserve more.
     taken: Mutex<Taken>,
 }
 
 impl Ring {
-    /// How much may wait in the file, in bytes.
+    /// Maximum number of unread bytes in the file.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Writes a piece at `at`, counted from the beginning of the response; what was not read has to leave room
-    /// for it. Returns by how many bytes the file has grown.
+    /// Writes a piece at the position `at`, counted from the beginning of the response. There must be
+    /// room for it beside the unread bytes. Returns by how many bytes the file has grown.
     ///
     /// # Errors
-    /// There is no room for the piece, or the disk does not take it, which is logged.
+    /// The limit is reached, or the disk fails, which is logged.
     pub async fn write(&self, piece: Bytes, at: u64) -> Result<u64, Refusal> {
         let to = (at + piece.len() as u64).min(self.capacity);
         let grown =
@@ -173,10 +173,10 @@ impl Ring {
         Ok(grown)
     }
 
-    /// Reads what is at `at`, at most `count` bytes.
+    /// Reads at most `count` bytes at the position `at`, counted from the beginning of the response.
     ///
     /// # Errors
-    /// The disk does not give it back, which is logged.
+    /// The disk fails, which is logged.
     pub fn poll_read(
         &self,
         reader: &mut PieceReader,
@@ -189,7 +189,8 @@ impl Ring {
         Poll::Ready(read.map_err(|error| not_kept(&self.directory, &error)))
     }
 
-    /// Where `at` is in the file, and how much of `count` bytes is before its end.
+    /// The offset in the file for the position `at`, and how many of `count` bytes fit before the file
+    /// wraps around.
     fn place(&self, at: u64, count: usize) -> (u64, usize) {
         let offset = at % self.capacity;
         let to_end = usize::try_from(self.capacity - offset).unwrap_or(usize::MAX);
@@ -202,10 +203,11 @@ impl Ring {
 pub struct PieceReader(Option<JoinHandle<io::Result<Bytes>>>);
 
 impl PieceReader {
-    /// The `count` bytes at `at`; asked again with the same until they are there.
+    /// Reads `count` bytes at the offset `at`. Must be polled with the same arguments until it is
+    /// ready.
     ///
     /// # Errors
-    /// As the system says; the file may be shorter.
+    /// The error from the system; the file may be too short.
     pub fn poll(
         &mut self,
         file: &Arc<File>,
@@ -214,7 +216,8 @@ impl PieceReader {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<Bytes>> {
         let reading = self.0.get_or_insert_with(|| {
-            // Made here: the allocator has a heap for each of many threads that block.
+            // Allocated here, because the allocator has a separate heap for each of many blocking
+            // threads.
             let (file, mut piece) = (file.clone(), vec![0; count]);
             spawn_blocking(move || {
                 file.read_exact_at(&mut piece, at)?;
@@ -227,8 +230,8 @@ impl PieceReader {
     }
 }
 
-/// Where the operator names none: where `TMPDIR` says, or in `/var/tmp`, which is on a disk where `/tmp` is
-/// memory; in `/tmp` where that cannot be written, as in a container whose system is read-only. Blocks.
+/// The default directory: `TMPDIR` if set, else `/var/tmp`, which is on a disk even if `/tmp` is in
+/// memory. If `/var/tmp` is not writable, as in a container with a read-only system, `/tmp`. Blocks.
 fn usual_directory() -> PathBuf {
     let var = Path::new("/var/tmp");
     match std::env::var_os("TMPDIR").is_none() && unnamed(var).is_ok() {
@@ -237,7 +240,7 @@ fn usual_directory() -> PathBuf {
     }
 }
 
-/// Content on the disk: written to its end, then read once.
+/// Content on the disk, which is written completely and then read once.
 pub struct Spooled {
     file: Arc<File>,
     directory: PathBuf,
@@ -249,10 +252,10 @@ pub struct Spooled {
 }
 
 impl Spooled {
-    /// Writes pieces behind what is there.
+    /// Appends pieces.
     ///
     /// # Errors
-    /// There is no room for them, or the disk does not take them, which is logged.
+    /// The limit is reached, or the disk fails, which is logged.
     pub async fn append(&mut self, pieces: [Bytes; 2]) -> Result<(), Refusal> {
         let more: usize = pieces.iter().map(Bytes::len).sum();
         let length = self.length.saturating_add(more as u64);
@@ -270,15 +273,15 @@ impl Spooled {
         Ok(())
     }
 
-    /// What has not been read, in bytes.
+    /// Unread content, in bytes.
     pub fn left(&self) -> u64 {
         self.length - self.read
     }
 
-    /// The next piece; `None` behind the last.
+    /// The next piece; `None` at the end.
     ///
     /// # Errors
-    /// The disk does not give it back, which is logged.
+    /// The disk fails, which is logged.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Refusal>>> {
         let (left, at) = (self.left(), self.read);
         if left == 0 {
@@ -296,14 +299,14 @@ impl Spooled {
     }
 }
 
-/// What a file takes of what all may take; given back when the file has gone.
+/// The disk space reserved for a file; released when it is dropped.
 struct Taken {
     used: &'static AtomicU64,
     bytes: u64,
 }
 
 impl Taken {
-    /// Takes as much as it needs to have `to` bytes; returns how much that was.
+    /// Reserves more, to a total of `to` bytes. Returns by how many bytes the reservation has grown.
     fn raise(&mut self, to: u64, bytes_max: u64) -> Result<u64, Refusal> {
         let more = to.saturating_sub(self.bytes);
         let sum = |used: u64| used.checked_add(more).filter(|sum| *sum <= bytes_max);
@@ -323,12 +326,12 @@ impl Drop for Taken {
     }
 }
 
-/// Ready when room on the disk is given back, after this was called.
+/// Completes when disk space is released after this call.
 pub fn freed() -> Notified<'static> {
     FREED.notified()
 }
 
-/// Has something done where it may block, within bounds.
+/// Runs `work` in a blocking thread, within [`DISK_WAIT`].
 async fn at_the_disk<T: Send + 'static>(
     directory: &Path,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -345,18 +348,19 @@ fn not_kept(directory: &Path, error: &io::Error) -> Refusal {
     Refusal::ContentNotKept
 }
 
-/// A file without a name, which only this process can open.
+/// Creates an unnamed file, which only this process can open.
 fn unnamed(directory: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
     match openat(CWD, directory, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => Ok(file.into()),
-        // Not every file system has such files; those before there were any take the directory for one.
+        // Not every file system supports such files. Kernels without support interpret the call as
+        // opening the directory.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => named_no_more(directory),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The same where files cannot be made without a name: it is taken away at once.
+/// Creates a file on a file system without unnamed files, and removes its name at once.
 fn named_no_more(directory: &Path) -> io::Result<File> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     for _ in 0..NAMES_TRIED {

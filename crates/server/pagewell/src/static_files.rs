@@ -1,13 +1,13 @@
-//! Files of the document root: small ones answered from memory, large ones streamed from disk.
+//! Files of the document root: small ones are answered from memory, large ones streamed from the disk.
 //!
-//! A file in memory is compared with the disk (modification time, length, inode) when it is asked
-//! for and the last look is over a second old, so a changed file is served within a second.
-//! Validators are made from the same three; ranges and preconditions are answered as for pages.
-//! What is worth it is kept in codings as well, larger files in codings alone (`codings`).
-//! A file that was found at its own path is known by it for a second, laid out as a page is: then
-//! `hits` sends it without asking the file system (`found`).
-//! The memory is bounded; when it is full, the files that were not asked for since the last round
-//! go first.
+//! A file in memory is compared with the disk (modification time, length, inode) if the last comparison
+//! is more than a second old. So a changed file is served within a second. Validators are computed from
+//! the same three values. Range and conditional requests are answered as for pages.
+//!
+//! Compressed forms are cached, too; for larger files only those (`codings`). A file that was requested
+//! by its own path is remembered by that path for a second. During that time `hits` sends it without
+//! accessing the file system (`found`). The memory is limited. If it is full, files that were not
+//! requested since the last clean-up are removed first.
 
 use crate::body::{Content, FileContent, ResponseBody};
 use crate::codings::{self, PLAIN_BYTES, Work};
@@ -17,7 +17,7 @@ use crate::site::Site;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::Coding;
-use http_cache::{Forms, RequestFacts, Stored, Timestamp};
+use http_cache::{Answer, Forms, RequestFacts, Stored, Timestamp};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
@@ -27,16 +27,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use tokio::io::AsyncReadExt;
 
-/// Files up to this size are kept in memory.
+/// Files up to this size in bytes are cached in memory.
 const SMALL_BYTES: u64 = PLAIN_BYTES as u64;
-/// Files up to this size are kept in codings.
+/// Files up to this size in bytes are cached in compressed forms.
 const CODED_BYTES: u64 = 4 << 20;
-/// How old the last look at the disk may be, in milliseconds.
+/// Maximum age of the last comparison with the disk, in milliseconds.
 const LOOK_MS: u64 = 1_000;
-/// What a file takes besides its content and path: header lines, and these laid out for each form.
+/// Memory per file in addition to content and path, in bytes: header fields, and prepared responses.
 const OVERHEAD_BYTES: usize = 4 << 10;
 
-/// What tells one state of a file from another.
+/// Identifies one state of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Version {
     modified_ns: i128,
@@ -53,31 +53,32 @@ impl Version {
         }
     }
 
-    /// A strong validator: nanoseconds, length and inode change with every way to replace a file.
+    /// A strong validator: every way to replace a file changes the modification time in nanoseconds,
+    /// the length or the inode.
     fn etag(self) -> String {
         format!("\"{:x}-{:x}-{:x}\"", self.modified_ns, self.length, self.inode)
     }
 }
 
-/// A file in memory: a small one whole, a larger one in codings only.
+/// A cached file: complete if it is small, else only in compressed forms.
 struct Kept {
     version: Version,
     stored: Stored,
-    /// None for a large one.
+    /// The uncompressed content; `None` for a large file.
     content: Option<Bytes>,
-    /// The content in codings, the smallest first, once they are made.
+    /// The compressed forms, once they have been made, the smallest first.
     coded: OnceLock<Coded>,
     looked_ms: AtomicU64,
     asked_for: AtomicBool,
-    /// The path in the site at which it was found.
+    /// The URL path by which it was found.
     at: OnceLock<Box<str>>,
-    /// When it was found there last, in milliseconds.
+    /// When it was last found there, in milliseconds.
     found_ms: AtomicU64,
-    /// As plain hits send it: before its codings are made, and with them.
+    /// The prepared responses for plain hits: without and with compressed forms.
     laid_out: [OnceLock<SharedPage>; 2],
 }
 
-/// Content in codings, the smallest first.
+/// The compressed forms of a file, the smallest first.
 struct Coded {
     codings: Vec<Coding>,
     contents: Vec<Bytes>,
@@ -94,7 +95,7 @@ impl Kept {
         coded.contents.get(at).cloned()
     }
 
-    /// The file as plain hits send it; `None` where there is nothing of it in memory yet.
+    /// The prepared response for plain hits; `None` if no content is in memory yet.
     fn laid_out(&self) -> Option<&SharedPage> {
         let coded = self.coded.get();
         let place = &self.laid_out[usize::from(coded.is_some())];
@@ -112,7 +113,7 @@ impl Kept {
         Some(place.get_or_init(|| NewPage::of_file(self.stored.clone(), plain, coded).apart()))
     }
 
-    /// What it costs to keep it at `path`, in bytes.
+    /// The memory that the file uses if it is cached under `path`, in bytes.
     fn cost(&self, path: &Path) -> u64 {
         let whole = self.content.as_ref().map_or(0, Bytes::len);
         let coded = self.coded.get().map_or(0, |c| c.contents.iter().map(Bytes::len).sum());
@@ -120,20 +121,20 @@ impl Kept {
     }
 }
 
-/// The files of a site.
+/// The cached files of a site.
 pub struct StaticFiles {
-    /// Guards the files in memory; held to look one up or put one in, never while reading a disk or
-    /// compressing.
+    /// The cached files by path. Locked to look up or add one file, never during disk access or
+    /// compression.
     kept: RwLock<HashMap<PathBuf, Arc<Kept>>>,
-    /// Guards where files of `kept` were found; held to look one up or put one in. Taken under `kept`,
-    /// never the other way round.
+    /// The files of `kept` by URL path. Locked to look up or add one file. May be locked while `kept`
+    /// is, but not the other way round.
     found: RwLock<HashMap<Box<str>, Weak<Kept>>>,
     bytes: AtomicU64,
     budget_bytes: u64,
 }
 
 impl StaticFiles {
-    /// No files yet; at most `budget_bytes` of them will be kept.
+    /// An empty cache for at most `budget_bytes` of files.
     pub fn new(budget_bytes: u64) -> StaticFiles {
         StaticFiles {
             kept: RwLock::default(),
@@ -143,10 +144,10 @@ impl StaticFiles {
         }
     }
 
-    /// Answers with the file at `path`, which routing has found.
+    /// Answers a request with the file at `path`, which routing has found.
     ///
     /// # Errors
-    /// The file is gone or cannot be read.
+    /// The file has been removed or cannot be read.
     pub async fn answer(
         &self,
         site: &Site,
@@ -158,8 +159,8 @@ impl StaticFiles {
         if let Some(small) = &kept
             && let Some(content) = &small.content
         {
-            return Ok(in_form(facts, small, || {
-                serve::file(facts, &small.stored, Content::Whole(content.clone()))
+            return Ok(in_form(facts, small, |answer| {
+                serve::file(facts, &small.stored, answer, content.clone())
             }));
         }
         let mut file = tokio::fs::File::open(path).await?;
@@ -178,7 +179,8 @@ impl StaticFiles {
                     Kept::new(version, stored.clone(), Some(content.clone()), now),
                 );
             }
-            return Ok(serve::file(facts, &stored, Content::Whole(content)));
+            let answer = http_cache::answer(facts, &stored, Some(content.len() as u64));
+            return Ok(serve::file(facts, &stored, answer, content));
         }
         let large = match kept.filter(|kept| kept.version == version) {
             Some(kept) => kept,
@@ -188,15 +190,15 @@ impl StaticFiles {
             }
         };
         let file = Arc::new(file.into_std().await);
-        Ok(in_form(facts, &large, || {
-            serve::large_file(facts, &large.stored, version.length, |from, length| {
+        Ok(in_form(facts, &large, |answer| {
+            serve::large_file(facts, &large.stored, answer, version.length, |from, length| {
                 Content::File(Box::new(FileContent::new(file, from, length)))
             })
         }))
     }
 
-    /// Notes that the file was just found at this path in the site (not encoded, without a query), where
-    /// that is its own: other ways to write it do not count.
+    /// Records that the file was just found by this URL path (decoded, without the query). Ignored
+    /// unless it is the file's own path, as opposed to an equivalent one.
     pub fn note_found(&self, root: &Path, at: &str, path: &Path) {
         let below = path.strip_prefix(root).ok().and_then(Path::to_str);
         let is_own = |below: &str| {
@@ -216,7 +218,8 @@ impl StaticFiles {
             return;
         }
         drop(found);
-        // Under `kept`: what leaves memory meanwhile is forgotten after this, not before.
+        // While `kept` is locked, so that a file that is removed concurrently is removed from `found`
+        // afterwards, not before.
         let all = self.kept.read().unwrap_or_else(PoisonError::into_inner);
         if all.get(path).is_some_and(|now| Arc::ptr_eq(now, &kept)) {
             let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
@@ -224,7 +227,7 @@ impl StaticFiles {
         }
     }
 
-    /// The file that was found at this path within the last second, as plain hits send it.
+    /// The prepared response for the file that was found by this URL path within the last second.
     pub fn found(&self, at: &str, now: Timestamp) -> Option<SharedPage> {
         let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
         let kept = found.get(at)?.upgrade()?;
@@ -238,7 +241,7 @@ impl StaticFiles {
         kept.laid_out().cloned()
     }
 
-    /// The file from memory, if it is there and still what the disk has.
+    /// The cached file, if it is cached and unchanged on the disk.
     fn in_memory(&self, path: &Path, now: Timestamp) -> io::Result<Option<Arc<Kept>>> {
         let Some(kept) = self.get(path) else { return Ok(None) };
         if now.0.saturating_sub(kept.looked_ms.load(Ordering::Relaxed)) >= LOOK_MS {
@@ -255,8 +258,8 @@ impl StaticFiles {
         self.kept.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
 
-    /// Keeps a file, and has its codings made if it is to be sent in any. A large one that is sent as it
-    /// is has nothing to be kept.
+    /// Caches a file, and queues it for compression if it is compressible. A large file that is not
+    /// compressible is not cached.
     fn keep(&self, site: &Site, path: &Path, kept: Kept) -> Arc<Kept> {
         let kept = Arc::new(kept);
         let codable = kept.stored.forms == Forms::ByCoding && kept.version.length <= CODED_BYTES;
@@ -277,11 +280,11 @@ impl StaticFiles {
         kept
     }
 
-    /// Makes the codings of a file that is kept. It reads the disk and compresses: not for the threads
-    /// that serve.
+    /// Makes the compressed forms of a cached file. Reads the disk and compresses, so do not call it in
+    /// a worker thread.
     ///
     /// # Errors
-    /// A large file cannot be read (any more).
+    /// A large file cannot be read, for example because it was removed.
     pub fn code(&self, site: &Site, path: &Path) -> io::Result<()> {
         let Some(kept) = self.get(path).filter(|kept| kept.coded.get().is_none()) else {
             return Ok(());
@@ -309,7 +312,7 @@ impl StaticFiles {
         Ok(())
     }
 
-    /// Its path leads nowhere any more.
+    /// Removes a file that is no longer cached from `found`.
     fn forget(&self, gone: &Kept) {
         if let Some(at) = gone.at.get() {
             self.found.write().unwrap_or_else(PoisonError::into_inner).remove(at);
@@ -318,7 +321,7 @@ impl StaticFiles {
 
     fn make_room(&self, all: &mut HashMap<PathBuf, Arc<Kept>>) {
         let mut excess = self.bytes.load(Ordering::Relaxed).saturating_sub(self.budget_bytes);
-        // Twice at most: the first round takes away the marks of those asked for.
+        // At most twice: the first pass clears the marks of requested files.
         for _ in 0..2 {
             if excess > 0 {
                 all.retain(|path, kept| {
@@ -355,17 +358,17 @@ impl Kept {
 fn in_form(
     facts: &RequestFacts<'_>,
     kept: &Kept,
-    plain: impl FnOnce() -> Response<ResponseBody>,
+    plain: impl FnOnce(Answer) -> Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     let content_in = |coding| kept.content_in(coding);
     let forms = (kept.codings(), &content_in as &dyn Fn(Coding) -> Option<Bytes>);
     serve::file_in_form(facts, &kept.stored, kept.version.length, forms, plain)
 }
 
-/// What is said of a file.
+/// The header fields and caching state of a file.
 fn described(site: &Site, path: &Path, version: Version, now: Timestamp) -> Stored {
     let mut stored = Stored::of_file(fields(path, version), version.length, now);
-    // Each answer has its own: it is not one from a store (RFC 9110 section 6.6.1).
+    // Each response gets its own date, because it does not come from a cache (RFC 9110 section 6.6.1).
     stored.headers.remove(header::DATE);
     codings::prepare(site, &mut stored, version.length as usize);
     stored
@@ -381,12 +384,12 @@ async fn read_small(file: &mut tokio::fs::File, length: u64) -> io::Result<Bytes
     Ok(content.freeze())
 }
 
-/// The header lines of a file.
+/// The header fields of a file.
 fn fields(path: &Path, version: Version) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let guessed = mime_guess::from_path(path).first_or_octet_stream();
     let media_type = match (guessed.type_().as_str(), guessed.subtype().as_str()) {
-        // RFC 9239 section 6 has put the other names out of use.
+        // RFC 9239 section 6 has deprecated the other names.
         (_, "javascript") => "text/javascript; charset=utf-8".to_owned(),
         ("text", _) => format!("{guessed}; charset=utf-8"),
         _ => guessed.to_string(),
@@ -407,7 +410,7 @@ fn fields(path: &Path, version: Version) -> HeaderMap {
     headers
 }
 
-/// The answer to a method that a file does not take.
+/// The response to a method that files do not support.
 pub fn method_not_allowed() -> Response<ResponseBody> {
     let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method", None);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));

@@ -1,23 +1,24 @@
-//! Connections that change to another protocol (RFC 9110 section 7.8), WebSocket above all: the
-//! request goes to an HTTP origin as it came, and when the origin agrees (101), what either side says
-//! is carried to the other at once, until both have ended, nothing was said for
-//! `upgrade_idle_timeout`, or Pagewell stops. It is neither read nor kept.
+//! Protocol upgrades (RFC 9110 section 7.8), mainly WebSocket. The request is forwarded to an HTTP
+//! origin. If the origin accepts (101), bytes are copied in both directions until both sides have
+//! ended, nothing was sent for `upgrade_idle_timeout`, or Pagewell stops. They are neither interpreted
+//! nor cached.
 //!
-//! To hyper the request is an ordinary one: the front has taken the offer out and left it in the
-//! [`Slot`]. So is an answer in place of a 101; after a 101 the connection is taken back from hyper.
+//! To hyper the request is an ordinary one: the front has removed the Upgrade field and stored it in
+//! the [`Slot`]. A response other than 101 is handled as usual; after a 101 the connection is taken
+//! back from hyper.
 //!
-//! The place at the origin is given back at the 101, or conversations would starve pages; `upgrades`
-//! bounds how many there are. A FastCGI responder has no other protocol to offer: there, and for
-//! `h2c`, the request is an ordinary one. In HTTP/2 there is no such request.
+//! An upgraded connection does not count as a request at the origin, because many of them would block
+//! page requests; `upgrades` limits their number. FastCGI does not support upgrades: there, and for
+//! `h2c`, the Upgrade field is ignored. In HTTP/2 there is no such request.
 
 use crate::body::{Content, ResponseBody};
+use crate::client::{RequestContent, Visitor};
 use crate::config::Limits;
-use crate::exchange::{RequestContent, Visitor};
 use crate::forward;
-use crate::in_hand;
 use crate::litespeed;
 use crate::origin::http::{HttpOrigin, Switch};
 use crate::origin::{Besides, Origin, OriginRequest, Reached, RequestBody};
+use crate::pending_changes::PendingChange;
 use crate::phase::{Phase, Told};
 use crate::reached::Limit;
 use crate::serve;
@@ -36,32 +37,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, split};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Carried at a time, in each direction.
+/// Size of the copy buffer for each direction, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The origin's side of a conversation, for the client's to be joined to.
+/// The origin's side of an upgraded connection.
 pub struct Tunnel {
     origin: Upgraded,
     _place: OwnedSemaphorePermit,
 }
 
-/// Where front and exchange leave what they know of a change of the protocol. Guards that one value,
-/// for no longer than it takes to put it there or take it.
+/// Passes an offered or accepted upgrade between the front and the exchange. The lock is held only to
+/// store or take the value.
 #[derive(Clone, Default)]
 pub struct Slot(Arc<Mutex<Change>>);
 
-/// How far a connection is with it.
+/// The state of an upgrade on a connection.
 #[derive(Default)]
 enum Change {
     #[default]
     None,
-    /// The request that hyper is about to read offers these.
+    /// The request that hyper is about to read offers these protocols.
     Offered(Vec<HeaderValue>),
-    /// The origin has agreed.
+    /// The origin has accepted.
     Agreed(Tunnel),
 }
 
-/// What a request offers, and where an agreement is left.
+/// The protocols that a request offers, and the slot for the result.
 #[derive(Clone)]
 pub struct Offer {
     protocols: Vec<HeaderValue>,
@@ -69,12 +70,12 @@ pub struct Offer {
 }
 
 impl Slot {
-    /// Leaves the protocols that a request offers, before hyper reads it.
+    /// Stores the protocols that a request offers, before hyper reads it.
     pub fn offer(&self, protocols: Vec<HeaderValue>) {
         *self.now() = Change::Offered(protocols);
     }
 
-    /// What the request that hyper has read offers.
+    /// Takes the offer of the request that hyper has read.
     pub fn offered(&self) -> Option<Offer> {
         let mut now = self.now();
         match std::mem::take(&mut *now) {
@@ -86,12 +87,12 @@ impl Slot {
         }
     }
 
-    /// Whether the connection is to go on in another protocol.
+    /// Whether the origin has accepted the upgrade.
     pub fn is_agreed(&self) -> bool {
         matches!(*self.now(), Change::Agreed(_))
     }
 
-    /// What it is to be joined to.
+    /// Takes the origin's side of the accepted upgrade.
     pub fn take(&self) -> Option<Tunnel> {
         match std::mem::take(&mut *self.now()) {
             Change::Agreed(tunnel) => Some(tunnel),
@@ -104,18 +105,18 @@ impl Slot {
     }
 }
 
-/// The origin that may be asked to change the protocol, if the request offers that and it can be. An
-/// offer may be ignored (RFC 9110 section 7.8); with another method than GET it is, so that a write is a
-/// write.
+/// The origin that gets the upgrade request, if the request offers an upgrade and the origin may
+/// support it. A server may ignore an offer (RFC 9110 section 7.8). It is ignored for methods other
+/// than GET, so that writes are handled as writes.
 pub fn asked<'a>(site: &'a Site, request: &Request<RequestContent>) -> Option<&'a HttpOrigin> {
-    let Origin::Http(origin) = &site.origin else { return None };
+    let Origin::Http(origin) = &*site.origin else { return None };
     if request.method() != Method::GET {
         return None;
     }
     request.extensions().get::<Offer>().map(|_| &**origin)
 }
 
-/// Passes such a request on.
+/// Forwards an upgrade request to the origin.
 pub async fn pass(
     site: &Arc<Site>,
     origin: &HttpOrigin,
@@ -150,7 +151,7 @@ pub async fn pass(
     };
     let trace = visitor.besides.trace.as_ref();
     let asked = traces::in_request(site, &mut outgoing.headers, trace);
-    let hand = in_hand::begin(site).await;
+    let pending = PendingChange::begin(site.state()).await;
     let switched = origin.switch(outgoing).await;
     if let Some(asked) = asked {
         asked.ended(switched.as_ref().ok().map(Switch::status));
@@ -164,7 +165,7 @@ pub async fn pass(
                 &head.headers,
                 &response.headers,
             );
-            status.detail = in_hand::end(site, hand).await.detail();
+            status.detail = pending.acknowledge().await.detail();
             status.forward_status = Some(response.status);
             forward::stream(site, response, &status)
         }
@@ -183,7 +184,7 @@ pub async fn pass(
     }
 }
 
-/// End-to-end lines, and those that change the protocol on this hop.
+/// Adds the fields `Connection` and `Upgrade` for this hop to end-to-end fields.
 fn switching(mut kept: HeaderMap, protocols: &[HeaderValue]) -> HeaderMap {
     kept.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     for protocol in protocols {
@@ -192,7 +193,8 @@ fn switching(mut kept: HeaderMap, protocols: &[HeaderValue]) -> HeaderMap {
     kept
 }
 
-/// Joins the visitor's connection, on which `early` has come already, to the origin's until they end.
+/// Copies bytes between the client's connection and the origin's until they end. `early` was already
+/// read from the client.
 pub async fn join<IO>(tunnel: Tunnel, client: IO, early: &[u8], site: &Site, stop: &mut Told)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -201,7 +203,7 @@ where
     let (from_origin, mut to_origin) = split(TokioIo::new(tunnel.origin));
     let moved = AtomicU64::new(0);
     let up = async {
-        // What the client said before it had the answer.
+        // Bytes that the client sent before it got the response.
         to_origin.write_all(early).await?;
         carry(from_client, to_origin, &moved).await
     };
@@ -220,7 +222,7 @@ where
     }
 }
 
-/// Carries one direction until its end, and passes that on.
+/// Copies one direction until its end, and then shuts down the other side.
 async fn carry<R, W>(mut from: ReadHalf<R>, mut to: W, moved: &AtomicU64) -> io::Result<()>
 where
     R: AsyncRead,
@@ -238,7 +240,7 @@ where
     }
 }
 
-/// Ready when nothing was carried for as long as is allowed.
+/// Completes when nothing was copied for `upgrade_idle_timeout`.
 async fn silence(moved: &AtomicU64, limits: &Limits) {
     let mut before = moved.load(Ordering::Relaxed);
     loop {

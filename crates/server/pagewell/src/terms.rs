@@ -1,109 +1,119 @@
-//! What pages look for (`search:PHP`), so that a text that has changed drops the searches that it enters, leaves
-//! or stands in, and no others ([0070](../../../docs/decisions/0070-searches.md)).
+//! The search terms of pages (`search:PHP`). A changed text purges only the search pages whose
+//! words it gains, loses or contains ([0070](../../../docs/decisions/0070-searches.md)).
 //!
-//! A changed text is looked through for the words that are known, and the tags of those that occur in it change.
-//! Invariant: a page depends on its tag alone only if its word was known before its lease, and every text that
-//! was looked through without it had settled by then; any other depends on *any text* of its kind as well.
-//! Checked against: looked through → known → lease → rendered from the row of before, which is still what
-//! readers see → stored: the look has not settled, and any text is open. What is known is bounded: for one more,
-//! all of it changes and is forgotten, under the lock; who was to depend on it began before, and is not stored.
-//!
-//! Lock: that of what is known; the store's are taken under it, by that change and to read its clock.
+//! A changed text is scanned for the known words, and the tags of the words that occur in it
+//! change. Invariant: a page depends on its tag alone only under two conditions. Its word was known
+//! before its lease, and every scan without that word had settled by then. Any other page also
+//! depends on *any text* of its kind. Checked interleaving: scan → word becomes known → lease →
+//! render from the old row, which readers still see → store. The scan has not settled, so *any
+//! text* is open and the page is rejected. The number of words is bounded. At the bound, all words
+//! change and are forgotten, under the lock; renders that relied on them are rejected. Lock: that
+//! of the known words. The store's locks are taken under it, for that change and to read its clock.
 
 use change_feed::text::{Words, words};
 use change_feed::{Searched, Touched};
-use page_store::{Change, Dependencies, Number, Payload, Site, Store, Strength, Target};
+use page_store::{Dependencies, Number, Target};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many words are known, all kinds together.
+/// The most known words, over all kinds.
 const TERMS_MAX: usize = 4_096;
-/// How many bytes their words have together: what looks for them takes some twenty times as many.
+/// The most bytes of known words together. The search automaton takes about twenty times as much.
 const WORD_BYTES_MAX: usize = 128 << 10;
-/// The longest tag of which is known what it looks for, in bytes.
+/// The longest tag, in bytes, whose words are parsed.
 const TAG_BYTES_MAX: usize = 256;
 
-/// The library's for all of a kind, beside each tag of one.
+/// The search part of the library's tag for all searches of a kind, which accompanies each search
+/// tag.
 const ANY: &str = "*";
-/// How a tag begins that the library found too long, and what it is of a kind.
+/// The prefix of a tag that the library has hashed because it was too long. Its words are unknown.
 const HASHED: &str = "%sha256-";
 
-/// How the names of *any text* begin.
+/// The prefix of the tags for *any text*.
 const ANY_TEXT: &[u8] = b"\0any-text ";
 
-/// What the pages of a site look for.
+/// The known search terms of a site.
 pub struct Terms {
-    /// How their tags begin.
+    /// The prefixes of search tags, such as `search`.
     kinds: BTreeSet<String>,
     known: Mutex<Known>,
 }
 
 #[derive(Default)]
 struct Known {
-    /// By their tags.
+    /// The known terms by their tags.
     terms: HashMap<Arc<str>, Term>,
     word_bytes: usize,
-    /// What looks for all of them; none since one was added.
+    /// The automaton that finds all words; `None` since a term was added.
     finder: Option<Arc<Finder>>,
-    /// Looks that have not settled.
+    /// The scans that have not settled.
     looks: BTreeSet<u64>,
-    /// How many looks there have been.
+    /// The number of scans so far.
     looks_begun: u64,
 }
 
 struct Term {
     words: Vec<String>,
-    /// The first look that knew it.
+    /// The number of the first scan that included the term.
     look: u64,
-    /// From when on all looks before that have settled; none: nobody has seen that yet.
+    /// The clock's value at which all earlier scans had settled; `None`: not known yet.
     from: Option<Number>,
 }
 
-/// All that is known, as a look uses it.
+/// The known words at the time of a scan.
 struct Finder {
-    /// None where they are too many for memory: any of them may occur.
+    /// `None` if there are too many words for memory: any of them may occur.
     words: Option<Words>,
-    /// Whose each word is.
+    /// The tag that each word belongs to.
     tags: Vec<Arc<str>>,
 }
 
-/// Texts were looked through for a change. [`Terms::settled`] when the change is settled; dropped without, the
-/// words that become known from then on are told apart by nobody.
+/// A scan of texts for a change. Pass it to [`Terms::settled`] when the change is settled. If it is
+/// dropped instead, terms that become known later always depend on *any text*.
 #[must_use = "it is settled when its change is"]
 pub struct Look(u64);
 
-/// The name of *any text* of a kind: no field of a response can name it.
+/// Returns the tag for *any text* of a kind. No response field can contain it.
 fn any_text(kind: &str) -> Vec<u8> {
     [ANY_TEXT, kind.as_bytes()].concat()
 }
 
-/// Whether it is the name of any text.
+/// Returns whether a tag is one for *any text*.
 pub fn is_any_text(tag: &[u8]) -> bool {
     tag.starts_with(ANY_TEXT)
 }
 
+/// The pages that depend on searches, as far as the searches concern them.
+pub trait SearchedPages {
+    /// The number of the last change.
+    fn number(&self) -> Number;
+
+    /// Drops the pages that depend on these, before it returns.
+    fn drop_pages(&self, targets: &[Target<'_>]);
+}
+
 impl Terms {
-    /// Of these kinds.
+    /// Creates the state for search tags of these kinds.
     pub fn new(kinds: impl IntoIterator<Item = String>) -> Terms {
         Terms { kinds: kinds.into_iter().collect(), known: Mutex::default() }
     }
 
     /// Adds what a page with these tags depends on besides. `since` is its lease's number; none: nobody knows
     /// which changes it has seen.
-    pub fn depend<'t, P: Payload>(
+    pub fn depend<'t>(
         &self,
         dependencies: &mut Dependencies,
         tags: impl Iterator<Item = &'t [u8]>,
         since: Option<Number>,
-        (store, site): (&Store<P>, Site),
+        pages: &dyn SearchedPages,
     ) {
         if self.kinds.is_empty() {
             return;
         }
         let (mut any, mut whole, mut apart) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for tag in tags {
-            // What is no text is no search that is told apart.
+            // A tag that is not UTF-8 cannot be a known term.
             let text = String::from_utf8_lossy(tag);
             if text.starts_with(HASHED) {
                 any.extend(self.kinds.iter());
@@ -111,9 +121,9 @@ impl Terms {
             let (kind, search) = text.split_once(':').unwrap_or((&text, ANY));
             let Some(kind) = self.kinds.get(kind) else { continue };
             let is_text = matches!(text, Cow::Borrowed(_));
-            match is_text && search != ANY && self.tells_apart(&text, since, store, site) {
+            match is_text && search != ANY && self.tells_apart(&text, since, pages) {
                 true => drop(apart.insert(kind)),
-                // The library's, beside each other tag of a kind; by itself it means what it says.
+                // The library adds this tag to each search tag. Alone, it stands for every search.
                 false if search == ANY => drop(whole.insert(kind)),
                 false => drop(any.insert(kind)),
             }
@@ -125,20 +135,14 @@ impl Terms {
     }
 
     /// Whether every change of a text since then was looked through for this. It is known from now on.
-    fn tells_apart<P: Payload>(
-        &self,
-        tag: &str,
-        since: Option<Number>,
-        store: &Store<P>,
-        site: Site,
-    ) -> bool {
+    fn tells_apart(&self, tag: &str, since: Option<Number>, pages: &dyn SearchedPages) -> bool {
         let Some(since) = since else { return false };
         let mut known = self.lock();
         if !known.terms.contains_key(tag) {
             let Some(words) = words_of(tag) else { return false };
             let bytes = words.iter().map(String::len).sum::<usize>();
             if known.terms.len() >= TERMS_MAX || known.word_bytes + bytes > WORD_BYTES_MAX {
-                known.forget_all(store, site);
+                known.forget_all(pages);
             }
             let look = known.looks_begun;
             known.terms.insert(tag.into(), Term { words, look, from: None });
@@ -148,12 +152,13 @@ impl Terms {
         let oldest = known.looks.first().copied();
         let Some(term) = known.terms.get_mut(tag) else { return false };
         if term.from.is_none() && oldest.is_none_or(|look| look >= term.look) {
-            term.from = Some(store.number());
+            term.from = Some(pages.number());
         }
         term.from.is_some_and(|from| since >= from)
     }
 
-    /// The tags that change with what was touched, and what is to be settled with them; none: no text was.
+    /// Scans the changed texts. Returns the tags that change, and the scan to settle; `None`: no
+    /// text changed.
     pub fn look(&self, touched: &Touched) -> Option<(Vec<Vec<u8>>, Look)> {
         touched.searches().next()?;
         let (look, finder) = self.lock().begin_look();
@@ -174,7 +179,7 @@ impl Terms {
         Some((tags.into_iter().collect(), look))
     }
 
-    /// The change that texts were looked through for is settled.
+    /// Records that the change of a scan is settled.
     pub fn settled(&self, look: Look) {
         self.lock().looks.remove(&look.0);
     }
@@ -190,7 +195,7 @@ fn words_of(tag: &str) -> Option<Vec<String>> {
 }
 
 impl Known {
-    /// A look at all that is known now.
+    /// Begins a scan for all terms that are known now.
     fn begin_look(&mut self) -> (Look, Arc<Finder>) {
         let look = self.looks_begun;
         self.looks_begun += 1;
@@ -201,9 +206,9 @@ impl Known {
     }
 
     /// All of it changes, and is forgotten.
-    fn forget_all<P: Payload>(&mut self, store: &Store<P>, site: Site) {
+    fn forget_all(&mut self, pages: &dyn SearchedPages) {
         let targets: Vec<_> = self.terms.keys().map(|tag| Target::Tag(tag.as_bytes())).collect();
-        store.change(&Change { site, targets: &targets }, Strength::Drop);
+        pages.drop_pages(&targets);
         tracing::info!(event = "searches-forgotten", searches = targets.len());
         (self.terms, self.word_bytes, self.finder) = (HashMap::new(), 0, None);
     }
@@ -217,7 +222,7 @@ impl Finder {
         Finder { words: Words::new(words), tags }
     }
 
-    /// Calls `found` with the tag of each that may occur in a text.
+    /// Calls `found` with the tag of each word that may occur in a text.
     fn find(&self, text: &str, found: &mut impl FnMut(&str)) {
         match &self.words {
             Some(words) => words.find(text, |at| found(&self.tags[at])),

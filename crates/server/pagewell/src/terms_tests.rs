@@ -1,9 +1,11 @@
-//! Which of a change's texts drop which searches, by the interleavings of a look, a settlement and a render.
+//! Tests which searches a changed text purges.
+//!
+//! They include interleavings of a scan, a settlement and a render.
 
 use super::*;
 use change_feed::schema::Schema;
 use change_feed::{Cell, ChangeRule, Feed, RowImages, RowKind, Rules, Searches};
-use page_store::{Lease, Limits, Opened, Refused};
+use page_store::{Change, Lease, Limits, Opened, Payload, Refused, Site, Store, Strength};
 
 struct Content;
 
@@ -30,7 +32,7 @@ impl RowImages for Text {
     }
 }
 
-/// A site whose pages look for words.
+/// A site with search pages.
 struct Stage {
     store: Store<Content>,
     terms: Terms,
@@ -38,6 +40,16 @@ struct Stage {
 }
 
 const SITE: Site = Site(0);
+
+impl SearchedPages for Stage {
+    fn number(&self) -> Number {
+        self.store.number()
+    }
+
+    fn drop_pages(&self, targets: &[Target<'_>]) {
+        self.store.change(&Change { site: SITE, targets }, Strength::Drop);
+    }
+}
 
 impl Stage {
     fn new() -> Stage {
@@ -55,7 +67,7 @@ impl Stage {
         let mut dependencies = self.store.dependencies(SITE, tag.as_bytes());
         dependencies.tag(tag.as_bytes());
         let tags = std::iter::once(tag.as_bytes());
-        self.terms.depend(&mut dependencies, tags, Some(lease.number()), (&self.store, SITE));
+        self.terms.depend(&mut dependencies, tags, Some(lease.number()), self);
         let key = self.store.key(tag.as_bytes());
         let stored = self.store.insert(key, 0, &dependencies, lease, Content);
         stored.map(drop).map_err(|refused| refused.reason)
@@ -70,7 +82,7 @@ impl Stage {
         !self.store.candidates(self.store.key(tag.as_bytes())).as_slice().is_empty()
     }
 
-    /// A row with this text is committed: what it touches is dropped, and open.
+    /// Commits a row with this text: what it touches is purged, and the change is open.
     fn open(&self, text: &'static str) -> (Opened, Look) {
         let mut touched = Touched::default();
         self.feed.row("news", &Text(text), &mut touched);
@@ -83,7 +95,7 @@ impl Stage {
         (self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop), look)
     }
 
-    /// Everybody sees it.
+    /// Makes the change visible to all readers.
     fn settle(&self, (opened, look): (Opened, Look)) {
         self.store.settle(opened);
         self.terms.settled(look);
@@ -104,7 +116,7 @@ fn a_text_drops_the_searches_for_its_words_and_no_others() {
     assert!(stage.has("PHP") && stage.has("cache"));
     stage.change("a Cache in MALMO");
     assert!(stage.has("PHP") && !stage.has("cache") && !stage.has("Malm%C3%B6"));
-    // Any row: all of them.
+    // A change of any row purges all searches.
     let mut touched = Touched::default();
     stage.feed.table("news", &mut touched);
     stage.settle(stage.open_touched(&touched));
@@ -115,7 +127,7 @@ fn a_text_drops_the_searches_for_its_words_and_no_others() {
 fn a_text_that_was_looked_through_before_a_word_was_known_counts_for_it() {
     let stage = Stage::new();
     let lease = stage.store.lease();
-    // It does not look for PHP, which nobody has asked for yet.
+    // This scan does not include PHP, which no page has searched for yet.
     stage.change("about PHP");
     assert_eq!(stage.store("PHP", &lease), Err(Refused::ChangedSince));
     stage.render("PHP").expect("it began after the change");
@@ -128,13 +140,13 @@ fn while_a_text_is_not_visible_what_is_rendered_of_it_is_not_kept() {
     let stage = Stage::new();
     let perl = stage.open("about perl");
     assert_eq!(stage.render("PHP"), Err(Refused::Unsettled));
-    // Known now; the row that was looked through before may still be seen by nobody.
+    // The term is known now, but the row of the earlier scan may not be visible yet.
     assert_eq!(stage.render("PHP"), Err(Refused::Unsettled));
     let lease = stage.store.lease();
     stage.settle(perl);
     assert_eq!(stage.store("PHP", &lease), Err(Refused::ChangedSince));
     stage.render("PHP").expect("all is visible");
-    // A text that is looked through for it, and has none of it, is nothing to it.
+    // A text that was scanned for the term without a match does not affect it.
     let other = stage.open("about ruby");
     assert!(stage.has("PHP"));
     stage.render("PHP").expect("that row is not in it");
@@ -177,12 +189,12 @@ fn what_is_known_is_bounded_and_what_is_forgotten_is_dropped() {
     assert!(!stage.has("w0x") && stage.has("one more"));
     assert_eq!(stage.store("w1x", &lease), Err(Refused::ChangedSince));
     stage.render("w1x").expect("it is known again");
-    // It began before all was forgotten, and depended on any text.
+    // This render began before the terms were forgotten, so it depended on any text.
     stage.render("one more").expect("it is known");
     stage.change("w1x");
     assert!(!stage.has("w1x") && stage.has("one more"));
     assert!(stage.terms.lock().terms.len() <= TERMS_MAX);
-    // Long ones are fewer.
+    // Of long words, fewer fit.
     for n in 0..TERMS_MAX {
         stage.render(&format!("{n} {}", "x".repeat(40))).expect("nothing has changed");
         assert!(stage.terms.lock().word_bytes <= WORD_BYTES_MAX);
@@ -195,7 +207,7 @@ fn tags_of_other_kinds_are_no_searches() {
     let stage = Stage::new();
     let tags: [&[u8]; 2] = [b"news:4", b"\xff"];
     let mut dependencies = stage.store.dependencies(SITE, b"/");
-    stage.terms.depend(&mut dependencies, tags.into_iter(), None, (&stage.store, SITE));
+    stage.terms.depend(&mut dependencies, tags.into_iter(), None, &stage);
     assert!(stage.terms.lock().terms.is_empty());
 }
 
@@ -215,13 +227,13 @@ fn what_no_word_can_be_told_of_is_for_any_text() {
     assert!(is_kept(&[b"search:PHP", b"search:*"]), "as the library writes it");
 }
 
-/// Whether a page with these tags stays when another text changes.
+/// Returns whether a page with these tags stays when another text changes.
 fn is_kept(tags: &[&[u8]]) -> bool {
     let stage = Stage::new();
     let (key, lease) = (stage.store.key(b"/"), stage.store.lease());
     let mut dependencies = stage.store.dependencies(SITE, b"/");
-    let (since, store) = (Some(lease.number()), (&stage.store, SITE));
-    stage.terms.depend(&mut dependencies, tags.iter().copied(), since, store);
+    let since = Some(lease.number());
+    stage.terms.depend(&mut dependencies, tags.iter().copied(), since, &stage);
     stage.store.insert(key, 0, &dependencies, &lease, Content).expect("nothing has changed");
     stage.change("about perl");
     !stage.store.candidates(key).as_slice().is_empty()

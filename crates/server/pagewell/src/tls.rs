@@ -1,12 +1,12 @@
-//! TLS 1.2 and 1.3: the certificates that were given, chosen by the name the client asks for (SNI,
-//! RFC 6066 section 3), and read again when they change on disk. Encryption itself is rustls'.
+//! TLS 1.2 and 1.3 with rustls. Certificates are chosen by server name (SNI, RFC 6066 section 3), and
+//! reloaded when their files change.
 //!
-//! A name finds the pair whose certificate has it, then one with the wildcard for it (one label,
-//! RFC 6125 section 6.4.3), then the first pair; so does a client that names nobody.
+//! For a server name, the certificate with exactly that name is used, else one with a matching wildcard
+//! (one label, RFC 6125 section 6.4.3). Without a match, or without SNI, the first certificate is used.
 //!
-//! Files are read again all or nothing: where one pair cannot be used, all the old ones stay in use
-//! and the log says why, once for each change of the files. One lock, taken for a look-up per
-//! handshake and for the exchange of one pointer; never while a file is read.
+//! Reloading is atomic: if one certificate or key is invalid, all old ones stay in use. The error is
+//! logged once per change of the files. One lock, taken for a look-up per handshake and to replace one
+//! pointer; never while a file is read.
 
 use crate::config::TlsPair;
 use rustls::crypto::{CryptoProvider, ring};
@@ -21,23 +21,23 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio_rustls::TlsAcceptor;
 
-/// Protocols that are offered (RFC 7301), the preferred one first.
+/// The offered protocols (ALPN, RFC 7301), in order of preference.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// What files looked like when they were read: changes when one of them does.
+/// The metadata of the files when they were read; differs if one of them has changed.
 type Seen = Vec<Option<(u64, i64, i64, u64)>>;
 
-/// The certificates of a listening socket, as they are now.
+/// The certificates of the TLS listening sockets.
 pub struct Tls {
     pairs: Vec<TlsPair>,
     certificates: Arc<Certificates>,
     acceptor: TlsAcceptor,
 }
 
-/// The certificates by name.
+/// The current certificates by name.
 #[derive(Debug)]
 struct Certificates {
-    /// Guards the pointer only.
+    /// The current certificates. The lock guards only the pointer.
     now: RwLock<Arc<ByName>>,
 }
 
@@ -48,10 +48,10 @@ struct ByName {
 }
 
 impl Tls {
-    /// Reads the certificates.
+    /// Loads the certificates.
     ///
     /// # Errors
-    /// A sentence for the operator: a file cannot be read, a key does not belong to its certificate.
+    /// A file cannot be read, or a key does not match its certificate: a sentence for the operator.
     pub fn load(pairs: &[TlsPair]) -> Result<Tls, String> {
         let provider = Arc::new(ring::default_provider());
         let by_name = read_all(pairs, &provider)?;
@@ -67,12 +67,12 @@ impl Tls {
         Ok(Tls { pairs: pairs.to_vec(), certificates, acceptor })
     }
 
-    /// What makes connections out of sockets.
+    /// Performs TLS handshakes on accepted sockets.
     pub fn acceptor(&self) -> &TlsAcceptor {
         &self.acceptor
     }
 
-    /// What the files look like now.
+    /// The current metadata of the files.
     pub fn look(&self) -> Seen {
         let looks = |path: &Path| {
             let found = std::fs::metadata(path).ok()?;
@@ -81,10 +81,10 @@ impl Tls {
         self.pairs.iter().flat_map(|pair| [looks(&pair.certificate), looks(&pair.key)]).collect()
     }
 
-    /// Reads the certificates again and uses them from the next handshake on.
+    /// Reloads the certificates. They are used from the next handshake on.
     ///
     /// # Errors
-    /// As for [`Tls::load`]; then what was in use stays in use.
+    /// As for [`Tls::load`]; the old certificates then stay in use.
     pub fn reload(&self) -> Result<(), String> {
         let by_name = Arc::new(read_all(&self.pairs, &ring::default_provider())?);
         *self.certificates.now.write().unwrap_or_else(PoisonError::into_inner) = by_name;
@@ -118,7 +118,7 @@ fn read_all(pairs: &[TlsPair], provider: &CryptoProvider) -> Result<ByName, Stri
         let key = Arc::new(key);
         default.get_or_insert_with(|| key.clone());
         for name in its_names {
-            // Of two pairs with one name, the first one counts.
+            // If two certificates have the same name, the first is used.
             names.entry(name).or_insert_with(|| key.clone());
         }
     }
@@ -126,7 +126,7 @@ fn read_all(pairs: &[TlsPair], provider: &CryptoProvider) -> Result<ByName, Stri
     Ok(ByName { names, default })
 }
 
-/// A certificate chain with its key, and the DNS names that it is for.
+/// Loads a certificate chain with its key, and returns it with its DNS names.
 fn read_pair(
     pair: &TlsPair,
     provider: &CryptoProvider,
@@ -152,7 +152,7 @@ fn read_pair(
     Ok((certified, names))
 }
 
-/// Why a file in PEM could not be read.
+/// A sentence for the operator: why a PEM file could not be read.
 fn unread(error: &pem::Error, what: &str) -> String {
     match error {
         pem::Error::Io(error) => error.to_string(),
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    /// A directory of its own for each test; it goes with the value.
+    /// A directory for each test; removed when dropped.
     struct Dir(PathBuf);
 
     impl Dir {
@@ -176,7 +176,7 @@ mod tests {
             Dir(dir)
         }
 
-        /// Writes a pair for these names.
+        /// Writes a certificate and key for these names.
         fn pair(&self, file: &str, names: &[&str]) -> TlsPair {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let made = rcgen::generate_simple_self_signed(names).unwrap();

@@ -1,18 +1,19 @@
-//! Traces by choice (`[traces]`): what becomes of a request as spans, for a collector that speaks OTLP over
-//! HTTP, and the trace's context for PHP, whose own spans are below Pagewell's.
+//! Optional tracing (`[traces]`): sends a request's spans to a collector with OTLP over HTTP, and the
+//! trace context to PHP. PHP's spans become children of Pagewell's.
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
-//! | `traceparent` | `traceparent`, read strictly and written (W3C Trace Context, level 1) |
-//! | `span` | a span, and its form in OTLP's JSON |
-//! | `export` | what has ended goes to the collector, in the background |
+//! | `traceparent` | parses and writes `traceparent` (W3C Trace Context, level 1) |
+//! | `span` | a span, and its OTLP/JSON encoding |
+//! | `export` | sends finished spans to the collector in the background |
 //!
-//! A request has a span from when it is read until it is answered and what was rendered for it is whole; each
-//! time that the origin is asked, and where the answer to a write waits for the database, one below it. Invariants: nobody waits for a collector: what does not
-//! fit the queue is dropped and counted. No context is in a key, for no key has a header that no rule and no
-//! `Vary` names; none is in a stored page, for responses lose theirs before they are looked at. Plain hits in
-//! front of hyper are not traced, unless a trusted proxy's own span asks for it; then they go the other way.
-//! Why so, and why no library: docs/decisions/0049-traces.md.
+//! A request's span lasts from its arrival until its response and the fetch for it are complete. Child
+//! spans: each origin request, and the wait of a write's response for the database. Invariants: no
+//! request waits for the collector; spans that do not fit into the queue are dropped and counted. No
+//! key depends on the context unless a rule or `Vary` names its field. No stored page contains one,
+//! because it is removed from responses first. Plain hits that the front answers are not traced, unless
+//! a trusted proxy's context requests it. Reasons, also for not using a library:
+//! docs/decisions/0049-traces.md.
 
 mod export;
 mod span;
@@ -21,7 +22,7 @@ mod traceparent;
 pub use export::{Exporter, run};
 pub use traceparent::{Sampled, TraceParent};
 
-use crate::exchange::Visitor;
+use crate::client::Visitor;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use site_rules::Peer;
@@ -30,24 +31,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use traceparent::{TRACE_PARENT, TRACE_STATE};
 
-/// Lines by which a context travels: a response has none for visitors.
+/// Fields of a trace context, which are removed from responses.
 const OF_CONTEXTS: [&str; 3] = ["traceparent", "tracestate", "traceresponse"];
 
-/// The trace of a request in hand. Its span ends when nobody has it any more.
+/// The trace of a request in progress. Its span ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct Trace(Arc<InHand>);
 
 struct InHand {
     place: TraceParent,
     parent: Option<u64>,
-    /// What others have put beside the context.
+    /// The vendor-specific part of the context.
     state: Option<HeaderValue>,
     site: Arc<Site>,
     begun: Instant,
     told: Mutex<Told>,
 }
 
-/// What is known of a request.
+/// The facts about a request that its span contains.
 struct Told {
     method: Method,
     scheme: &'static str,
@@ -64,8 +65,9 @@ impl std::fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// For a request that has come to `door`; none where nothing is traced. Only a trusted proxy's word is
-    /// taken for what it belongs to, and whether it is looked at.
+    /// Starts the trace of a request that arrived at the default site `door`. `None` if tracing is
+    /// disabled. Only a trusted proxy's context is used, for the parent span and for whether the trace
+    /// is sampled.
     pub fn of<B>(door: &Arc<Site>, request: &Request<B>, visitor: &Visitor) -> Option<Trace> {
         let exporter = door.exporter.as_ref()?;
         let headers = request.headers();
@@ -98,21 +100,21 @@ impl Trace {
         })))
     }
 
-    /// It is answered.
+    /// Records the status and `Cache-Status` of the response.
     pub fn answered<B>(&self, response: &Response<B>) {
         let cache = response.headers().get_all("cache-status").iter().next_back().cloned();
         let mut told = self.0.told();
         (told.status, told.cache) = (Some(response.status().as_u16()), cache);
     }
 
-    /// The origin is asked.
+    /// Starts the span of an origin request.
     fn asked(&self) -> Asked {
         let number = self.0.site.exporter.as_ref().map_or(1, |exporter| exporter.number());
         let place = self.0.place.below(number);
         Asked { trace: self.clone(), place, begun: self.0.site.clock.instant() }
     }
 
-    /// The answer to a write waits until what it has committed is applied.
+    /// Starts the span in which a write's response waits until its committed changes have been applied.
     pub fn waits(&self) -> Waits {
         Waits(self.asked())
     }
@@ -158,7 +160,7 @@ impl Drop for InHand {
     }
 }
 
-/// The origin in hand.
+/// An origin request in progress.
 pub struct Asked {
     trace: Trace,
     place: TraceParent,
@@ -166,7 +168,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// It has answered, or not.
+    /// Ends the span. `status` is `None` if there was no response.
     pub fn ended(self, status: Option<StatusCode>) {
         self.told(Kind::Client, |span| {
             span.status = status.map(|status| status.as_u16());
@@ -187,18 +189,18 @@ impl Asked {
     }
 }
 
-/// A write that waits for the database.
+/// A write's response that waits for the database.
 pub struct Waits(Asked);
 
 impl Waits {
-    /// It waits no more; false where that was not seen to be applied.
+    /// Ends the span; `is_applied` is false if the wait ended before the changes were applied.
     pub fn ended(self, is_applied: bool) {
         self.0.told(Kind::Internal, |span| span.failed = !is_applied);
     }
 }
 
-/// The context in a request for the origin: ours, or none, never the client's. Where nothing is traced it
-/// stays as it came.
+/// Replaces the client's trace context in a request to the origin by Pagewell's, or removes it. If
+/// tracing is disabled, the context is forwarded unchanged.
 pub fn in_request(site: &Site, headers: &mut HeaderMap, trace: Option<&Trace>) -> Option<Asked> {
     site.config.traces.as_ref()?;
     headers.remove(TRACE_PARENT);
@@ -211,7 +213,7 @@ pub fn in_request(site: &Site, headers: &mut HeaderMap, trace: Option<&Trace>) -
     Some(asked)
 }
 
-/// Takes contexts out of a response: it may be stored, and answer others.
+/// Removes trace contexts from a response, because it may be stored and sent to other clients.
 pub fn out_of_response(site: &Site, headers: &mut HeaderMap) {
     if site.config.traces.is_some() {
         OF_CONTEXTS.iter().for_each(|name| drop(headers.remove(*name)));

@@ -1,26 +1,26 @@
-//! Trailer fields (RFC 9110 section 6.5): which of them go on, in either direction.
+//! Trailer fields (RFC 9110 section 6.5): which of them are forwarded, in either direction.
 //!
-//! They are passed on with content that is streamed, to who says that he takes them (`TE: trailers`,
-//! section 10.1.4), and dropped otherwise, as section 6.5.1 allows; nothing here depends on one. Over
-//! HTTP/1.1 only those go on that the `Trailer` field has announced, which is hyper's rule. What
-//! frames a message, routes it, speaks of its sender's rights or steers caches is dropped always:
-//! some software takes trailers for header fields, and would take them from anybody.
+//! Trailers after streamed content are forwarded to a recipient that accepts them (`TE: trailers`,
+//! section 10.1.4), and dropped otherwise, as section 6.5.1 allows. Over HTTP/1.1, hyper forwards only
+//! fields that `Trailer` has announced. Fields for framing, routing, authentication or caching are
+//! always dropped. The reason: some software treats trailers as header fields, so an attacker could
+//! inject such fields.
 
-use crate::forward::{is_plain, is_steering};
+use crate::steering_fields::{is_plain, is_steering};
 use http::{HeaderMap, HeaderName, header};
 use http_cache::fields;
 
-/// Whether trailers are passed on.
+/// Whether trailers are forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trailers {
-    /// Nobody has asked for them.
+    /// The client does not accept them.
     #[default]
     Dropped,
-    /// The client takes them.
+    /// The client accepts them.
     Wanted,
 }
 
-/// Fields that are no trailers (RFC 9110 section 6.5.1), besides those of one connection.
+/// Fields that must not be trailers (RFC 9110 section 6.5.1), in addition to hop-by-hop fields.
 const NEVER: &[&str] = &[
     "age",
     "authorization",
@@ -51,7 +51,7 @@ const NEVER: &[&str] = &[
     "www-authenticate",
 ];
 
-/// What a client says of trailers.
+/// Whether a client accepts trailers, according to its `TE` field.
 pub fn wanted(headers: &HeaderMap) -> Trailers {
     let lines = headers.get_all(header::TE).iter();
     let mut words = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
@@ -61,14 +61,15 @@ pub fn wanted(headers: &HeaderMap) -> Trailers {
     }
 }
 
-/// Says again what a message says of the trailers that it will have.
+/// Copies the `Trailer` fields, which announce trailers.
 pub fn announce(from: &HeaderMap, to: &mut HeaderMap) {
     for line in from.get_all(header::TRAILER) {
         to.append(header::TRAILER, line.clone());
     }
 }
 
-/// Those of a client that are passed on: none that an application could take for another.
+/// The client's trailers that are forwarded; without names that an application could confuse with
+/// another field.
 pub fn permitted_of_client(trailers: HeaderMap) -> HeaderMap {
     let mut kept = permitted(trailers, &[]);
     let odd: Vec<HeaderName> =
@@ -79,7 +80,7 @@ pub fn permitted_of_client(trailers: HeaderMap) -> HeaderMap {
     kept
 }
 
-/// Those that are passed on.
+/// The trailers that are forwarded; without the fields in `internal`.
 pub fn permitted(mut trailers: HeaderMap, internal: &[HeaderName]) -> HeaderMap {
     fields::remove_hop_by_hop(&mut trailers);
     let refused = |name: &HeaderName| {

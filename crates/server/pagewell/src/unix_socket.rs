@@ -1,9 +1,9 @@
-//! Unix sockets of the runtime, of visitors and of responders, for what is written at once and then waited for.
+//! Unix sockets for clients and FastCGI responders, registered with the runtime for reading only.
 //!
-//! What is written nearly always fits into the socket's buffer. So the runtime is asked to watch for what comes, and
-//! for nothing else. Its own sockets are watched for room as well: one that connects begins with a wait until there
-//! is some, and, unlike one of TCP, it is told so each time that its other end has read something, which costs both
-//! ends. Where there is no room, the same socket is watched for it too, from then on.
+//! A write nearly always fits into the socket's buffer. The runtime's own sockets are registered for
+//! writing as well. Then connecting begins with a wait for writability. Also, unlike for TCP, each read
+//! by the peer causes a writability event, which costs time on both sides. If a write does not fit, the
+//! socket is registered for writing, too, from then on.
 
 use crate::watched::watched;
 use rustix::io::Errno;
@@ -19,25 +19,25 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::task::coop;
 
-/// What is read at a time at most.
+/// Maximum size of one read, in bytes.
 const READ_BYTES: usize = 16 << 10;
 
-/// A connected Unix socket that does not block.
+/// A connected, non-blocking Unix socket.
 pub struct UnixSocket {
-    /// None once the runtime would not watch it any more.
+    /// `None` after the registration has failed.
     watched: Option<AsyncFd<UnixStream>>,
-    /// Whether it is watched for room, since once there was none.
+    /// Whether the socket is registered for writing, because a write did not fit once.
     for_room: bool,
-    /// Who waits for what comes: he is told when it is watched anew. Not kept for longer than he waits, for a task
-    /// is as large as its future.
+    /// The task that waits for data, to be woken when the socket is registered again. Cleared when the
+    /// wait ends, because the waker keeps the task in memory.
     reader: Option<Waker>,
 }
 
 impl UnixSocket {
-    /// Connects: the other side takes a connection into its queue, or refuses it, at once.
+    /// Connects to a listening socket. Completes at once: the connection is queued or refused.
     ///
     /// # Errors
-    /// As the system says; `WouldBlock` where the queue of the other side is full.
+    /// The error from the system; `WouldBlock` if the peer's queue is full.
     pub fn connect(path: &Path) -> io::Result<UnixSocket> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -45,16 +45,16 @@ impl UnixSocket {
         UnixSocket::new(socket.into())
     }
 
-    /// Of one that does not block.
+    /// Registers a socket, which must be non-blocking.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error from the registration.
     pub fn new(socket: UnixStream) -> io::Result<UnixSocket> {
         let watched = Some(watched(socket, Interest::READABLE)?);
         Ok(UnixSocket { watched, for_room: false, reader: None })
     }
 
-    /// Whether the other side has closed, or sent something nobody asked for.
+    /// Whether the peer has closed the connection, or sent data without a request.
     pub fn is_spent(&self) -> bool {
         let tried = self.watched().and_then(|watched| {
             watched.try_io(Interest::READABLE, |mut stream| stream.read(&mut [0; 1]))
@@ -66,12 +66,12 @@ impl UnixSocket {
         self.watched.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Has it watched for room as well.
+    /// Registers the socket for writing as well.
     fn watch_for_room(&mut self) -> io::Result<()> {
         let both = Interest::READABLE | Interest::WRITABLE;
         let socket = self.watched.take().map(AsyncFd::into_inner);
         let watched = socket.map(|socket| watched(socket, both)).transpose();
-        // What he has asked the runtime for went with what is watched no more.
+        // The reader's registration was lost, so it has to poll again.
         if let Some(reader) = self.reader.take() {
             reader.wake();
         }
@@ -86,7 +86,7 @@ impl UnixSocket {
         write: impl Fn(&UnixStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         while !self.for_room {
-            // Who always finds room gives way to others nevertheless.
+            // Uses the task's tokio budget, although the socket does not wait.
             let turn = ready!(coop::poll_proceed(cx));
             match write(self.watched()?.get_ref()) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.watch_for_room()?,
@@ -103,13 +103,13 @@ impl UnixSocket {
             match ready.try_io(|watched| write(watched.get_ref())) {
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(written) => return Poll::Ready(written),
-                // There is no room any more.
+                // The buffer is full.
                 Err(_) => {}
             }
         }
     }
 
-    /// Whoever is waiting now waits for what comes.
+    /// Remembers the current task as the one that waits for data.
     fn remember(&mut self, cx: &Context<'_>) {
         match &mut self.reader {
             Some(reader) => reader.clone_from(cx.waker()),
@@ -136,7 +136,8 @@ impl AsyncRead for UnixSocket {
             let mut ready = ready?;
             match rustix::io::read(watched.get_ref(), &mut piece[..room]) {
                 Ok((read, _)) => {
-                    // There was no more: the next look need not be a system call. An end stays ready.
+                    // All available data was read, so the next read can skip the system call. The end
+                    // of the stream stays ready.
                     if !read.is_empty() && read.len() < room {
                         ready.clear_ready();
                     }
@@ -177,7 +178,7 @@ impl AsyncWrite for UnixSocket {
         Poll::Ready(Ok(()))
     }
 
-    /// Says that nothing more will be written.
+    /// Shuts down the write direction.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.watched()?.get_ref().shutdown(Shutdown::Write))
     }
@@ -190,10 +191,10 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// More than a socket holds.
+    /// More than a socket's buffer holds.
     const MUCH: usize = 4 << 20;
 
-    /// Fills the socket until there is no room, and says how much it took.
+    /// Writes until the buffer is full. Returns how many bytes were written.
     async fn fill(socket: &mut (impl AsyncWrite + Unpin), much: &[u8]) -> usize {
         let mut sent = 0;
         let mut once = |cx: &mut Context<'_>| {

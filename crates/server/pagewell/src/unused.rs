@@ -1,16 +1,17 @@
-//! Takes out the pages that nobody has asked for in `cache.unused_for`, where that is given.
+//! Removes the pages that were not requested for the time `cache.unused_for` (nginx: `inactive`),
+//! if it is set.
 //!
-//! The store knows of each page in which of the last rounds it was asked for (`page_store`, `unused.rs`). A round
-//! is made here in every eighth of that time, in parts of some hundred pages with a pause between them, so that
-//! hits and changes wait for no more than one part. A page is there for that time after it was asked for last,
-//! and goes within the next eighth of it. When the time is another one, or the machine's clock was put back,
-//! counting begins anew: a page may stay for longer then, never for less.
+//! The store records in which of the last scans each page was requested (`page_store`,
+//! `unused.rs`). One scan runs per eighth of that time, in batches of some hundred pages with a
+//! pause in between. So hits and changes wait for at most one batch. A page stays for at least that
+//! time after its last request, and is removed within the next eighth. If the time is reconfigured,
+//! or the machine's clock is set back, counting starts again: a page may then stay longer, never
+//! shorter.
 //!
-//! Asking for it is whatever looks a page up to answer somebody, hit or not; that it is rendered anew in the
-//! background counts as well. What clients keep over the memcached port under keys of their own is left alone:
-//! they have given it a time themselves.
+//! Every lookup for a request counts, hit or not, and so does a background refresh. Items under
+//! keys of memcached clients stay, because they have their own expiry time.
 
-use crate::memcached;
+use crate::memcached_keys::is_of_client;
 use crate::phase::{Phase, Told};
 use crate::server::BETWEEN_BATCHES;
 use crate::site::Site;
@@ -19,12 +20,12 @@ use page_store::{Older, Round};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often it is looked whether a round is due.
+/// How often the task checks whether a scan is due.
 const LOOK: Duration = Duration::from_secs(1);
-/// Rounds in `cache.unused_for`.
+/// The number of scans per `cache.unused_for`.
 const ROUNDS: u64 = 8;
 
-/// Sees to it until Pagewell stops.
+/// Runs the scans until Pagewell stops.
 pub async fn run(door: Arc<Site>, mut stop: Told) {
     let mut sites: Vec<(Arc<Site>, Rounds)> =
         door.all_or(None).map(|site| (site.clone(), Rounds::default())).collect();
@@ -42,12 +43,12 @@ pub async fn run(door: Arc<Site>, mut stop: Told) {
     }
 }
 
-/// When the last round was made, and for which time; none, or none for long.
+/// The time of the last scan, and the configured duration; `None`: no scan, or none recently.
 #[derive(Default)]
 struct Rounds(Option<(Duration, Timestamp)>);
 
 impl Rounds {
-    /// Whether one is due.
+    /// Returns by how many scan intervals the pages have aged; `None`: no scan is due.
     fn due(&mut self, unused_for: Option<Duration>, now: Timestamp) -> Option<Older> {
         let Some(unused_for) = unused_for else {
             self.0 = None;
@@ -72,7 +73,7 @@ async fn make_round(site: &Site, older: Older, stop: &Told) {
     let mut round = Round::new(older);
     while !round.is_over() && !stop.borrow().is_leaving() {
         let mut unused = site.store.grow_older(&mut round);
-        unused.retain(|page| !memcached::is_of_client(page.key().bytes()));
+        unused.retain(|page| !is_of_client(page.key().bytes()));
         if site.store.drop_unused(&unused) > 0 {
             site.untidy.notify_one();
         }

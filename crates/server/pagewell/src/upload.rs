@@ -1,13 +1,13 @@
-//! A request's content on its way to the origin: bounded, and remembering what was wrong with it,
-//! so that the client's fault is not taken for the origin's: it is answered with 400, 408 or 413 and
-//! not with 502.
+//! A request's content on its way to the origin. It is limited, and errors of the client are recorded.
+//! So the response to such an error is 400, 408 or 413 instead of 502.
 //!
-//! All of it is [collected](Upload::collect) before a place at the origin is taken
+//! The content is [collected](Upload::collect) before the request occupies the origin
 //! (docs/decisions/0079-uploads-to-http-origins.md).
 //!
-//! Over HTTP/2 a request whose content is not read is reset (NO_ERROR) behind its answer (RFC 9113
-//! section 8.1). Some clients that are still sending then (curl 7.88) take both for a failure, and the
-//! answer is lost; so what still comes is taken for a moment, as the front does over HTTP/1.1.
+//! Over HTTP/2, a request whose content is not read is reset (NO_ERROR) after its response (RFC 9113
+//! section 8.1). Some clients that are still sending (curl 7.88) treat that as an error and lose the
+//! response. So the remaining content is read and discarded for a short time, as the front does over
+//! HTTP/1.1.
 
 mod whole;
 
@@ -15,7 +15,7 @@ pub use whole::Room;
 
 use crate::config::Limits;
 use crate::pace::{Pace, Verdict};
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::spool::{Spool, Spooled};
 use crate::trailers::{Trailers, permitted_of_client};
 use bytes::Bytes;
@@ -32,12 +32,12 @@ use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep, timeout};
 use whole::{Taken, Whole};
 
-/// What is taken and thrown away of content that was refused.
+/// Maximum number of bytes of refused content that are read and discarded.
 const LINGER_BYTES: usize = 256 << 10;
-/// For how long.
+/// Time limit for discarding refused content.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Takes what still comes of content that nobody wants, within bounds.
+/// Reads and discards refused content, within these limits.
 pub async fn let_run_out(mut incoming: Incoming) {
     let all = async {
         let mut left = LINGER_BYTES;
@@ -45,7 +45,8 @@ pub async fn let_run_out(mut incoming: Incoming) {
             let length = frame.data_ref().map_or(0, Bytes::len);
             match left.checked_sub(length) {
                 Some(less) => left = less,
-                // It gets no more leave to send, and time to read the answer.
+                // The client's flow-control window is not increased, so it stops sending and can read
+                // the response.
                 None => return std::future::pending().await,
             }
         }
@@ -53,7 +54,7 @@ pub async fn let_run_out(mut incoming: Incoming) {
     let _ = timeout(LINGER, all).await;
 }
 
-/// What was wrong with a request's content, once something was.
+/// The error in a request's content, if one has occurred.
 #[derive(Default)]
 pub struct Flaw {
     refusal: OnceLock<Refusal>,
@@ -61,12 +62,12 @@ pub struct Flaw {
 }
 
 impl Flaw {
-    /// What was wrong, if anything was.
+    /// The error, if one has occurred.
     pub fn get(&self) -> Option<Refusal> {
         self.refusal.get().copied()
     }
 
-    /// Waits until something is wrong.
+    /// Waits until an error occurs.
     pub async fn happened(&self) {
         let noticed = self.noticed.notified();
         if self.get().is_none() {
@@ -81,33 +82,33 @@ impl Flaw {
     }
 }
 
-/// Content that comes from a client.
+/// A request's content from a client.
 pub struct Upload {
-    /// None once it has been refused.
+    /// `None` after the content was refused.
     incoming: Option<Incoming>,
     version: Version,
     left: u64,
-    /// How long nothing may come.
+    /// Maximum time for which no data may arrive.
     wait: Duration,
-    /// How much has to come in a second.
+    /// Minimum rate, in bytes per second.
     rate: u64,
     pace: Pace,
     waiting: Option<Pin<Box<Sleep>>>,
     flaw: Arc<Flaw>,
-    /// The content that was collected in memory.
+    /// The part of the collected content that is in memory.
     ahead: Bytes,
-    /// What that takes of the room for it.
+    /// The memory reserved for `ahead`.
     taken: Option<Taken>,
-    /// What is on the disk, in place of that.
+    /// Collected content on the disk, instead of in memory.
     spooled: Option<Spooled>,
-    /// The trailers that were collected, where the origin takes any.
+    /// The collected trailers, if the origin accepts trailers.
     trailers: Option<HeaderMap>,
-    /// There is nothing behind it.
+    /// Whether the content has been received completely.
     ended: bool,
 }
 
 impl Upload {
-    /// The content, as much of it as the limits allow, and as slowly.
+    /// The content of a request, with the configured limits for size, time and rate.
     pub fn new(incoming: Incoming, version: Version, limits: &Limits) -> Upload {
         Upload {
             incoming: Some(incoming),
@@ -126,11 +127,11 @@ impl Upload {
         }
     }
 
-    /// Waits for all of the content, in memory as far as there is room, else on the disk. Its length is known
-    /// then, unless `trailers` are wanted and have come.
+    /// Waits for all of the content: in memory if there is room, else on the disk. Afterwards its
+    /// length is known, unless there are `trailers` to forward.
     ///
     /// # Errors
-    /// What is wrong with it, or that there is no place for it.
+    /// The content is invalid or too slow, or there is no room for it.
     pub async fn collect(
         &mut self,
         room: &Arc<Room>,
@@ -160,22 +161,22 @@ impl Upload {
         Ok(())
     }
 
-    /// What of it is here.
+    /// The size of the collected content that was not read yet, in bytes.
     fn here_bytes(&self) -> u64 {
         self.ahead.len() as u64 + self.spooled.as_ref().map_or(0, Spooled::left)
     }
 
-    /// What was wrong with it can be asked here, also when it is gone.
+    /// The shared record of errors, which remains valid after the content was dropped.
     pub fn flaw(&self) -> Arc<Flaw> {
         self.flaw.clone()
     }
 
-    /// Its length, where the client said so.
+    /// The length in bytes, if known.
     pub fn length(&self) -> Option<u64> {
         self.size_hint().exact()
     }
 
-    /// The next piece, as it comes from the client.
+    /// The next piece from the client.
     fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -227,7 +228,7 @@ impl Upload {
         Poll::Ready(Some(Ok(frame)))
     }
 
-    /// It is not wanted, or there is no place for it.
+    /// Records the refusal, and discards the rest of the content.
     fn refuse(&mut self, refusal: Refusal) {
         self.flaw.is(refusal);
         if let Some(incoming) = self.incoming.take()
@@ -273,7 +274,7 @@ impl Body for Upload {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // With trailers behind it, a length would leave no room for them.
+        // With a known length, trailers could not be sent.
         if self.trailers.is_some() {
             return SizeHint::default();
         }
@@ -303,7 +304,7 @@ fn source_is_timeout(error: &hyper::Error) -> bool {
     false
 }
 
-/// The content cannot be passed on; [`Flaw`] says why.
+/// Error: the content cannot be forwarded; [`Flaw`] has the reason.
 #[derive(Debug)]
 pub struct UploadFailed;
 

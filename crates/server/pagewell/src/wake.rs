@@ -1,17 +1,18 @@
-//! Addresses of the site that are requested at intervals (`[[wake]]`): a request for each after its interval,
-//! never two at once, to the origin and past the store. The answer is read to its end and discarded; an
-//! answer with an error, or none, is logged.
+//! Requests URLs of the site at intervals (`[[wake]]`). Each URL is requested after its interval,
+//! never twice at once, from the origin and without the cache. The response is read to its end and
+//! discarded. An error status, or an incomplete response, is logged.
 //!
 //! | state | request |
 //! |---|---|
-//! | serving | one after each interval; the interval begins when the one before has ended |
-//! | leaving (stop, hand-over) | none is begun; one that has begun goes on like any visitor's |
+//! | serving | one after each interval, which begins when the previous request has ended |
+//! | leaving (stop, hand-over) | no new one; one in progress continues like a client's |
 //!
-//! Not here: what the request changes. The application says so over the control interface, or its database does.
+//! Not here: changes that the request causes. The application announces them over the control
+//! interface, or its database does.
 
 use crate::body::ResponseBody;
+use crate::client::{SaidBy, Visitor};
 use crate::config::Wake;
-use crate::exchange::{SaidBy, Visitor};
 use crate::forward::{self, Why};
 use crate::origin::Besides;
 use crate::phase::{Phase, Told};
@@ -24,13 +25,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The `User-Agent` that the application sees.
+/// The `User-Agent` that the application receives.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-wake");
 
-/// How long an answer is read; then the script goes on without a reader, or ends.
+/// How long a response is read. After that the script continues without a reader, or is aborted.
 const READ_FOR: Duration = Duration::from_secs(600);
 
-/// Requests each address of the site after its interval, until the server stops.
+/// Starts the requests for each configured URL of the site, until the server stops.
 pub fn begin(site: &Arc<Site>, stop: &Told) {
     for wake in &site.config.wakes {
         tokio::spawn(run(site.clone(), wake.clone(), stop.clone()));
@@ -44,7 +45,7 @@ async fn run(site: Arc<Site>, wake: Wake, mut stop: Told) {
             _ = &mut leaving => return,
             () = tokio::time::sleep(wake.every) => {}
         }
-        // By the rules that count now.
+        // With the rules that are current now.
         request(&site.now(), &wake).await;
     }
 }
@@ -79,7 +80,7 @@ async fn request(site: &Arc<Site>, wake: &Wake) {
     }
 }
 
-/// Reads content to its end and throws it away; whether that was its end.
+/// Reads the content to its end and discards it. Returns false if it was incomplete.
 async fn read(body: ResponseBody) -> bool {
     let mut body = pin!(body);
     while let Some(frame) = body.frame().await {

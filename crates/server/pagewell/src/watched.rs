@@ -1,17 +1,18 @@
-//! Descriptors that the runtime watches for us, for what we ask it to and nothing else: its own sockets are
-//! watched for bytes and for room at once, from the moment they are there.
+//! Registers file descriptors with the runtime for selected events. The runtime's own socket types are
+//! always registered for reading and writing from the start.
 //!
-//! What is watched has one descriptor for life, as the sockets of std and of socket2 have.
+//! A registered socket must keep its descriptor until it is dropped, as the socket types of std and
+//! socket2 do.
 
 use std::io;
 use std::os::fd::AsRawFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Has the runtime watch `socket`, which does not block, until it is dropped.
+/// Registers `socket`, which must be non-blocking, until the result is dropped.
 ///
 /// # Errors
-/// As the system says.
+/// The error from the system.
 #[expect(
     deprecated,
     reason = "what is unsound is a type whose descriptor changes: those here have one for life"

@@ -3,13 +3,16 @@
 //! (RFC 9875 section 3), and the private copies of whoever sent them. Where nobody knows whether it was
 //! carried out, its target goes all the same (decision 0032).
 
-use crate::database::{self, Waited};
-use crate::exchange::{Visitor, view_of};
-use crate::forward::{AsSent, send_following};
+use crate::client::Visitor;
+use crate::database;
+use crate::forward::send_following;
 use crate::heard;
-use crate::in_hand;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
+use crate::pending_changes::PendingChange;
 use crate::private;
+use crate::propagation::Propagation;
+use crate::request_fields::AsSent;
+use crate::request_fields::view_of;
 use crate::site::Site;
 use crate::target::Target;
 use crate::traces::Trace;
@@ -33,7 +36,7 @@ pub async fn send(
     target: Target,
     visitor: &Visitor,
     head: http::request::Parts,
-) -> Result<Result<(OriginResponse, Waited), (Unsent, Waited)>, JoinError> {
+) -> Result<Result<(OriginResponse, Propagation), (Unsent, Propagation)>, JoinError> {
     heard::to_its_end(write(site.clone(), outgoing, target, visitor.clone(), head)).await
 }
 
@@ -43,8 +46,8 @@ async fn write(
     target: Target,
     visitor: Visitor,
     head: http::request::Parts,
-) -> Result<(OriginResponse, Waited), (Unsent, Waited)> {
-    let hand = in_hand::begin(&site).await;
+) -> Result<(OriginResponse, Propagation), (Unsent, Propagation)> {
+    let pending = PendingChange::begin(site.state()).await;
     let reached = outgoing.reached.clone();
     let sent = send_following(&site, &mut outgoing).await;
     // Without an answer too: who can tell what was written?
@@ -57,23 +60,20 @@ async fn write(
                 if reached.was_too_long() {
                     log_unreadable(&target, "head-too-large");
                     let cause = Cause::response(&head.method, &target.uri());
-                    site.change(&[Changed::Everything], Strength::Drop, cause);
+                    site.changes().apply(&[Changed::Everything], Strength::Drop, cause);
                 } else {
                     invalidate(&site, (&head.method, &target), failed, &nothing);
                 }
             }
-            return Err((unsent, in_hand::end(&site, hand).await));
+            return Err((unsent, pending.acknowledge().await));
         }
     };
     invalidate(&site, (&head.method, &target), response.status, &response.headers);
     let waits = visitor.besides.trace.as_ref().map(Trace::waits);
-    let committed = database::barrier(&site).await;
-    let waited = committed.and(in_hand::end(&site, hand).await);
-    if committed == Waited::Late {
-        site.counters.database_late.add();
-    }
-    if let Some(waits) = waits.filter(|_| waited != Waited::No) {
-        waits.ended(waited == Waited::Applied);
+    let committed = database::barrier(site.state(), &site.sources).await;
+    let waited = pending.acknowledge_after(committed).await;
+    if let Some(waits) = waits.filter(|_| waited != Propagation::NotNeeded) {
+        waits.ended(waited == Propagation::Applied);
     }
     let fields = AsSent(&head.headers);
     // The mark is for the page's host, by whichever alias the visitor came.
@@ -128,7 +128,7 @@ fn invalidate(
         }
     }
     if !changed.is_empty() {
-        site.change(&changed, Strength::Drop, Cause::response(method, &target.uri()));
+        site.changes().apply(&changed, Strength::Drop, Cause::response(method, &target.uri()));
     }
 }
 

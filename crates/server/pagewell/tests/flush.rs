@@ -117,7 +117,7 @@ impl Running {
     /// The data changes, and then all pages.
     fn flush(&self, strength: Strength) -> u64 {
         let truth = self.origin.truth.fetch_add(1, SeqCst) + 1;
-        self.server.site().change(&[Target::Everything], strength, Cause::Memcached);
+        self.server.site().changes().apply(&[Target::Everything], strength, Cause::Memcached);
         truth
     }
 

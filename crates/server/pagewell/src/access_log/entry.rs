@@ -1,9 +1,9 @@
-//! A request that the HTTP library has in its hands, until its line can be written: what was asked, and
-//! what has become of it. It writes its line when it is dropped, so that there is one however the request
-//! ends: also when its visitor leaves before there is an answer.
+//! The data of one access log line for a request that the HTTP library processes. [`Entry`] collects
+//! the request and the result, and writes the line when it is dropped. So each request is logged
+//! exactly once, even if the client disconnects before there is a response.
 
 use super::{Client, Line, Logged, outcome};
-use crate::exchange::Visitor;
+use crate::client::Visitor;
 use crate::networks::forwarded_scheme;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
@@ -14,30 +14,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The status of a request whose visitor has left before there was an answer: nginx's, which what reads
-/// such logs knows.
+/// The logged status if the client disconnects before there is a response: 499, as in nginx, so that
+/// log analysers recognise it.
 const LEFT: u16 = 499;
 
-/// How long the origin took for a request, added up.
+/// Total time that the origin took for a request, over all fetches.
 #[derive(Clone, Debug, Default)]
 pub struct Spent(Arc<AtomicU64>);
 
 impl Spent {
-    /// It took so long, once more.
+    /// Adds the duration of one fetch.
     pub fn add(&self, took: Duration) {
-        // One at least: it was asked.
+        // At least 1 µs, because 0 means that no fetch was made.
         self.0.fetch_add((took.as_micros() as u64).max(1), Ordering::Relaxed);
     }
 
-    /// All of it in microseconds; none where the origin was not asked.
+    /// The total in microseconds; `None` if the origin was not contacted.
     pub fn micros(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|us| *us > 0)
     }
 }
 
-/// A request, and what has become of it.
+/// A request and its result so far.
 pub struct Entry {
-    /// The site that connections come to first, which has the log.
+    /// The default site of the listener; it owns the log.
     door: Arc<Site>,
     begun: Instant,
     time: Timestamp,
@@ -50,14 +50,15 @@ pub struct Entry {
     referer: Option<HeaderValue>,
     user_agent: Option<HeaderValue>,
     spent: Option<Spent>,
-    /// Status and `Cache-Status` of the answer, once there is one.
+    /// Status and `Cache-Status` of the response, once there is one.
     answer: Option<(u16, Option<HeaderValue>)>,
     sent: u64,
     whole: bool,
 }
 
 impl Entry {
-    /// For a request that has come to `door`; none where there is no log.
+    /// Starts an entry for `request`, which arrived at the default site `door`. `None` if that site has
+    /// no access log.
     pub fn of<B>(door: &Arc<Site>, request: &Request<B>, visitor: &Visitor) -> Option<Box<Entry>> {
         let log = door.access_log.as_ref()?;
         let headers = request.headers();
@@ -81,34 +82,34 @@ impl Entry {
         }))
     }
 
-    /// There is an answer.
+    /// Records the status and the `Cache-Status` member of the response.
     pub fn answered<B>(&mut self, response: &Response<B>) {
         let ours = response.headers().get_all("cache-status").iter().next_back().cloned();
         self.answer = Some((response.status().as_u16(), ours));
     }
 
-    /// So much of its content was taken.
+    /// Adds `bytes` of response content that the connection has accepted.
     pub fn sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
     }
 
-    /// No more than this can have been sent.
+    /// Lowers the byte count to `bytes`, the most that can have been sent.
     pub fn sent_at_most(&mut self, bytes: u64) {
         self.sent = self.sent.min(bytes);
     }
 
-    /// All of it was taken.
+    /// Records that the complete content was accepted.
     pub fn is_whole(&mut self) {
         self.whole = true;
     }
 
-    /// It broke off after all.
+    /// Records that the response was cut off although all content had been accepted.
     pub fn broke_off(&mut self) {
         self.whole = false;
     }
 }
 
-/// Whose request it is: a trusted proxy says so.
+/// The client's address: from the headers of a trusted proxy, else the peer's address.
 fn client(door: &Site, headers: &HeaderMap, visitor: &Visitor) -> Option<IpAddr> {
     let named = match visitor.believed {
         Peer::Trusted => door.config.trusted_proxies.client(headers),
@@ -117,7 +118,8 @@ fn client(door: &Site, headers: &HeaderMap, visitor: &Visitor) -> Option<IpAddr>
     named.or(visitor.peer.map(|peer| peer.ip()))
 }
 
-/// By which scheme it was asked: a trusted proxy says so.
+/// The request's scheme (`http` or `https`): from the headers of a trusted proxy, else the
+/// connection's.
 fn scheme(headers: &HeaderMap, visitor: &Visitor) -> &'static str {
     let named = match visitor.believed {
         Peer::Trusted => forwarded_scheme(headers),
@@ -170,7 +172,8 @@ fn protocol(version: Version) -> &'static [u8] {
 }
 
 impl Site {
-    /// Takes a line of the access log in, where there is one.
+    /// Writes a line to the access log, if there is one. A line that does not fit is counted as
+    /// dropped.
     pub fn log_access(&self, line: &Line<'_>) {
         if let Some(log) = &self.access_log
             && log.write(line) == Logged::Dropped

@@ -1,14 +1,15 @@
-//! Where the lines of the access log go: a file, the standard output, or the system's log; and the
-//! thread that brings them there.
+//! The destinations of the access log (a file, standard output, syslog), and the thread that writes to
+//! them.
 //!
-//! | the writer | until |
+//! | state of the writer | until |
 //! |---|---|
-//! | sleeps | a shard has its first line, or there is an order |
-//! | gathers | a moment has passed, a shard is filling up, or there is an order |
-//! | writes all shards, one after the other | |
+//! | sleeps | a shard has its first line, or there is a request to reopen or exit |
+//! | gathers | 100 ms have passed, a shard is half full, or there is such a request |
+//! | writes all shards, one after the other | all are written |
 //!
-//! What cannot be written is dropped and counted; that it cannot is logged once, and once more when it
-//! can again. It is never tried twice: a disk that is full would hold up what comes behind.
+//! Lines that cannot be written are dropped and counted. The first failure is logged, and so is the
+//! first success after it. A failed write is not retried, because retrying on a full disk would delay
+//! later lines.
 
 use super::{AccessLog, lock};
 use crate::config::AccessLogTo;
@@ -24,38 +25,38 @@ use std::thread;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// For so long lines gather, looked at so often.
+/// How long lines are gathered before a write: this many waits of this duration.
 const GATHER: (u32, Duration) = (10, Duration::from_millis(10));
-/// Facility local7, severity info: what nginx uses, too.
+/// The syslog priority: facility local7, severity info, as nginx's default.
 const PRIORITY: u8 = 23 * 8 + 6;
 
-/// Where lines go.
+/// The destination of the access log's lines.
 pub enum Sink {
     /// A file that is appended to.
     File {
-        /// Its path.
+        /// The path of the file, for reopening it.
         path: PathBuf,
-        /// The file as it is open.
+        /// The open file.
         file: File,
-        /// The last write has left half a line.
+        /// Whether the last write failed, so that the file may end with a partial line.
         is_torn: bool,
     },
     /// The standard output.
     Stdout,
-    /// The system's log.
+    /// A syslog daemon on the same machine.
     Syslog {
-        /// Where its daemon listens.
+        /// The path of the daemon's socket.
         path: PathBuf,
-        /// The way there; none where there is none at the moment.
+        /// The connection to it; `None` after an error, until the next write.
         socket: Option<UnixDatagram>,
     },
 }
 
 impl Sink {
-    /// Opens what was chosen.
+    /// Opens the configured destination.
     ///
     /// # Errors
-    /// It cannot be opened: a sentence for the operator.
+    /// The file or socket cannot be opened: a sentence for the operator.
     pub fn open(to: &AccessLogTo) -> Result<Sink, String> {
         let wrong = |path: &Path, error| format!("access_log.to: {}: {error}", path.display());
         match to {
@@ -71,7 +72,7 @@ impl Sink {
         }
     }
 
-    /// Opens the file again; everything else stays as it is.
+    /// Reopens the file; does nothing for other destinations.
     fn reopen(&mut self) -> io::Result<()> {
         if let Sink::File { path, file, is_torn } = self {
             *file = append(path)?;
@@ -80,7 +81,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes whole lines.
+    /// Writes `lines`, which are complete, to the destination.
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         match self {
             Sink::Stdout => {
@@ -111,7 +112,7 @@ impl Sink {
 }
 
 fn append(path: &Path) -> io::Result<File> {
-    // Who may read it is the group's business: it says who has visited what.
+    // Group members may read it, others may not: the log contains clients' addresses.
     OpenOptions::new().append(true).create(true).mode(0o640).open(path)
 }
 
@@ -121,8 +122,8 @@ fn connect(path: &Path) -> io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-/// One datagram a line, as RFC 3164 has it and daemons read it at their local socket. The daemon adds the
-/// time and the machine's name itself, so neither is sent.
+/// Sends one datagram per line, in the form of RFC 3164 that daemons read at their local socket. The
+/// daemon adds the time and the host name, so neither is sent.
 fn send(socket: &UnixDatagram, lines: &[u8]) -> io::Result<()> {
     let head = format!("<{PRIORITY}>pagewell[{}]: ", std::process::id());
     let mut datagram = head.clone().into_bytes();
@@ -134,25 +135,25 @@ fn send(socket: &UnixDatagram, lines: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The writer, to be ended.
+/// A handle to the running writer.
 pub struct Writing {
     log: Arc<AccessLog>,
     ended: oneshot::Receiver<()>,
 }
 
 impl Writing {
-    /// Writes what there is, and ends; done once that is done.
+    /// Makes the writer write all buffered lines and exit; completes when it has.
     pub async fn end(self) {
         self.log.end();
-        // It has gone in any case.
+        // An error means that the thread has exited, too.
         let _ = self.ended.await;
     }
 }
 
-/// Starts the thread that writes; what it drops is counted by `site`.
+/// Starts the writer's thread. Lines that it drops are counted in the counters of `site`.
 ///
 /// # Errors
-/// The system has no thread for it.
+/// The system cannot start a thread.
 pub fn start(log: &Arc<AccessLog>, mut sink: Sink, site: Arc<Site>) -> Result<Writing, String> {
     let (end, ended) = oneshot::channel();
     let writer = log.clone();
@@ -197,7 +198,7 @@ fn write_all(log: &AccessLog, sink: &mut Sink, site: &Site) {
         if last {
             return;
         }
-        // Once what came before is in the old file.
+        // Only now, so that earlier lines are in the old file.
         if log.orders.reopen.swap(false, Ordering::AcqRel) {
             match sink.reopen() {
                 Ok(()) => tracing::info!(event = "access-log-reopened"),
@@ -207,7 +208,7 @@ fn write_all(log: &AccessLog, sink: &mut Sink, site: &Site) {
     }
 }
 
-/// Says that writing fails, or works again.
+/// Logs the first failure, and the first success after failures.
 fn note(failing: &mut bool, written: io::Result<()>) {
     match (*failing, written) {
         (false, Err(error)) => {

@@ -1,8 +1,8 @@
-//! What of a configuration does not hold on this machine, though it may on the one that it is for: users,
-//! php-fpm, the memory, directories in which a file or socket is to be made (a service's unit may make them).
-//! `serve` fails on all but the memory; `check` warns, and leaves it to whoever reads it.
+//! Finds parts of a configuration that do not work on this machine, though they may on another. These
+//! are users, php-fpm, memory, and directories for files and sockets (a systemd unit may create those).
+//! For all but the memory, `serve` fails; `check` only warns.
 //!
-//! Looks at files only: nothing is started, bound or asked.
+//! This module only reads files. It starts no process, binds no socket and connects to nothing.
 
 use pagewell::config::{
     AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes,
@@ -13,7 +13,7 @@ use pagewell::routes::leading_outside;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Each in a sentence.
+/// The warnings about `config`, one sentence each, sorted and without duplicates.
 pub fn warnings(config: &Config) -> Vec<String> {
     let mut all = BTreeSet::new();
     if let Some(user) = &config.user {
@@ -24,7 +24,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         all.extend(site.site.files.as_ref().and_then(links));
         let OriginConfig::OwnPhp(php) = &site.site.origin else { continue };
         all.extend(find_binary(php).err());
-        // With a user of its own Pagewell is no root any more, and php-fpm neither.
+        // If `user` is set, Pagewell and php-fpm no longer run as root, so php-fpm cannot switch users.
         if config.user.is_none() {
             let wrong = of(&php.user, None).err();
             all.extend(wrong.map(|why| format!("php.{why}")));
@@ -35,7 +35,8 @@ pub fn warnings(config: &Config) -> Vec<String> {
     all.into_iter().collect()
 }
 
-/// Symbolic links whose paths are answered with 404.
+/// A warning about symbolic links that lead out of the document root and are therefore answered with
+/// 404.
 fn links(files: &FilesConfig) -> Option<String> {
     let outside = leading_outside(files)?;
     let (link, target) = &outside.example;
@@ -49,7 +50,7 @@ fn links(files: &FilesConfig) -> Option<String> {
     ))
 }
 
-/// Those that are not there, with the keys that want them.
+/// Warnings about directories that do not exist, each with the configuration key that needs it.
 fn directories(config: &Config) -> Vec<String> {
     let of = |key: &'static str, addresses: &[Address]| -> Vec<_> {
         let paths = addresses.iter().filter_map(|address| match address {

@@ -1,14 +1,14 @@
-//! The thread that compresses pages of the store: one for all sites, and none while there is nothing to do.
+//! The thread that compresses cached pages: one for all sites, started on demand.
 //!
-//! | the thread | until |
+//! | state of the thread | until |
 //! |---|---|
-//! | is not there | a page is to be coded |
-//! | compresses, one page at a time | all that wait have had their turn |
-//! | waits, its memory ready for the next | none came for [`IDLE`] |
+//! | not started | there is a page to compress |
+//! | compresses, one page at a time | the queue is empty |
+//! | idle, with its memory still allocated | [`IDLE`] has passed |
 //!
-//! It gives way to all others, and takes no lock that others wait for. Whose turn it is, is a queue in the
-//! order of coming: sites that have much to do do not hold up those that have little. It ends between two
-//! pages only, so none is lost.
+//! It runs at low priority and takes no lock that requests wait for. Pages are compressed in the order
+//! of their arrival, so a site with many pages does not block one with few. The thread exits only
+//! between two pages, so none is lost.
 
 use super::make;
 use crate::page::{ReadPage, SharedPage};
@@ -21,35 +21,38 @@ use std::thread;
 use std::time::Duration;
 use tokio::sync::{Mutex, oneshot};
 
-/// After so long with nothing to do the thread ends: to start one costs less than a page does.
+/// How long the thread stays idle before it exits. To start a thread costs less than to compress a
+/// page.
 pub const IDLE: Duration = Duration::from_secs(2);
 
-/// The priority ("nice") of those who compress: a tenth of what others get who want the processor at the same
-/// time. Not the least there is: where a thread is stopped between two instructions that others have to wait
-/// for, in the allocator say, they wait until it gets its turn.
+/// The thread's "nice" value: it gets about a tenth of the CPU share of other threads. It is not the
+/// maximum, because a thread that is preempted while it holds a lock, such as the allocator's, makes
+/// others wait.
 const BEHIND: i32 = 10;
 
-/// What was made of a page.
+/// The compressed forms of a page.
 pub type Made = Vec<(Coding, Bytes)>;
 
-/// A page to be compressed, and who waits for it.
+/// A page to compress, and the channel for the result.
 struct Job {
     page: SharedPage,
     codings: Vec<Coding>,
     done: oneshot::Sender<Made>,
 }
 
-/// What compresses, one page at a time.
+/// Access to the compressing thread, for one page at a time.
 #[derive(Default)]
 pub struct Compressor {
-    /// The way to the thread, where there is one. Held by whose turn it is.
+    /// The channel to the thread, if it runs. The lock is held from the submission of a page to its
+    /// result.
     thread: Mutex<Option<SyncSender<Job>>>,
-    /// How many turns there were.
+    /// How many pages have been submitted.
     turns: AtomicU64,
 }
 
 impl Compressor {
-    /// The page's content in those of `codings` that are worth it; none where that cannot be done.
+    /// Compresses the page's content with each of `codings`, and returns the forms that are small
+    /// enough. Empty if none is, or if the thread failed.
     pub async fn make(&self, page: SharedPage, codings: &[Coding]) -> Made {
         let mut thread = self.thread.lock().await;
         self.turns.fetch_add(1, Ordering::Relaxed);
@@ -58,16 +61,16 @@ impl Compressor {
         if let Err(error) = hand_over(&mut thread, job) {
             tracing::error!(event = "codings-thread", %error);
         }
-        // Of a panic nothing comes; it has been logged.
+        // A panic in the thread gives no result; it has been logged.
         made.await.unwrap_or_default()
     }
 
-    /// How many turns there were.
+    /// How many pages have been submitted since the start.
     pub fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Ends the thread, if nobody has had a turn since there were so many.
+    /// Makes the thread exit, unless pages have been submitted since `turns` was read.
     pub fn rest(&self, turns: u64) {
         if let Ok(mut thread) = self.thread.try_lock()
             && self.turns() == turns
@@ -77,30 +80,31 @@ impl Compressor {
     }
 }
 
-/// Hands a page to the thread; starts one where there is none, or where it has ended in a panic.
+/// Sends a page to the thread. Starts the thread if it does not run, or has panicked.
 fn hand_over(thread: &mut Option<SyncSender<Job>>, job: Job) -> io::Result<()> {
     let unsent = match thread {
         Some(jobs) => jobs.try_send(job),
         None => Err(TrySendError::Disconnected(job)),
     };
-    // There is room: whoever has the turn waits for what becomes of it.
+    // There is room, because the lock's owner waits for its result.
     let Err(TrySendError::Disconnected(job)) = unsent else { return Ok(()) };
     let (jobs, waiting) = sync_channel(1);
     thread::Builder::new().name("codings".into()).spawn(move || compress(&waiting))?;
-    // It has just been started, and listens.
+    // The new thread is receiving.
     let _ = jobs.send(job);
     *thread = Some(jobs);
     Ok(())
 }
 
-/// Compresses what comes, until nobody can send any more.
+/// Compresses the pages that are received, until the channel is closed.
 fn compress(waiting: &Receiver<Job>) {
-    // Of this thread, on Linux. Where that is not allowed, it is done like anything else.
+    // On Linux this applies to the calling thread only. If it is not permitted, the thread runs at
+    // normal priority.
     let _ = rustix::process::setpriority_process(None, BEHIND);
     while let Ok(Job { page, codings, done }) = waiting.recv() {
         let content = page.content();
         let made = make(&content, &codings);
-        // Whoever waits holds the page, too: it is not freed here.
+        // The submitter holds the page, too, so its memory is not freed by this thread.
         drop((content, page));
         let _ = done.send(made);
     }

@@ -1,6 +1,6 @@
-//! Compressing what is kept: once, with care, and the same bytes each time, so that a strong entity tag
-//! stays true on every node. A form is kept only where it is worth it; windows, and with them memory,
-//! are bounded.
+//! Compresses content for the cache: once, and at better levels than while sending. The output is
+//! deterministic, so a strong entity tag is the same on every node. A compressed form is kept only if
+//! it is small enough. The window size, and with it the memory used, is bounded.
 
 use crate::config::Codings;
 use bytes::Bytes;
@@ -10,14 +10,14 @@ use http_cache::codings::Coding;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// gzip: what zlib takes for its default.
+/// Compression level for gzip: zlib's default.
 const GZIP_LEVEL: u32 = 6;
-/// Brotli: the last quality before time grows faster than what is saved.
+/// Brotli quality: above it, time grows faster than the savings.
 const BROTLI_QUALITY: i32 = 5;
-/// zstd: about as much time as the other two.
+/// zstd level: about the same time as the other two.
 const ZSTD_LEVEL: i32 = 8;
 
-/// Content in each of `codings` that makes it smaller by a tenth at least.
+/// Compresses `content` with each of `codings`. Returns the results that are at least a tenth smaller.
 pub fn make(content: &[u8], codings: &[Coding]) -> Vec<(Coding, Bytes)> {
     let most = content.len() - content.len() / 10;
     let coded = codings.iter().filter_map(|coding| {
@@ -27,7 +27,8 @@ pub fn make(content: &[u8], codings: &[Coding]) -> Vec<(Coding, Bytes)> {
     coded.collect()
 }
 
-/// The codings of a file's content: what lies beside it where the site wants that, the rest made.
+/// The compressed forms of a file: precompressed files next to it (`app.js.br`) if the site uses them,
+/// the others made here.
 pub fn make_for_file(chosen: &Codings, path: &Path, content: &[u8]) -> Vec<(Coding, Bytes)> {
     let mut found = Vec::new();
     if chosen.files_beside {
@@ -44,8 +45,9 @@ pub fn make_for_file(chosen: &Codings, path: &Path, content: &[u8]) -> Vec<(Codi
     found
 }
 
-/// `app.js.br` for `app.js`: a file (no link, which could lead anywhere), not older than the other, and
-/// smaller. That it has the same content is what whoever put it there says.
+/// Reads a precompressed file, for example `app.js.br` for `app.js`. It must be a regular file (a link
+/// could lead anywhere), not older than the original, and smaller. That its content is the same is not
+/// checked.
 fn beside(path: &Path, coding: Coding, bytes: usize) -> Option<Bytes> {
     let extension = match coding {
         Coding::Gzip => ".gz",
@@ -83,10 +85,10 @@ fn compressed(content: &[u8], coding: Coding) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The smallest window that holds all of the content, from 128 KiB to 4 MiB: it bounds what the encoder, and
-/// the visitor's decoder, take. For a smaller one the encoder has no table that fits, and takes one of 32 MiB,
-/// of which every place that it touches is a page of memory to be had from the system: ten times the work,
-/// for as many bytes.
+/// Brotli's window: the smallest that holds all of the content, from 128 KiB to 4 MiB. The window
+/// bounds the memory of the encoder and of the client's decoder. Below 128 KiB the encoder has no
+/// matching table and uses one of 32 MiB. Touching that memory makes it ten times slower, for the same
+/// output size.
 fn window_bits(bytes: usize) -> i32 {
     let bits = usize::BITS - bytes.saturating_add(16).leading_zeros();
     bits.clamp(17, 22) as i32
@@ -113,7 +115,7 @@ mod tests {
         assert!(made == make(&text, &Coding::ALL));
     }
 
-    /// What the encoder takes by the window follows from its table: see `window_bits`.
+    /// The encoder's memory depends on its table, which the window selects: see `window_bits`.
     #[test]
     fn no_window_is_one_that_the_encoder_has_no_table_for() {
         for (bytes, bits) in [(0, 17), (2_042, 17), (131_055, 17), (131_056, 18), (1 << 30, 22)] {
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_does_not_shrink_is_not_kept() {
-        // Bytes without pattern.
+        // Bytes without a pattern.
         let mut state = 1u64;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,10 +1,11 @@
-//! Compressing what is not kept in a coding while it is sent: responses that are not stored, and a page
-//! for the one who waited for its render.
+//! Compresses responses while they are sent: responses that are not stored, and a page for the client
+//! that waited for its fetch.
 //!
-//! gzip at its quickest, the one coding that everybody accepts who accepts any. Each piece that comes is
-//! passed on at once (flushed), so that a page that is sent bit by bit arrives bit by bit. The bytes
-//! are not those of the form that will be kept, so the entity tag is made a weak one (RFC 9110 §8.8.1),
-//! which says that it may be of any coding, and which the origin knows when it comes back.
+//! It uses gzip at the fastest level, because every client that accepts compression accepts gzip. Each
+//! piece is flushed, so that a response that the origin sends in pieces reaches the client in pieces.
+//! The bytes differ from those of the form that will be cached, so the entity tag becomes weak (RFC
+//! 9110 section 8.8.1). A weak tag is valid for any coding, and the origin recognises it in a later
+//! conditional request.
 
 use crate::body::{Content, Piece, ResponseBody};
 use crate::esi;
@@ -17,10 +18,10 @@ use http_cache::RequestFacts;
 use http_cache::codings::{Coding, choose, vary_on_accept_encoding, weaken};
 use std::io::{self, Write};
 
-/// Content up to this length is compressed in one go, so that its length can be said.
+/// Content up to this length, in bytes, is compressed at once, so that `Content-Length` is known.
 const AT_ONCE_BYTES: usize = 256 << 10;
 
-/// Sends `response` compressed, if it is worth it and the client accepts it.
+/// Compresses `response` while it is sent, if it is compressible and the client accepts gzip.
 pub fn on_the_way(
     site: &Site,
     facts: &RequestFacts<'_>,
@@ -28,7 +29,7 @@ pub fn on_the_way(
 ) -> Response<ResponseBody> {
     let codings = &site.config.codings;
     if esi::is_template(&response) {
-        // Its parts are read first.
+        // Its ESI fragments are processed first.
         return response;
     }
     if !codings.on_the_way || !codings.make.contains(&Coding::Gzip) {
@@ -37,14 +38,14 @@ pub fn on_the_way(
     let length = response.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
     let (status, headers) = (response.status(), response.headers_mut());
-    // Trailers may speak of the bytes before them.
+    // A trailer may describe the uncompressed bytes.
     let trailed = headers.contains_key(header::TRAILER);
     if trailed || codings.codable.check(status, headers, length).is_err() {
         return response;
     }
     vary_on_accept_encoding(headers);
     let accepted = facts.accept_encoding.get().and_then(|lines| choose(lines, &[Coding::Gzip]));
-    // A request for parts that is answered with the whole: it is the untouched form that it was about.
+    // A range request that gets the complete content refers to the uncompressed form.
     if accepted.is_none() || facts.range.is_some() {
         return response;
     }
@@ -66,7 +67,7 @@ pub fn on_the_way(
 
 /// Content that is compressed while it is sent.
 pub struct OnTheWay {
-    /// What is to be compressed.
+    /// The content before compression.
     pub source: Content,
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
@@ -83,7 +84,7 @@ impl OnTheWay {
         self.end().and_then(Result::ok).unwrap_or_default()
     }
 
-    /// What is to be sent for a piece; nothing where it is too little.
+    /// Compresses `piece`, and returns the bytes to send; `None` if there are none yet.
     pub fn feed(&mut self, piece: &[u8]) -> Option<Piece> {
         let encoder = self.encoder.as_mut()?;
         encoder.write_all(piece).and_then(|()| encoder.flush()).map_or_else(failed, |()| {
@@ -92,13 +93,13 @@ impl OnTheWay {
         })
     }
 
-    /// What is to be sent at the end; nothing the second time.
+    /// Returns the last bytes to send; `None` after the first call.
     pub fn end(&mut self) -> Option<Piece> {
         self.encoder.take()?.finish().map_or_else(failed, |coded| Some(Ok(coded.into())))
     }
 }
 
-/// Writing to a Vec fails where there is no memory, and then not in this way.
+/// Writing to a `Vec` returns no error; without memory the process aborts.
 fn failed(_: io::Error) -> Option<Piece> {
     Some(Err(http_cache::Failure::InvalidResponse))
 }

@@ -1,9 +1,9 @@
-//! Understanding an origin that encodes although it was not asked to: its content is decoded while it
-//! comes, and goes on like any other.
+//! Decompresses responses of an origin that compresses although the request did not allow it. The
+//! content is decompressed while it is received and then treated like any other.
 //!
-//! Bounded: what one piece may grow to (a *decompression bomb* breaks the response off, as any invalid
-//! one does), and the window of zstd (RFC 9659: 8 MiB). Content that ends before its coding does is
-//! incomplete, whatever the message said.
+//! Bounds: the output for one input piece (a decompression bomb counts as an invalid response), and the
+//! zstd window (RFC 9659: 8 MiB). Content that ends before its compressed stream ends is incomplete,
+//! even if the message is complete.
 
 use crate::origin::{OriginBody, OriginResponse};
 use bytes::Bytes;
@@ -14,15 +14,16 @@ use http_cache::codings::{Coding, Encoded, encoded};
 use std::io::{self, Write};
 use zstd::stream::raw::{self, InBuffer, Operation, OutBuffer};
 
-/// What is fed to a decoder at a time.
+/// How many bytes are passed to a decoder at a time.
 const PIECE_BYTES: usize = 4 << 10;
-/// What may come of it: a thousand times as much, which is as far as gzip goes.
+/// Maximum output for one such piece, in bytes: 1,024 times the input, about gzip's maximum ratio.
 const GROWN_BYTES: usize = PIECE_BYTES * 1_024;
-/// The largest window that a zstd frame may ask for, as a power of two (RFC 9659 §3).
+/// The largest window of a zstd frame that is accepted, as a power of two (RFC 9659 section 3).
 const ZSTD_WINDOW_BITS: u32 = 23;
 
-/// The coding to be undone, if a response is in one, and it is allowed to: with `no-transform` or a
-/// digest of its content it goes on as it is (RFC 9110 §7.7, RFC 9530).
+/// The coding to decode, if the response has a single known one and may be transformed. With
+/// `no-transform` or a digest of the content it is forwarded unchanged (RFC 9110 section 7.7, RFC
+/// 9530).
 pub fn may_be_understood(response: &OriginResponse) -> Option<Coding> {
     let Encoded::In(coding) = encoded(&response.headers) else { return None };
     if response.status.as_u16() == 206 || is_sealed(&response.headers) {
@@ -40,25 +41,27 @@ fn is_sealed(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Content of an origin with its coding undone.
+/// An origin's content that is decompressed while it is read.
 pub struct Understanding {
-    /// Where it comes from.
+    /// The origin's content, still compressed.
     pub body: OriginBody,
     decoder: Option<Decoder>,
-    /// What has come and not been decoded.
+    /// Received bytes that have not been decoded yet.
     left: Bytes,
 }
 
 impl Understanding {
-    /// Undoes `coding` on `body`.
+    /// Decodes `body`, which is in the coding `coding`.
     pub fn new(body: OriginBody, coding: Coding) -> Understanding {
         Understanding { body, decoder: Decoder::new(coding).ok(), left: Bytes::new() }
     }
 
-    /// The next piece; `None` at the announced end, which must be that of the coding too.
+    /// The next piece of decoded content. `None` at the end of the message, where the compressed stream
+    /// must end, too.
     ///
     /// # Errors
-    /// The response broke off, or is not what its `Content-Encoding` says, or grows too much.
+    /// The response was cut off, does not match its `Content-Encoding`, or decompresses to too many
+    /// bytes.
     pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
         loop {
             while !self.left.is_empty() {
@@ -69,7 +72,7 @@ impl Understanding {
                     Some(Err(_)) | None => return self.broken(),
                 }
             }
-            // Boxed, for the body may in turn be of this type as far as the compiler knows.
+            // Boxed, because to the compiler the future of `body` may contain this one.
             match Box::pin(self.body.next()).await {
                 Some(Ok(bytes)) => self.left = bytes,
                 Some(Err(failure)) => return Some(Err(failure)),
@@ -89,7 +92,7 @@ impl Understanding {
     }
 }
 
-/// Takes what a decoder gives, up to a bound.
+/// Collects a decoder's output, up to a maximum size.
 #[derive(Default)]
 struct Sink(Vec<u8>);
 
@@ -113,7 +116,7 @@ enum Decoder {
     Zstd { decoder: raw::Decoder<'static>, begun: Begun },
 }
 
-/// Whether a zstd frame is open.
+/// Whether a zstd frame is incomplete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Begun {
     Nothing,
@@ -137,7 +140,7 @@ impl Decoder {
         })
     }
 
-    /// What comes of the next few bytes.
+    /// Decodes the next bytes, and returns the output.
     fn feed(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Decoder::Gzip(decoder) => {
@@ -166,7 +169,7 @@ impl Decoder {
         }
     }
 
-    /// What is left at the end.
+    /// Finishes decoding, and returns the remaining output.
     fn end(self) -> io::Result<Vec<u8>> {
         match self {
             Decoder::Gzip(mut decoder) => {
@@ -183,10 +186,10 @@ impl Decoder {
     }
 }
 
-/// All of some coded content, at most `most` bytes of it.
+/// Decodes `coded` completely, to at most `most` bytes.
 ///
 /// # Errors
-/// It is not in this coding, or ends too early, or is longer.
+/// The content is not in this coding, ends too early, or is longer than `most`.
 pub fn whole(coding: Coding, coded: &[u8], most: usize) -> io::Result<Vec<u8>> {
     let mut decoder = Decoder::new(coding)?;
     let mut all = Vec::with_capacity(most);

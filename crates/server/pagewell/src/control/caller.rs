@@ -1,17 +1,19 @@
-//! Who may call the control interface: whoever names it by an address, has the token where one is asked
-//! for, and is no page of another site in somebody's browser.
+//! Authorises calls to the control interface. A caller must use an IP address or `localhost` as the
+//! host, and send the token if one is configured. It must not be a page of another site in a
+//! browser.
 //!
-//! Three walls against a browser that was lured: a Host that is a name is refused, for anybody can
-//! point a name here; a call that a browser says comes from elsewhere is refused (`Sec-Fetch-Site`,
-//! and `Origin` for those that do not send it); and what changes anything has to be
-//! `application/json`, which a page of another site cannot send unasked. Not here: the last of them
-//! (`read_json`).
+//! Three checks protect against a malicious page in an operator's browser. A `Host` with a domain
+//! name is rejected, because anyone can point a name at this address (DNS rebinding). A call that
+//! the browser marks as cross-site is rejected (`Sec-Fetch-Site`, or `Origin` in older browsers).
+//! Calls that change anything must be `application/json`, which a page of another site cannot send
+//! without a preflight request. Not here: the last check (`read_json`).
 
 use super::ControlError;
+use crate::constant_time::same;
 use http::{HeaderMap, header};
 use std::net::IpAddr;
 
-/// Refuses a Host that anybody could have pointed here.
+/// Rejects a `Host` with a domain name, which could belong to anyone.
 pub(super) fn check_host(headers: &HeaderMap) -> Result<(), ControlError> {
     let name = match host(headers) {
         None => return Ok(()),
@@ -25,11 +27,11 @@ pub(super) fn check_host(headers: &HeaderMap) -> Result<(), ControlError> {
     }
 }
 
-/// Refuses what a browser sends for a page of another origin: another port of this machine is one,
-/// and the site's own pages are of another port.
+/// Rejects requests that a browser sends for a page of another origin. Another port of this machine
+/// is another origin, and the site's own pages are on another port.
 pub(super) fn check_browser(headers: &HeaderMap) -> Result<(), ControlError> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    // "none" is what somebody has typed into the address bar.
+    // The value "none" means that the user typed the address.
     let fetched_here =
         text("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));
     let own = |origin: &str| {
@@ -42,18 +44,12 @@ pub(super) fn check_browser(headers: &HeaderMap) -> Result<(), ControlError> {
     }
 }
 
-/// Asks for the token, where there is one.
+/// Checks the token, if one is configured.
 pub(super) fn check_token(headers: &HeaderMap, token: Option<&str>) -> Result<(), ControlError> {
     let Some(token) = token else { return Ok(()) };
     let given = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
     let given = given.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
     if same(given, token.as_bytes()) { Ok(()) } else { Err(ControlError::TokenRefused) }
-}
-
-/// Compares without telling by the time it takes how much was right.
-pub(crate) fn same(given: &[u8], right: &[u8]) -> bool {
-    let differing = given.iter().zip(right).fold(0u8, |found, (a, b)| found | (a ^ b));
-    std::hint::black_box(differing) == 0 && given.len() == right.len()
 }
 
 fn host(headers: &HeaderMap) -> Option<&str> {
@@ -71,14 +67,6 @@ mod tests {
             headers.insert(*name, HeaderValue::from_static(value));
         }
         headers
-    }
-
-    #[test]
-    fn tokens() {
-        assert!(same(b"secret", b"secret"));
-        assert!(!same(b"secre", b"secret"));
-        assert!(!same(b"", b"secret"));
-        assert!(!same(b"secretx", b"secret"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The command line's side of the control interface: one call, one answer, in words for the
-//! operator. It speaks HTTP/1.1 over TCP or a Unix socket, sends the token where one is given, and
-//! gives up after a bound.
+//! The command line's client for the control interface: one call, one answer as text for the
+//! operator. It uses HTTP/1.1 over TCP or a Unix socket, sends the token if one is given, and has a
+//! timeout.
 
 mod follow;
 
@@ -21,10 +21,10 @@ use std::io::Read;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
 
-/// A large invalidation may take a while; longer than that it is not waited for.
+/// The timeout for a call. A large invalidation may take a while.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Carries out `pagewell invalidate`.
+/// Runs `pagewell invalidate`.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -43,7 +43,7 @@ pub async fn invalidate(args: &InvalidateArgs) -> Result<Invalidated, String> {
         .map_err(|error| format!("the answer is not understood: {error}"))
 }
 
-/// The tags as they were given; `-` stands for the lines of standard input.
+/// Returns the given tags; `-` is replaced by the lines of standard input.
 fn tags(given: &[String]) -> Result<Vec<String>, String> {
     let (from_input, mut tags): (Vec<_>, Vec<_>) =
         given.iter().cloned().partition(|tag| tag == "-");
@@ -64,7 +64,7 @@ fn tags(given: &[String]) -> Result<Vec<String>, String> {
     }
 }
 
-/// Carries out `pagewell stats`: a figure to a line, or all as JSON.
+/// Runs `pagewell stats`: returns one metric per line, or all as JSON.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -78,7 +78,7 @@ pub async fn stats(args: &StatsArgs) -> Result<String, String> {
     }
 }
 
-/// Carries out `pagewell explain`.
+/// Runs `pagewell explain`.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -102,7 +102,7 @@ pub async fn explain(args: &ExplainArgs) -> Result<String, String> {
     }
 }
 
-/// Carries out `pagewell offenders`.
+/// Runs `pagewell offenders`.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -111,7 +111,7 @@ pub async fn offenders(args: &OffendersArgs) -> Result<String, String> {
     shown(&answer, args.json, text::offenders)
 }
 
-/// The header lines of a request from what was given for it.
+/// Combines the given header fields and cookies to the fields of a request.
 fn lines(headers: &[(String, String)], cookies: &[(String, String)]) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, String> = headers.iter().cloned().collect();
     for (name, value) in cookies {
@@ -122,7 +122,7 @@ fn lines(headers: &[(String, String)], cookies: &[(String, String)]) -> BTreeMap
     all
 }
 
-/// An answer as it is, or in words.
+/// Formats an answer as JSON or as text.
 fn shown(
     answer: &[u8],
     json: bool,
@@ -136,7 +136,7 @@ fn shown(
     }
 }
 
-/// The figures that are told, in the order of the manual, each with what it says.
+/// Formats the metrics in the order of the manual, each with its description.
 fn table(told: &serde_json::Value) -> String {
     let rows = figures::all().filter_map(|(name, help, _)| {
         let value = told.get(name)?.as_u64()?;
@@ -152,7 +152,7 @@ fn table(told: &serde_json::Value) -> String {
     rows.chain(reached).collect::<Vec<_>>().join("\n")
 }
 
-/// Carries out `pagewell reload`: what has changed, a key to a line.
+/// Runs `pagewell reload`: returns one line for each changed key.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -173,10 +173,10 @@ pub async fn reload(args: &ControlArgs) -> Result<String, String> {
     Ok(lines.join("\n"))
 }
 
-/// Carries out `pagewell ready`.
+/// Runs `pagewell ready`.
 ///
 /// # Errors
-/// It is not, or does not answer: a sentence for the operator.
+/// Pagewell is not ready, or does not answer: a sentence for the operator.
 pub async fn ready(args: &ControlArgs) -> Result<String, String> {
     let asked = ask(args, Method::GET, "/v1/ready", Vec::new());
     let (status, body) = within(args, async { whole(args, asked.await?).await }).await?;
@@ -192,7 +192,7 @@ pub async fn ready(args: &ControlArgs) -> Result<String, String> {
     }
 }
 
-/// The tags that no change rule could touch.
+/// Returns the uncovered tags: tags of stored pages that no change rule can produce.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -203,7 +203,7 @@ pub async fn unheard(args: &ControlArgs) -> Result<Vec<String>, String> {
     serde_json::from_value(value["tags"].take()).map_err(|error| error.to_string())
 }
 
-/// What a path of the control interface tells; none where it has no such path.
+/// Returns the JSON at a path of the control interface; `None` if the path does not exist.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -228,7 +228,7 @@ async fn call_control(
     if status == StatusCode::OK { Ok(body) } else { Err(refused(args, status, &body)) }
 }
 
-/// What comes in time.
+/// Runs a call with the timeout [`ANSWER`].
 async fn within<T>(
     args: &ControlArgs,
     asked: impl Future<Output = Result<T, String>>,
@@ -237,7 +237,7 @@ async fn within<T>(
     asked.map_err(|_| format!("{} did not answer within {ANSWER:?}", args.admin))?
 }
 
-/// Sends a call, and waits for the beginning of its answer.
+/// Sends a call, and waits for the header section of its answer.
 async fn ask(
     args: &ControlArgs,
     method: Method,
@@ -288,7 +288,7 @@ async fn whole(
     Ok((status, body.to_bytes()))
 }
 
-/// Somebody else is listening there.
+/// The error for a server at this address that is not Pagewell's control interface.
 fn not_control(args: &ControlArgs) -> String {
     format!(
         "{} answers, but not as Pagewell's control interface does: are visitors served there, or something else? (--admin, by default 127.0.0.1:8081)",
@@ -296,12 +296,12 @@ fn not_control(args: &ControlArgs) -> String {
     )
 }
 
-/// A refusal in words.
+/// Formats an error response as text.
 fn refused(args: &ControlArgs, status: StatusCode, body: &[u8]) -> String {
     let told: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let explanation = told.get("explanation").and_then(|text| text.as_str());
     match (status, explanation) {
-        // About what was asked, or what stands in the file: whom it came from says nothing of that.
+        // These errors concern the call or the configuration file, so the address adds nothing.
         (StatusCode::BAD_REQUEST | StatusCode::CONFLICT, Some(explanation)) => explanation.into(),
         _ => {
             let explanation = explanation.unwrap_or("no explanation was given");

@@ -1,26 +1,26 @@
-//! The dashboard: a page on the admin address, and the files that it is made of, as they lie in
-//! `crates/server/pagewell/dashboard`. They are in the binary as they are, without a step in between, and name
-//! no other host.
+//! The dashboard: a page on the admin address, and its files from
+//! `crates/server/pagewell/dashboard`. They are embedded in the binary without a build step, and
+//! refer to no other host.
 //!
-//! There is nothing secret in them, so they are given to whoever can reach the address; what they show
-//! they have to ask for as everybody does. Their policy (CSP, Trusted Types) allows them to run their
-//! own files, to call this address, and to put text into the page, but never markup.
+//! The files contain nothing secret, so they are served without a token. Their data comes from the
+//! API, which checks the token. Their policy (CSP, Trusted Types) allows them to run their own
+//! scripts, to call this address, and to insert text into the page. It never allows markup.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// A file of the dashboard.
 pub struct File {
-    /// Its path.
+    /// The path of its URL.
     pub path: &'static str,
-    /// Its media type.
+    /// The media type of the file.
     pub media_type: &'static str,
-    /// What is in it.
+    /// The content of the file.
     pub content: &'static [u8],
 }
 
 macro_rules! files {
     ($($path:literal, $media_type:literal, $file:literal;)*) => {
-        /// All of them.
+        /// All files of the dashboard.
         pub const FILES: &[File] = &[$(File {
             path: $path,
             media_type: $media_type,
@@ -44,18 +44,18 @@ files! {
     "/dashboard/page.js", "text/javascript; charset=utf-8", "page.js";
 }
 
-/// What the page may do.
+/// The content security policy of the dashboard's files.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' data:; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
 
-/// The file at a path.
+/// Returns the file at a path.
 pub(super) fn file(path: &str) -> Option<&'static File> {
     FILES.iter().find(|file| file.path == path)
 }
 
-/// What a browser has to know about each of them.
+/// Adds the security header fields to a response with a file.
 pub(super) fn guard(headers: &mut HeaderMap) {
     let lines = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -78,7 +78,7 @@ mod tests {
         assert!(bytes < 60 << 10, "{bytes}");
         for file in FILES {
             let text = std::str::from_utf8(file.content).expect("text");
-            // The name of SVG's language is no address.
+            // The namespace of SVG is not a link.
             let text = text.replace("http://www.w3.org/2000/svg", "");
             assert!(!text.contains("//www") && !text.contains("https://"), "{}", file.path);
             for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {

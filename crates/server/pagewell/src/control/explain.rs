@@ -1,6 +1,6 @@
-//! `POST /v1/explain`: why an address is answered as it is, or what a tag is in.
-//! Changes nothing and renders nothing. What is explained how is in [`crate::explain`];
-//! here a call is read and held against the sites.
+//! `POST /v1/explain`: explains how a URL is answered, or which pages depend on a tag. It changes
+//! nothing and sends no request to the origin. This file parses the call and finds the site;
+//! [`crate::explain`] creates the explanation.
 
 use super::ControlError;
 use crate::explain::{self, NotAsked};
@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a call asks about: an address with what belongs to it, or a tag.
+/// The body of a call: a URL with its request, or a tag.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Explain {
-    /// A path with its query, or a whole URL.
+    /// A path with its query, or an absolute URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The method of the request; GET unless it says otherwise.
+    /// The method of the request; the default is GET.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Header lines of the request.
+    /// The header fields of the request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// A name of data.
+    /// A tag (surrogate key).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Only in the site that has this host or alias.
+    /// Limits the call to the site with this host or alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
 }
 
-/// Carries a call out.
+/// Executes a call.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The call is invalid, or names an unknown site.
 pub(super) fn explain(door: &Arc<Site>, call: &Explain) -> Result<serde_json::Value, ControlError> {
     let unknown = |host: &str| ControlError::SiteUnknown(host.to_owned());
     let chosen = call.site.as_deref().map(|host| door.named(host).ok_or_else(|| unknown(host)));

@@ -1,10 +1,12 @@
-//! `POST /v1/invalidate`: what an operator or a program drops, or marks, by name.
+//! `POST /v1/invalidate`: purges pages, or marks them stale, by tag, URL or prefix.
 //!
-//! All that one call names is one change in each site that it is for, and it is answered when nobody
-//! gets a page of before any more. What is not understood changes nothing: an unknown key, a URL that
-//! is none, and a call that names nothing are errors.
+//! All names of a call form one change in each of its sites. The call returns when no request to
+//! this node can get an old page any more. In a cluster it waits for the other nodes as well, for
+//! at most `barrier`. An invalid call changes nothing: an unknown key, a malformed URL, or a call
+//! without names is an error.
 
 use super::ControlError;
+use crate::page_name::{path_and_query, prefix};
 use crate::site::Site;
 use crate::why::Cause;
 use crate::why::shown::cut;
@@ -13,49 +15,51 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// What a call names.
+/// The body of a call.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Invalidate {
-    /// Names of data.
+    /// Tags (surrogate keys) whose pages are invalidated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// URLs, or paths with their query.
+    /// Absolute URLs, or paths with their query.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub urls: Vec<String>,
-    /// Paths, or URLs without a query: each stands for all that lies below it, and itself.
+    /// Paths, or URLs without a query. Each stands for itself and everything below it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub prefixes: Vec<String>,
-    /// Everything.
+    /// Invalidates every page of the site.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
-    /// Mark pages instead of dropping them: they are used as stale only, where they allow that.
+    /// Marks pages stale instead of purging them. Marked pages are served only where stale use is
+    /// allowed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub soft: bool,
-    /// Only in the site that has this host or alias; without it in every site.
+    /// Limits the call to the site with this host or alias; the default is every site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
 }
 
-/// What came of it.
+/// The result of a call.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Invalidated {
-    /// The change's number; of several sites the highest.
+    /// The number of the change; the highest one if there are several sites.
     pub number: u64,
-    /// How many pages were dropped.
+    /// The number of purged pages.
     pub dropped: u64,
-    /// How many pages were marked that were not marked before.
+    /// The number of pages that this call has marked stale.
     #[serde(default)]
     pub marked: u64,
-    /// The other machines of a `[stream]` have not all been told yet, because it cannot be reached.
+    /// Whether the other nodes of the `[stream]` are not known to have applied the change within
+    /// `barrier`, for example because the stream is unreachable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
 }
 
-/// Carries a call out.
+/// Executes a call.
 ///
 /// # Errors
-/// What is wrong with it; nothing was changed then.
+/// The call is invalid; nothing was changed.
 pub(super) fn invalidate(
     site: &Arc<Site>,
     call: &Invalidate,
@@ -95,7 +99,7 @@ pub(super) fn invalidate(
     serde_json::to_value(told).map_err(|error| ControlError::Unreadable(error.to_string()))
 }
 
-/// Takes the change in, at one site.
+/// Applies the change to one site.
 fn change(
     site: &Arc<Site>,
     targets: &[Target<'_>],
@@ -104,69 +108,11 @@ fn change(
     by: Cause,
 ) -> Applied {
     let mut targets = targets.to_vec();
-    // However they were written: the page is stored by its normal form.
+    // Pages are stored under normalised URLs, so the given ones are normalised too.
     let form = site.config.rules.form();
     let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
     let prefixes: Vec<_> = prefixes.iter().map(|path| form.normal(path).page).collect();
     targets.extend(urls.iter().map(|page| Target::Url(page.as_bytes())));
     targets.extend(prefixes.iter().map(|path| Target::Prefix(path.as_bytes())));
-    site.change(&targets, strength, by)
-}
-
-/// What to write where a page is named.
-pub const PATH_OR_URL: &str = "write a path, such as /news/4/, or a whole URL";
-
-/// Path and query of a URL, whatever its scheme and host: a site has one page for all of them.
-///
-/// # Errors
-/// A sentence: it is no such thing.
-pub fn path_and_query(url: &str) -> Result<String, String> {
-    if url.starts_with('/') && !url.starts_with("//") {
-        return Ok(url.split('#').next().unwrap_or_default().to_owned());
-    }
-    if !url.contains("://") {
-        return Err(format!("{url:?}: {PATH_OR_URL}"));
-    }
-    let uri: http::Uri = url.parse().map_err(|error| format!("{url:?}: {error}"))?;
-    match (uri.scheme_str(), uri.path_and_query()) {
-        (Some("http" | "https"), Some(both)) => Ok(both.to_string()),
-        _ => Err(format!("{url:?}: {PATH_OR_URL}")),
-    }
-}
-
-/// The same for a prefix, which has no query.
-///
-/// # Errors
-/// As for [`path_and_query`].
-pub fn prefix(url: &str) -> Result<String, String> {
-    match path_and_query(url)? {
-        path if path.contains(['?', '*']) => {
-            Err(format!("{url:?}: a prefix is a path without a query or a star, such as /news/"))
-        }
-        path => Ok(path),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls_and_paths() {
-        assert_eq!(path_and_query("/a?b#c"), Ok("/a?b".into()));
-        assert_eq!(path_and_query("http://x/a?b"), Ok("/a?b".into()));
-        assert_eq!(path_and_query("https://x"), Ok("/".into()));
-        let told = path_and_query("news/4");
-        assert!(told.is_err_and(|text| text.ends_with(PATH_OR_URL)));
-        assert!(path_and_query("//x/a").is_err());
-    }
-
-    #[test]
-    fn prefixes() {
-        assert_eq!(prefix("/news/"), Ok("/news/".into()));
-        assert_eq!(prefix("https://x/news"), Ok("/news".into()));
-        for wrong in ["/a?b", "/a*", "a", "ftp://x/"] {
-            assert!(prefix(wrong).is_err(), "{wrong}");
-        }
-    }
+    site.changes().apply(&targets, strength, by)
 }

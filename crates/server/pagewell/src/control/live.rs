@@ -1,9 +1,10 @@
-//! `GET /v1/live`: the figures once a second, as server-sent events, for the dashboard and for
+//! `GET /v1/live`: the metrics once a second, as server-sent events, for the dashboard and for
 //! `pagewell top`.
 //!
-//! So many streams at once ([`STREAMS`]); each ends with Pagewell, when its reader goes, or when nobody
-//! takes what is sent. They share what was read a moment ago: reading the figures costs once, however
-//! many listen, and nothing while nobody does. Lock: that of the last event, held while it is made.
+//! At most [`STREAMS`] streams run at once. A stream ends when Pagewell stops, when its client
+//! disconnects, or when its client reads nothing for [`SLOW`]. All streams share a recent event, so
+//! the metrics are read once for all of them, and never without clients. Lock: that of the last
+//! event, held while it is created.
 
 use super::{Control, ControlError, ready, stats};
 use crate::body::{Content, Piece, ResponseBody};
@@ -16,16 +17,16 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
 
-/// Streams at once.
+/// The most streams at once.
 pub const STREAMS: usize = 16;
-/// Between two events.
+/// The interval between two events.
 const EVERY: Duration = Duration::from_secs(1);
-/// What is younger is told to others as it is.
+/// Events younger than this are shared with other streams.
 const YOUNG: Duration = Duration::from_millis(500);
-/// How long an event may wait for its reader.
+/// How long an event may wait for its client.
 const SLOW: Duration = Duration::from_secs(30);
 
-/// The streams, and what was told last.
+/// The running streams, and the last event.
 pub(super) struct Live {
     places: Arc<Semaphore>,
     last: Mutex<Option<(Duration, Bytes)>>,
@@ -37,10 +38,10 @@ impl Default for Live {
     }
 }
 
-/// Begins a stream; `events=N` ends it after so many.
+/// Starts a stream; the query `events=N` ends it after N events.
 ///
 /// # Errors
-/// The query is not understood; there are too many streams.
+/// The query is invalid, or too many streams are running.
 pub(super) fn begin(
     control: &Arc<Control>,
     query: Option<&str>,
@@ -75,7 +76,7 @@ async fn tell(control: &Control, sender: &mpsc::Sender<Piece>, events: Option<No
     }
 }
 
-/// The event of this moment.
+/// Returns the current event.
 fn event(control: &Control) -> Bytes {
     let site = &control.site;
     let now = site.clock.monotonic();
@@ -98,7 +99,7 @@ fn event(control: &Control) -> Bytes {
     event
 }
 
-/// How many events are asked for; none: as many as come.
+/// Parses the number of events from the query; `None`: unlimited.
 fn events(query: Option<&str>) -> Result<Option<NonZeroU64>, ControlError> {
     let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(None) };
     let count = query.strip_prefix("events=").and_then(|count| count.parse().ok());

@@ -1,9 +1,9 @@
-//! `/metrics`: the figures as Prometheus and OpenMetrics read them (OpenMetrics 1.0; Prometheus text
-//! format 0.0.4, which differs in the type line of counters and in its end).
+//! `/metrics`: the metrics in the formats of Prometheus and OpenMetrics (OpenMetrics 1.0;
+//! Prometheus text format 0.0.4, which differs in the type line of counters and in its end).
 //!
-//! Names begin with `pagewell_`; counters end in `_total`; times are in seconds. Labels are `site`, its
-//! canonical host, where there are several sites, and `limit`, a key of `[limits]`: so many series as the
-//! configuration has sites and the code has limits, whatever visitors send.
+//! Names begin with `pagewell_`; counters end in `_total`; times are in seconds. The labels are
+//! `site`, the site's canonical host if there are several sites, and `limit`, a key of `[limits]`.
+//! The number of series depends on the configuration and the code alone, not on requests.
 
 use crate::counters::Times;
 use crate::figures::{self, Kind};
@@ -13,17 +13,17 @@ use http::{HeaderMap, HeaderValue, header};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What a scraper reads.
+/// The format of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The text format of Prometheus.
     Prometheus,
-    /// OpenMetrics.
+    /// The text format of OpenMetrics.
     OpenMetrics,
 }
 
 impl Format {
-    /// The one that the request accepts; Prometheus's unless it names the other.
+    /// Returns the format that the request accepts; Prometheus unless it names OpenMetrics.
     pub fn accepted(headers: &HeaderMap) -> Format {
         let lines = headers.get_all(header::ACCEPT).iter();
         let mut named = lines.filter_map(|line| line.to_str().ok());
@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// Its media type.
+    /// Returns the media type of the format.
     pub fn media_type(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -42,7 +42,7 @@ impl Format {
     }
 }
 
-/// The figures of all sites of the process.
+/// Returns the metrics of all sites of the process.
 pub fn text(door: &Arc<Site>, format: Format) -> String {
     let sites: Vec<_> = door.all_or(None).collect();
     let labels: Vec<_> = sites.iter().map(|site| label(site, sites.len())).collect();
@@ -59,7 +59,7 @@ pub fn text(door: &Arc<Site>, format: Format) -> String {
                 _ => writeln!(out, "{name}{suffix}{label} {}", value as f64 / divisor as f64),
             };
             if figures::of_the_process(values[at].0) {
-                // The same for every site.
+                // The value is the same for every site.
                 break;
             }
         }
@@ -79,7 +79,7 @@ pub fn text(door: &Arc<Site>, format: Format) -> String {
         "Time until the origin's header section was there.",
         times,
     );
-    let followed = sites.iter().zip(&labels).filter(|(site, _)| !site.feeds.is_empty());
+    let followed = sites.iter().zip(&labels).filter(|(site, _)| !site.sources.feeds.is_empty());
     let times = followed.map(|(site, label)| (label, &site.counters.lag_times.0));
     histogram(&mut out, "database_lag_histogram_seconds", LAG, times);
     let build = env!("CARGO_PKG_VERSION");
@@ -92,7 +92,7 @@ pub fn text(door: &Arc<Site>, format: Format) -> String {
     out
 }
 
-/// A figure's name as a metric, and what its value is divided by: times are told in seconds.
+/// Returns the name of a metric, and the divisor of its value: times are shown in seconds.
 fn shown(name: &str) -> (String, u64) {
     match name.strip_suffix("_us") {
         Some(stem) => (format!("pagewell_{stem}_seconds"), 1_000_000),
@@ -110,7 +110,7 @@ fn begin(out: &mut String, name: &str, help: &str, kind: Kind, format: Format) {
     let _ = writeln!(out, "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}");
 }
 
-/// `{site="…"}`, where there are several.
+/// Returns the label `{site="…"}`, if there are several sites.
 fn label(site: &Site, sites: usize) -> String {
     match &site.config.hosts.canonical {
         Some(host) if sites > 1 => format!("{{site=\"{}\"}}", escaped(host)),
@@ -127,7 +127,7 @@ const LIMITS_HIT: &str = "Times that a limit was reached, by its key in the tabl
 
 const LAG: &str = "Time from asking a database what it has committed to all of that being applied.";
 
-/// One histogram, of each site that has it.
+/// Writes one histogram, for each site that has it.
 fn histogram<'a>(
     out: &mut String,
     name: &str,

@@ -1,8 +1,9 @@
-//! The control interface, on the admin address: invalidation, counters, health, the dashboard.
+//! The control interface (API) on the admin address: invalidation, metrics, health, the dashboard.
 //!
-//! It listens where only this machine reaches it, or asks for a token; who may call it, and what keeps
-//! a lured browser out, is in `caller`. What changes anything has to come as `application/json`, which
-//! a page of another site cannot send unasked.
+//! It listens on an address that only this machine can reach, or requires a token. `caller`
+//! authorises calls, and protects against malicious pages in an operator's browser. Calls that
+//! change anything must be `application/json`, which a page of another site cannot send without a
+//! preflight request.
 
 mod caller;
 pub mod client;
@@ -15,19 +16,17 @@ mod places;
 mod ready;
 mod stats;
 
-pub(crate) use caller::same;
 pub use dashboard::FILES;
 pub use explain::Explain;
-pub use invalidate::{Invalidate, Invalidated, PATH_OR_URL};
-pub(crate) use invalidate::{path_and_query as named_page, prefix as named_prefix};
+pub use invalidate::{Invalidate, Invalidated};
 use live::Live;
 pub use live::STREAMS;
 use metrics::Format;
 use places::{CONNECTIONS, Call, Place, Places};
 
 use crate::body::{Content, Failed, ResponseBody};
-use crate::in_hand;
 use crate::listen::{Accepted, Listener, accept_each};
+use crate::pending_changes::PendingBatch;
 use crate::phase::{Phase, Told};
 use crate::reload::{Changed, NotReloaded, Reloaded};
 use crate::site::Site;
@@ -48,14 +47,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
-/// The longest call: ten thousand tags of a kilobyte, and some.
+/// The longest body of a call in bytes: ten thousand tags of a kilobyte, with some reserve.
 const CALL_BYTES: usize = 16 << 20;
-/// How long a call may take to arrive.
+/// The longest time for a call to arrive.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
-/// What there is: method and path. [The manual](../../../../docs/operating/control.md) and the
-/// description of the interface (`control-openapi.json`) have the same. The files of the dashboard
-/// ([`FILES`]) are there besides.
+/// The routes: method and path. [The manual](../../../../docs/operating/control.md) and the
+/// description of the interface (`control-openapi.json`) list the same. The files of the dashboard
+/// ([`FILES`]) are additional routes.
 pub const ROUTES: [(&str, &str); 11] = [
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
@@ -70,35 +69,35 @@ pub const ROUTES: [(&str, &str); 11] = [
     ("POST", "/v1/reload"),
 ];
 
-/// Why a call was not carried out.
+/// The reasons for which a call is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlError {
-    /// Host is a name that anybody could have pointed here.
+    /// `Host` is a domain name, which could belong to anyone (DNS rebinding).
     HostRefused,
-    /// A browser says that a page of another origin calls.
+    /// The browser reports a call by a page of another origin.
     CrossSite,
     /// The token is missing or wrong.
     TokenRefused,
-    /// No such path.
+    /// The path does not exist.
     NotFound,
-    /// The path takes another method.
+    /// The path requires this other method.
     Method(&'static str),
     /// The call is not `application/json`.
     NotJson,
-    /// The call cannot be read: what is wrong.
+    /// The call is invalid, with an explanation.
     Unreadable(String),
     /// No site has this host.
     SiteUnknown(String),
-    /// The configuration could not be read again: why.
+    /// The configuration could not be reloaded, with the reason.
     NotReloaded(NotReloaded),
     /// The call is too long, or took too long to arrive.
     TooLarge,
-    /// As many listen to the figures as may.
+    /// The maximum number of event streams is running.
     StreamsFull,
 }
 
 impl ControlError {
-    /// Its status and name.
+    /// Returns the status code and the name of the error.
     pub fn status(&self) -> (StatusCode, &'static str) {
         match self {
             ControlError::HostRefused => (StatusCode::FORBIDDEN, "host-refused"),
@@ -141,7 +140,7 @@ impl ControlError {
     }
 }
 
-/// What a call is about.
+/// The state for a call: the sites, the event streams, and the process's phase.
 struct Control {
     site: Arc<Site>,
     live: Arc<Live>,
@@ -149,16 +148,15 @@ struct Control {
 }
 
 impl Control {
-    /// The same by the reading of the configuration that counts.
+    /// Returns the state with the current configuration.
     fn now(&self) -> Control {
         Control { site: self.site.now(), live: self.live.clone(), stop: self.stop.clone() }
     }
 }
 
-/// Serves the control interface until told to stop, and the calls that are there then have been
-/// answered.
+/// Serves the control interface until the server stops and all running calls are answered.
 pub async fn serve(listener: Listener, site: Arc<Site>, stop: Told) {
-    // One is for whoever comes.
+    // One more than the permanent ones, for a new connection.
     let most = CONNECTIONS + 1;
     let (places, connections) = (Arc::new(Semaphore::new(most)), Arc::<Places>::default());
     let control = Arc::new(Control { site, live: Arc::default(), stop: stop.clone() });
@@ -182,7 +180,7 @@ pub async fn serve(listener: Listener, site: Arc<Site>, stop: Told) {
     )
     .await;
     listener.close(ended);
-    // Every place is free when everybody has gone.
+    // Every place is free once all connections are closed.
     let _ = places.acquire_many(most as u32).await;
 }
 
@@ -198,7 +196,7 @@ async fn connection(
         async move {
             let mut response = answer(&control, request, peer).await;
             if control.stop.borrow().is_leaving() {
-                // The next connection is another process's.
+                // The next connection belongs to a successor process.
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -216,12 +214,12 @@ async fn connection(
             if !place.was_called() {
                 return;
             }
-            // What has come meanwhile is answered.
+            // A call that has arrived by now is answered.
             connection.as_mut().graceful_shutdown();
             connection.await
         }
         () = told(&mut stop) => {
-            // The call in hand is answered; another one is not waited for.
+            // The running call is answered; no further one is accepted.
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -231,7 +229,7 @@ async fn connection(
     }
 }
 
-/// What a call is answered with: it is in hand until that has been taken.
+/// The body of an answer. The call counts as running until the client has received it.
 struct InHand {
     body: ResponseBody,
     _call: Call,
@@ -257,7 +255,7 @@ impl Body for InHand {
     }
 }
 
-/// Ready when Pagewell is to stop.
+/// Completes when Pagewell must stop.
 async fn told(stop: &mut Told) {
     let _ = stop.wait_for(Phase::is_over).await;
 }
@@ -298,7 +296,7 @@ async fn answer(
                     response.headers_mut().insert(header::ALLOW, value);
                 }
                 ControlError::StreamsFull => {
-                    // Its place is for others.
+                    // Closing the connection frees its place for other clients.
                     let close = HeaderValue::from_static("close");
                     response.headers_mut().insert(header::CONNECTION, close);
                 }
@@ -328,7 +326,7 @@ fn with_content(
     response
 }
 
-/// What a call is answered with.
+/// The answer to a call.
 enum Answer {
     Json(serde_json::Value),
     NotReady(serde_json::Value),
@@ -344,7 +342,7 @@ async fn call(
 ) -> Result<Answer, ControlError> {
     caller::check_host(request.headers())?;
     if let Some(file) = dashboard::file(request.uri().path()) {
-        // A link may lead here from anywhere, and there is nothing in it but the page.
+        // Any site may link to this page, which contains no data.
         return match *request.method() {
             Method::GET => Ok(Answer::Dashboard(file)),
             _ => Err(ControlError::Method("GET")),
@@ -367,7 +365,8 @@ async fn call(
         ("/v1/offenders", &Method::GET) => Ok(Answer::Json(crate::explain::offenders(site))),
         ("/v1/explain", &Method::POST) => {
             let (site, call) = (site.clone(), read_json(request).await?);
-            // A site with files is asked which file or script is meant: that may wait for a disk.
+            // For a site with files, this checks which file or script a URL means, and may wait for
+            // the disk.
             let told = tokio::task::spawn_blocking(move || explain::explain(&site, &call));
             told.await
                 .unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
@@ -398,7 +397,7 @@ async fn call(
     }
 }
 
-/// Carries out a call to invalidate, whether or not its caller waits.
+/// Executes an invalidation to its end, even if the client disconnects.
 async fn invalidate(
     door: &Arc<Site>,
     call: Invalidate,
@@ -406,12 +405,12 @@ async fn invalidate(
 ) -> Result<serde_json::Value, ControlError> {
     let door = door.clone();
     let carried_out = async move {
-        let hands = in_hand::begin_all(door.all_or(None)).await;
+        let pending = PendingBatch::begin(door.all_or(None).map(|site| site.state())).await;
         let site = door.clone();
-        // Dropping a million pages takes a while: not where visitors are served.
+        // Purging a million pages takes a while, so it runs on a blocking thread.
         let done = tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call, peer));
         let told = done.await;
-        let others = in_hand::end_all(door.all_or(None), hands).await;
+        let others = pending.acknowledge().await;
         told.map(|told| (told, others))
     };
     let done = tokio::spawn(carried_out).await.and_then(|done| done);
@@ -422,12 +421,13 @@ async fn invalidate(
     })
 }
 
-/// A call that says no more than its path.
+/// The body of a call without parameters.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// Has the configuration read again.
+/// Reloads the configuration of all sites. Returns the changed keys and the number of purged pages
+/// as JSON.
 async fn reload(site: &Arc<Site>) -> Result<serde_json::Value, ControlError> {
     let done = match site.reload.get() {
         Some(reload) => reload.run(site).await,
@@ -447,7 +447,7 @@ async fn reload(site: &Arc<Site>) -> Result<serde_json::Value, ControlError> {
     Ok(serde_json::json!({ "changed": changed, "dropped": dropped }))
 }
 
-/// Puts the clock forward, for stories, or sets the machine's as far as it is seen here.
+/// Advances the clock for scenario tests, or shifts the machine's clock as this process sees it.
 #[cfg(feature = "settable-clock")]
 #[derive(Deserialize)]
 struct Advance {
@@ -457,7 +457,7 @@ struct Advance {
     set_ms: i64,
 }
 
-/// Has somebody panic, for tests.
+/// Provokes a panic, for tests.
 #[cfg(feature = "settable-clock")]
 #[derive(Deserialize)]
 struct Provoke {

@@ -1,34 +1,35 @@
-//! Places for connections to the control interface: [`CONNECTIONS`], and one for whoever comes. When that one is
-//! taken as well, the connection that has been idle longest is told to go.
+//! Limits the connections to the control interface: [`CONNECTIONS`] permanent ones, and one more
+//! for a new client. If that one is taken as well, the connection that has been idle longest is
+//! closed.
 //!
-//! | a connection | when | told to go |
+//! | state | when | may be closed |
 //! |---|---|---|
-//! | `New` | it has come, and its call may be on its way: for [`HEAD_START`], or until the call is there | no |
-//! | `InHand` | from when its call is there until the answer has been taken | no |
-//! | `Idle` | else | the longest of them first |
-//! | `Leaving` | it was told to go | |
+//! | `New` | connected, with no call yet, for at most [`HEAD_START`] | no |
+//! | `InHand` | from the arrival of a call until its answer is received | no |
+//! | `Idle` | otherwise | the one that is idle longest, first |
+//! | `Leaving` | it is being closed | |
 //!
-//! Where each of them has a call in hand, who comes next waits for the first that ends. Lock: one, around the list;
-//! nothing else is locked under it.
+//! If every connection has a running call, a new connection waits for the first one that ends.
+//! Lock: one, around the list; no other lock is taken under it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Connections that stay.
+/// The most permanent connections.
 pub(super) const CONNECTIONS: usize = 256;
-/// How long who has come is not idle, though he says nothing.
+/// How long a new connection without a call does not count as idle.
 const HEAD_START: Duration = Duration::from_secs(1);
 
-/// All connections.
+/// All connections to the control interface.
 #[derive(Default)]
 pub(super) struct Places(Mutex<Taken>);
 
 #[derive(Default)]
 struct Taken {
     all: Vec<(Arc<Notify>, State)>,
-    /// How many times one has become idle.
+    /// Counts the transitions to idle.
     times: u64,
 }
 
@@ -36,23 +37,23 @@ struct Taken {
 enum State {
     New,
     InHand,
-    /// Since the how manieth time.
+    /// The number of the transition to idle.
     Idle(u64),
     Leaving,
 }
 
-/// The place of a connection, until this is dropped.
+/// The place of a connection, until it is dropped.
 pub(super) struct Place {
     places: Arc<Places>,
     go: Arc<Notify>,
     was_called: AtomicBool,
 }
 
-/// A call that is in hand until this is dropped.
+/// A running call, until it is dropped.
 pub(super) struct Call(Arc<Place>);
 
 impl Places {
-    /// Somebody has come.
+    /// Adds a new connection, and closes an idle one if there are too many.
     pub(super) fn enter(self: &Arc<Places>) -> Arc<Place> {
         let go = Arc::new(Notify::new());
         let mut taken = self.taken();
@@ -78,7 +79,7 @@ impl Taken {
         self.relieve();
     }
 
-    /// Tells one to go, where there are too many.
+    /// Closes an idle connection, if there are too many.
     fn relieve(&mut self) {
         let staying = self.all.iter().filter(|(_, state)| *state != State::Leaving).count();
         if staying <= CONNECTIONS {
@@ -96,7 +97,7 @@ impl Taken {
 }
 
 impl Place {
-    /// A call is there.
+    /// Marks the start of a call.
     pub(super) fn begin(self: &Arc<Place>) -> Call {
         self.was_called.store(true, Ordering::Relaxed);
         let mut taken = self.places.taken();
@@ -107,12 +108,12 @@ impl Place {
         Call(self.clone())
     }
 
-    /// Whether there has been a call.
+    /// Returns whether the connection has had a call.
     pub(super) fn was_called(&self) -> bool {
         self.was_called.load(Ordering::Relaxed)
     }
 
-    /// Ready when the place is for somebody else.
+    /// Completes when the connection must close.
     pub(super) async fn told_to_go(&self) {
         tokio::select! {
             () = tokio::time::sleep(HEAD_START) => self.had_time(),

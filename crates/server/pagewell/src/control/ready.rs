@@ -1,29 +1,30 @@
-//! `GET /v1/ready`: whether visitors should be sent here. What was left of an earlier process is put in
-//! or given up, every database is followed, and Pagewell is not about to end. `GET /v1/health` says
-//! less: that it answers.
+//! `GET /v1/ready`: whether a load balancer should send requests here. It requires that restoring
+//! the old snapshot has ended, every database is followed, and Pagewell is not about to stop.
+//! `GET /v1/health` reports only that the process answers.
 //!
-//! A database that is away for a moment takes nothing from it: only when no page is kept any more, for
-//! the lag allowed is over, the answer is no. Not here: PHP, which may be away while pages are served.
+//! A short interruption of a database does not change the answer. It becomes "not ready" when pages
+//! are no longer stored, because the allowed lag is exceeded. Not here: PHP, which may be
+//! unreachable while pages are served from the cache.
 
 use crate::phase::Phase;
 use crate::site::Site;
 use std::sync::Arc;
 
-/// Why not yet, or not any more.
+/// The reasons for not being ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReady {
-    /// Pagewell was told to stop.
+    /// Pagewell is shutting down.
     Stopping,
-    /// Another process is taking over, or has.
+    /// Another process is taking over, or has taken over (zero-downtime restart).
     HandedOver,
-    /// The pages of an earlier process are still being put in.
+    /// The pages of an earlier process are still being restored.
     SnapshotLoading,
-    /// A database is not followed, so that no page is kept.
+    /// A database is not followed, so no page is stored.
     DatabaseNotFollowed,
 }
 
 impl NotReady {
-    /// Its name.
+    /// Returns the name of the reason.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +36,7 @@ impl NotReady {
     }
 }
 
-/// Everything that speaks against it, of all sites of the process; nothing: it is ready.
+/// Returns all reasons for not being ready, over all sites; empty if Pagewell is ready.
 pub(super) fn why_not(door: &Arc<Site>, phase: Phase) -> Vec<NotReady> {
     let any = |holds: fn(&Site) -> bool| door.all_or(None).any(|site| holds(site));
     let reasons = [
@@ -52,10 +53,10 @@ fn is_loading(site: &Site) -> bool {
 }
 
 fn is_unfollowed(site: &Site) -> bool {
-    site.feeds.iter().any(|feed| feed.keeps_pages_out())
+    site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
 }
 
-/// As it is told.
+/// Returns the answer as JSON.
 pub(super) fn told(reasons: &[NotReady]) -> serde_json::Value {
     let names: Vec<_> = reasons.iter().map(|reason| reason.as_str()).collect();
     serde_json::json!({ "ready": names.is_empty(), "reasons": names })

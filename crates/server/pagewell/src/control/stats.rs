@@ -1,6 +1,6 @@
-//! What a running Pagewell tells of itself in numbers, as JSON: the sums of all sites, and where there
-//! are several, those of each besides. `figures` has the table. What is the same for every site (the
-//! kernel's counts, the process's) is told once. Read when somebody asks, and kept by nobody.
+//! The metrics as JSON: the sums over all sites and, if there are several, the values of each.
+//! `figures` has the table. Values that are the same for every site (the kernel's and the
+//! process's) occur once. They are read on request, and no history is stored.
 
 use crate::counters::TimesNow;
 use crate::figures::{self, UPTIME};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The figures of all sites together; where there are several, those of each besides.
+/// Returns the metrics of all sites together and, if there are several, of each.
 pub(super) fn stats(site: &Arc<Site>) -> Value {
     let mut sums = BTreeMap::new();
     let mut each = serde_json::Map::new();
@@ -33,7 +33,7 @@ pub(super) fn stats(site: &Arc<Site>) -> Value {
     all
 }
 
-/// The same, and how often each limit was reached, of all sites together.
+/// Returns the metrics, and how often each limit was reached over all sites.
 pub(super) fn stats_and_limits(site: &Arc<Site>) -> Value {
     let mut all = stats(site);
     let mut hit = BTreeMap::new();
@@ -44,8 +44,8 @@ pub(super) fn stats_and_limits(site: &Arc<Site>) -> Value {
     all
 }
 
-/// How long the origins took until their header sections were there: how many of all answers fell
-/// between two bounds, and of each site where there are several.
+/// Returns the histogram of the times until the origin's header section arrived. If there are
+/// several sites, it includes the histogram of each.
 pub(super) fn origin_times(site: &Arc<Site>) -> Value {
     let times: Vec<_> =
         site.all_or(None).map(|site| (name(site), site.counters.origin_times.snapshot())).collect();
@@ -75,13 +75,14 @@ fn sums(times: &[(String, TimesNow)]) -> Vec<u64> {
     (0..places).map(|at| each.iter().map(|counts| counts[at]).sum()).collect()
 }
 
-/// The tags of pages that no change rule could touch, of all sites together.
+/// Returns the uncovered tags of all sites together: no change rule can produce them.
 pub(super) fn unheard(site: &Arc<Site>) -> Value {
-    let all: BTreeSet<String> = site.all_or(None).flat_map(|site| site.unheard.list()).collect();
+    let all: BTreeSet<String> =
+        site.all_or(None).flat_map(|site| site.uncovered_tags.list()).collect();
     json!({ "tags": all })
 }
 
-/// What a site is called where there are several: its canonical host.
+/// Returns the name of a site among several: its canonical host.
 fn name(site: &Site) -> String {
     site.config.hosts.canonical.clone().unwrap_or_default()
 }

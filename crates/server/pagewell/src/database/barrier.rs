@@ -6,111 +6,76 @@
 //! put before. The position counts a transaction before its COMMIT is answered, so what the origin
 //! has committed is in it. Bounded: what takes longer is answered, and said in `Cache-Status`.
 
-use super::Feed;
 use super::kept::Kept;
 use super::source::Position;
-use crate::site::Site;
+use super::{ChangeSources, Feed};
+use crate::propagation::Propagation;
+use crate::site_state::SiteState;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// How many may wait for a question to be put.
+/// The most writes that may wait for a query to be sent.
 const ASKING_MAX: usize = 10_000;
-/// How long after a connection failed no other is tried.
+/// How long no query is sent after a connection failed.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long after a question failed it is put again.
+/// How long a barrier waits after a failed query before it queries again.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 type Ask = oneshot::Sender<Position>;
-/// Where questions are put.
+/// The sending side of the channel for position queries.
 pub type Asks = mpsc::Sender<Ask>;
-/// Where they come out.
+/// The receiving side of the channel for position queries.
 pub type Questions = mpsc::Receiver<Ask>;
 
-/// A channel for questions.
+/// Creates the channel for position queries.
 pub fn asks() -> (Asks, Questions) {
     mpsc::channel(ASKING_MAX)
 }
 
-/// What came of waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// There is nothing to wait for, or it is not wanted.
-    No,
-    /// Everything committed before is applied.
-    Applied,
-    /// It is not known to be: it took too long, or the database is not followed.
-    Late,
-}
-
-impl Waited {
-    /// Both together.
-    pub fn and(self, other: Waited) -> Waited {
-        match (self, other) {
-            (Waited::Late, _) | (_, Waited::Late) => Waited::Late,
-            (Waited::No, Waited::No) => Waited::No,
-            _ => Waited::Applied,
-        }
-    }
-
-    /// Says so in the answer to a call, where it is late.
-    pub fn say_in(self, answer: &mut serde_json::Value) {
-        if self == Waited::Late {
-            answer["late"] = true.into();
-        }
-    }
-
-    /// What `Cache-Status` says of it.
-    pub fn detail(self) -> Option<&'static str> {
-        match self {
-            Waited::No | Waited::Applied => None,
-            Waited::Late => Some("changes-late"),
-        }
-    }
-}
-
 /// Waits for all of a site's databases. Where another process follows them, it is asked.
-pub async fn barrier(site: &Arc<Site>) -> Waited {
-    if site.feeds.is_empty() {
-        return Waited::No;
+pub async fn barrier(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
+    if sources.feeds.is_empty() {
+        return Propagation::NotNeeded;
     }
-    let waited = if site.is_leaving() { Waited::Late } else { own(site).await };
+    let waited = if site.is_leaving() { Propagation::TimedOut } else { own(site, sources).await };
     match site.successor() {
         // It may have taken over while the question was put here.
-        Some(successor) if waited == Waited::Late => {
-            let bound = site.feeds.iter().map(|feed| feed.config.barrier).max();
+        Some(successor) if waited == Propagation::TimedOut => {
+            let bound = sources.feeds.iter().map(|feed| feed.config.barrier).max();
             let host = site.config.hosts.canonical.as_deref();
             successor.barrier(host, bound.unwrap_or_default()).await
         }
         // Nothing is answered from memory any more.
-        None if site.is_leaving() => Waited::No,
+        None if site.is_leaving() => Propagation::NotNeeded,
         _ => waited,
     }
 }
 
-async fn own(site: &Arc<Site>) -> Waited {
+async fn own(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
     let own = |feed: &Arc<Feed>| one(site.clone(), feed.clone());
-    let waiting: Vec<_> = site.feeds.iter().skip(1).map(|feed| tokio::spawn(own(feed))).collect();
-    let mut all = match site.feeds.first() {
+    let waiting: Vec<_> =
+        sources.feeds.iter().skip(1).map(|feed| tokio::spawn(own(feed))).collect();
+    let mut all = match sources.feeds.first() {
         Some(feed) => own(feed).await,
-        None => return Waited::No,
+        None => return Propagation::NotNeeded,
     };
     for waited in waiting {
         // A task that has panicked knows nothing.
-        all = all.and(waited.await.unwrap_or(Waited::Late));
+        all = all.and(waited.await.unwrap_or(Propagation::TimedOut));
     }
     all
 }
 
 /// Waits until all that the database has committed by now is applied, within the bound.
-async fn one(site: Arc<Site>, feed: Arc<Feed>) -> Waited {
+async fn one(site: Arc<SiteState>, feed: Arc<Feed>) -> Propagation {
     let bound = feed.config.barrier;
     if bound.is_zero() {
-        return Waited::No;
+        return Propagation::NotNeeded;
     }
-    // A question that failed is put again: a busy database may answer the next one in time.
+    // A failed query is repeated: a busy database may answer the next one in time.
     let reached = async {
         while feed.reach(&site).await.is_none() {
             tokio::time::sleep(ASK_AGAIN_AFTER).await;
@@ -118,18 +83,18 @@ async fn one(site: Arc<Site>, feed: Arc<Feed>) -> Waited {
     };
     tokio::select! {
         reached = tokio::time::timeout(bound, reached) => match reached {
-            Ok(()) => Waited::Applied,
-            Err(_) => Waited::Late,
+            Ok(()) => Propagation::Applied,
+            Err(_) => Propagation::TimedOut,
         },
         // Nothing is applied here any more once nobody follows the database.
-        () = feed.ended() => Waited::Late,
+        () = feed.ended() => Propagation::TimedOut,
     }
 }
 
 impl Feed {
     /// Waits until all that the database has committed by now is applied, and counts how long that
     /// took. None: the database could not be asked.
-    pub(super) async fn reach(&self, site: &Site) -> Option<()> {
+    pub(super) async fn reach(&self, site: &SiteState) -> Option<()> {
         let asked = Instant::now();
         let committed = self.committed().await?;
         let mut applied = self.applied.subscribe();
@@ -141,7 +106,7 @@ impl Feed {
         Some(())
     }
 
-    /// What the database has committed by now; none: it could not be asked.
+    /// Queries the committed position of the database; `None` if the query failed.
     pub(super) async fn committed(&self) -> Option<Position> {
         let (ask, answer) = oneshot::channel();
         self.asks.try_send(ask).ok()?;
@@ -150,7 +115,7 @@ impl Feed {
 }
 
 /// Counts how long it took until all was applied, or that it took at least so long.
-pub(super) fn count_lag(site: &Site, lag: Duration) {
+pub(super) fn count_lag(site: &SiteState, lag: Duration) {
     let lag_us = lag.as_micros() as u64;
     site.counters.lag_times.0.add(lag);
     site.counters.database_lag_us.set(lag_us);
@@ -158,7 +123,7 @@ pub(super) fn count_lag(site: &Site, lag: Duration) {
 }
 
 /// Asks the database whenever somebody wants to know.
-pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut questions: Questions) {
+pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions) {
     let mut kept = Kept::default();
     let mut asking = Vec::new();
     let mut before = Before::default();
@@ -171,12 +136,12 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut questions: Questions) {
             }
             Ok(position) => {
                 for ask in asking.drain(..) {
-                    // Who has given up does not mind.
+                    // A barrier that timed out has dropped its receiver.
                     let _ = ask.send(position.clone());
                 }
             }
             Err(error) => {
-                // Nobody is answered: each waits for as long as it may, or hears of it here.
+                // The senders are dropped, so each waiting barrier repeats its query or times out.
                 let (database, reason) = (&feed.config.name, error.as_str());
                 tracing::debug!(event = "database-unasked", database, reason, %error);
                 asking.clear();
@@ -186,19 +151,21 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut questions: Questions) {
     }
 }
 
-/// What was known before a question was put. Whatever was sent, or said before, was committed then, and the
-/// answer has to have it; else the log was begun anew (`RESET MASTER`), and its numbers mean nothing
-/// any more. A stream does not notice: the server waits at its end until the new log is longer.
+/// Positions that were known before a query was sent. Transactions sent or reported earlier were
+/// committed then, so the response must include them. If it does not, the log was reset
+/// (`RESET MASTER`) and its numbers mean something else. The stream does not notice a reset: the
+/// server waits at its end until the new log is longer.
 ///
-/// Checked against: applied up to 9 → the log begun anew, and 4 written → asked: 4 → an answer to a
-/// write of which nothing was sent. Looked at in the other order a transaction that comes in between
-/// would be missing.
+/// Example: applied up to 9; the log is reset and 4 transactions are written; the query returns 4.
+/// Without this check, a write would be acknowledged although none of the 4 was sent. The applied
+/// position is read before the query: in the opposite order, a transaction that arrives in between
+/// would look lost.
 #[derive(Default)]
 struct Before {
-    /// The following that it belongs to.
+    /// The generation of the stream that the positions belong to.
     generation: u64,
     applied: Option<Position>,
-    /// What the database has said last.
+    /// The position that the database has reported last.
     said: Option<Position>,
 }
 
@@ -211,12 +178,13 @@ impl Before {
         self.applied = feed.applied.borrow().clone();
     }
 
-    /// Whether something is missing from `committed`. It is kept for the next time.
+    /// Returns whether `committed` lacks a known transaction, and remembers it for the next call.
     fn is_taken_back(&mut self, feed: &Feed, committed: &Position) -> bool {
         let is_lost = self.applied.as_ref().is_some_and(|own| own.is_lost_by(committed));
         let said = self.said.replace(committed.clone());
         let is_taken_back = said.is_some_and(|said| said.is_taken_back_by(committed));
-        // Of a following that has ended meanwhile the next one looks at what it goes on from.
+        // If the stream has been reopened in the meantime, the new connection checks the position
+        // itself.
         (is_lost || is_taken_back) && feed.generation() == self.generation
     }
 }

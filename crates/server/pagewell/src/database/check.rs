@@ -1,19 +1,20 @@
-//! What `pagewell check` and `pagewell changes suggest` ask of a database: whether it can be followed as
-//! it is set up, and which tables there are.
+//! The database part of `pagewell check` and `pagewell changes suggest`: whether a database can be
+//! followed with its current settings, and which tables it has.
 //!
-//! A check does all that following does, up to the first event of the stream: so it finds out by trying
-//! whether the account may, and nothing is changed by it. Not here: what is printed where.
+//! A check does everything that following does, up to the first event of the stream. It thereby
+//! tests the account's privileges by using them, and changes nothing on the server. Not here:
+//! printing.
 
 use super::source::{self, Aim, Left, Stream, Then};
 use crate::config::{Config, Database, DatabaseServer};
 use crate::options::Application;
 use std::sync::Arc;
 
-/// Tries to follow each database of a configuration. What comes back could be better; each is a
-/// sentence.
+/// Tries to follow each database of a configuration. Returns one sentence for each setting that
+/// works but could be improved.
 ///
 /// # Errors
-/// What keeps it from being followed; all of it, a line each.
+/// The reasons why databases cannot be followed, one line each.
 pub async fn all(config: &Config) -> Result<Vec<String>, String> {
     let (mut warnings, mut errors) = (Vec::new(), Vec::new());
     for database in all_of(config) {
@@ -26,13 +27,13 @@ pub async fn all(config: &Config) -> Result<Vec<String>, String> {
     if errors.is_empty() { Ok(warnings) } else { Err(errors.join("\n")) }
 }
 
-/// Looks whether the databases of a configuration can be followed as they are set up, before anybody gives up his
-/// place for that. One that cannot be reached is no reason not to.
+/// Checks before a zero-downtime restart whether the databases of a configuration can be followed.
+/// The old process keeps running if they cannot. An unreachable database is no error.
 ///
 /// # Errors
-/// One can be reached, and its rules or its settings do not fit: a sentence for the operator.
+/// A database is reachable, but its rules or its settings do not fit: a sentence for the operator.
 pub async fn before_following(config: &Config) -> Result<(), String> {
-    // One may take its time; not one after the other.
+    // One check may be slow, so all run concurrently.
     let asked: Vec<_> = all_of(config)
         .cloned()
         .map(|database| {
@@ -49,13 +50,13 @@ pub async fn before_following(config: &Config) -> Result<(), String> {
         })
         .collect();
     for one in asked {
-        // A panic has been logged, and is met again when it is followed.
+        // A panic is in the log already, and would occur again when the database is followed.
         one.await.unwrap_or(Ok(()))?;
     }
     Ok(())
 }
 
-/// The databases of all sites, and their streams.
+/// Returns the databases of all sites, and their cluster streams.
 fn all_of(config: &Config) -> impl Iterator<Item = &Arc<Database>> {
     let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
     sites.flat_map(|site| site.databases.iter().chain(&site.stream))
@@ -65,7 +66,7 @@ async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
     let mut connected =
         source::connect(database, Aim::Check).await.map_err(|broken| broken.text)?;
     connected.fits.map_err(|error| error.to_string())?;
-    // A slot of PostgreSQL has one reader, which may be the Pagewell that runs.
+    // A replication slot of PostgreSQL has one reader, which may be the running Pagewell.
     if !matches!(connected.stream, Stream::Postgres(_)) {
         let begun = connected.stream.start(&connected.committed, Left::Never).await;
         begun.map_err(|broken| broken.text)?;
@@ -78,10 +79,10 @@ async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
     Ok(connected.warnings.into_iter().map(|(_, why)| why).collect())
 }
 
-/// Rules for the tables of a database, as the text of a configuration.
+/// Returns proposed rules for the tables of a database, as text for the configuration.
 ///
 /// # Errors
-/// Why the tables could not be asked for.
+/// The tables could not be queried, or there is none.
 pub async fn suggest(
     server: &DatabaseServer,
     name: Option<&str>,

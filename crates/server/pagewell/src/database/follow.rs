@@ -1,18 +1,18 @@
-//! Following a database: connects, reads, applies; comes back after a break, without a gap.
+//! Follows a database: connects, reads, applies, and resumes after a break without a gap.
 //!
-//! | state | what happens | then |
+//! | state | event | next |
 //! |---|---|---|
-//! | not followed | connected; the schema read, the rules held against it | behind |
-//! | behind | all is applied that the database had committed when it was connected to | followed: the gate opens |
-//! | followed | a transaction | applied, then counted by the position |
-//! | any | the connection breaks | not followed; again after a pause, from the position |
-//! | any | the position is gone, or means nothing to this server | every page is dropped; from where the server is |
+//! | not followed | connected; the schema is read and compared with the rules | behind |
+//! | behind | everything committed before connecting is applied | followed: the gate opens |
+//! | followed | a transaction | applied, then the position advances |
+//! | any | the connection breaks | not followed; reconnects after a pause, resumes at the position |
+//! | any | the position is lost, or unknown to this server | every page is purged; starts at the current position |
 //!
-//! A position of GTIDs means the same to every server that has replicated them: after a failover it goes
-//! on at the other, which refuses a position that it does not have.
+//! A GTID position is valid on every server that has replicated its transactions. After a failover
+//! the stream resumes on the other server, which rejects a position that it does not have.
 //!
-//! Invariants: without a position to resume from the gate is closed; the position is advanced only
-//! after the change was applied. Not here: what a stream is made of (`source`).
+//! Invariants: the gate is closed while there is no position to resume from. The position advances
+//! only after the change is applied. Not here: the contents of a stream (`source`).
 
 use super::Feed;
 use super::settle::{Entry, Opening, Waiting};
@@ -20,47 +20,50 @@ use super::source::{
     self, Aim, Broken, Connected, Left, Made, Mark, Position, Read, Stream, Then, Transaction,
 };
 use crate::config::DatabaseKind;
-use crate::site::{Site, off_the_way};
+use crate::runtime::off_the_way;
+use crate::site_state::SiteState;
 use crate::terms::Look;
 use crate::why::Cause;
 use crate::why::shown::cut;
 use change_feed::Touched;
-use page_store::{Change, Opened, Strength, Target};
+use page_store::{Opened, Target};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Between two attempts, at first and at most.
+/// The pause between two attempts to connect: the first, and the longest.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// The most where other machines wait for this one: it costs their server next to nothing.
+/// The longest pause for a cluster's stream, where other nodes wait for this one. A short pause
+/// costs the Valkey server almost nothing.
 const STREAM_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How much text is looked through where visitors are served, in bytes: some tenths of a millisecond.
+/// The most text in bytes that is searched on a thread that serves clients. It takes some tenths of
+/// a millisecond.
 const TEXT_BYTES: usize = 16 << 10;
 
-/// Whose log a stream is of.
+/// Whether a stream continues the log that was followed before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Log {
-    /// The one that was followed before.
+    /// It continues the same log.
     Same,
-    /// Another's, or nobody knows.
+    /// It is another server's log, or the log is unknown.
     Another,
 }
 
-/// A site, one of its databases, and where its open changes go.
+/// The task that follows one database of a site and passes its open changes on to be settled.
 pub struct Follower {
     /// The site.
-    pub site: Arc<Site>,
-    /// The database.
+    pub site: Arc<SiteState>,
+    /// The database that this task follows.
     pub feed: Arc<Feed>,
-    /// To be settled.
+    /// Receives the open changes, which `settle` settles.
     pub entries: mpsc::Sender<Entry>,
 }
 
 impl Follower {
-    /// Follows for ever. `first` is a connection that is there already.
+    /// Follows the database without end. `first` is a connection that is already open.
     pub async fn run(self, mut first: Option<Connected>) {
         let feed = &self.feed;
         let mut pause = PAUSE;
@@ -92,14 +95,12 @@ impl Follower {
         }
     }
 
-    /// Changes may have been missed: every page goes.
+    /// Handles changes that may have been missed: purges every page.
     fn gap(&self, reason: &'static str) {
         self.feed.gate.close(&self.site, self.feed.name());
         // Where it was closed already, pages of before the gap may be about to be put in.
-        let site = self.site.name;
-        let everything = Change { site, targets: &[Target::Everything] };
-        self.site.store.change(&everything, Strength::Drop);
-        // The next process may find nothing missing: it is this one that has seen it.
+        self.site.changes().drop_local(&[Target::Everything], reason);
+        // The next process might not notice the gap, so the journal records it.
         if let Some(snapshots) = &self.site.snapshots {
             snapshots.note_everything();
         }
@@ -170,18 +171,19 @@ impl Follower {
             }
             if let Some(opened) = feed.gate.open_at(&applied) {
                 tracing::info!(event = "database-caught-up", database = feed.config.name);
-                // What was committed meanwhile has been opened, change by change, and comes before it.
+                // Every change committed while the gate was closed is opened by now, and is queued
+                // before the gate.
                 self.let_in(opened, None).await;
             }
         }
     }
 
-    /// The database is followed: the gate opens, if it was closed.
+    /// Marks the database as followed, and opens the gate if it was closed.
     async fn followed(&self, applied: &Position, log: Log, mark: Option<Mark>) {
         let database = &self.feed.config.name;
         tracing::info!(event = "database-followed", database, position = %applied);
         if log == Log::Another {
-            // The receiver ends with the server.
+            // The send fails only if the server stops.
             let _ = self.entries.send(Entry::Elsewhere).await;
         }
         if let Some(opened) = self.feed.gate.open() {
@@ -189,7 +191,7 @@ impl Follower {
         }
     }
 
-    /// Of a gate that was opened: pages are let in when all that the mark stands for is visible.
+    /// Queues an opened gate: pages are stored again when all transactions of `mark` are visible.
     async fn let_in(&self, opened: Opened, mark: Option<Mark>) {
         self.feed.progress().opened();
         let (what, since) = (Opening::Gate, Instant::now());
@@ -211,15 +213,16 @@ impl Follower {
                 counters.database_apply_us.set(began.elapsed().as_micros() as u64);
                 let what = Opening::Transaction;
                 let waiting = Waiting { opened, look, mark, what, since: Instant::now() };
-                // The receiver ends with the server.
+                // The send fails only if the server stops.
                 let _ = self.entries.send(Entry::Change(waiting)).await;
             }
-            // Everybody sees what it tells of.
+            // A published invalidation needs no settling: its data is already visible to all
+            // readers.
             Made::Told(heard) => {
                 let site = self.site.now();
                 let by = Cause::Stream { from: cut(&heard.from) };
                 heard.with_targets(site.config.rules.form(), |targets| {
-                    site.change(targets, heard.strength, by);
+                    site.changes().apply(targets, heard.strength, by);
                 });
                 counters.stream_heard.add();
             }
@@ -234,18 +237,18 @@ impl Follower {
     }
 }
 
-/// The database has said that it has not committed what it has sent.
+/// The error for a server that has not committed what it has sent.
 fn taken_back() -> Broken {
     let text = "the server has not committed what it has sent: its log was begun anew";
     Broken { name: "position-ahead", text: text.into(), then: Then::Gap }
 }
 
 /// Opens a change of what was touched. Where texts were, what settles with it.
-async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> (Opened, Option<Look>) {
+async fn open(site: &Arc<SiteState>, database: &str, touched: Touched) -> (Opened, Option<Look>) {
     let by = Cause::database(database, touched.tables());
     if !touched.is_everything() {
         let mut looked = None;
-        // Long texts hold up nobody.
+        // Long texts are searched where they delay no client.
         match touched.text_bytes() > TEXT_BYTES {
             true => off_the_way(&mut || looked = site.terms.look(&touched)),
             false => looked = site.terms.look(&touched),
@@ -254,15 +257,15 @@ async fn open(site: &Arc<Site>, database: &str, touched: Touched) -> (Opened, Op
         let searches = searches.iter().flatten().map(|tag| Target::Tag(tag));
         let tags = touched.tags().map(|tag| Target::Tag(tag.as_bytes()));
         let targets: Vec<Target<'_>> = tags.chain(searches).collect();
-        return (site.open(&targets, by), look);
+        return (site.changes().open(&targets, by), look);
     }
-    // Dropping a million pages takes a while: not where visitors are served.
+    // Purging a million pages takes a while, so it runs on a blocking thread.
     let (own, again) = (site.clone(), by.clone());
-    let opening = move || own.open(&[Target::Everything], by);
+    let opening = move || own.changes().open(&[Target::Everything], by);
     let opened = match tokio::task::spawn_blocking(opening).await {
         Ok(opened) => opened,
         // It has panicked, or the server ends: here, then.
-        Err(_) => site.open(&[Target::Everything], again),
+        Err(_) => site.changes().open(&[Target::Everything], again),
     };
     (opened, None)
 }

@@ -1,13 +1,12 @@
-//! No page is stored while the database has not been followed for too long, or not yet.
+//! Stops storing pages while a database is not followed yet, or has been interrupted for too long.
 //!
-//! Each database of a site has its own; a page is stored when all are open.
+//! Each database of a site has its own gate. A page is stored only when all gates are open.
 //!
-//! Closed, it is a change of every page that stays open: lookups find nothing, renders are passed on
-//! and not stored, and neither costs a hit anything. It is opened when the database is followed again
-//! and everything committed meanwhile is applied; the change then settles like any other.
-//!
-//! Falling behind closes it as well: a question every second (`barrier`) shows how long what was committed
-//! then takes to be applied. It is opened when all is applied that was committed when it was closed.
+//! A closed gate is an open change of every page: lookups find nothing, and renders are not stored.
+//! A hit pays nothing for this check. The gate opens when the database is followed again and
+//! everything committed until then is applied. The change then settles like any other. Lag closes
+//! the gate as well: a query every second (`barrier`) measures how long a committed position takes
+//! to be applied. The gate opens when everything is applied that was committed when it closed.
 //!
 //! Lock: `closed`, held while a change is opened or taken out, never across an `await`.
 
@@ -15,7 +14,7 @@ use super::Feed;
 use super::barrier::count_lag;
 use super::source::Position;
 use crate::config::OnLag;
-use crate::site::Site;
+use crate::site_state::SiteState;
 use crate::why::Cause;
 use crate::why::shown::cut;
 use page_store::{Opened, Target};
@@ -23,48 +22,50 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often a database that is followed is asked how far it is.
+/// How often a followed database is queried for its position.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// The gate of one database of a site.
 #[derive(Default)]
 pub struct Gate {
     closed: Mutex<Closed>,
-    /// Whether `until` is set: a look without the lock.
+    /// Whether `until` is set, readable without the lock.
     is_behind: AtomicBool,
 }
 
 #[derive(Default)]
 struct Closed {
-    /// The change of every page, while it is closed.
+    /// The open change of every page while the gate is closed.
     by: Option<Opened>,
-    /// What has to be applied for it to be opened, where the stream had fallen behind.
+    /// The position that must be applied before the gate opens, if the stream has lagged behind.
     until: Option<Position>,
 }
 
 impl Gate {
     /// Drops every page, and lets none in; nothing if that is so already. `name` is the database's.
-    pub fn close(&self, site: &Site, name: &str) {
+    pub fn close(&self, site: &SiteState, name: &str) {
         self.close_unless(site, name, || false);
     }
 
     /// The same unless `followed`, which is asked under the lock: whoever begins to follow says so
     /// first, and looks at the gate afterwards.
-    fn close_unless(&self, site: &Site, name: &str, followed: impl Fn() -> bool) -> Attempt {
+    fn close_unless(&self, site: &SiteState, name: &str, followed: impl Fn() -> bool) -> Attempt {
         let mut closed = self.lock();
         if closed.by.is_some() || followed() {
             return Attempt::NotNow;
         }
-        closed.by = Some(site.open(&[Target::Everything], Cause::Gap { database: cut(name) }));
+        closed.by =
+            Some(site.changes().open(&[Target::Everything], Cause::Gap { database: cut(name) }));
         Attempt::Closed
     }
 
-    /// Whether no page is let in.
+    /// Returns whether the gate is closed.
     pub fn is_closed(&self) -> bool {
         self.lock().by.is_some()
     }
 
-    /// The open change, if the gate is closed: whoever takes it settles it.
+    /// Opens the gate. Returns its open change, which the caller must settle; `None` if it was
+    /// open.
     pub fn open(&self) -> Option<Opened> {
         self.open_with(&mut self.lock())
     }
@@ -75,12 +76,13 @@ impl Gate {
         closed.by.take()
     }
 
-    /// The same where the stream had fallen behind and has caught up.
+    /// Opens the gate if the stream had lagged behind and `applied` shows that it has caught up.
     pub fn open_at(&self, applied: &Position) -> Option<Opened> {
         if !self.is_behind.load(Ordering::Acquire) {
             return None;
         }
-        // In one hold: who closes it in between, for another reason, would find it closed.
+        // Check and opening share one lock. Otherwise a close in between, for another reason, would
+        // be lost.
         let mut closed = self.lock();
         let is_reached = closed.until.as_ref().is_some_and(|until| applied.has_all(until));
         if is_reached { self.open_with(&mut closed) } else { None }
@@ -99,21 +101,21 @@ impl Gate {
     }
 }
 
-/// What came of an attempt to close it.
+/// The result of an attempt to close the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
-    /// It is closed, and was not before.
+    /// It was open and is now closed.
     Closed,
-    /// It was closed, or is not to be.
+    /// It was closed already, or must stay open.
     NotNow,
 }
 
 /// Closes the gate whenever the database was not followed for as long as the site allows.
-pub async fn watch(site: Arc<Site>, feed: Arc<Feed>) {
+pub async fn watch(site: Arc<SiteState>, feed: Arc<Feed>) {
     let OnLag::BypassAfter(lag_max) = feed.config.on_lag else { return };
     let mut applied = feed.applied.subscribe();
     loop {
-        // The sender is in the site, which is held here.
+        // The sender is a field of the site, which this task holds.
         let _ = applied.wait_for(Option::is_none).await;
         let followed = tokio::time::timeout(lag_max, applied.wait_for(Option::is_some));
         if followed.await.is_ok() {
@@ -131,7 +133,7 @@ pub async fn watch(site: Arc<Site>, feed: Arc<Feed>) {
 
 /// Measures how far behind a database is that is followed, and closes the gate where that is more than
 /// the site allows; never for less than it takes to ask.
-pub async fn measure(site: Arc<Site>, feed: Arc<Feed>) {
+pub async fn measure(site: Arc<SiteState>, feed: Arc<Feed>) {
     let lag_max = match feed.config.on_lag {
         OnLag::BypassAfter(lag_max) => lag_max.max(ASK_EVERY),
         OnLag::Serve => Duration::MAX,
@@ -141,7 +143,7 @@ pub async fn measure(site: Arc<Site>, feed: Arc<Feed>) {
         if tokio::time::timeout(lag_max, feed.reach(&site)).await.is_ok() || !feed.is_followed() {
             continue;
         }
-        // More than that; how much, it will be known when nobody asks any more.
+        // The lag exceeds the limit. Its exact value is not measured.
         count_lag(&site, lag_max + Duration::from_micros(1));
         if feed.gate.close_unless(&site, feed.name(), || false) == Attempt::Closed {
             let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);

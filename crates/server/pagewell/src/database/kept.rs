@@ -1,26 +1,26 @@
-//! A connection for questions that is kept from one to the next.
+//! A connection for queries that is reused from one query to the next.
 //!
-//! It is let go when the stream breaks: the server that answers then may be another. One that was idle
-//! may have been closed by the server; who asks tries once more with a new one.
+//! It is closed when the stream breaks, because another server may answer after that. The server
+//! may have closed an idle connection, so a failed query is repeated once on a new connection.
 
 use super::Feed;
 use super::source::{Failed, Session};
 use std::pin::Pin;
 
-/// An answer that is on its way.
+/// A query in progress.
 pub type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + Send + 'a>>;
 
-/// The connection, if there is one, and which following of the database it belongs to.
+/// The open connection, if any, and the generation of the stream that it belongs to.
 #[derive(Default)]
 pub struct Kept {
     session: Option<(u64, Session)>,
 }
 
 impl Kept {
-    /// Asks by way of it.
+    /// Runs a query on the open connection, or on a new one.
     ///
     /// # Errors
-    /// Why nobody answered, twice if the connection was an old one.
+    /// The new connection or the query on it failed.
     pub async fn ask<T>(
         &mut self,
         feed: &Feed,

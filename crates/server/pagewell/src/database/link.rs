@@ -1,14 +1,14 @@
-//! The bytes of a connection to a database: over TCP, a Unix socket, or TLS on top of TCP.
+//! The transport of a database connection: TCP, a Unix socket, or TLS over TCP.
 //!
-//! | `ssl-mode` | the server's certificate |
+//! | `ssl-mode` | check of the server's certificate |
 //! |---|---|
-//! | `required` | is not looked at: nobody can listen, but who answers is not known |
-//! | `verify-ca` | is signed by a certificate that is trusted |
-//! | `verify-full` | the same, and it is for the host that was asked for (RFC 6125) |
+//! | `required` | none: the connection is encrypted, but the server is not authenticated |
+//! | `verify-ca` | it is signed by a trusted certificate |
+//! | `verify-full` | the same, and it is valid for the host name of the configuration (RFC 6125) |
 //!
-//! Trusted is what stands in the file that was named, or else what the system trusts. The file is read
-//! for each connection. Encryption is rustls'. Not here: when TLS begins, which each database says in
-//! its own way.
+//! The trusted certificates are those of the configured file, or else those of the system. The file
+//! is read for each connection. TLS is rustls. Not here: the moment at which TLS begins, which is
+//! part of each database's protocol.
 
 use super::source::Failed;
 use crate::config::{Address, DatabaseServer, DatabaseTls, Place, Trust};
@@ -30,23 +30,23 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// What Debian and its relatives, Alpine and Fedora trust.
+/// The certificate files of Debian and its derivatives and Alpine, and of Fedora.
 const SYSTEM: [&str; 2] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
-/// A connection's bytes.
+/// The transport of a connection.
 pub enum Link {
-    /// As they are.
+    /// A connection without encryption.
     Plain(Socket),
-    /// Encrypted.
+    /// A connection that uses TLS.
     Tls(Box<TlsStream<Socket>>),
 }
 
 impl Link {
-    /// Connects, without TLS.
+    /// Connects without TLS, to the first address of the host that accepts.
     ///
     /// # Errors
-    /// Why it could not.
+    /// Name resolution failed, or no address accepted the connection.
     pub async fn connect(server: &DatabaseServer) -> Result<Link, Failed> {
         let (host, port) = match &server.place {
             Place::Unix(path) => {
@@ -64,10 +64,10 @@ impl Link {
         Err(why.into())
     }
 
-    /// Goes on over TLS.
+    /// Starts TLS on this connection.
     ///
     /// # Errors
-    /// `bad-certificate`, with a sentence; or the connection failed.
+    /// `bad-certificate` with a sentence, or the connection failed.
     pub async fn over_tls(self, server: &DatabaseServer) -> Result<Link, Failed> {
         let (Link::Plain(socket), Place::Tcp(host, _)) = (self, &server.place) else {
             return Err(wrong("TLS goes over TCP, and once".into()));
@@ -79,7 +79,7 @@ impl Link {
         let connector = TlsConnector::from(Arc::new(client(tls)?));
         match connector.connect(name, socket).await {
             Ok(stream) => Ok(Link::Tls(Box::new(stream))),
-            // What rustls does not accept comes as invalid data.
+            // rustls reports a rejected certificate as `InvalidData`.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 Err(wrong(error.to_string()))
             }
@@ -87,10 +87,10 @@ impl Link {
         }
     }
 
-    /// Reads what is there; 0 at the end.
+    /// Reads available bytes into the buffer. Returns their number; 0 at the end of the connection.
     ///
     /// # Errors
-    /// As the system says.
+    /// The I/O error of the system.
     pub async fn read(&mut self, into: &mut BytesMut) -> io::Result<usize> {
         match self {
             Link::Plain(socket) => socket.read_buf(into).await,
@@ -98,10 +98,10 @@ impl Link {
         }
     }
 
-    /// Sends all of it.
+    /// Sends all bytes.
     ///
     /// # Errors
-    /// As the system says.
+    /// The I/O error of the system.
     pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Link::Plain(socket) => socket.write_all(bytes).await,
@@ -113,10 +113,10 @@ impl Link {
     }
 }
 
-/// Does this within a time; what takes longer has failed.
+/// Runs a future with a timeout.
 ///
 /// # Errors
-/// Those of what is done, or that it took too long.
+/// The errors of the future, or `TimedOut`.
 pub async fn within<T>(
     time: Duration,
     what: impl Future<Output = Result<T, Failed>>,
@@ -131,10 +131,10 @@ fn wrong(why: String) -> Failed {
     Failed::Said("bad-certificate", why)
 }
 
-/// How to speak TLS to somebody who is trusted so far.
+/// Creates the TLS client configuration for these trust settings.
 ///
 /// # Errors
-/// The authorities that were named cannot be read.
+/// The configured certificate file cannot be read.
 pub fn client(tls: &DatabaseTls) -> Result<ClientConfig, Failed> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(Verifier::new(tls, &provider)?);
@@ -147,11 +147,11 @@ pub fn client(tls: &DatabaseTls) -> Result<ClientConfig, Failed> {
     Ok(config)
 }
 
-/// Judges certificates as the table above says. Signatures are always checked.
+/// Verifies certificates as the table above says. Handshake signatures are always verified.
 #[derive(Debug)]
 struct Verifier {
     trust: Trust,
-    /// None: certificates are not looked at.
+    /// `None`: certificates are not verified.
     chains: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
@@ -170,7 +170,7 @@ impl Verifier {
     }
 }
 
-/// The certificates that are trusted.
+/// Reads the trusted certificates from the configured file, or from the system's.
 fn roots(file: Option<&Path>) -> Result<RootCertStore, Failed> {
     let system = || SYSTEM.iter().map(Path::new).find(|path| path.exists());
     let path = file.or_else(system);
@@ -180,7 +180,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, Failed> {
     let mut roots = RootCertStore::empty();
     for certificate in read {
         let certificate = certificate.map_err(|error| said(error.to_string()))?;
-        // A system's file may have some that rustls does not take.
+        // A system's file may contain certificates that rustls does not accept.
         let _ = roots.add(certificate);
     }
     if roots.is_empty() { Err(said("no certificate is in it".into())) } else { Ok(roots) }
@@ -199,7 +199,7 @@ impl ServerCertVerifier for Verifier {
         let judged =
             chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match judged {
-            // The name is looked at last: the chain is good.
+            // The name is checked last, so the chain itself is valid.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.trust == Trust::Signed => Ok(ServerCertVerified::assertion()),

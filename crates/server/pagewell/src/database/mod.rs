@@ -1,25 +1,25 @@
-//! A site's databases, followed for changes: a committed row change drops the pages that depend on it,
-//! whoever made it.
+//! Follows the databases of a site for changes (change data capture). A committed row change purges
+//! the pages that depend on it, whichever program made the change.
 //!
-//! | file | |
+//! | file | contents |
 //! |---|---|
-//! | `source` | the seam: what every kind of database can do, and its words for how far it is |
-//! | `mariadb` | MariaDB and MySQL behind it: login, stream, schema, questions |
-//! | `postgres` | PostgreSQL behind it: the same, and whether it is set up |
-//! | `valkey` | a stream by which machines tell each other their changes: the same, and telling |
-//! | `link` | the bytes of a connection: TCP, Unix socket, TLS |
-//! | `kept` | a connection for questions that is kept |
-//! | `follow` | connects, reads, applies, counts; comes back after a break, without a gap |
-//! | `progress` | how far it is applied, and settled |
-//! | `settle` | asks the database what everybody sees, and settles |
-//! | `gate` | no page is stored while a database has not been followed for too long, or is too far behind |
-//! | `unheard` | tags of pages that no rule could touch |
-//! | `check` | what `pagewell check` and `pagewell changes suggest` ask of a database |
-//! | `barrier` | holds the answer to a write until it is applied |
+//! | `source` | the interface to every kind of database: its operations, and types for stream positions |
+//! | `mariadb` | MariaDB and MySQL: login, change stream, schema, queries |
+//! | `postgres` | PostgreSQL: the same, and its set-up (publication, slot) |
+//! | `valkey` | the Valkey or Redis stream of a cluster: reads entries, publishes changes of this node |
+//! | `link` | the transport of a connection: TCP, Unix socket, TLS |
+//! | `kept` | a reused connection for queries |
+//! | `follow` | connects, reads, applies, counts; resumes after a break without a gap |
+//! | `progress` | the positions up to which changes are applied, and settled |
+//! | `settle` | queries which transactions are visible to all readers, and settles changes |
+//! | `gate` | stops storing pages while a database is not followed, or lags too far |
+//! | `unheard` | uncovered tags: tags of pages that no rule can produce |
+//! | `check` | the database part of `pagewell check` and `pagewell changes suggest` |
+//! | `barrier` | holds the response to a write until its changes are applied |
 //!
-//! Invariants: a position counts only what was applied; where a gap cannot be excluded, every page of
-//! the site is dropped before anything else is applied. Not here: rules (`change_feed`), the stream's
-//! bytes (`mysql_replication`, `postgres_replication`).
+//! Invariants: a position covers only applied changes. Where a gap cannot be excluded, every page
+//! of the site is purged before any later change is applied. Not here: rules (`change_feed`), the
+//! bytes of the streams (`mysql_replication`, `postgres_replication`).
 
 mod barrier;
 pub mod check;
@@ -32,20 +32,19 @@ mod postgres;
 mod progress;
 mod settle;
 mod source;
-mod unheard;
 mod valkey;
 
 pub(crate) use link::client as tls_client;
 
-pub use barrier::{Waited, barrier};
+pub use barrier::barrier;
 pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
-pub use unheard::Unheard;
 pub use valkey::Others;
 
-use crate::config::Database;
+use crate::cluster::Cluster;
+use crate::config::{Config, Database};
 use crate::phase::{Phase, Told};
-use crate::site::Site;
+use crate::site_state::SiteState;
 use barrier::{Asks, Questions};
 use follow::Follower;
 use gate::Gate;
@@ -60,25 +59,57 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-/// A database that is followed, as the rest of a site sees it.
+/// What changes a site's data besides its own responses: its databases, and the other nodes of its cluster.
+pub struct ChangeSources {
+    /// The databases whose changes invalidate pages, and the stream by which other nodes publish theirs.
+    pub feeds: Vec<Arc<Feed>>,
+    /// The other nodes, where there are any.
+    pub others: Option<Arc<Others>>,
+}
+
+impl ChangeSources {
+    /// Those of the configuration. Nothing is followed before [`start`].
+    #[must_use]
+    pub fn new(config: &Config) -> ChangeSources {
+        let followed = config.databases.iter().chain(&config.stream);
+        ChangeSources {
+            feeds: followed.map(|one| Arc::new(Feed::new(one.clone()))).collect(),
+            others: config.stream.clone().map(|stream| Arc::new(Others::new(stream))),
+        }
+    }
+
+    /// How changes reach the other nodes.
+    #[must_use]
+    pub fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        self.others.clone().map(|others| others as Arc<dyn Cluster>)
+    }
+
+    /// How many changes the other nodes have not been sent yet.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.others.as_ref().map_or(0, |others| others.untold())
+    }
+}
+
+/// A followed database, as the other modules of a site use it.
 pub struct Feed {
     config: Arc<Database>,
-    /// How far its changes are applied; none while it is not followed.
+    /// The position up to which changes are applied; `None` while the database is not followed.
     applied: watch::Sender<Option<Position>>,
     progress: Mutex<Progress>,
     asks: Asks,
     questions: Mutex<Option<Questions>>,
     gate: Gate,
-    /// How often the stream has broken.
+    /// Counts the breaks of the stream. Its value identifies the current connection to the stream.
     generation: AtomicU64,
-    /// The following whose log the database has taken back, counted from one; 0: none.
+    /// The generation (plus one) in which the server was found to have reset its log; 0: none.
     doubted: AtomicU64,
-    /// Tasks that follow it.
+    /// The number of running tasks that follow this database.
     tasks: watch::Sender<usize>,
 }
 
 impl Feed {
-    /// For this database; nothing is followed before [`start`].
+    /// Creates the state for a database. Nothing is followed before [`start`].
     #[must_use]
     pub fn new(config: Arc<Database>) -> Feed {
         let (asks, questions) = barrier::asks();
@@ -96,28 +127,30 @@ impl Feed {
         }
     }
 
-    /// Its name, which no other of the site has.
+    /// Returns the database's name, which is unique within the site.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.config.name
     }
 
-    /// Snapshots are written: of what they need the database keeps its log, if it can. To be called before
-    /// [`start`].
+    /// Records that snapshots are written. The database then keeps its log from the position of the
+    /// newest snapshot, if it can. Must be called before [`start`].
     pub fn keep_for_snapshots(&self) {
         self.progress().keep_for_snapshots();
     }
 
-    /// A snapshot is begun: up to where all is applied, and seen by every reader of the database, so that
-    /// the pages of the store are right as of here. None: nothing is known, and nothing is stored.
-    /// As long as what is returned besides is there, the log from there on is needed.
+    /// Begins a snapshot and returns the position that it is exact for: all changes up to it are
+    /// applied and visible to every reader. Returns `None` if no position is known; the gate is
+    /// closed then. The database keeps its log from this position as long as the returned
+    /// [`Needed`] exists.
     #[must_use]
     pub fn begin_snapshot(self: &Arc<Feed>) -> Option<(Bookmark, Needed)> {
         let (bookmark, number) = self.progress().begin_snapshot()?;
         Some((bookmark, Needed { feed: self.clone(), number, became: Became::Nothing }))
     }
 
-    /// Up to where the database need not keep its log any more; none: no further than before.
+    /// Returns the position up to which the database may discard its log. `None`: it must not
+    /// discard more than before. `bytes` is the most log that may be kept for snapshots.
     fn forget(&self, applied: &Position, bytes: u64) -> Option<Position> {
         let forgotten = self.progress().forget(applied, bytes);
         match forgotten {
@@ -130,26 +163,27 @@ impl Feed {
         }
     }
 
-    /// Begins to follow from here, as another process has left it. To be called before [`start`].
+    /// Sets the position to start from, which another process has saved. Must be called before
+    /// [`start`].
     pub fn begin_at(&self, bookmark: Bookmark) {
         self.progress().begin_at(bookmark);
     }
 
-    /// Whether the database is followed, and all is applied that it had committed when it was
-    /// connected to.
+    /// Returns whether the database is followed and everything is applied that was committed when
+    /// the connection was opened.
     #[must_use]
     pub fn is_followed(&self) -> bool {
         self.applied.borrow().is_some()
     }
 
-    /// Whether no page is stored because of it: it is not followed yet, or has not been for longer than
-    /// the site allows.
+    /// Returns whether this database prevents pages from being stored. It does until it is first
+    /// followed, and while its lag or an interruption exceeds the site's limit.
     #[must_use]
     pub fn keeps_pages_out(&self) -> bool {
         self.gate.is_closed()
     }
 
-    /// Which following of the database this is.
+    /// Returns the number of the current connection to the stream.
     fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -160,7 +194,7 @@ impl Feed {
 
     /// Something is missing from what the database says that it has committed, and it was sent in this
     /// following: every page goes, and whoever follows begins anew when it looks next.
-    fn doubt(&self, site: &Site, generation: u64) {
+    fn doubt(&self, site: &SiteState, generation: u64) {
         self.doubted.store(generation + 1, Ordering::Release);
         self.gate.close(site, self.name());
     }
@@ -174,7 +208,7 @@ impl Feed {
     }
 }
 
-/// A database's log from where a snapshot was begun, as long as that is being written.
+/// Keeps a database's log from the position of a snapshot while that snapshot is being written.
 pub struct Needed {
     feed: Arc<Feed>,
     number: u64,
@@ -182,7 +216,8 @@ pub struct Needed {
 }
 
 impl Needed {
-    /// The snapshot is there, in place of the one before: the log is needed from there on until the next.
+    /// Records that the snapshot has replaced the one before. The log is needed from its position
+    /// until the next snapshot is complete.
     pub fn written(mut self) {
         self.became = Became::Written;
     }
@@ -195,27 +230,28 @@ impl Drop for Needed {
 }
 
 /// Lets no page in until all of the site's databases are followed. [`start`] does it as well.
-pub fn close_gates(site: &Site) {
-    site.feeds.iter().for_each(|feed| feed.gate.close(site, feed.name()));
+pub fn close_gates(site: &SiteState, sources: &ChangeSources) {
+    sources.feeds.iter().for_each(|feed| feed.gate.close(site, feed.name()));
 }
 
-/// Begins to follow the databases of these sites, all at once. Until all of a site's are followed none of its
-/// pages is stored.
+/// Starts following the databases of these sites, all concurrently. None of a site's pages is
+/// stored until all of its databases are followed.
 ///
 /// # Errors
-/// A database can be reached, and the rules or its settings do not fit: a sentence for the operator.
-/// A database that cannot be reached, or has not answered after `patience`, is tried again.
+/// A database is reachable, but its rules or its settings do not fit: a sentence for the operator.
+/// A database that is unreachable, or does not respond within `patience`, is no error. The follower
+/// tries it again.
 pub async fn start<'s>(
-    sites: impl Iterator<Item = &'s Arc<Site>>,
+    sites: impl Iterator<Item = (&'s Arc<SiteState>, &'s ChangeSources)>,
     patience: Duration,
     stop: &Told,
 ) -> Result<(), String> {
     let mut all = JoinSet::new();
-    for site in sites {
-        if let Some(others) = &site.others {
+    for (site, sources) in sites {
+        if let Some(others) = &sources.others {
             others.begin(site);
         }
-        for feed in &site.feeds {
+        for feed in &sources.feeds {
             feed.gate.close(site, feed.name());
             all.spawn(start_one(site.clone(), feed.clone(), patience, stop.clone()));
         }
@@ -227,13 +263,13 @@ pub async fn start<'s>(
 }
 
 async fn start_one(
-    site: Arc<Site>,
+    site: Arc<SiteState>,
     feed: Arc<Feed>,
     patience: Duration,
     stop: Told,
 ) -> Result<(), String> {
     let questions = feed.questions.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // Followed once is enough.
+    // A database is followed only once.
     let Some(questions) = questions else { return Ok(()) };
     let first = timeout(patience, source::connect(&feed.config, Aim::Follow)).await;
     let (name, place) = (&feed.config.name, &feed.config.server.place);
@@ -264,11 +300,11 @@ async fn until(running: Running, mut stop: Told, task: Pin<Box<dyn Future<Output
         _ = stop.wait_for(Phase::is_leaving) => {}
         () = task => {}
     }
-    // The task is gone with its connections: it was moved into what has ended.
+    // The task was moved into the `select!`, so its connections are closed by now.
     drop(running);
 }
 
-/// A task that follows a database.
+/// Counts a task that follows a database while that task runs.
 struct Running(Arc<Feed>);
 
 impl Running {
@@ -286,8 +322,8 @@ impl Drop for Running {
 
 /// Waits until a site's databases are not followed any more, after the server was told to leave: another
 /// process may follow them.
-pub async fn ended(site: &Site) {
-    for feed in &site.feeds {
+pub async fn ended(sources: &ChangeSources) {
+    for feed in &sources.feeds {
         feed.ended().await;
     }
 }
@@ -295,8 +331,8 @@ pub async fn ended(site: &Site) {
 /// Tells the other machines that nothing of this site is answered from memory here any more, so that nobody
 /// waits for this one. After [`ended`]. By a task of its own, for nobody is held up where the stream is away; it
 /// ends when they have been told, or cannot be.
-pub fn gone(site: &Site) -> JoinHandle<()> {
-    let others = site.others.clone();
+pub fn gone(sources: &ChangeSources) -> JoinHandle<()> {
+    let others = sources.others.clone();
     tokio::spawn(async move {
         if let Some(others) = others {
             others.gone().await;
@@ -305,9 +341,9 @@ pub fn gone(site: &Site) -> JoinHandle<()> {
 }
 
 impl Feed {
-    /// Waits until nothing follows the database.
+    /// Waits until no task follows the database.
     async fn ended(&self) {
-        // The sender is here: it is not gone.
+        // The sender is a field of `self`, so it cannot be closed.
         let _ = self.tasks.subscribe().wait_for(|tasks| *tasks == 0).await;
     }
 }

@@ -1,118 +1,122 @@
-//! How far a database's changes are applied, and how far they are settled as well: by the first the
-//! stream is taken up after a break, by the second another process can take it up (a page that it gets
-//! from here is right as of there: no page in the store is older than what was applied, and a change
-//! that is not settled is applied once more).
+//! Two positions of a database's stream: up to where its changes are applied, and up to where they
+//! are also settled. A broken stream resumes at the first. Another process resumes at the second,
+//! with the pages of this one. No stored page is older than the applied changes, and an unsettled
+//! change is applied once more.
 //!
-//! Where snapshots are written, the second is also what a database may be told that keeps its log until it
-//! is told (PostgreSQL), and no more than the snapshots on the disk have seen: after a kill the next
-//! process begins there. What is kept for that is bounded.
+//! PostgreSQL keeps its log until a position is confirmed. Where snapshots are written, only the
+//! settled position is confirmed, and never more than the snapshots on disk contain. After a kill
+//! the next process starts there. The log that is kept for this is bounded.
 //!
-//! Lock: that of [`Progress`], never held across an `await`; no other is taken under it.
+//! Lock: that of [`Progress`]. It is never held across an `await`, and no other lock is taken under
+//! it.
 
 use super::source::{Bookmark, Position, Reached};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How far.
+/// The applied and settled positions of a database's stream.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// What is applied, and whose it is; none: nothing is known, and the gate is closed.
+    /// The applied position; `None` if nothing is known, and the gate is closed.
     applied: Option<Reached>,
     server: Option<Arc<str>>,
-    /// For each change that is open, in the order of the stream, what was applied before it.
+    /// For each open change, in the order of the stream: the position that was applied before it.
     open: VecDeque<Option<Reached>>,
     snapshots: Kept,
 }
 
-/// From where the log is needed by snapshots.
+/// The positions from which snapshots need the database's log.
 #[derive(Debug, Default)]
 struct Kept {
     are_written: bool,
-    /// By the one that is there.
+    /// The position of the snapshot on disk.
     in_place: Option<Position>,
-    /// By those that are being written, each with its number: the last one is begun while another may still
-    /// be written.
+    /// The positions of the snapshots that are being written, each with its number. The snapshot at
+    /// shutdown begins while another may still be in progress.
     begun: Vec<(u64, Position)>,
-    /// How many have been begun.
+    /// The number of snapshots begun so far.
     number: u64,
 }
 
-/// What became of a snapshot that was begun.
+/// How the writing of a snapshot ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Became {
-    /// It is there, in place of the one before.
+    /// It is complete and has replaced the one before.
     Written,
-    /// There is none.
+    /// It was not completed.
     Nothing,
 }
 
-/// Up to where a database need not keep its log any more.
+/// The result of asking up to where a database may discard its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Forgotten {
-    /// No further than it was told before.
+    /// It must not discard more than before.
     NoFurther,
-    /// Up to here.
+    /// It may discard the log up to this position.
     UpTo(Position),
-    /// Up to here, and the snapshot that is there can be gone on from no more.
+    /// It may discard the log up to this position, and the snapshot on disk can no longer be
+    /// resumed from.
     Released(Position),
 }
 
 impl Progress {
-    /// Where to take the stream up at this server; none: nothing is known.
+    /// Returns the position at which to resume the stream on this server; `None` if nothing is
+    /// known.
     pub fn resume(&mut self, server: &Arc<str>) -> Option<Reached> {
         self.server = Some(server.clone());
         self.applied.clone()
     }
 
-    /// Whether what is applied is another server's.
+    /// Returns whether the applied position belongs to another server.
     pub fn is_of_another(&self, server: &str) -> bool {
         self.applied.is_some() && self.server.as_deref() != Some(server)
     }
 
-    /// Whether anything is known to be applied.
+    /// Returns whether any position is known to be applied.
     pub fn is_known(&self) -> bool {
         self.applied.is_some()
     }
 
-    /// Whether what is applied means the same to another server.
+    /// Returns whether the applied position is valid on other servers too (GTIDs).
     pub fn is_anywhere(&self) -> bool {
         self.applied.as_ref().is_some_and(|applied| applied.position.is_anywhere())
     }
 
-    /// Counts all up to here as applied.
+    /// Records everything up to this position as applied.
     pub fn advance(&mut self, reached: Reached) {
         self.applied = Some(reached);
     }
 
-    /// The server has another name, and what has changed with that is applied.
+    /// Sets the server's new identifier. The changes that came with it must already be applied.
     pub fn is_now(&mut self, server: Arc<str>) {
         self.server = Some(server);
     }
 
-    /// A change is about to be opened; [`advance`](Self::advance) follows.
+    /// Records that a change is about to be opened. A call of [`advance`](Self::advance) must
+    /// follow.
     pub fn opened(&mut self) {
         self.open.push_back(self.applied.clone());
     }
 
-    /// The oldest open change has settled.
+    /// Records that the oldest open change has settled.
     pub fn settled(&mut self) {
         self.open.pop_front();
     }
 
-    /// Changes may have been missed: nothing is known any more.
+    /// Forgets all positions, because changes may have been missed.
     pub fn gap(&mut self) {
         self.applied = None;
         self.open.iter_mut().for_each(|before| *before = None);
         (self.snapshots.in_place, self.snapshots.begun) = (None, Vec::new());
     }
 
-    /// From now on snapshots are written.
+    /// Records that snapshots are written from now on.
     pub fn keep_for_snapshots(&mut self) {
         self.snapshots.are_written = true;
     }
 
-    /// A snapshot is begun here: what comes after is needed if it is written.
-    /// Returns its number besides.
+    /// Begins a snapshot at the settled position, and keeps the log from there. Returns the
+    /// bookmark and the snapshot's number; `None` if no position is known.
     pub fn begin_snapshot(&mut self) -> Option<(Bookmark, u64)> {
         let bookmark = self.bookmark()?;
         let kept = &mut self.snapshots;
@@ -121,8 +125,8 @@ impl Progress {
         Some((bookmark, kept.number))
     }
 
-    /// So much for the one with this number. Of one that was begun before a gap, or before the log was
-    /// released, nothing is known any more.
+    /// Ends the snapshot with this number. A snapshot that began before a gap, or before its log
+    /// was released, is ignored.
     pub fn end_snapshot(&mut self, number: u64, became: Became) {
         let begun = &mut self.snapshots.begun;
         let Some(at) = begun.iter().position(|(begun, _)| *begun == number) else { return };
@@ -132,8 +136,8 @@ impl Progress {
         }
     }
 
-    /// Up to where the database need not keep its log, `applied` being what was handed out and applied, and
-    /// at most `bytes` kept for snapshots.
+    /// Decides up to where the database may discard its log. `applied` is the position of the last
+    /// applied transaction; at most `bytes` of log are kept for snapshots.
     pub fn forget(&mut self, applied: &Position, bytes: u64) -> Forgotten {
         let kept = &self.snapshots;
         if !kept.are_written {
@@ -160,7 +164,8 @@ impl Progress {
         }
     }
 
-    /// What is applied and settled; none: nothing is known.
+    /// Returns the position up to which changes are applied and settled; `None` if nothing is
+    /// known.
     pub fn bookmark(&self) -> Option<Bookmark> {
         let reached = match self.open.front() {
             Some(before) => before.clone()?,
@@ -169,7 +174,8 @@ impl Progress {
         Some(Bookmark { server: self.server.clone()?, reached })
     }
 
-    /// Begins where another process has been. Nothing happens once anything is applied.
+    /// Starts at the position that another process has saved. Does nothing once a position is
+    /// known.
     pub fn begin_at(&mut self, bookmark: Bookmark) {
         if self.applied.is_none() {
             self.snapshots.in_place = Some(bookmark.reached.position.clone());
@@ -225,13 +231,13 @@ mod tests {
         progress.advance(here(10));
         assert_eq!(progress.forget(&place(10), 100), up_to(10), "nobody writes snapshots");
         progress.keep_for_snapshots();
-        // What is open would be before the next snapshot.
+        // The open change would be after the position of the next snapshot.
         progress.opened();
         progress.advance(here(20));
         assert_eq!(progress.forget(&place(20), 100), up_to(10));
         progress.settled();
         assert_eq!(progress.forget(&place(20), 100), up_to(20));
-        // One is begun, and another that comes to nothing.
+        // Two snapshots are begun; the second fails.
         let first = begun(&mut progress);
         progress.advance(here(30));
         assert_eq!(progress.forget(&place(30), 100), up_to(20));
@@ -243,7 +249,7 @@ mod tests {
         let third = begun(&mut progress);
         progress.end_snapshot(third, Became::Written);
         assert_eq!(progress.forget(&place(41), 100), up_to(40));
-        // The last one is begun while another is being written, which comes to nothing.
+        // The last snapshot begins while another is being written, which then fails.
         let fourth = begun(&mut progress);
         progress.advance(here(45));
         let last = begun(&mut progress);
@@ -251,11 +257,12 @@ mod tests {
         progress.advance(here(50));
         progress.end_snapshot(last, Became::Written);
         assert_eq!(progress.forget(&place(50), 100), up_to(45));
-        // Too much, said once.
+        // The log exceeds the limit, which is reported once.
         assert_eq!(progress.forget(&place(146), 100), Forgotten::Released(place(146)));
         progress.advance(here(150));
         assert_eq!(progress.forget(&place(150), 100), up_to(150));
-        // A gap needs nothing of before, and what was open then is not told.
+        // After a gap no earlier log is needed, and no position is confirmed while that change is
+        // open.
         progress.opened();
         progress.gap();
         assert_eq!(progress.forget(&place(160), 100), Forgotten::NoFurther);
@@ -281,7 +288,7 @@ mod tests {
             progress.advance(at(position));
         }
         progress.advance(at("mariadb 1 0-1-3"));
-        // The first was opened when nothing was known.
+        // The first change was opened when no position was known.
         assert_eq!(bookmark(&progress), None);
         progress.settled();
         assert_eq!(bookmark(&progress).as_deref(), Some("mariadb 1 0-1-1"));

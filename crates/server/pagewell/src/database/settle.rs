@@ -1,19 +1,19 @@
 //! Settles changes when every reader of the database sees them.
 //!
-//! A database sends a transaction before its rows are visible to others. It is asked how far whoever
-//! asks from now on sees everything (`source::Seen`), and what is within that is settled. Where the
-//! database cannot say, a change settles after a fixed time; where it cannot be reached, it waits.
+//! A database sends a transaction before its rows are visible to other connections. Pagewell
+//! queries which transactions every new reader sees (`source::Seen`), and settles the changes that
+//! this covers. If the database cannot report it, a change settles after a fixed time. If the
+//! database is unreachable, the change waits. An opened gate waits in the same way, for everything
+//! that was committed when the stream began. The stream does not send those transactions, and some
+//! may not be visible yet. For example, a commit that waits for a replica is in the log already
+//! (semi-synchronous, `synchronous_standby_names`).
 //!
-//! A gate that was opened waits like a change: for all that was committed when the stream began. Of that
-//! nothing is sent, and some of it may not be visible yet: a commit that waits for a replica
-//! (semi-synchronous, `synchronous_standby_names`) is in the log all the while.
-//!
-//! Invariant: changes wait in the order of the stream, and none settles before one that came earlier.
+//! Invariant: changes wait in the order of the stream, and none settles before an earlier one.
 
 use super::Feed;
 use super::kept::{Asking, Kept};
 use super::source::{Mark, Seen, Session};
-use crate::site::Site;
+use crate::site_state::SiteState;
 use crate::terms::Look;
 use page_store::Opened;
 use std::collections::VecDeque;
@@ -22,50 +22,50 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How many changes may wait, twice: in the channel, and to be shown visible.
+/// The most changes that may wait in each of two places: the channel, and the queue for visibility.
 pub const WAITING_MAX: usize = 4096;
-/// Between two questions, at first and at most.
+/// The pause between two visibility queries: the first, and the longest.
 const PAUSE: Duration = Duration::from_micros(500);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
-/// How long a gate may wait before that is said.
+/// How long an opened gate may wait before a warning is logged.
 const SAY_AFTER: Duration = Duration::from_secs(10);
-/// How long after a connection failed no other is tried.
+/// How long no new connection is tried after one failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What the stream has to say.
+/// A message from the follower.
 pub enum Entry {
     /// A change was opened.
     Change(Waiting),
-    /// What comes now belongs to another log: what came before can be compared with nothing any more,
-    /// and settles by time.
+    /// The stream now reads another server's log. Marks of earlier changes are not comparable with
+    /// it, so these changes settle by time.
     Elsewhere,
 }
 
-/// A change that is open.
+/// An open change that waits to be settled.
 pub struct Waiting {
-    /// The change.
+    /// The open change in the store.
     pub opened: Opened,
-    /// That texts were looked through for it.
+    /// The search through texts that belongs to the change, if there was one.
     pub look: Option<Look>,
-    /// By what its transaction is known to be visible; none: it settles by time.
+    /// Identifies the transaction in a visibility query; `None`: the change settles by time.
     pub mark: Option<Mark>,
-    /// What it is.
+    /// The reason why the change is open.
     pub what: Opening,
-    /// When it was opened.
+    /// The time at which it was opened.
     pub since: Instant,
 }
 
-/// Why a change is open.
+/// The reason why a change is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// A transaction has made it.
+    /// A transaction of the stream.
     Transaction,
-    /// A gate was opened, which lets pages in from when it is settled.
+    /// An opened gate: pages are stored again when it is settled.
     Gate,
 }
 
 /// Settles what comes in, until nothing can come any more.
-pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut entries: mpsc::Receiver<Entry>) {
+pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut entries: mpsc::Receiver<Entry>) {
     let mut observer = Observer { kept: Kept::default(), not_before: Instant::now() };
     let mut waiting: VecDeque<Waiting> = VecDeque::new();
     let mut pause = PAUSE;
@@ -88,7 +88,7 @@ pub async fn run(site: Arc<Site>, feed: Arc<Feed>, mut entries: mpsc::Receiver<E
             let waited = now.duration_since(entry.since);
             is_settled(entry, &answer, waited, feed.config.settle)
         }) {
-            site.settle(entry.opened);
+            site.changes().settle(entry.opened);
             if let Some(look) = entry.look {
                 site.terms.settled(look);
             }
@@ -128,19 +128,19 @@ fn is_settled(entry: &Waiting, answer: &Answer, waited: Duration, settle: Durati
     }
 }
 
-/// How long a gate waits that was opened, if it is too long to say nothing.
+/// Returns how long an opened gate has waited, if that exceeds [`SAY_AFTER`].
 fn waits_long(waiting: &VecDeque<Waiting>, now: Instant) -> Option<Duration> {
     let first = waiting.front().filter(|first| first.what == Opening::Gate)?;
     Some(now.duration_since(first.since)).filter(|waited| *waited >= SAY_AFTER)
 }
 
-/// What a database has said of what everybody sees.
+/// The database's response to a visibility query.
 enum Answer {
-    /// This.
+    /// These transactions are visible.
     Sees(Seen),
-    /// That it cannot.
+    /// The database cannot report what is visible.
     CannotSay,
-    /// Nothing: it could not be reached.
+    /// No response: the database is unreachable.
     Nobody,
 }
 
@@ -148,14 +148,14 @@ fn visible(session: &mut Session, mark: Mark) -> Asking<'_, Option<Seen>> {
     Box::pin(async move { session.visible(&mark).await })
 }
 
-/// Asks how far everybody sees.
+/// Queries which transactions are visible to all readers.
 struct Observer {
     kept: Kept,
     not_before: Instant,
 }
 
 impl Observer {
-    /// How far, as far as the change that is first needs it.
+    /// Queries visibility in the representation that the first marked change needs.
     async fn visible(&mut self, feed: &Feed, waiting: &VecDeque<Waiting>) -> Answer {
         let Some(mark) = waiting.iter().find_map(|entry| entry.mark.as_ref()) else {
             return Answer::CannotSay;

@@ -1,14 +1,15 @@
-//! The seam between following a database and the kinds of database: what every kind can do, and the
-//! words in which it says how far it is. A further kind is a variant of each enum here and a directory
-//! beside `mariadb`; nothing outside them knows what a position or a mark is made of.
+//! The interface to each kind of database: the operations of every kind, and types for its stream
+//! positions. A new kind is a variant of each enum here and a directory beside `mariadb`. No other
+//! module knows how a position or a mark is represented.
 //!
-//! | | | |
+//! | type | what it is | what it gives |
 //! |---|---|---|
-//! | [`Session`] | a connection for questions | what is committed, what everybody sees |
-//! | [`Connected`] | a connection that can be followed | held against the rules, not started |
+//! | [`Session`] | a connection for queries | the committed position, the visible transactions |
+//! | [`Connected`] | a connection that can be followed | the schema check; the stream is not started |
 //! | [`Stream`] | the change stream | whole transactions, each with the position after it |
 //!
-//! Not here: when anything is applied (`follow`), settled (`settle`) or waited for (`barrier`).
+//! Not here: when a transaction is applied (`follow`), settled (`settle`) or waited for
+//! (`barrier`).
 
 use super::valkey::Heard;
 use super::{mariadb, postgres, valkey};
@@ -26,23 +27,23 @@ use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How far a stream is read, or a database has committed.
+/// The position up to which a stream is read, or a database has committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// MariaDB: the last transaction of each domain.
+    /// MariaDB: the last transaction (GTID) of each domain.
     MariaDb(GtidList),
-    /// MySQL: all its transactions.
+    /// MySQL: the set of all executed GTIDs.
     MySql(GtidSet),
-    /// MariaDB, MySQL: a place in the log of one server.
+    /// MariaDB, MySQL: file and offset in the binary log of one server.
     Place(FilePosition),
-    /// PostgreSQL: a place in the log.
+    /// PostgreSQL: a position in the write-ahead log (LSN).
     Postgres(Lsn),
-    /// Valkey, Redis: a place in a stream.
+    /// Valkey, Redis: a position in a stream (ID and number of entries).
     Stream(Place),
 }
 
 impl Position {
-    /// Whether everything of `other` is in this one. Positions of two kinds have nothing in common.
+    /// Returns whether this position includes all of `other`; `false` if the kinds differ.
     #[must_use]
     pub fn has_all(&self, other: &Position) -> bool {
         let standing = match (self, other) {
@@ -56,7 +57,7 @@ impl Position {
         matches!(standing, Standing::Same | Standing::Ahead)
     }
 
-    /// How many bytes of a log lie between `before` and this place; none where nobody can say.
+    /// Returns the number of log bytes since `before`; `None` except for PostgreSQL.
     #[must_use]
     pub fn bytes_since(&self, before: &Position) -> Option<u64> {
         match (self, before) {
@@ -65,8 +66,8 @@ impl Position {
         }
     }
 
-    /// Whether it means the same to every server that has replicated it, so that the stream can be
-    /// taken up at another: it refuses a position that it does not have.
+    /// Returns whether the position is valid on every server that has replicated its transactions
+    /// (GTIDs). The stream can then resume at another server, which rejects an unknown position.
     #[must_use]
     pub fn is_anywhere(&self) -> bool {
         match self {
@@ -76,9 +77,10 @@ impl Position {
         }
     }
 
-    /// Whether a server that has committed this much has lost some of what it once sent: its log is
-    /// another one. MariaDB counts a transaction as committed before it sends it. MySQL counts it later, so
-    /// what it sends may be more; PostgreSQL says so itself when a stream begins.
+    /// Returns whether a server with this `committed` position has lost transactions that it once
+    /// sent, because its log was reset. MariaDB counts a transaction as committed before it sends
+    /// it. MySQL may send a transaction first. PostgreSQL reports a lost position itself when a
+    /// stream starts.
     #[must_use]
     pub fn is_lost_by(&self, committed: &Position) -> bool {
         if let (Position::Stream(own), Position::Stream(committed)) = (self, committed) {
@@ -87,7 +89,8 @@ impl Position {
         matches!(self, Position::MariaDb(_) | Position::Place(_)) && !committed.has_all(self)
     }
 
-    /// The same, where this is what the server itself has said of itself before.
+    /// Like [`is_lost_by`](Self::is_lost_by), for a position that the same server reported earlier
+    /// as committed.
     #[must_use]
     pub fn is_taken_back_by(&self, committed: &Position) -> bool {
         !matches!(self, Position::Postgres(_)) && !committed.has_all(self)
@@ -106,39 +109,39 @@ impl fmt::Display for Position {
     }
 }
 
-/// How far a stream is read, and by what its log is known again there.
+/// The position up to which a stream is read, and a landmark that identifies the log there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// How far.
+    /// The position after the last transaction.
     pub position: Position,
-    /// MariaDB, MySQL: what stands in the log before it, where that is known.
+    /// MariaDB, MySQL: the event before the position, if known. It identifies the log.
     pub landmark: Option<Landmark>,
 }
 
-/// How a stream was left that is to go on.
+/// How an earlier connection to a stream ended, for the next one that resumes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Not at all: it begins where the server is.
+    /// There was none: the stream starts at the server's current position.
     Never,
-    /// At another server, whose transactions this one has replicated.
+    /// It was on another server, whose transactions this one has replicated.
     Elsewhere,
-    /// At this server; by what its log is known again, if that is known.
+    /// It was on this server, with the landmark of its log, if known.
     Here(Option<Landmark>),
 }
 
-/// What stands before a landmark in a bookmark's text; no position has it at its end.
+/// Separates the position from the landmark in a bookmark's text. No position ends with it.
 const LANDMARK: &str = " ~";
 
-/// A position, and the server whose it is: what a stream is taken up by, also by another process.
+/// A position and its server. A stream is resumed by it, also by another process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bookmark {
-    /// What the server says it is; without a space.
+    /// The server's identifier, without a space.
     pub server: Arc<str>,
-    /// How far.
+    /// The position on that server.
     pub reached: Reached,
 }
 
-/// The kinds of positions, as they are written.
+/// The names of the position kinds in a bookmark's text.
 const MARIADB: &str = "mariadb";
 const MYSQL: &str = "mysql";
 const PLACE: &str = "place";
@@ -170,7 +173,7 @@ impl FromStr for Bookmark {
         let mut words = text.splitn(3, ' ');
         let mut word = || words.next().ok_or(NoBookmark);
         let (kind, server, rest) = (word()?, word()?, word()?);
-        // A landmark is the last word, and has neither of the two characters.
+        // The landmark is the last word and contains neither a space nor `~`.
         let (position, landmark) = match rest.rsplit_once(LANDMARK) {
             Some((position, text)) => (position, Some(text.parse().map_err(|_| NoBookmark)?)),
             None => (rest, None),
@@ -187,42 +190,42 @@ impl FromStr for Bookmark {
     }
 }
 
-/// A text that is no bookmark.
+/// The error for a text that is not a bookmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoBookmark;
 
-/// What a transaction is known by when the database says how far everybody sees.
+/// Identifies a transaction in a query for the transactions that all readers see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// MariaDB, MySQL: the place in the log after it.
+    /// MariaDB, MySQL: the position in the log after the transaction.
     Place(FilePosition),
-    /// MySQL: its name.
+    /// MySQL: the transaction's GTID.
     MySql(MySqlGtid),
-    /// PostgreSQL: its number.
+    /// PostgreSQL: the transaction's ID (xid).
     Xid(u32),
-    /// MariaDB: all up to here, of which the place in the log is not known.
+    /// MariaDB: all transactions up to these GTIDs, whose position in the log is not known.
     Gtids(GtidList),
-    /// MySQL: all of these.
+    /// MySQL: all transactions of this set.
     MySqlAll(GtidSet),
-    /// PostgreSQL: all of these, which had begun and not finished by then.
+    /// PostgreSQL: these transactions, which were in progress when they were listed.
     Begun(Vec<u32>),
 }
 
-/// How far everybody sees who asks from now on.
+/// The transactions that are visible to every query from now on.
 #[derive(Clone, Debug)]
 pub enum Seen {
-    /// MariaDB: all that is in the log up to here.
+    /// MariaDB: everything in the log up to this position.
     Place(FilePosition),
-    /// MariaDB: the same, and which transactions that are.
+    /// MariaDB: everything in the log up to this position, with its GTIDs.
     Gtids(FilePosition, GtidList),
-    /// MySQL: these.
+    /// MySQL: the transactions of this set.
     MySql(GtidSet),
-    /// PostgreSQL: which transactions have finished.
+    /// PostgreSQL: a snapshot that lists which transactions have finished.
     Snapshot(Snapshot),
 }
 
 impl Seen {
-    /// Whether a transaction, or all that a mark stands for, is visible.
+    /// Returns whether the transaction, or all transactions, that `mark` identifies are visible.
     #[must_use]
     pub fn shows(&self, mark: &Mark) -> bool {
         let has = |standing| matches!(standing, Standing::Same | Standing::Ahead);
@@ -242,42 +245,42 @@ impl Seen {
     }
 }
 
-/// What a transaction is made of.
+/// The content of a transaction.
 pub enum Made {
-    /// Rows, and what they touch.
+    /// Changed rows, as the tags and tables that they touch.
     Rows(Touched),
-    /// What another machine, or somebody by hand, has told.
+    /// An invalidation that another node, or an operator by hand, has published.
     Told(Heard),
 }
 
 /// One transaction of the stream.
 pub struct Transaction {
-    /// What it touches.
+    /// The content to apply.
     pub made: Made,
-    /// By what it is known to be visible; none: nothing can show it.
+    /// Identifies the transaction in a query for visible ones; `None`: there is no such query.
     pub mark: Option<Mark>,
-    /// What the server is called from now on, if that is another name than before: its tables were
-    /// defined anew, and what that touches is in here.
+    /// The server's new identifier, if redefined tables have changed it. The changes that follow
+    /// from the redefinition are part of this transaction.
     pub server: Option<Arc<str>>,
 }
 
-/// What came of reading on.
+/// The result of reading from the stream once.
 pub enum Read {
-    /// A whole transaction; the stream's position is after it.
+    /// A complete transaction; the stream's position is after it.
     Transaction(Transaction),
-    /// Nothing that changes anything; the position has moved.
+    /// No change, but the position has advanced.
     Moved,
-    /// Nothing that changes anything.
+    /// No change, and the position is the same.
     Nothing,
 }
 
-/// A connection for questions.
+/// A connection for queries.
 pub enum Session {
-    /// To MariaDB.
+    /// A connection to MariaDB or MySQL.
     MariaDb(Box<mariadb::Session>),
-    /// To PostgreSQL.
+    /// A connection to PostgreSQL.
     Postgres(Box<postgres::Connection>),
-    /// To Valkey or Redis.
+    /// A connection to Valkey or Redis.
     Valkey(Box<valkey::Session>),
 }
 
@@ -285,7 +288,7 @@ impl Session {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// Why it could not.
+    /// The connection or the login failed.
     pub async fn open(config: &Database) -> Result<Session, Failed> {
         let server = &config.server;
         match &server.kind {
@@ -304,10 +307,11 @@ impl Session {
         }
     }
 
-    /// What the database has committed: everything whose COMMIT was answered before this was asked.
+    /// Queries the database's committed position. It includes every transaction whose COMMIT was
+    /// acknowledged before this call.
     ///
     /// # Errors
-    /// Why it could not be asked; the connection is of no use any more.
+    /// The query failed; the connection must not be used again.
     pub async fn committed(&mut self) -> Result<Position, Failed> {
         match self {
             Session::MariaDb(session) => session.committed().await,
@@ -316,7 +320,8 @@ impl Session {
         }
     }
 
-    /// How far everybody sees, in the words of this mark; none if the database cannot say.
+    /// Queries which transactions are visible to all readers, in the representation of `mark`.
+    /// `None`: it cannot report it.
     ///
     /// # Errors
     /// As [`committed`](Self::committed).
@@ -329,29 +334,30 @@ impl Session {
     }
 }
 
-/// What could be better: the log event, and a sentence.
+/// A setting that works but could be improved: the name of the log event, and a sentence.
 pub type Warning = (&'static str, String);
 
-/// A database that was connected to and can be followed.
+/// A connection to a database that can be followed.
 pub struct Connected {
-    /// Its stream, not started yet.
+    /// The change stream, not started yet.
     pub stream: Stream,
-    /// Which server it is, in its own words, without a space.
+    /// The server's identifier as it reports it, without a space.
     pub server: Arc<str>,
-    /// What it had committed before its schema was read.
+    /// The position that the server had committed before its schema was read.
     pub committed: Position,
-    /// By what all of that is known to be visible; none: nothing can show it.
+    /// Identifies all transactions up to `committed` in a query for visible ones, if there is one.
     pub mark: Option<Mark>,
-    /// Whether the rules fit the schema.
+    /// Whether the rules match the schema.
     pub fits: Result<(), CheckError>,
-    /// What works, and would work better set up otherwise.
+    /// Settings that work but could be improved.
     pub warnings: Vec<Warning>,
 }
 
-/// The tables that rules can be proposed for, and of each other what stands in the way: a sentence.
+/// Reads the tables that rules can be proposed for, and a sentence for each table that has an
+/// obstacle.
 ///
 /// # Errors
-/// Why they could not be asked for.
+/// The tables could not be queried.
 pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Broken> {
     match &server.kind {
         DatabaseKind::MariaDb => Ok((mariadb::schema(server).await?, Vec::new())),
@@ -360,19 +366,19 @@ pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Br
     }
 }
 
-/// What a database is connected to for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
-    /// To be followed: what is missing is made, where the site has said so.
+    /// To follow the database. A missing publication or slot is created if the site allows it.
     Follow,
-    /// To see whether it could be: nothing is changed.
+    /// To check whether it can be followed. Nothing is changed on the server.
     Check,
 }
 
-/// Connects, and looks whether the database can be followed.
+/// Connects, and checks whether the database can be followed.
 ///
 /// # Errors
-/// Why not.
+/// It cannot be reached, or cannot be followed.
 pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
     match &config.server.kind {
         DatabaseKind::MariaDb => mariadb::connect(config).await,
@@ -381,7 +387,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     }
 }
 
-/// Rules that do not fit go on, with what is not there being any value.
+/// Logs an error if the rules do not match the schema. A missing column then counts as any value.
 pub fn say_if_wrong(config: &Database, fits: &Result<(), CheckError>) {
     if let Err(error) = fits {
         let (database, reason) = (&config.name, error.as_str());
@@ -389,25 +395,25 @@ pub fn say_if_wrong(config: &Database, fits: &Result<(), CheckError>) {
     }
 }
 
-/// Asked with what is applied, and how many bytes of its log the database may keep for us: up to where it
-/// need not keep it any more; none: no further than before.
+/// Returns the position up to which the database may discard its log; `None`: no more than before.
+/// The arguments are the applied position, and the most bytes of log to keep for snapshots.
 pub type Forget<'a> = &'a (dyn Fn(&Position, u64) -> Option<Position> + Sync);
 
-/// A change stream.
+/// The change stream of a database, of one kind.
 pub enum Stream {
-    /// Of MariaDB.
+    /// MariaDB's or MySQL's binary log.
     MariaDb(Box<mariadb::Stream>),
-    /// Of PostgreSQL.
+    /// PostgreSQL's logical replication stream.
     Postgres(Box<postgres::Stream>),
-    /// Of Valkey or Redis.
+    /// A stream of Valkey or Redis.
     Valkey(Box<valkey::Stream>),
 }
 
 impl Stream {
-    /// Asks for everything after `from`, where it was left.
+    /// Requests all transactions after `from`. `left` says how the earlier connection ended.
     ///
     /// # Errors
-    /// Why there is no stream.
+    /// The stream could not be started.
     pub async fn start(&mut self, from: &Position, left: Left) -> Result<(), Broken> {
         match self {
             Stream::MariaDb(stream) => stream.start(from, left).await,
@@ -419,11 +425,12 @@ impl Stream {
         }
     }
 
-    /// Reads on. To be called when what was read before is applied: the database may be told so, as far
-    /// as `forget` lets it. Definitions that a transaction has changed are known when the next is read.
+    /// Reads the next transaction. The previous one must be applied: the call may confirm its
+    /// position to the database, as far as `forget` allows. Table definitions that it changed are
+    /// read first.
     ///
     /// # Errors
-    /// Why the stream has come to an end.
+    /// The stream has ended.
     pub async fn next(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
         match self {
             Stream::MariaDb(stream) => stream.next().await,
@@ -432,7 +439,7 @@ impl Stream {
         }
     }
 
-    /// Up to where transactions were handed out; none: it is not known yet.
+    /// Returns the position after the last returned transaction; `None`: not known yet.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         match self {
@@ -442,7 +449,7 @@ impl Stream {
         }
     }
 
-    /// The same, with what the log is known by there.
+    /// Returns the same position, with the landmark that identifies the log there.
     #[must_use]
     pub fn reached(&self) -> Option<Reached> {
         let position = self.position()?;
@@ -457,14 +464,14 @@ impl Stream {
 /// Why a connection failed.
 #[derive(Debug)]
 pub enum Failed {
-    /// The network, or silence.
+    /// A network error or a timeout.
     Io(io::Error),
-    /// The database says no, or something that cannot be read: its name, and the sentence.
+    /// The database refused, or sent an invalid message: the reason's name, and a sentence.
     Said(&'static str, String),
 }
 
 impl Failed {
-    /// Its name, as in the log.
+    /// Returns the reason's name for the log.
     pub fn as_str(&self) -> &'static str {
         match self {
             Failed::Io(_) => "connection",
@@ -488,32 +495,32 @@ impl From<io::Error> for Failed {
     }
 }
 
-/// Why the stream is not followed any more.
+/// Why a stream is no longer followed.
 #[derive(Debug)]
 pub struct Broken {
-    /// Its name, as in the log.
+    /// The reason's name for the log.
     pub name: &'static str,
-    /// A sentence.
+    /// A sentence for the operator.
     pub text: String,
-    /// What can be done.
+    /// How the follower can recover.
     pub then: Then,
 }
 
-/// What can be done about a stream that is broken.
+/// How to recover from a broken stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// Try again, from the position.
+    /// Reconnect and resume at the saved position.
     Again,
-    /// Try again from where the database is: the position is gone, and changes may have been missed.
+    /// Reconnect at the current position: the saved one is lost, changes may have been missed.
     Gap,
-    /// The database, as it is set up, cannot be followed; an operator has to mend that.
+    /// The database cannot be followed with its current settings. An operator must change them.
     Unusable,
-    /// Both: the position is gone, and an operator has to mend that.
+    /// The saved position is lost, and an operator must change settings.
     Lost,
 }
 
 impl Broken {
-    /// A database that cannot be followed; a sentence for the operator.
+    /// The error for a database that cannot be followed; `text` is a sentence for the operator.
     pub fn unusable(text: impl Into<String>) -> Broken {
         Broken { name: "unusable", text: text.into(), then: Then::Unusable }
     }
@@ -529,7 +536,7 @@ impl From<Failed> for Broken {
     }
 }
 
-/// What no further attempt mends.
+/// Reasons that a new attempt cannot resolve.
 const FOR_THE_OPERATOR: [&str; 13] = [
     "bad-certificate",
     "no-binary-log",

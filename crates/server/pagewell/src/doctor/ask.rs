@@ -1,7 +1,9 @@
-//! One GET of a page, as a visitor without cookies who accepts gzip, in HTTP/1.0 so that the end of the
-//! connection is the end of the answer, in the clear or over TLS (whatever the certificate: nothing is told
-//! that a stranger may not hear). One redirect is followed, to the same host only. Bounded in time and bytes.
-//! It blocks: nothing else is going on in `pagewell doctor`.
+//! Requests one page with GET, as a client without cookies that accepts gzip.
+//!
+//! It uses HTTP/1.0, so that the end of the connection is the end of the response. Over TLS any
+//! certificate is accepted, because the request contains nothing confidential. One redirect is
+//! followed, to the same host only. Time and size are bounded. The calls block, because
+//! `pagewell doctor` does nothing else at the same time.
 
 use crate::config::{Config, DatabaseTls, Trust};
 use crate::database::tls_client;
@@ -13,22 +15,22 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the connection, and each read of it, may take.
+/// Time limit for the connection, and for each read and write.
 const WITHIN: Duration = Duration::from_secs(10);
-/// How much of an answer is read.
+/// Maximum number of bytes of a response that are read.
 const ANSWER_BYTES: u64 = 4 << 20;
 
-/// Where a site is that need not be found by its name.
+/// The addresses of a configured site, so that its name need not be resolved.
 #[derive(Debug, Clone)]
 pub(super) struct Own {
-    /// The host to ask for; none: the address.
+    /// The host to request; `None` for the address itself.
     pub(super) host: Option<String>,
-    /// Where it is served in the clear, and over TLS.
+    /// The addresses without TLS and with TLS.
     pub(super) plain: Option<SocketAddr>,
     pub(super) secure: Option<SocketAddr>,
 }
 
-/// The first addresses of a configuration at which visitors without a proxy are served.
+/// The first addresses in the configuration that clients connect to without a proxy in between.
 pub(super) fn own(config: &Config) -> Own {
     use crate::config::Address;
     let first = |all: &[Address]| {
@@ -46,7 +48,7 @@ pub(super) fn own(config: &Config) -> Own {
     Own { host, plain: first(&config.listen), secure: first(&config.listen_tls) }
 }
 
-/// Asks for the root of a site; none where it has no address that can be asked.
+/// Requests the root page of a site. `None` if the site has no such address.
 pub(super) fn root(own: &Own) -> Option<Answer> {
     let (scheme, address) = match (own.plain, own.secure) {
         (Some(plain), _) => ("http", plain),
@@ -57,10 +59,10 @@ pub(super) fn root(own: &Own) -> Option<Answer> {
     ask_of(&format!("{scheme}://{host}/"), Some(own)).ok()
 }
 
-/// Asks for one page.
+/// Requests one page. If there is no response, the result has no status.
 ///
 /// # Errors
-/// When the address is none; a page that does not come is an answer without a status.
+/// `url` is not a valid URL.
 pub(super) fn ask(url: &str) -> Result<Answer, String> {
     ask_of(url, None)
 }
@@ -75,7 +77,7 @@ fn ask_of(url: &str, own: Option<&Own>) -> Result<Answer, String> {
     let Some(to) = to else { return Ok(first) };
     let first = Answer { location: Some(to.clone()), ..first };
     let next = Place::read(&to).ok().filter(|next| next.host() == place.host() && to != url);
-    // Where the site itself has no such address, it is somebody else's.
+    // Without a configured address for the new scheme, the redirect leads to another server.
     let next = next.filter(|next| own.is_none_or(|own| own.at(next).is_some()));
     let found = next.and_then(|next| exchange(&next, own).ok());
     Ok(found.map_or(first, |bytes| answer(&to, &bytes)))
@@ -87,7 +89,7 @@ impl Own {
     }
 }
 
-/// An address, taken apart.
+/// A URL, parsed into scheme, authority and path.
 struct Place<'a> {
     secure: bool,
     authority: &'a str,
@@ -154,7 +156,8 @@ fn secure(
     Ok(StreamOwned::new(connection, stream))
 }
 
-/// What comes until the end, or until it breaks off.
+/// Sends the request, and reads the response until its end or an error. An error counts only if nothing
+/// was received.
 fn heard(place: &Place<'_>, mut stream: impl Read + Write) -> std::io::Result<Vec<u8>> {
     let slash = if place.path.starts_with('/') { "" } else { "/" };
     let request = format!(

@@ -1,11 +1,10 @@
-//! The processes that run, by name: their ids, and the memory of those with a title.
+//! The running processes by name: their ids, and the memory of those with a given title.
 //!
-//! Read once from `/proc`; processes that end meanwhile are left out. This process itself is none of
-//! them.
+//! They are read once from `/proc`. Processes that exit meanwhile are left out, and so is this process.
 
 use std::fs;
 
-/// Those that run.
+/// The processes that ran when [`Processes::now`] was called.
 pub(super) struct Processes {
     all: Vec<Seen>,
 }
@@ -17,7 +16,7 @@ struct Seen {
 }
 
 impl Processes {
-    /// All of them.
+    /// Reads all processes from `/proc`.
     pub(super) fn now() -> Processes {
         let own = std::process::id();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -32,17 +31,17 @@ impl Processes {
         Processes { all: pids.filter(|pid| *pid != own).filter_map(look).collect() }
     }
 
-    /// The first whose name begins so.
+    /// The id of the first process whose name begins with `name`.
     pub(super) fn first(&self, name: &str) -> Option<u32> {
         self.all.iter().find(|one| one.name.starts_with(name)).map(|one| one.pid)
     }
 
-    /// Whether there is one with such a title.
+    /// Whether a process has a title (command line) for which `is` returns true.
     pub(super) fn any_titled(&self, is: impl Fn(&str) -> bool) -> bool {
         self.all.iter().any(|one| is(&one.title))
     }
 
-    /// Resident bytes of those whose title is this, on average.
+    /// Average resident memory, in bytes, of the processes with exactly this title.
     pub(super) fn average_bytes(&self, title: &str) -> Option<u64> {
         let like = self.all.iter().filter(|one| one.title == title);
         let bytes: Vec<u64> = like.filter_map(|one| resident_bytes(one.pid)).collect();

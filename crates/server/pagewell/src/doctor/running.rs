@@ -1,17 +1,19 @@
-//! Which process listens at an address: of several Pagewells the one that a configuration is about has its
-//! control interface where that says. By the kernel's tables of sockets (`/proc/net`), and by who has the
-//! socket open; whose open files may not be seen (they are another user's) is not found.
+//! Finds the process that listens on an address. If several Pagewells run, the one that a configuration
+//! belongs to is the one that listens on the configured control interface.
+//!
+//! The socket is looked up in the kernel's tables (`/proc/net`), and its process by the open files in
+//! `/proc`. A process of another user, whose open files cannot be read, is not found.
 
 use crate::config::Address;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-/// The state of a TCP socket that listens, and the flag of a Unix one.
+/// The state of a listening TCP socket in `/proc/net/tcp`, and the flags of a listening Unix socket.
 const TCP_LISTENS: &str = "0A";
 const UNIX_LISTENS: &str = "00010000";
 
-/// The process that listens there.
+/// The id of the process that listens on `address`.
 pub(super) fn at(address: &Address) -> Option<u32> {
     let inode = match address {
         Address::Tcp(tcp) => {
@@ -32,8 +34,8 @@ fn has_open(pid: u32, socket: &str) -> bool {
     links.any(|link| link.to_str() == Some(socket))
 }
 
-/// The inode of the socket that listens there, by `/proc/net/tcp` or `tcp6`: addresses are hexadecimal, in
-/// words of the machine's own order.
+/// The inode of the socket that listens on `address`, from the text of `/proc/net/tcp` or `tcp6`. The
+/// table has addresses in hexadecimal, as 32-bit words in the machine's byte order.
 fn of_tcp(table: &str, address: SocketAddr) -> Option<String> {
     let words = |octets: &[u8]| -> String {
         let words = octets.chunks_exact(4).filter_map(|four| four.try_into().ok());
@@ -51,7 +53,7 @@ fn of_tcp(table: &str, address: SocketAddr) -> Option<String> {
     })
 }
 
-/// The same by `/proc/net/unix`.
+/// The inode of the socket that listens on `path`, from the text of `/proc/net/unix`.
 fn of_unix(table: &str, path: &Path) -> Option<String> {
     table.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();

@@ -1,19 +1,21 @@
-//! What would be done with a request: the steps of `exchange`, without doing them.
+//! Determines how a request would be answered: the steps of `exchange`, without executing them.
 //!
-//! | verdict | |
+//! | verdict | meaning |
 //! |---|---|
-//! | `hit` | from memory, fresh |
-//! | `stale` | from memory, while it is rendered anew |
-//! | `render` | the origin is asked; the answer may be stored |
-//! | `bypass` | the origin is asked; nothing is stored |
-//! | `answered` | Pagewell answers itself: a file, a redirect, an error |
+//! | `hit` | from the cache, fresh |
+//! | `stale` | from the cache, while it is refreshed |
+//! | `render` | fetched from the origin; the response may be stored |
+//! | `bypass` | forwarded to the origin; nothing is stored |
+//! | `answered` | answered by Pagewell itself: a file, a redirect, an error |
 
 use super::{Asked, visitor};
 use crate::exchange::{decide_by, is_redirected, plan};
-use crate::forward::{is_from_clients, read_facts, route_of};
+use crate::forward::route_of;
 use crate::page::{SharedPage, StoredPage};
+use crate::request_fields::read_facts;
 use crate::routes::Route;
 use crate::site::Site;
+use crate::steering_fields::is_from_clients;
 use crate::target::Target;
 use crate::why::memory::Entry;
 use crate::why::{Outcome, shown};
@@ -26,39 +28,39 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 
-/// What would be done with a request.
+/// The result of judging a request.
 pub(super) struct Judged {
-    /// What the page is for: in its normal form.
+    /// The normalised URL of the page.
     pub(super) target: Target,
-    /// Its key.
+    /// The key under which the page is stored.
     pub(super) key: Vec<u8>,
-    /// The rule that rules.
+    /// The rule that applies.
     pub(super) rule: Value,
     pub(super) verdict: &'static str,
-    /// The name behind the verdict.
+    /// The reason for the verdict.
     pub(super) reason: Option<&'static str>,
-    /// The names of cookies for whose sake it is passed on.
+    /// The names of the cookies that cause the bypass.
     pub(super) cookies: Vec<Box<str>>,
-    /// Whether its visitor may get a private copy instead.
+    /// Whether the client may get a private copy instead.
     pub(super) may_be_private: bool,
-    /// What is stored for such a request.
+    /// The stored page for such a request, if there is one.
     pub(super) page: Option<SharedPage>,
-    /// How many variants its key has.
+    /// The number of variants under the key.
     pub(super) variants: usize,
-    /// The fields by which they differ.
+    /// The request fields by which the variants differ (`Vary`).
     pub(super) varies_by: BTreeSet<String>,
-    /// Where it is being rendered: how many wait for that.
+    /// If a render is in progress: how many requests wait for it.
     pub(super) waiting: Option<usize>,
-    /// What is remembered of it.
+    /// The remembered history of the page.
     pub(super) remembered: Option<Entry>,
-    /// The names of its fields that the origin does not get.
+    /// The names of the request's fields that are not sent to the origin.
     pub(super) removed: Vec<String>,
 }
 
-/// A verdict, its reason, and the page that it is about.
+/// A verdict, its reason, and its page.
 type Said = (&'static str, Option<&'static str>, Option<SharedPage>);
 
-/// Judges a request.
+/// Determines how a request would be answered.
 pub(super) fn judge(asked: &Asked) -> Judged {
     let Asked { site, method, headers, target, .. } = asked;
     let shared = site.shared(target).unwrap_or_else(|| target.clone());
@@ -73,7 +75,7 @@ pub(super) fn judge(asked: &Asked) -> Judged {
         Kind::Get | Kind::Head => said(asked, &shared, &plan, &candidates, decided),
         _ => ("bypass", Some(ForwardReason::Method.as_str()), None),
     };
-    let fields = crate::forward::AsSent(headers);
+    let fields = crate::request_fields::AsSent(headers);
     let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
     let rule = site.config.rules.ruling_of(&plan);
     let rule =
@@ -97,8 +99,8 @@ pub(super) fn judge(asked: &Asked) -> Judged {
     }
 }
 
-/// The fields of the request that the origin does not get: as long as no `Vary` names them where the page
-/// may be shared, else only those that clients may not set.
+/// Returns the request's fields that are not sent to the origin. For a page that may be shared,
+/// these are the fields that no `Vary` names; otherwise only those that clients may not set.
 fn removed(site: &Site, plan: &Plan, headers: &HeaderMap) -> Vec<String> {
     let is_shared = plan.handling == Handling::Store;
     let is_sent =
@@ -111,10 +113,10 @@ fn removed(site: &Site, plan: &Plan, headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// How many fields are named.
+/// The most removed fields that are listed.
 const REMOVED_MAX: usize = 32;
 
-/// The fields that the variants of a page nominate.
+/// Returns the request fields in the `Vary` of the stored variants.
 fn varies_by(candidates: &Candidates<StoredPage>) -> BTreeSet<String> {
     let names = candidates.iter().flat_map(|page| page.payload().stored.nominated().names());
     names.map(|name| name.as_str().to_owned()).collect()
@@ -161,7 +163,7 @@ fn said(
     }
 }
 
-/// What a site with files answers without asking the origin.
+/// Returns how a site with files answers by itself, without a request to the origin.
 fn answered_here(site: &Arc<Site>, target: &Target) -> Option<&'static str> {
     site.files.as_ref()?;
     match route_of(site, target) {
@@ -175,7 +177,7 @@ fn answered_here(site: &Arc<Site>, target: &Target) -> Option<&'static str> {
     }
 }
 
-/// Where nothing is stored because the last answer could not be, that is the reason to name.
+/// If nothing is stored because the last response could not be, that is the reason to show.
 fn reason_now(
     verdict: &str,
     reason: Option<&'static str>,

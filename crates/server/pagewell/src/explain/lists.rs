@@ -1,6 +1,6 @@
-//! Lists for explanations: the pages of a tag, the last changes, and
-//! what happens too often. Each is bounded; of several sites they are
-//! put together.
+//! Lists for explanations: the pages of a tag, the last changes, and the top causes of misses.
+//!
+//! Each list is bounded; the lists of several sites are merged.
 
 use super::{named, page};
 use crate::page::ttl_seconds;
@@ -13,10 +13,10 @@ use page_store::{Strength, Target};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// How many pages of a tag are listed.
+/// The most pages of a tag that are listed.
 const PAGES_MAX: usize = 100;
 
-/// The pages that are made from what a tag names, and what touched it last.
+/// Returns the pages that depend on a tag, and the last change of it.
 pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
     let (mut pages, mut total, mut rules) = (Vec::new(), 0, Vec::new());
     let mut last: Option<(&Arc<Site>, Arc<Change>)> = None;
@@ -54,7 +54,7 @@ pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
     })
 }
 
-/// The last changes of all sites, the newest first.
+/// Returns the last changes of all sites, newest first.
 pub fn changes(door: &Arc<Site>) -> Value {
     let of_site = |site: &Arc<Site>| {
         let site = site.clone();
@@ -64,7 +64,7 @@ pub fn changes(door: &Arc<Site>) -> Value {
             .collect::<Vec<_>>()
     };
     let mut all: Vec<_> = door.all_or(None).flat_map(of_site).collect();
-    // Stable: within a site the newest stays first where several have the same time.
+    // The sort is stable, so changes of one site with the same time stay newest first.
     all.sort_by_key(|(at_ms, _)| std::cmp::Reverse(*at_ms));
     let all: Vec<Value> = all.into_iter().map(|(_, change)| change).collect();
     json!({ "now_ms": door.clock.now().0, "changes": all })
@@ -85,7 +85,7 @@ fn change_of(site: &Site, change: &Change) -> Value {
     })
 }
 
-/// What happens too often, at all sites together.
+/// Returns the top causes of misses, over all sites.
 pub fn offenders(door: &Arc<Site>) -> Value {
     let mut all = door.why.offenders();
     door.all_or(None).skip(1).for_each(|site| all.merge(site.why.offenders()));
@@ -109,7 +109,7 @@ pub fn offenders(door: &Arc<Site>) -> Value {
     })
 }
 
-/// A list, each entry with its count, its example and what `more` adds.
+/// Formats a list: each entry with its count, an example URL, and the fields of `more`.
 fn each(top: &Top, more: impl Fn(&Counted) -> Value) -> Vec<Value> {
     let entry = |one: &Counted| {
         let mut value = more(one);

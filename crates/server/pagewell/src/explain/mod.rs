@@ -1,18 +1,18 @@
-//! Why a page is answered as it is: what the control interface and `pagewell explain` say of an address, a
-//! tag, the last changes, and what happens too often.
+//! Explains how a page is answered, for the control interface and `pagewell explain`: a URL, a tag,
+//! the last changes, and the top causes of misses.
 //!
-//! An address is judged by the same functions that answer visitors (`exchange::plan`, `exchange::decide_by`),
-//! with a look that counts as no use. Nothing is changed, nothing rendered, and the origin is not asked; a
-//! site with files is asked which file or script an address means. What was before (the last render, the last
-//! drop) is remembered by [`crate::why`].
+//! A URL is judged by the functions that answer requests (`exchange::plan`, `exchange::decide_by`),
+//! with a lookup that does not count as a use. Nothing is changed, and no request is sent to the
+//! origin. For a site with files, the file or script of the URL is looked up. [`crate::why`]
+//! remembers the past: the last render, the last purge.
 //!
-//! | file | |
+//! | file | contents |
 //! |---|---|
-//! | `judge` | what would be done with a request |
-//! | `page` | what is stored, and what would drop it |
-//! | `sentence` | the same in a sentence |
-//! | `lists` | a tag's pages, the last changes, the offenders |
-//! | `text` | for the terminal |
+//! | `judge` | determines how a request would be answered |
+//! | `page` | describes the stored page, and what would purge it |
+//! | `sentence` | summarises the verdict in a sentence |
+//! | `lists` | lists a tag's pages, the last changes, the top causes of misses |
+//! | `text` | formats explanations for the terminal |
 
 mod judge;
 mod lists;
@@ -22,9 +22,9 @@ pub mod text;
 
 pub use lists::{changes, offenders, tag};
 
-use crate::control::PATH_OR_URL;
-use crate::exchange::{SaidBy, Visitor};
+use crate::client::{SaidBy, Visitor};
 use crate::origin::Besides;
+use crate::page_name::PATH_OR_URL;
 use crate::site::Site;
 use crate::target::Target;
 use crate::why::changes::Named;
@@ -38,30 +38,30 @@ use site_rules::Peer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A request that is to be explained.
+/// A request to explain.
 pub struct Asked {
     /// The site that answers it.
     pub site: Arc<Site>,
-    /// Its method.
+    /// The method of the request.
     pub method: Method,
-    /// Its header lines, with a host.
+    /// Its header fields, with a `Host`.
     pub headers: HeaderMap,
-    /// What it is for, as it was written.
+    /// Its URL as given.
     pub target: Target,
-    /// Nobody has said for which host.
+    /// Whether the host is guessed, because neither the call nor the configuration names one.
     pub is_guess: bool,
 }
 
-/// Why there is no such request.
+/// The reasons for which there is no request to explain.
 pub enum NotAsked {
-    /// It cannot be read: what is wrong.
+    /// The call is invalid, with an explanation.
     Unreadable(String),
     /// No site has this host.
     SiteUnknown(String),
 }
 
-/// Reads a request from its parts. `url` is a path with its query, or whole; `chosen` is the site that was
-/// named, if one was.
+/// Creates a request from its parts. `url` is a path with its query, or an absolute URL. `chosen`
+/// is the site that the call names, if any.
 ///
 /// # Errors
 /// See [`NotAsked`].
@@ -110,8 +110,8 @@ pub fn asked(
     Ok(Asked { site, method, headers, target, is_guess })
 }
 
-/// By which scheme and host a path is most likely meant: those of a page that is stored for it, else the
-/// site's own, else those of the last render.
+/// Returns the most likely scheme and host for a path: those of its stored page, else the site's
+/// own, else those of the last render.
 fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String) {
     let page = site.config.rules.form().normal(path).page;
     let url = page_store::Target::Url(page.as_bytes());
@@ -131,7 +131,7 @@ fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String) {
     }
 }
 
-/// Explains what is done with a request.
+/// Explains how a request is answered.
 pub fn url(asked: &Asked) -> Value {
     let site = &asked.site;
     let now = site.clock.now();
@@ -193,7 +193,7 @@ fn named(named: &Named) -> Value {
     json!({ "kind": named.kind, "name": named.name })
 }
 
-/// Nobody in particular, by this scheme.
+/// A client without any credentials, with this scheme.
 fn visitor(scheme: &'static str) -> Visitor {
     let (believed, said_by) = (Peer::Anybody, SaidBy::Socket);
     Visitor { peer: None, local: None, believed, said_by, scheme, besides: Besides::default() }

@@ -1,9 +1,9 @@
-//! A stored page, for explanations: since when and until when, made
-//! from what, by which render, how often served, and what would drop
-//! it.
+//! Describes a stored page for explanations.
+//!
+//! It shows freshness, dependencies, render, number of uses, and what would purge the page.
 
 use super::judge::Judged;
-use crate::memcached::NAMESPACE;
+use crate::memcached_keys::NAMESPACE;
 use crate::page::{ReadPage, SharedPage, ttl_seconds};
 use crate::site::Site;
 use crate::target::Target;
@@ -13,12 +13,12 @@ use http_cache::{Forms, Timestamp};
 use page_store::SERVED_MAX;
 use serde_json::{Value, json};
 
-/// How many tags of a page are listed.
+/// The most tags of a page that are listed.
 const TAGS_MAX: usize = 100;
-/// How many rules are listed that could produce its tags.
+/// The most rules that are listed for its tags.
 const RULES_MAX: usize = 50;
 
-/// A page as it is now.
+/// Returns the current state of a page as JSON.
 pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timestamp) -> Value {
     let stored = &page.payload().stored;
     let content_type = page.field(&header::CONTENT_TYPE).map(shown::cut_bytes);
@@ -53,11 +53,11 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timesta
     })
 }
 
-/// How many pages of an address from the memcached port are listed.
+/// The most pages of a URL from the memcached port that are listed.
 const ITEMS_MAX: usize = 8;
 
-/// What is stored for an address over the memcached port, where nginx reads it; none of it answers a request
-/// that comes here.
+/// Returns the items stored for a URL over the memcached port, where nginx reads them. They answer
+/// no HTTP request.
 pub(super) fn stored_by_memcached(site: &Site, target: &Target, now: Timestamp) -> Vec<Value> {
     if site.config.memcached.is_none() {
         return Vec::new();
@@ -80,7 +80,8 @@ pub(super) fn stored_by_memcached(site: &Site, target: &Target, now: Timestamp) 
     pages.iter().filter_map(shown).collect()
 }
 
-/// How long its render took: all of it where that is remembered, else until its header section was there.
+/// Returns the duration of the page's render in milliseconds. If it is not remembered, that is the
+/// time until the header section arrived.
 fn render_ms(page: &SharedPage, judged: &Judged) -> u64 {
     let stored = &page.payload().stored;
     let last = judged.remembered.as_ref().and_then(|entry| entry.render.as_ref());
@@ -91,7 +92,7 @@ fn render_ms(page: &SharedPage, judged: &Judged) -> u64 {
     own.map_or(head_ms, |render| render.took_ms.into())
 }
 
-/// The directories that a path lies below, the deepest first, the root left out.
+/// Returns the directories above a path, deepest first, without the root.
 fn prefixes(path_and_query: &str) -> Vec<&str> {
     let path = path_and_query.split('?').next().unwrap_or_default();
     let ends = path.match_indices('/').map(|(at, _)| at + 1).filter(|end| *end > 1);
@@ -101,7 +102,7 @@ fn prefixes(path_and_query: &str) -> Vec<&str> {
     all
 }
 
-/// The change rules whose rows could touch one of these tags.
+/// Returns the change rules that can produce one of these tags.
 pub(super) fn rules_of<'t>(site: &Site, tags: impl Iterator<Item = &'t [u8]>) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     for tag in tags.take(TAGS_MAX).filter_map(|tag| str::from_utf8(tag).ok()) {

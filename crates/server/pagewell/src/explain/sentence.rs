@@ -1,6 +1,6 @@
-//! What would be done with a request, in a sentence or two for people: the verdict, and why it is
-//! that one today. Names stand in back-quotes, as the manual has them; what to do about them is
-//! `why::remedies`'s, but for what only the page itself tells.
+//! Summarises in a sentence or two how a request would be answered, and the current reason. Names
+//! are in backquotes, as in the manual. The advice is in `why::remedies`, except for what depends
+//! on the page itself.
 
 use super::judge::Judged;
 use crate::page::SharedPage;
@@ -8,7 +8,7 @@ use crate::why::Outcome;
 use crate::why::memory::{Entry, LastRender};
 use crate::why::remedies;
 
-/// The sentence. `now_ms` is the time, in milliseconds since 1970.
+/// Returns the sentence. `now_ms` is the time, in milliseconds since 1970.
 pub(super) fn of(judged: &Judged, now_ms: u64) -> String {
     match judged.verdict {
         "hit" => "It is answered from memory.".into(),
@@ -38,7 +38,7 @@ pub(super) fn of(judged: &Judged, now_ms: u64) -> String {
     }
 }
 
-/// Why a request is passed on.
+/// Returns why a request is forwarded without the cache.
 fn because(judged: &Judged, reason: &str) -> String {
     match (reason, &judged.cookies[..]) {
         ("session-cookie", [name, ..]) => {
@@ -59,7 +59,7 @@ fn because(judged: &Judged, reason: &str) -> String {
     }
 }
 
-/// What to do about it.
+/// Returns advice on the verdict.
 pub(super) fn remedy(judged: &Judged) -> Option<&'static str> {
     match judged.page.as_ref().map(|page| Unused::of(judged, page)) {
         Some(Unused::Marked) => Some("Nothing: the next request has it rendered anew."),
@@ -70,13 +70,13 @@ pub(super) fn remedy(judged: &Judged) -> Option<&'static str> {
     }
 }
 
-/// Why a page that is there is not used as it is.
+/// The reasons for which a stored page is not used as it is.
 enum Unused {
-    /// A soft change has marked it.
+    /// A soft invalidation has marked it stale.
     Marked,
-    /// It says that the origin is to be asked each time.
+    /// It has `no-cache`, so it is validated on each request.
     NoCache,
-    /// As the reason says.
+    /// The reason of the verdict says it.
     Otherwise,
 }
 
@@ -149,7 +149,7 @@ fn not_stored(entry: &Entry, reason: &str) -> String {
     }
 }
 
-/// It was stored, and is not any more.
+/// Describes a page that was stored, and is no longer.
 fn gone(entry: &Entry, last: Option<&LastRender>, now_ms: u64) -> String {
     let dropped = entry.dropped().filter(|dropped| !dropped.is_mark);
     let stored_ms = last.map_or(0, |last| last.at_ms);

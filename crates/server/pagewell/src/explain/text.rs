@@ -1,14 +1,14 @@
-//! Explanations for the terminal, made from what the control interface answers. Control
-//! characters in what others wrote (URLs, tags) are not printed. A field that is not
-//! there is left out.
+//! Formats explanations for the terminal, from the control interface's answers.
+//!
+//! Control characters in untrusted text (URLs, tags) are removed. Missing fields are left out.
 
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The width of the names on the left.
+/// The width of the names on the left, in columns.
 const NAME_WIDTH: usize = 12;
 
-/// What `pagewell explain URL` prints.
+/// Formats the output of `pagewell explain URL`.
 pub fn url(told: &Value) -> String {
     let mut out = Page::default();
     out.plain(&text(&told["url"]));
@@ -91,7 +91,7 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
     out.row("dropped by", &drops);
 }
 
-/// What is stored over the memcached port.
+/// Formats an item of the memcached port.
 fn item_text(item: &Value, now_ms: u64) -> String {
     let (key, bytes) = (text(&item["key"]), text(&item["bytes"]));
     let until = match item["ends_at_ms"].as_u64() {
@@ -146,7 +146,7 @@ fn name_text(name: &Value) -> String {
     format!("{} {}", text(&name["kind"]), text(&name["name"])).trim_end().to_owned()
 }
 
-/// What `pagewell explain --tag` prints.
+/// Formats the output of `pagewell explain --tag`.
 pub fn tag(told: &Value) -> String {
     let mut out = Page::default();
     let (tag, total) = (text(&told["tag"]), text(&told["pages_total"]));
@@ -167,7 +167,7 @@ pub fn tag(told: &Value) -> String {
     out.text
 }
 
-/// What `pagewell explain --changes` prints.
+/// Formats the output of `pagewell explain --changes`.
 pub fn changes(told: &Value) -> String {
     let all = told["changes"].as_array().into_iter().flatten();
     let lines: Vec<_> = all.map(|one| change(one, now(told))).collect();
@@ -198,7 +198,7 @@ fn change(change: &Value, now_ms: u64) -> String {
     )
 }
 
-/// What `pagewell offenders` prints.
+/// Formats the output of `pagewell offenders`.
 pub fn offenders(told: &Value) -> String {
     let mut out = Page::default();
     let mut section = |title: &str, of: &Value, line: &dyn Fn(&Value) -> String| {
@@ -258,12 +258,12 @@ fn now(told: &Value) -> u64 {
     told["now_ms"].as_u64().unwrap_or_default()
 }
 
-/// How long ago a moment was.
+/// Formats how long ago a time was.
 fn ago(at_ms: &Value, now_ms: u64) -> String {
     span(now_ms.saturating_sub(at_ms.as_u64().unwrap_or(now_ms)) / 1000) + " ago"
 }
 
-/// A span of time, as roughly as matters.
+/// Formats a duration in the largest suitable unit.
 fn span(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -273,7 +273,7 @@ fn span(seconds: u64) -> String {
     }
 }
 
-/// How often.
+/// Formats a count of occurrences.
 fn times(count: &Value) -> String {
     match count.as_u64() {
         Some(1) => "once".into(),
@@ -281,7 +281,7 @@ fn times(count: &Value) -> String {
     }
 }
 
-/// What gave a page its lifetime, as whoever set it would say it.
+/// Returns the source of a page's freshness lifetime in words.
 fn lifetime_from(source: &str) -> &str {
     match source {
         "targeted" => "by a field for caches, such as CDN-Cache-Control",
@@ -296,7 +296,7 @@ fn lifetime_from(source: &str) -> &str {
     }
 }
 
-/// A value as text, without control characters; nothing for null.
+/// Returns a value as text without control characters; empty for null.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -322,7 +322,8 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A row; its further lines stand below its first. One without a value is left out.
+    /// Adds a row; further lines of the value are indented below the first. A row without a value
+    /// is left out.
     fn row(&mut self, name: &str, value: &str) {
         let mut name = name;
         for line in value.lines() {

@@ -1,6 +1,6 @@
-//! What the process has used and what it holds, as the kernel tells it: the same for every site. It
-//! is read when somebody asks, and costs nothing otherwise. Not here: what the processes take that
-//! Pagewell has started (php-fpm), and the kernel's own counts.
+//! Metrics of the process, as the kernel reports them: resources that it has used or holds. They
+//! are the same for every site, and are read only on request. Not here: child processes (php-fpm),
+//! and the counts of the whole kernel.
 
 use super::Kind;
 use crate::panics;
@@ -8,18 +8,18 @@ use crate::send_backlog;
 use crate::spool;
 use rustix::time::{ClockId, clock_gettime};
 
-/// A figure of the process.
+/// A metric of the process.
 pub struct OfTheProcess {
-    /// Its name.
+    /// The name of the metric.
     pub name: &'static str,
-    /// What it says.
+    /// The description in the manual and in `/metrics`.
     pub help: &'static str,
-    /// How it moves.
+    /// Whether it is a counter or a gauge.
     pub kind: Kind,
     read: fn() -> Option<u64>,
 }
 
-/// What the kernel tells about the process; zero where it does not tell.
+/// The metrics of the process; zero where the kernel does not report them.
 pub const PROCESS: [OfTheProcess; 6] = [
     OfTheProcess {
         name: "process_cpu_us",
@@ -65,7 +65,7 @@ pub const PROCESS: [OfTheProcess; 6] = [
     },
 ];
 
-/// What it has used and holds now.
+/// Returns the current values of the process's metrics.
 pub fn of_this_process() -> impl Iterator<Item = (&'static str, u64)> {
     PROCESS.iter().map(|row| (row.name, (row.read)().unwrap_or(0)))
 }
@@ -80,7 +80,7 @@ fn resident_bytes() -> Option<u64> {
     resident(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// In the text of `/proc/PID/status`.
+/// Reads the resident memory in bytes from the text of `/proc/PID/status`.
 fn resident(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)

@@ -8,10 +8,10 @@
 use super::Front;
 use super::State;
 use crate::access_log::{AccessLog, Client, Line, Outcome};
-use crate::exchange::Visitor;
+use crate::client::Visitor;
 use crate::hits::Hit;
 use crate::plain_head::Lines as HeaderLines;
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::site::Site;
 use site_rules::Peer;
 use std::io;

@@ -6,7 +6,7 @@
 //! (RFC 9112 section 9.3).
 
 use crate::access_log::{FILE, HIT, Outcome};
-use crate::page::{Form, Laid, ReadPage, SharedPage};
+use crate::page::{Form, Laid, ReadPage, Section, SharedPage};
 use crate::plain_head::PlainVersion;
 use crate::serve;
 use http::StatusCode;
@@ -35,7 +35,7 @@ impl Held {
 /// A plain hit on its way to the client.
 pub struct Hit {
     held: Held,
-    head: Head,
+    head: Section,
     /// The coding it is sent in.
     coding: Option<Coding>,
     /// The status line, and the lines that change from hit to hit or are as quickly written as read.
@@ -74,19 +74,12 @@ pub(super) struct Plain {
 /// Which form of a page is sent.
 #[derive(Clone, Copy)]
 pub(super) struct Chosen {
-    pub(super) head: Head,
+    pub(super) head: Section,
     pub(super) coding: Option<Coding>,
     /// The length of its header lines in bytes, and the empty line.
     pub(super) lines_bytes: usize,
     /// The length of its content in bytes, where the answer is whole.
     pub(super) length: usize,
-}
-
-/// Which of the page's prepared header sections is sent.
-#[derive(Clone, Copy)]
-pub(super) enum Head {
-    Whole,
-    NotModified,
 }
 
 impl Hit {
@@ -97,8 +90,8 @@ impl Hit {
         first.clear();
         let stored = &held.page().payload().stored;
         match head {
-            Head::NotModified => first.extend_from_slice(b"HTTP/1.1 304 Not Modified"),
-            Head::Whole => write_status_and_length(stored.status, length, &mut first),
+            Section::NotModified => first.extend_from_slice(b"HTTP/1.1 304 Not Modified"),
+            Section::Whole => write_status_and_length(stored.status, length, &mut first),
         }
         if version == PlainVersion::Http10 {
             first[MINOR] = b'0';
@@ -129,7 +122,7 @@ impl Hit {
             _ => {}
         }
         first.extend_from_slice(b"\r\n");
-        let with_content = is_get && matches!(head, Head::Whole);
+        let with_content = is_get && head == Section::Whole;
         let before_content = first.len() + lines_bytes;
         let length = before_content + if with_content { length } else { 0 };
         Hit {
@@ -150,8 +143,8 @@ impl Hit {
     fn pieces(&self) -> [&[u8]; 3] {
         let form = self.form();
         match self.head {
-            Head::Whole => [&self.first, form.head(), self.content_in(form)],
-            Head::NotModified => [&self.first, form.not_modified(), &[]],
+            Section::Whole => [&self.first, form.head(), self.content_in(form)],
+            Section::NotModified => [&self.first, form.not_modified(), &[]],
         }
     }
 
@@ -164,16 +157,16 @@ impl Hit {
     /// Its header section: status line, lines and the empty line, in pieces that end where lines do.
     pub fn head(&self) -> [&[u8]; 3] {
         match self.head {
-            Head::Whole => [&self.first, self.form().head(), &[]],
-            Head::NotModified => self.pieces(),
+            Section::Whole => [&self.first, self.form().head(), &[]],
+            Section::NotModified => self.pieces(),
         }
     }
 
     /// What is sent of the content.
     pub fn content(&self) -> &[u8] {
         match self.head {
-            Head::Whole => self.content_in(self.form()),
-            Head::NotModified => &[],
+            Section::Whole => self.content_in(self.form()),
+            Section::NotModified => &[],
         }
     }
 
@@ -221,8 +214,8 @@ impl Hit {
     /// Its status.
     pub fn status(&self) -> u16 {
         match self.head {
-            Head::Whole => self.held.page().payload().stored.status.as_u16(),
-            Head::NotModified => 304,
+            Section::Whole => self.held.page().payload().stored.status.as_u16(),
+            Section::NotModified => 304,
         }
     }
 

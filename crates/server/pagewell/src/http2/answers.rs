@@ -1,35 +1,39 @@
-//! Plain hits over HTTP/2: a request is looked up as the same one over HTTP/1.1 would be, and what that is
-//! answered with is written in frames. What does not fit into the client's windows, or is long, is left to
-//! hyper, as is everything that is no plain hit.
+//! Answers plain hits over HTTP/2. The request is converted to HTTP/1.1 and looked up as such, and the
+//! result is written in frames.
+//!
+//! hyper answers everything else: requests that are not plain hits, and content that is long or exceeds
+//! the client's windows.
 
 use super::frame::{flag, write_block, write_content};
 use super::reader::Request;
-use crate::exchange::{self, Visitor};
+use crate::client::Visitor;
+use crate::exchange;
 use crate::front::logged::{Lines, Said};
 use crate::hits::{Hit, Hits};
 use crate::site::Site;
 use hpack::{write_field, write_status};
 use std::sync::Arc;
 
-/// What is longer hyper sends piece by piece, without a copy, as the client takes it; in bytes.
+/// Maximum content length, in bytes. Longer content is left to hyper, which sends it in pieces without
+/// copying it.
 const CONTENT_BYTES_MAX: usize = 128 << 10;
 
-/// What answers plain hits for one connection.
+/// The state for answering the plain hits of one connection.
 pub struct Answers {
     site: Arc<Site>,
     hits: Hits,
     scheme: &'static str,
-    /// Buffers that are used again: the request as one of HTTP/1.1, the lines of a hit that change, and the
-    /// header block.
+    /// Reused buffers: the request as HTTP/1.1, the variable header lines of a hit, and the header
+    /// block.
     text: Vec<u8>,
     tail: Vec<u8>,
     block: Vec<u8>,
-    /// What writes the lines of the access log, where there is one.
+    /// The access log's writer, if there is an access log.
     lines: Option<Box<Lines>>,
 }
 
 impl Answers {
-    /// For the connection of a visitor; none where every answer is to be hyper's.
+    /// For a client's connection. `None` if hyper has to answer every request.
     pub fn new(site: &Arc<Site>, visitor: &Visitor) -> Option<Answers> {
         let redirected = exchange::is_redirected(site, visitor.scheme);
         (site.config.hits_in_front && !redirected && !site.is_leaving()).then(|| Answers {
@@ -43,10 +47,10 @@ impl Answers {
         })
     }
 
-    /// Answers a request if it is a plain hit whose content has room: writes the frames of the answer to
-    /// `out`, and returns the length of the content in bytes.
+    /// Answers a request if it is a plain hit whose content fits. Writes the frames to `out`, and
+    /// returns the content's length in bytes.
     pub fn answer(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Option<usize> {
-        // As many as over HTTP/1.1, each crumb of the cookies for itself.
+        // The same limit as over HTTP/1.1; each cookie field counts.
         if request.fields.lines() > self.site.limits.headers {
             return None;
         }
@@ -84,8 +88,8 @@ impl Answers {
     }
 }
 
-/// Writes header lines, whose names are in lower case, as fields. A status line, which has no colon before
-/// its first space, and an empty line are none.
+/// Writes header lines, whose names are in lower case, as fields of a header block. Skips the status
+/// line, which has no colon before its first space, and the empty line.
 fn write_lines(mut lines: &[u8], block: &mut Vec<u8>) {
     while let Some(end) = memchr::memchr(b'\n', lines) {
         let line = lines[..end].strip_suffix(b"\r").unwrap_or(&lines[..end]);
@@ -98,7 +102,7 @@ fn write_lines(mut lines: &[u8], block: &mut Vec<u8>) {
     }
 }
 
-/// RFC 9113 section 8.2.2.
+/// Whether a field is connection-specific (RFC 9113 section 8.2.2).
 fn is_of_the_connection(name: &[u8]) -> bool {
     super::OF_THE_CONNECTION.iter().any(|known| known.as_bytes() == name)
 }

@@ -1,45 +1,48 @@
-//! The fields of one header block: as they came, as a plain request of HTTP/1.1, and as a block for hyper.
-//! What is written as a request reads as the fields that it was made of, whatever they hold: that is what the
-//! tests at the end are about, and nothing is answered by what was read otherwise.
+//! The fields of one header block. They are read from HPACK, and written either as a plain HTTP/1.1
+//! request or as a header block for hyper.
+//!
+//! A request that is written as HTTP/1.1 parses as exactly the fields that it was made from, whatever
+//! their content. The tests at the end check this. A plain hit relies on it.
 
 use crate::plain_head::{is_control, is_token};
 use hpack::{Decoder, FIELD_BYTES, write_field};
 
-/// A field that no request may have over HTTP/2 (RFC 9113 section 8.2.2). hyper, which finds it in a block,
+/// A field that no HTTP/2 request may have (RFC 9113 section 8.2.2). If hyper finds it in a block, it
 /// ends the stream with PROTOCOL_ERROR.
 const MALFORMED: (&[u8], &[u8]) = (b"connection", b"malformed");
 
-/// The fields of a request's line (RFC 9113 section 8.3.1, RFC 8441 section 4).
+/// The pseudo-header fields of a request (RFC 9113 section 8.3.1, RFC 8441 section 4).
 const PSEUDO: [&[u8]; 5] = [b":method", b":scheme", b":authority", b":path", b":protocol"];
 
-/// The place of a header block in a request.
+/// The position of a header block in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// It opens a stream.
+    /// The block opens a stream.
     Request,
-    /// It comes behind a request's content.
+    /// The block follows the request's content.
     Trailers,
 }
 
-/// Fields, in their order.
+/// The fields of a header block, in order.
 #[derive(Debug, Default)]
 pub struct Fields {
-    /// Names and values, one behind the other.
+    /// Names and values, concatenated.
     bytes: Vec<u8>,
-    /// Where each name and each value ends.
+    /// The end of each name and of its value in `bytes`.
     ends: Vec<(u32, u32)>,
-    /// What they count, in bytes (RFC 9113 section 6.5.2).
+    /// The size of the field list in bytes, as RFC 9113 section 6.5.2 counts it.
     size: usize,
-    /// There were more than the bound: not all are here.
+    /// Whether the list exceeded the limit, so that fields are missing.
     is_cut: bool,
 }
 
 impl Fields {
-    /// Reads a header block. Fields beyond `size_max` are not kept but for the one with which it is passed,
-    /// so that whoever reads them next sees that there were more.
+    /// Decodes a header block into `self`. After the field that exceeds `size_max` bytes, further
+    /// fields are decoded but not stored. That field is stored, so that the next reader of the list
+    /// detects the excess.
     ///
     /// # Errors
-    /// A block that cannot be read.
+    /// The block is not valid HPACK.
     pub fn read(
         &mut self,
         decoder: &mut Decoder,
@@ -63,7 +66,7 @@ impl Fields {
         })
     }
 
-    /// How many there are, those of the request's line left out.
+    /// The number of fields without the pseudo-header fields.
     pub fn lines(&self) -> usize {
         self.ends.len().saturating_sub(Pseudo::COUNT)
     }
@@ -78,8 +81,8 @@ impl Fields {
         })
     }
 
-    /// Writes them as a header block that stands by itself. In the place of a malformed one goes a field by
-    /// which hyper sees that it is (RFC 9113 section 8.1.1).
+    /// Writes the fields as a header block that does not refer to a dynamic table. A malformed list is
+    /// replaced by a field that hyper rejects (RFC 9113 section 8.1.1).
     pub fn write_block(&self, block: Block, out: &mut Vec<u8>) {
         if self.are_malformed(block) {
             let (name, value) = MALFORMED;
@@ -88,9 +91,9 @@ impl Fields {
         self.iter().for_each(|(name, value)| write_field(name, value, out));
     }
 
-    /// Whether the block is malformed in a way that hyper does not look for, or ends the connection for: a
-    /// value with white space around it (RFC 9113 section 8.2.1), trailers with a field of the request's line
-    /// (section 8.1), a field of that line that there is not (section 8.3).
+    /// Whether the block is malformed in a way that hyper either does not check or answers by closing
+    /// the connection. These are: white space around a value (RFC 9113 section 8.2.1), pseudo-header
+    /// fields in trailers (section 8.1), and unknown pseudo-header fields (section 8.3).
     fn are_malformed(&self, block: Block) -> bool {
         let is_odd = |(name, value): (&[u8], &[u8])| {
             let is_of_line = name.first() == Some(&b':');
@@ -100,11 +103,12 @@ impl Fields {
         self.iter().any(is_odd)
     }
 
-    /// Writes the request that they make, by a connection of this scheme, as the header section of one of
-    /// HTTP/1.1, for the reader of plain requests, into `text`, which it empties first. `None` for what is
-    /// not plain, or not as it should be (RFC 9113 section 8.3.1), which is hyper's to judge.
+    /// Writes the fields as the header section of an HTTP/1.1 request into `text`, which is cleared
+    /// first. `scheme` is the connection's scheme. `None` if the request is not plain, or violates RFC
+    /// 9113 section 8.3.1; hyper handles it then.
     ///
-    /// What is written reads as the fields that it was made of: nothing in them ends a line, or a name.
+    /// The text parses as the same fields, because no name or value that is written contains a
+    /// delimiter.
     pub fn write_plain(&self, scheme: &str, text: &mut Vec<u8>) -> Option<()> {
         if self.is_cut {
             return None;
@@ -128,11 +132,11 @@ impl Fields {
                 return None;
             }
             match name {
-                // Of these there are none here (section 8.2.2), but for one word of one.
+                // Connection-specific fields are forbidden, except `te: trailers` (section 8.2.2).
                 b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding"
                 | b"upgrade" => return None,
                 b"te" if value != b"trailers" => return None,
-                // Beside :authority it may say another.
+                // It could differ from `:authority`.
                 b"host" => return None,
                 b"cookie" => has_cookies = true,
                 _ => write_line(name, value, text),
@@ -145,7 +149,7 @@ impl Fields {
         Some(())
     }
 
-    /// They may come in crumbs (section 8.2.3).
+    /// Joins the cookie fields into one line (section 8.2.3).
     fn write_cookies(&self, text: &mut Vec<u8>) {
         let mut before: &[u8] = b"cookie: ";
         for (_, crumb) in self.iter().filter(|(name, _)| *name == b"cookie") {
@@ -163,7 +167,7 @@ fn write_line(name: &[u8], value: &[u8], text: &mut Vec<u8>) {
     }
 }
 
-/// The fields that make a request's line.
+/// The pseudo-header fields of a plain request.
 #[derive(Default)]
 struct Pseudo<'a> {
     method: &'a [u8],
@@ -173,7 +177,7 @@ struct Pseudo<'a> {
 }
 
 impl<'a> Pseudo<'a> {
-    /// All of them, each once, before all others.
+    /// All four are required, once each, before all other fields.
     const COUNT: usize = 4;
 
     fn read(fields: &'a Fields) -> Option<Pseudo<'a>> {
@@ -192,17 +196,17 @@ impl<'a> Pseudo<'a> {
             }
             *place = value;
         }
-        // Each takes a place that was empty: with four of them there are all.
+        // Four fields, each in a place that was empty: all are present.
         (fields.ends.len() >= Pseudo::COUNT).then_some(all)
     }
 }
 
-/// A token in lower case (RFC 9113 section 8.2.1): no colon, no capital.
+/// Whether `name` is a token without capitals (RFC 9113 section 8.2.1).
 fn is_plain_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| is_token(*byte) && !byte.is_ascii_uppercase())
 }
 
-/// Without control characters, and without white space around it (section 8.2.1).
+/// Whether `value` has neither control characters nor white space around it (section 8.2.1).
 fn is_plain_value(value: &[u8]) -> bool {
     !value.iter().fold(false, |any, byte| any | is_control(*byte)) && !has_space_around(value)
 }
@@ -317,7 +321,7 @@ mod tests {
         let mut fields = Fields::default();
         fields.read(&mut Decoder::default(), &block, 100).unwrap();
         assert_eq!((fields.iter().count(), fields.size), (3, 102));
-        // A request of which something is missing is none: it might be the session's cookie.
+        // A truncated request must not be answered: the missing field might be a session cookie.
         let mut block = Vec::new();
         let field = |(name, value): &(&str, &str)| {
             write_field(name.as_bytes(), value.as_bytes(), &mut block)
@@ -332,7 +336,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the fields hold: what is written is either nothing, or read back as just these fields.
+        /// For any fields, the text is either absent or parses as exactly these fields.
         #[test]
         fn what_is_written_reads_as_what_it_was_made_of(
             path in "/[ -~\r\n]{0,20}",

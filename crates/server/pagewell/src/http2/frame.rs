@@ -1,85 +1,86 @@
-//! Frames of HTTP/2 (RFC 9113 sections 4 and 6): what the front reads and writes of them. Their heads are read
-//! as they stand; whether a frame may be where it is, and what it does, is for `reader` to say, and for hyper
-//! of all that is handed on.
+//! Frames of HTTP/2 (RFC 9113 sections 4 and 6): constants, and functions to read and write them.
+//!
+//! Frame headers are read without validation. `reader` decides whether a frame is allowed and what it
+//! does; hyper decides for the frames that it is given.
 
-/// The length of a frame's head, in bytes (section 4.1).
+/// The length of a frame header, in bytes (section 4.1).
 pub const HEAD_BYTES: usize = 9;
-/// The longest payload, in bytes, that anybody has to take, and that this server does (section 4.2).
+/// The maximum payload of a frame, in bytes: the default of SETTINGS_MAX_FRAME_SIZE, which this server
+/// uses (section 4.2).
 pub const PAYLOAD_BYTES_MAX: usize = 16_384;
-/// What a client allows to be sent, for the connection and for each stream, where it says nothing else
-/// (section 6.9.2); in bytes.
+/// The initial flow-control window of the connection and of each stream, in bytes (section 6.9.2).
 pub const WINDOW_BYTES: u32 = 65_535;
-/// No window is larger (section 6.9.1).
+/// The maximum flow-control window, in bytes (section 6.9.1).
 pub const WINDOW_BYTES_MAX: u32 = (1 << 31) - 1;
 
-/// Kinds of frames (section 6).
+/// Frame types (section 6).
 pub mod kind {
-    /// Content.
+    /// Content of a stream.
     pub const DATA: u8 = 0;
-    /// A header block, or its beginning.
+    /// A header block, or its first part.
     pub const HEADERS: u8 = 1;
-    /// A stream is given up.
+    /// The stream is terminated.
     pub const RST_STREAM: u8 = 3;
-    /// What the sender can take.
+    /// Settings of the sender.
     pub const SETTINGS: u8 = 4;
-    /// No client has it.
+    /// Servers only; an error if a client sends it.
     pub const PUSH_PROMISE: u8 = 5;
-    /// The connection is given up.
+    /// The connection is about to be closed.
     pub const GOAWAY: u8 = 7;
-    /// More may be sent.
+    /// Increases the flow-control window.
     pub const WINDOW_UPDATE: u8 = 8;
-    /// More of a header block.
+    /// A further part of a header block.
     pub const CONTINUATION: u8 = 9;
 }
 
 /// Flags of frames (section 6).
 pub mod flag {
-    /// Of HEADERS and DATA: the stream's last.
+    /// HEADERS and DATA: the last frame of the stream in this direction.
     pub const END_STREAM: u8 = 0x1;
-    /// Of SETTINGS: the other side's have been applied.
+    /// SETTINGS: acknowledges the peer's settings.
     pub const ACK: u8 = 0x1;
-    /// Of HEADERS and CONTINUATION: the block's last.
+    /// HEADERS and CONTINUATION: the last frame of the header block.
     pub const END_HEADERS: u8 = 0x4;
-    /// Of HEADERS and DATA: padding stands behind.
+    /// HEADERS and DATA: padding follows the payload.
     pub const PADDED: u8 = 0x8;
-    /// Of HEADERS: a priority stands before the block.
+    /// HEADERS: a priority precedes the block.
     pub const PRIORITY: u8 = 0x20;
 }
 
-/// Why a connection is given up (section 7).
+/// Error codes with which a connection or stream is terminated (section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// A frame that may not be where it is.
+    /// A frame that is not allowed in this state.
     Protocol = 1,
-    /// A window larger than it may be.
+    /// A flow-control window above the maximum.
     FlowControl = 3,
-    /// A frame on a stream that is over.
+    /// A frame on a closed stream.
     StreamClosed = 5,
-    /// A frame of a length that it may not have.
+    /// A frame with an invalid length.
     FrameSize = 6,
-    /// The stream is not needed any more.
+    /// The stream is no longer needed.
     Cancel = 8,
-    /// A header block that cannot be read.
+    /// A header block that cannot be decoded.
     Compression = 9,
-    /// More than anybody needs.
+    /// The peer causes excessive load.
     EnhanceYourCalm = 11,
 }
 
-/// The head of a frame.
+/// A frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
-    /// Of the payload, in bytes.
+    /// The payload's length in bytes.
     pub length: usize,
-    /// See [`kind`].
+    /// The frame type; see [`kind`].
     pub kind: u8,
-    /// See [`flag`].
+    /// The flags; see [`flag`].
     pub flags: u8,
-    /// 0 for the connection itself.
+    /// The stream identifier; 0 for the connection.
     pub stream: u32,
 }
 
 impl FrameHead {
-    /// Reads one; `None` when not all of it is there.
+    /// Reads a frame header; `None` if `bytes` is too short.
     pub fn read(bytes: &[u8]) -> Option<FrameHead> {
         let [a, b, c, kind, flags, s, t, u, v] = *bytes.first_chunk::<HEAD_BYTES>()?;
         Some(FrameHead {
@@ -90,21 +91,21 @@ impl FrameHead {
         })
     }
 
-    /// Writes one; the length fits 24 bits.
+    /// Writes the frame header. The length must fit in 24 bits.
     pub fn write(self, out: &mut Vec<u8>) {
         let [_, a, b, c] = (self.length as u32).to_be_bytes();
         let [s, t, u, v] = self.stream.to_be_bytes();
         out.extend_from_slice(&[a, b, c, self.kind, self.flags, s, t, u, v]);
     }
 
-    /// Whether it has this flag.
+    /// Whether `flag` is set.
     pub fn has(self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 }
 
-/// Writes a header block in HEADERS and as many CONTINUATION frames as it needs. `before` stands before it
-/// (a priority, where `flags` say so).
+/// Writes a header block as a HEADERS frame and as many CONTINUATION frames as needed. `before`
+/// precedes the block: a priority, if `flags` has `PRIORITY`.
 pub fn write_block(stream: u32, flags: u8, before: &[u8], block: &[u8], out: &mut Vec<u8>) {
     let mut rest = block;
     let (mut kind, mut flags, mut before) = (kind::HEADERS, flags, before);
@@ -123,7 +124,7 @@ pub fn write_block(stream: u32, flags: u8, before: &[u8], block: &[u8], out: &mu
     }
 }
 
-/// Writes the content of a stream, which ends with it, in as many DATA frames as it needs.
+/// Writes the content of a stream, and ends the stream, in as many DATA frames as needed.
 pub fn write_content(stream: u32, content: &[u8], out: &mut Vec<u8>) {
     let count = content.len().div_ceil(PAYLOAD_BYTES_MAX);
     for (at, piece) in content.chunks(PAYLOAD_BYTES_MAX).enumerate() {
@@ -133,13 +134,13 @@ pub fn write_content(stream: u32, content: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a frame whose payload is one number.
+/// Writes a frame whose payload is one 32-bit number.
 pub fn write_number(kind: u8, stream: u32, number: u32, out: &mut Vec<u8>) {
     FrameHead { length: 4, kind, flags: 0, stream }.write(out);
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-/// Writes that the connection is given up (section 6.8): streams behind `last` were not looked at.
+/// Writes GOAWAY (section 6.8). Streams above `last` have not been processed.
 pub fn write_goaway(last: u32, error: ErrorCode, out: &mut Vec<u8>) {
     FrameHead { length: 8, kind: kind::GOAWAY, flags: 0, stream: 0 }.write(out);
     out.extend_from_slice(&last.to_be_bytes());
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(bytes, [1, 2, 3, 9, 0x25, 0x7f, 0xff, 0xff, 0xfe]);
         assert_eq!(FrameHead::read(&bytes), Some(head));
         assert_eq!(FrameHead::read(&bytes[..8]), None);
-        // The reserved bit does not count.
+        // The reserved bit is ignored.
         bytes[5] |= 0x80;
         assert_eq!(FrameHead::read(&bytes), Some(head));
     }

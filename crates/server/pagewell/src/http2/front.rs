@@ -1,11 +1,11 @@
-//! What stands between a client's socket and hyper's HTTP/2: plain hits are answered here, in frames of its
-//! own between those of hyper, which does not come to know of them.
+//! The layer between a client's socket and hyper's HTTP/2. It answers plain hits in frames of its own,
+//! which it inserts between hyper's frames; hyper does not know of them.
 //!
-//! It is the socket to hyper. When hyper reads, what has arrived is read here first (`reader`), and hyper gets
-//! what is for it; when hyper writes, it is followed where frames end (`sent`), and what waits here goes out
-//! there. Once [`WAITING_BYTES_MAX`] wait, nothing more is read before the client has taken all of them: who
-//! asks without reading the answers is heard no more. Then it is hyper's turn, whatever else was asked for: an
-//! answer to a ping and the content of other streams do not wait until a client has no more to ask.
+//! To hyper, this layer is the socket. When hyper reads, the front first reads what has arrived
+//! (`reader`), and hyper gets the rest. When hyper writes, the front tracks the ends of frames (`sent`)
+//! and inserts its own there. At [`WAITING_BYTES_MAX`] of unsent responses it stops reading until the
+//! client has taken all of them. So a client that does not read cannot send more requests. hyper then
+//! runs before further requests are read, so that its ping responses and other streams are not delayed.
 
 use super::Activity;
 use super::answers::Answers;
@@ -22,37 +22,37 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Answers that wait for the client to take them, in bytes, before no more is read.
+/// Maximum size of the responses that wait for the client, in bytes; above it, nothing more is read.
 const WAITING_BYTES_MAX: usize = 64 << 10;
-/// Memory that is kept for the next answers, in bytes.
+/// Maximum buffer capacity that is retained for the next responses, in bytes.
 const KEPT_BYTES: usize = 16 << 10;
-/// What is read at once, in bytes.
+/// Maximum size of one read, in bytes.
 const READ_BYTES: usize = 8 << 10;
 
-/// A client's connection as hyper sees it.
+/// A client's connection, as hyper uses it.
 pub struct Front<IO> {
     io: IO,
     reader: Reader,
     sent: Sent,
     windows: Windows,
-    /// What answers plain hits; none where every answer is hyper's.
+    /// Answers plain hits; `None` if hyper has to answer every request.
     answers: Option<Answers>,
-    /// Frames that wait to be written, and how much of them was.
+    /// Frames that wait to be written, and how many bytes of them have been.
     waiting: Vec<u8>,
     written: usize,
-    /// Something was written that may not have left yet.
+    /// Whether written bytes may still have to be flushed.
     unflushed: bool,
-    /// The connection is given up: with the last frames that wait.
+    /// The error with which the connection ends, after the waiting frames.
     given_up: Option<ErrorCode>,
     activity: Arc<Activity>,
-    /// Counts the frames that wait because the client does not take them.
+    /// The waiting frames' share of the send backlog.
     held: Option<HeldBytes>,
-    /// Streams that hyper has given up, and that are to be reset for the client.
+    /// Streams that hyper has been asked to drop, and that are to be reset for the client.
     resets: Vec<u32>,
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
-    /// Puts itself in front of `io`, whose bytes `reader` reads.
+    /// A front for the connection `io`. `reader` parses what is read from it.
     pub fn new(
         io: IO,
         reader: Reader,
@@ -75,10 +75,11 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
     }
 
-    /// Looks at the next frame that has arrived.
+    /// Processes the next frame that has arrived.
     fn step(&mut self) -> Result<Step, ErrorCode> {
         let Front { reader, windows, waiting, activity, .. } = self;
-        // Before the settings nothing may be said, and after GOAWAY hyper says what becomes of a request.
+        // Nothing may be sent before the server's settings. After GOAWAY, hyper decides about each
+        // request.
         let is_ending = self.sent.goes || activity.goes.load(Ordering::Relaxed);
         let may_answer = self.sent.greeted && !is_ending && !self.sent.is_in_head();
         reader.acknowledged(self.sent.acknowledged);
@@ -94,15 +95,15 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         if error == ErrorCode::EnhanceYourCalm {
             self.activity.calmed.store(true, Ordering::Relaxed);
         }
-        // It may name no higher stream than one that was sent before (RFC 9113 section 6.8).
+        // GOAWAY must not increase the last stream identifier (RFC 9113 section 6.8).
         if !self.sent.goes {
             write_goaway(self.reader.last(), error, &mut self.waiting);
         }
         self.given_up = Some(error);
     }
 
-    /// Writes what waits, if hyper is between two frames. Otherwise hyper has more to write, and waits for
-    /// the socket itself.
+    /// Writes the waiting frames, if hyper is between two frames. Otherwise hyper has more to write,
+    /// and waits for the socket itself.
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = self.poll_write_waiting(cx);
         let waits = !self.waiting.is_empty();
@@ -112,7 +113,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         polled
     }
 
-    /// Counts what waits for the client to take it.
+    /// Updates the waiting frames' share of the send backlog.
     #[cold]
     fn count_waiting(&mut self, waits: bool) {
         if waits {
@@ -124,7 +125,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         self.activity.front_waits(waits);
     }
 
-    /// Tells hyper which streams are given up, where that does not come into the middle of a frame.
+    /// Passes resets of slow streams to hyper, unless that would interrupt a frame.
     #[cold]
     fn take_resets(&mut self) {
         if self.reader.is_between() {
@@ -135,7 +136,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
     }
 
-    /// Tells the client which streams are given up. hyper has written all that it had of them.
+    /// Sends the resets to the client. hyper has written all frames of these streams by now.
     #[cold]
     fn send_resets(&mut self) {
         for stream in std::mem::take(&mut self.resets) {
@@ -170,22 +171,22 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         Poll::Ready(Ok(()))
     }
 
-    /// hyper has written this.
+    /// Tracks `bytes`, which hyper has just written.
     fn wrote(&mut self, cx: &Context<'_>, bytes: &[u8]) {
         let payload = self.sent.wrote(bytes, &mut self.windows, self.reader.streams());
         self.count(payload);
-        // It is told of more when it reads.
+        // hyper gets a larger window at its next read.
         if self.windows.is_low() {
             cx.waker().wake_by_ref();
         }
     }
 
-    /// The client has taken so much content.
+    /// Records that the client has taken `payload` bytes of content.
     fn count(&self, payload: usize) {
         self.activity.client.took(payload);
     }
 
-    /// Reads what the socket has; 0 when the client has ended its side.
+    /// Reads from the socket. Returns the number of bytes; 0 if the client has closed its side.
     fn poll_arrive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut piece = [MaybeUninit::<u8>::uninit(); READ_BYTES];
         let mut buffer = ReadBuf::uninit(&mut piece);
@@ -194,8 +195,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         Poll::Ready(Ok(buffer.filled().len()))
     }
 
-    /// Of what hyper wants to write now, so much may be: all of it, or what is left of a frame behind which
-    /// something waits.
+    /// How many bytes hyper may write now: all, or only the rest of the current frame if frames of the
+    /// front wait.
     fn may_write(&self) -> usize {
         if self.waiting.is_empty() { usize::MAX } else { self.sent.rest() }
     }
@@ -224,14 +225,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
             }
             if let Some(error) = front.given_up {
                 ready!(front.poll_waiting(cx))?;
-                // Whether or not the client is still there.
+                // Errors do not matter: the client may be gone.
                 let _ = ready!(Pin::new(&mut front.io).poll_shutdown(cx));
                 let said = format!("the client was given up: {error:?}");
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, said)));
             }
             if front.waiting.len() >= WAITING_BYTES_MAX {
                 ready!(front.poll_waiting(cx))?;
-                // hyper writes when there is nothing to be read; then it goes on here.
+                // hyper writes when there is nothing to read, and then polls this again.
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             }

@@ -1,20 +1,20 @@
-//! What the client sends, read frame by frame in front of hyper: requests are offered to whoever answers
-//! plain hits, and everything else is made ready for hyper.
+//! Parses the client's frames before hyper: offers requests to the handler for plain hits, and converts
+//! everything else for hyper.
 //!
-//! Header blocks build on each other (RFC 7541), and hyper sees some of them only. So each is read here, and
-//! handed on as a block that stands by itself: hyper's table stays empty. Frames of streams that were
-//! answered here hyper has never heard of, and does not get to see; their numbers it takes for passed over
-//! (RFC 9113 section 5.1.1). Of what a client allows to be sent hyper is told its share (see `windows`). All
-//! other frames go on byte for byte.
+//! Header blocks depend on earlier ones (RFC 7541), and hyper sees only some of them. So each is
+//! decoded here and passed on as a block that does not use the dynamic table. hyper never sees frames
+//! of streams that were answered here; it regards their numbers as skipped (RFC 9113 section 5.1.1).
+//! hyper is granted a share of the client's connection window (see `windows`). All other frames are
+//! forwarded unchanged.
 //!
-//! | state | what the next byte is | next state |
+//! | state | the next byte belongs to | next state |
 //! |---|---|---|
-//! | `Preface` | of the client's preface, for hyper | `Frame` |
-//! | `Frame` | of a frame's head | `Pass`; `Block`; `Frame`, when the frame was for the front |
-//! | `Pass` | of a frame, for hyper | `Frame` |
-//! | `Block` | of a CONTINUATION frame, and of nothing else (section 6.10) | `Block`, `Frame` |
+//! | `Preface` | the client's preface, for hyper | `Frame` |
+//! | `Frame` | a frame header | `Pass`; `Block`; `Frame`, if the frame was for the front |
+//! | `Pass` | a frame for hyper | `Frame` |
+//! | `Block` | a CONTINUATION frame; nothing else is allowed (section 6.10) | `Block`, `Frame` |
 //!
-//! Here is no input and no output, and nothing is decided about pages.
+//! This module does no I/O, and decides nothing about pages.
 
 use super::fields::{Block, Fields};
 use super::frame::{
@@ -26,31 +26,31 @@ use super::windows::Windows;
 use hpack::{Decoder, TABLE_BYTES, write_field};
 use std::sync::Arc;
 
-/// The length of the client's preface, without its settings.
+/// The length of the client's preface without its SETTINGS frame, in bytes.
 const PREFACE_BYTES: usize = super::PREFACE.len();
-/// SETTINGS_HEADER_TABLE_SIZE (section 6.5.2).
+/// The identifier of SETTINGS_HEADER_TABLE_SIZE (RFC 9113 section 6.5.2).
 const SETTING_TABLE: u16 = 1;
-/// SETTINGS_INITIAL_WINDOW_SIZE.
+/// The identifier of SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 section 6.5.2).
 const SETTING_WINDOW: u16 = 4;
-/// Memory that is kept for what comes next, in bytes.
+/// Maximum buffer capacity that is retained between frames, in bytes.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// A request that may be a plain hit: without content, and all there.
+/// A complete request without content, which may be a plain hit.
 pub struct Request<'a> {
-    /// What it says.
+    /// The request's fields.
     pub fields: &'a Fields,
-    /// Its stream.
+    /// The identifier of the request's stream.
     pub stream: u32,
-    /// So much content may be sent, in bytes.
+    /// How many bytes of content the flow-control windows allow.
     pub room: usize,
 }
 
-/// What came of a look at what has arrived.
+/// The result of processing the received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// There may be more to be seen, or something for hyper.
+    /// Call again: there may be another frame, or bytes for hyper.
     On,
-    /// More has to arrive.
+    /// No complete frame is left; more bytes have to arrive.
     Starved,
 }
 
@@ -61,7 +61,7 @@ enum State {
     Block(Begun),
 }
 
-/// A header block that goes on in the next frame.
+/// A header block that continues in the next frame.
 struct Begun {
     head: FrameHead,
     priority: Vec<u8>,
@@ -69,34 +69,35 @@ struct Begun {
     frames: usize,
 }
 
-/// See the module.
+/// The parser's state for one connection; see the module.
 pub struct Reader {
     arrived: Vec<u8>,
-    /// How many of `arrived`, from its start, have been read.
+    /// How many bytes at the start of `arrived` have been processed.
     at: usize,
     state: State,
     decoder: Decoder,
     fields: Fields,
-    /// A block as it is handed on: used again.
+    /// Reused buffer for a re-encoded header block.
     again: Vec<u8>,
-    /// What is to be handed on, and how much of it was.
+    /// Converted frames for hyper, and how many bytes of them hyper has read.
     forward: Vec<u8>,
     forwarded: usize,
-    /// The highest stream that has come.
+    /// The highest stream that the client has opened.
     last: u32,
-    /// The highest that hyper has been told of.
+    /// The highest stream that hyper knows.
     last_behind: u32,
     stream_window: StreamWindow,
-    /// Every block may be told that the client's table has become smaller, which only hyper can (RFC 7541
-    /// section 4.2).
+    /// Whether the client has announced a smaller header table. Then each block might have to begin
+    /// with a table size update, which only hyper can write (RFC 7541 section 4.2).
     small_table: bool,
     header_bytes_max: usize,
-    /// Streams that hyper answers.
+    /// The progress of the streams that hyper answers.
     streams: Arc<Streams>,
 }
 
 impl Reader {
-    /// Of a connection of which `arrived` has come already; a request's header list may count so many bytes.
+    /// A parser for a connection from which `arrived` has been read. A request's field list may have
+    /// `header_bytes_max` bytes.
     pub fn new(arrived: Vec<u8>, header_bytes_max: usize) -> Reader {
         Reader {
             arrived,
@@ -116,23 +117,23 @@ impl Reader {
         }
     }
 
-    /// Counts the streams that hyper answers.
+    /// The progress of the streams that hyper answers.
     pub fn streams(&self) -> &Arc<Streams> {
         &self.streams
     }
 
-    /// The highest stream that has come.
+    /// The highest stream that the client has opened.
     pub fn last(&self) -> u32 {
         self.last
     }
 
-    /// So many settings of the client's were acknowledged to it.
+    /// `count` SETTINGS frames of the client have been acknowledged so far.
     pub fn acknowledged(&mut self, count: u32) {
         self.stream_window.acknowledged(count);
     }
 
-    /// Tells hyper of more that it may send on the connection, when it has little left; whether there is
-    /// something to hand on. Not in the middle of a frame.
+    /// Increases hyper's connection window if it is nearly used up, unless hyper is in the middle of a
+    /// frame. Returns whether a frame for hyper was produced.
     pub fn lend(&mut self, windows: &mut Windows) -> bool {
         let more = if self.is_between() { windows.lend() } else { 0 };
         if more > 0 {
@@ -141,28 +142,29 @@ impl Reader {
         more > 0
     }
 
-    /// Whether the next byte that hyper gets is not in the middle of a frame.
+    /// Whether the next byte for hyper starts a frame.
     pub fn is_between(&self) -> bool {
         matches!(self.state, State::Frame | State::Block(_))
     }
 
-    /// Whether hyper has got all that is ready for it.
+    /// Whether hyper has read all converted frames.
     pub fn has_handed_all(&self) -> bool {
         self.forward.is_empty()
     }
 
-    /// Tells hyper that the client has given a stream up. Not in the middle of a frame.
+    /// Writes a reset for hyper, as if the client had reset `stream`. Not allowed in the middle of a
+    /// frame.
     pub fn reset(&mut self, stream: u32) {
         write_number(kind::RST_STREAM, stream, ErrorCode::Cancel as u32, &mut self.forward);
     }
 
-    /// Takes in what has arrived.
+    /// Appends bytes that were read from the client.
     pub fn arrive(&mut self, bytes: &[u8]) {
         self.arrived.drain(..std::mem::take(&mut self.at));
         self.arrived.extend_from_slice(bytes);
     }
 
-    /// Hands hyper what is for it, at most `most` bytes, by `take`; returns how many there were.
+    /// Passes at most `most` bytes for hyper to `take`. Returns the number of bytes.
     pub fn hand_on(&mut self, most: usize, take: impl FnOnce(&[u8])) -> usize {
         let ready = &self.forward[self.forwarded..];
         if !ready.is_empty() {
@@ -176,7 +178,7 @@ impl Reader {
             }
             return count;
         }
-        // As it has arrived.
+        // Forwarded unchanged.
         let (State::Preface { left } | State::Pass { left }) = &mut self.state else { return 0 };
         let waiting = &self.arrived[self.at..];
         let count = waiting.len().min(most).min(*left);
@@ -190,11 +192,11 @@ impl Reader {
         count
     }
 
-    /// Looks at one frame. `answer` is offered each request that may be a plain hit, and returns how much
-    /// content it has sent, in bytes, if it has answered it.
+    /// Processes one frame. `answer` is called for a request that may be a plain hit. If it answers the
+    /// request, it returns how many bytes of content it has sent.
     ///
     /// # Errors
-    /// The client breaks the protocol, or is immoderate: the connection is to be given up.
+    /// The client violates the protocol or causes excessive load; the connection has to end.
     pub fn step(
         &mut self,
         windows: &mut Windows,
@@ -244,7 +246,7 @@ impl Reader {
         Ok(Step::On)
     }
 
-    /// Lets go of what has been read.
+    /// Discards the processed bytes once all are processed.
     fn tidy(&mut self) {
         if self.at == self.arrived.len() {
             self.at = 0;
@@ -253,12 +255,12 @@ impl Reader {
         }
     }
 
-    /// Whether a stream was answered here, and hyper has heard of none since.
+    /// Whether a stream was answered here, and hyper has received no higher stream.
     fn is_ours(&self, stream: u32) -> bool {
         stream % 2 == 1 && stream > self.last_behind && stream <= self.last
     }
 
-    /// SETTINGS, WINDOW_UPDATE and RST_STREAM.
+    /// Processes SETTINGS, WINDOW_UPDATE and RST_STREAM.
     fn control(
         &mut self,
         head: FrameHead,
@@ -286,7 +288,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Section 6.5. Whether they may be as they are is for hyper to say.
+    /// Processes SETTINGS (section 6.5). hyper validates them.
     fn settings(&mut self, (from, to): (usize, usize)) {
         let mut window = None;
         for setting in self.arrived[from..to].chunks_exact(6) {
@@ -312,7 +314,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Section 6.2.
+    /// Processes a HEADERS frame (section 6.2), whose payload is at `from..to`.
     fn headers(
         &mut self,
         head: FrameHead,
@@ -345,7 +347,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Section 6.10.
+    /// Processes a CONTINUATION frame (section 6.10), whose payload is at `from..to`.
     fn continuation(
         &mut self,
         head: FrameHead,
@@ -361,7 +363,8 @@ impl Reader {
         }
         begun.block.extend_from_slice(&self.arrived[from..to]);
         begun.frames += 1;
-        // A list that is not too long takes fewer bytes than it counts, and no more frames than these.
+        // A list within the limit is shorter as a block than the size counted for it, and needs at most
+        // this many frames.
         let frames_max = self.header_bytes_max / PAYLOAD_BYTES_MAX + 5;
         if begun.block.len() > self.header_bytes_max + PAYLOAD_BYTES_MAX
             || begun.frames > frames_max
@@ -377,7 +380,7 @@ impl Reader {
         }
     }
 
-    /// A whole header block.
+    /// Processes a complete header block: offers it to `answer`, or converts it for hyper.
     fn block(
         &mut self,
         head: FrameHead,
@@ -396,7 +399,7 @@ impl Reader {
         if is_new {
             self.last = stream;
             let is_whole = head.has(flag::END_STREAM) && !self.small_table;
-            // A stream that waits for itself is hyper's to refuse.
+            // A stream that depends on itself is an error; hyper handles it.
             let waits_for = priority.first_chunk().copied().map_or(0, u32::from_be_bytes);
             if is_whole && waits_for & WINDOW_BYTES_MAX != stream {
                 let room = self.stream_window.room().min(windows.ours()) as usize;
@@ -420,14 +423,16 @@ impl Reader {
     }
 }
 
-/// What the client allows to be sent on each stream, in bytes. It may count by what it allowed before until
-/// its settings are acknowledged (RFC 9113 section 6.5.3): till then the least of all that may count.
+/// The client's initial window for streams, in bytes. Until a SETTINGS frame is acknowledged, the
+/// client may still apply its earlier value (RFC 9113 section 6.5.3). So the least value that may apply
+/// is used.
 struct StreamWindow {
-    /// As set last.
+    /// The value in the latest settings.
     last: u32,
-    /// The least of what was set since the last acknowledgement of all, and what counted then.
+    /// The least value since all settings were last acknowledged, including the value that applied
+    /// then.
     least: u32,
-    /// How many settings have come.
+    /// How many SETTINGS frames have been received.
     came: u32,
 }
 
@@ -438,7 +443,7 @@ impl Default for StreamWindow {
 }
 
 impl StreamWindow {
-    /// Settings have come, with a window or without.
+    /// Records a SETTINGS frame, with a window size or without.
     fn set(&mut self, window: Option<u32>) {
         self.came += 1;
         self.last = window.unwrap_or(self.last);

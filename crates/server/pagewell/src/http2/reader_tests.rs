@@ -1,6 +1,7 @@
-//! What the reader makes of frames: what is answered, what hyper gets, in what form, and what ends the
-//! connection; of frames put together by hand, however they are cut. What hyper then makes of them is tested in
-//! `crates/server/pagewell/tests/differential/http2.rs`.
+//! Tests of the reader with hand-made frames in arbitrary pieces. They check which requests are
+//! answered, which frames hyper gets, and which errors end the connection.
+//!
+//! `crates/server/pagewell/tests/differential/http2.rs` tests what hyper does with the frames.
 
 use super::*;
 use crate::http2::PREFACE;
@@ -38,20 +39,20 @@ fn settings(list: &[(u16, u32)]) -> Vec<u8> {
     frame(kind::SETTINGS, 0, 0, &list.iter().flat_map(setting).collect::<Vec<_>>())
 }
 
-/// A block as it is handed on, where it begins this stream.
+/// The header block that hyper gets when `block` opens this stream.
 fn handed(stream: u32, block: &[u8]) -> Vec<u8> {
     let mut of_stream = Vec::new();
     write_field(FIELD.as_bytes(), field_value(stream).as_bytes(), &mut of_stream);
     [block, &of_stream].concat()
 }
 
-/// A reader, and what came of what it was given.
+/// A reader, and the results of what it has read.
 struct Read {
     reader: Reader,
     windows: Windows,
-    /// Streams that are answered here.
+    /// Selects the streams that are answered by the reader's caller.
     answered: fn(u32) -> bool,
-    /// Streams that were offered, and the room that there was.
+    /// The streams that were offered, with the window available to each.
     offered: Vec<(u32, usize)>,
     handed: Vec<u8>,
 }
@@ -63,7 +64,7 @@ impl Read {
         Read { reader, windows, answered, offered: Vec::new(), handed: Vec::new() }
     }
 
-    /// Takes in what arrives; each answer has ten bytes of content.
+    /// Processes received bytes. Each answer has ten bytes of content.
     fn arrive(&mut self, bytes: &[u8]) -> Result<(), ErrorCode> {
         let Read { reader, windows, answered, offered, handed } = self;
         reader.arrive(bytes);
@@ -81,7 +82,7 @@ impl Read {
         }
     }
 
-    /// The frames that hyper got behind the preface: kind, flags, stream and payload.
+    /// The frames that hyper got after the preface: type, flags, stream and payload.
     fn frames(&self) -> Vec<(u8, u8, u32, Vec<u8>)> {
         let mut rest = self.handed.strip_prefix(PREFACE).expect("the preface");
         let mut frames = Vec::new();
@@ -94,7 +95,7 @@ impl Read {
         frames
     }
 
-    /// The streams of the frames of this kind.
+    /// The streams of the frames of type `kind`.
     fn streams(&self, kind: u8) -> Vec<u32> {
         self.frames().iter().filter(|frame| frame.0 == kind).map(|frame| frame.2).collect()
     }
@@ -108,7 +109,8 @@ fn what_is_answered_here_hyper_does_not_hear_of() {
     for stream in [1, 3, 5, 7, 11] {
         read.arrive(&request(stream)).unwrap();
     }
-    // Behind the end of a stream of ours, of one of hyper's, and of one that both have passed.
+    // After the end of a stream that was answered here, of one that hyper answered, and of one that
+    // both have skipped.
     for stream in [7, 11, 5, 3] {
         read.arrive(&number(kind::RST_STREAM, stream, 8)).unwrap();
         read.arrive(&number(kind::WINDOW_UPDATE, stream, 1)).unwrap();
@@ -128,12 +130,12 @@ fn what_is_answered_here_hyper_does_not_hear_of() {
 #[test]
 fn a_block_is_handed_on_so_that_it_stands_by_itself() {
     let mut read = Read::new(|_| false);
-    // The field x is put into the table, and named by its index in the next request.
+    // The field x enters the dynamic table; the next request refers to it by its index.
     let first = [&block(&LINE)[..], b"\x40\x01x\x01y"].concat();
     let second = [&block(&LINE)[..], b"\xbe"].concat();
     let flags = flag::END_STREAM | flag::END_HEADERS;
     read.arrive(&frame(kind::HEADERS, flags, 1, &first)).unwrap();
-    // In three frames, with a priority, and padded.
+    // In three frames, with a priority and padding.
     let padded = [&[3, 0, 0, 0, 1, 15][..], &second[..4], &[0; 3]].concat();
     let flags = flag::END_STREAM | flag::PADDED | flag::PRIORITY;
     read.arrive(&frame(kind::HEADERS, flags, 3, &padded)).unwrap();
@@ -222,7 +224,7 @@ fn content_and_frames_that_are_not_known_go_on_as_they_are() {
 }
 
 proptest! {
-    /// However it is cut, the same is handed on and answered.
+    /// The result does not depend on how the bytes are split.
     #[test]
     fn how_it_arrives_does_not_matter(
         which in prop::collection::vec(0..6_u8, 1..20),

@@ -1,44 +1,46 @@
-//! What hyper writes to the client, followed frame by frame, so that the front's own frames come between two
-//! of them and never into one, nor into a header block of several (RFC 9113 section 4.3). Seen on the way: that
-//! the settings were sent, and the client's acknowledged, that the client was told to go, and what hyper has
-//! used of its share of the client's windows.
+//! Tracks hyper's output to the client, frame by frame, so that the front inserts its own frames only
+//! between two frames. A header block of several frames must not be interrupted either (RFC 9113
+//! section 4.3).
+//!
+//! The state also contains whether the server's settings and GOAWAY were sent, and how many settings of
+//! the client were acknowledged. hyper's use of its window is recorded in [`Windows`].
 
 use super::frame::{FrameHead, HEAD_BYTES, flag, kind};
 use super::streams::Streams;
 use super::windows::Windows;
 
-/// How far hyper has come in what it writes.
+/// The position in hyper's output to the client.
 #[derive(Debug, Default)]
 pub struct Sent {
-    /// The head of the frame that has begun.
+    /// The header of the current frame.
     head: [u8; HEAD_BYTES],
-    /// How much of the head was written.
+    /// How many bytes of the header have been written.
     had: usize,
-    /// How much of the payload has not been.
+    /// How many bytes of the payload have not been written yet.
     left: usize,
-    /// The header block goes on in the next frame.
+    /// Whether the header block continues in the next frame.
     in_block: bool,
-    /// A first frame was begun: the server's settings, before which nothing may be said (RFC 9113 section
-    /// 3.4).
+    /// Whether a frame was begun. The first are the server's settings, before which nothing may be sent
+    /// (RFC 9113 section 3.4).
     pub greeted: bool,
-    /// The client was told to go (section 6.8).
+    /// Whether GOAWAY was sent (section 6.8).
     pub goes: bool,
-    /// How many settings of the client's were acknowledged (section 6.5.3).
+    /// How many SETTINGS frames of the client have been acknowledged (section 6.5.3).
     pub acknowledged: u32,
 }
 
 impl Sent {
-    /// Whether other frames may come before the next byte.
+    /// Whether other frames may be inserted before the next byte.
     pub fn is_between(&self) -> bool {
         self.had == 0 && self.left == 0 && !self.in_block
     }
 
-    /// Whether it is not known yet what frame has begun.
+    /// Whether a frame header is incomplete, so that the type of the frame is unknown.
     pub fn is_in_head(&self) -> bool {
         self.had > 0
     }
 
-    /// What is known to be missing of what may not be interrupted, in bytes; none where other frames may come.
+    /// The known minimum of bytes until other frames may be inserted; 0 if they may be now.
     pub fn rest(&self) -> usize {
         match (self.had, self.left) {
             (0, 0) if self.in_block => HEAD_BYTES,
@@ -47,7 +49,8 @@ impl Sent {
         }
     }
 
-    /// hyper has written this. Returns the payload of the content that has begun, in bytes.
+    /// Tracks `bytes`, which hyper has written. Returns the total payload of the DATA frames that begin
+    /// in them, in bytes.
     pub fn wrote(&mut self, mut bytes: &[u8], windows: &mut Windows, streams: &Streams) -> usize {
         let mut payload = 0;
         while !bytes.is_empty() {
@@ -104,7 +107,7 @@ mod tests {
             let mut ends = Vec::new();
             write_number(kind::SETTINGS, 0, 1, &mut bytes);
             ends.push(bytes.len());
-            // In several frames: nothing may come between them.
+            // A block of several frames, into which nothing may be inserted.
             write_block(1, 0, &[], &[0; 20_000], &mut bytes);
             ends.push(bytes.len());
             write_content(1, &[0; 1000], &mut bytes);

@@ -1,17 +1,18 @@
-//! The responses of a connection of HTTP/2, each by its stream: how much of its content hyper has, how much the
-//! client has taken, and which streams the client takes too slowly. Taken is payload of that stream which the
-//! socket has accepted: no PING, no SETTINGS, and nothing of other streams.
+//! The progress of each response on one HTTP/2 connection: how much content hyper has, and how much the
+//! client has taken. Detects clients that are too slow. "Taken" counts the payload of DATA frames of
+//! the stream that the socket has accepted.
 //!
-//! | stream | what is held against it |
+//! | state of the stream | limit |
 //! |---|---|
-//! | waits for the origin: all that hyper has was taken | nothing |
-//! | waits for the client, which takes nothing for `write_timeout` | it is reset |
-//! | waits for the client, for longer than `write_timeout` in all since it was judged last | it is reset if the client took less than its share of `write_rate` |
+//! | waits for the origin: the client has taken all that hyper has | none |
+//! | waits for the client, which takes nothing for `write_timeout` | the stream is reset |
+//! | has waited for the client for more than `write_timeout` in total since the last check of its rate | the stream is reset if the client took less than its share of `write_rate` |
 //!
-//! The share is one of as many as there are streams that wait for the client: a slow line is shared by all.
-//! hyper does not know the stream of a request; so the front says it in a field of its own, [`FIELD`].
+//! The share is `write_rate` divided by the number of streams that wait for the client, because they
+//! share the client's bandwidth. hyper does not expose the stream of a request, so the front adds it as
+//! a field, [`FIELD`].
 //!
-//! One lock for each connection, held to put a stream in, take it out, or count a frame.
+//! One lock per connection, held to add or remove a stream or to count a frame.
 
 use crate::config::Limits;
 use crate::reached::Limit;
@@ -22,19 +23,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The field by which hyper's requests name their stream, and how many digits its value has. A field of this
-/// name that a client sends comes before it.
+/// The field that names the stream in hyper's requests, and the number of digits of its value. The
+/// front appends it, so it comes after any field of this name from the client.
 pub const FIELD: &str = "pagewell-stream";
 const DIGITS: usize = 10;
-/// The size of the field in a header list, in bytes (RFC 9113 section 6.5.2).
+/// The size of the field in a field list, in bytes (RFC 9113 section 6.5.2).
 pub const FIELD_COUNTS: usize = FIELD.len() + DIGITS + 32;
 
-/// The value of the field.
+/// The value of the field for a stream.
 pub fn field_value(stream: u32) -> String {
     format!("{stream:0DIGITS$}")
 }
 
-/// Takes the field out of a request, and returns its stream.
+/// Removes the field from a request, and returns its stream; 0 if there is none.
 pub fn take_field(headers: &mut HeaderMap) -> u32 {
     let stream = headers.get_all(FIELD).iter().next_back();
     let stream = stream.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0);
@@ -42,19 +43,19 @@ pub fn take_field(headers: &mut HeaderMap) -> u32 {
     stream
 }
 
-/// How far the content of one response has come.
+/// The progress of the content of one response.
 #[derive(Default)]
 pub struct StreamProgress {
     /// Bytes that hyper has been given.
     handed: AtomicU64,
     /// Bytes that the socket has accepted.
     taken: AtomicU64,
-    /// hyper has been given all of it.
+    /// Whether hyper has been given all of the content.
     has_ended: AtomicBool,
 }
 
 impl StreamProgress {
-    /// hyper is given so many bytes.
+    /// Records that hyper is given `bytes` bytes.
     pub fn hand(&self, bytes: usize) {
         self.handed.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -69,29 +70,29 @@ impl StreamProgress {
     }
 }
 
-/// The streams of a connection.
+/// The responses of a connection, by stream.
 #[derive(Default)]
 pub struct Streams {
     open: Mutex<HashMap<u32, Arc<StreamProgress>>>,
-    /// Those that are to be reset, and whether there are any.
+    /// The streams that have to be reset, and whether there are any.
     resets: Mutex<Vec<u32>>,
     has_resets: AtomicBool,
 }
 
 impl Streams {
-    /// A request has come.
+    /// Adds the stream of a new request.
     pub fn begin(&self, stream: u32) -> Arc<StreamProgress> {
         let progress = Arc::<StreamProgress>::default();
         self.open().insert(stream, progress.clone());
         progress
     }
 
-    /// hyper has all of the response, or has given it up.
+    /// Records that hyper has the complete response, or has dropped it.
     pub fn end(&self, stream: u32) {
         self.note(stream, |progress| progress.has_ended.store(true, Ordering::Relaxed));
     }
 
-    /// The socket accepts so much payload of a stream.
+    /// Records that the socket has accepted `bytes` bytes of payload of a stream.
     pub fn took(&self, stream: u32, bytes: usize) {
         self.note(stream, |progress| {
             progress.taken.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -107,28 +108,28 @@ impl Streams {
         }
     }
 
-    /// A stream was reset, by either side.
+    /// Removes a stream that either side has reset.
     pub fn forget(&self, stream: u32) {
         self.open().remove(&stream);
     }
 
-    /// Whether nothing waits here for the origin or the client.
+    /// Whether no response waits for the origin or the client.
     pub fn is_empty(&self) -> bool {
         self.open().is_empty()
     }
 
-    /// Has the front reset these streams.
+    /// Requests that the front reset these streams.
     pub fn reset(&self, streams: impl IntoIterator<Item = u32>) {
         self.resets.lock().unwrap_or_else(PoisonError::into_inner).extend(streams);
         self.has_resets.store(true, Ordering::Release);
     }
 
-    /// Whether there are streams to be reset.
+    /// Whether there are streams to reset.
     pub fn has_resets(&self) -> bool {
         self.has_resets.load(Ordering::Relaxed)
     }
 
-    /// Takes the streams that are to be reset.
+    /// Takes the list of streams to reset, and removes them.
     pub fn take_resets(&self) -> Vec<u32> {
         self.has_resets.store(false, Ordering::Release);
         let resets =
@@ -142,16 +143,17 @@ impl Streams {
     }
 }
 
-/// A record for each stream that waits for the client. The front's own answers are stream 0.
+/// The record of each stream that waits for the client. Stream 0 stands for the front's own responses.
 #[derive(Default)]
 pub struct StreamWatch(HashMap<u32, StreamRecord>);
 
 struct StreamRecord {
     taken: u64,
     looked: Instant,
-    /// When the client took something last, or began to be waited for.
+    /// When the client last took bytes, or the wait for it began.
     moved: Instant,
-    /// How long the client was waited for, and what it took, since the stream was judged last.
+    /// How long the client was waited for since the last check of its rate, and how many bytes it took
+    /// in that time.
     waited: Duration,
     waited_bytes: u64,
 }
@@ -161,7 +163,7 @@ impl StreamRecord {
         StreamRecord { taken, looked: now, moved: now, waited: Duration::ZERO, waited_bytes: 0 }
     }
 
-    /// The limit that the client does not keep, if there is one. It takes part in `sharing` streams.
+    /// The limit that the client violates, if any. `sharing` streams share its bandwidth.
     fn judge(
         &mut self,
         taken: u64,
@@ -189,17 +191,17 @@ impl StreamRecord {
     }
 }
 
-/// Streams that the client takes too slowly.
+/// The streams that the client reads too slowly.
 pub struct SlowStreams {
-    /// Each, and the limit that it does not keep.
+    /// Each such stream, with the limit that it violates.
     pub streams: Vec<(u32, Limit)>,
-    /// They are all that there are, or the front's own answers are among them.
+    /// Whether these are all streams of the connection, or include the front's own responses.
     pub are_all: bool,
 }
 
 impl StreamWatch {
-    /// Looks which streams are too slow at this moment; `front` is what the client has taken in all, where it is waited for
-    /// by the front.
+    /// Determines which streams are too slow. `front` is the total number of bytes that the client has
+    /// taken, if the front's responses wait for it.
     pub fn look(
         &mut self,
         all: &Streams,
@@ -237,7 +239,7 @@ mod tests {
         Limits { write_timeout: Duration::from_secs(10), write_rate: 100, ..Limits::default() }
     }
 
-    /// Looks at streams from one moment to the next.
+    /// Checks streams at successive times.
     #[derive(Default)]
     struct Looks {
         all: Streams,
@@ -247,7 +249,7 @@ mod tests {
     }
 
     impl Looks {
-        /// After so many seconds more.
+        /// Checks after `seconds` more seconds.
         fn after(&mut self, seconds: u64, front: Option<u64>) -> SlowStreams {
             self.passed += seconds;
             let begun = *self.begun.get_or_insert_with(Instant::now);
@@ -260,7 +262,7 @@ mod tests {
     fn each_stream_is_judged_by_its_own_payload() {
         let mut looks = Looks::default();
         [1, 3, 5].iter().for_each(|stream| looks.all.begin(*stream).hand(10_000));
-        // This one waits for the origin.
+        // This stream waits for the origin.
         looks.all.took(5, 10_000);
         for _ in 0..2 {
             assert!(looks.after(5, None).streams.is_empty());
@@ -285,7 +287,7 @@ mod tests {
             looks.after(6, None);
             looks.after(6, None).streams
         };
-        // 100 bytes a second together, for twelve seconds.
+        // 100 bytes a second in total, for twelve seconds.
         assert!(step(600, 600).is_empty());
         assert_eq!(step(600, 10), [(3, Limit::WriteRate)]);
     }
@@ -296,7 +298,7 @@ mod tests {
         looks.all.begin(1).hand(1);
         looks.after(0, None);
         assert!(looks.after(10, None).are_all);
-        // So is one whose front is not relieved of what waits there.
+        // A connection is slow, too, if its client does not take the front's responses.
         looks.all.begin(3);
         looks.after(0, Some(7));
         assert!(looks.after(10, Some(7)).are_all);

@@ -1,20 +1,20 @@
-//! What the client allows to be sent on the connection (RFC 9113 section 6.9), shared by two who write: the
-//! front, and hyper behind it, which does not know of the other.
+//! Divides the client's connection window (RFC 9113 section 6.9) between the two senders: the front,
+//! and hyper, which does not know of the front.
 //!
-//! Each has a share. hyper begins with all that a client allows unasked, and is told of more until it has half
-//! of everything; the rest is the front's. So neither can take what is the other's, and a client that allows
-//! little allows it to hyper, which waits for more, as the front does not. Many clients allow more only when
-//! more than half of the window is used (section 6.9 leaves it to them): hyper is lent of what the front has
-//! when little of its own is left, so that all of the window can be used by it. Invariant: hyper's share is
-//! never more than there is.
+//! hyper starts with the initial window. Of every increase it gets as much as it needs to have half of
+//! the total; the front has the rest. So neither can use the other's share. If the client allows
+//! little, all of it goes to hyper, because hyper waits for the window and the front does not. Many
+//! clients increase the window only after more than half of it is used, as section 6.9 permits. So when
+//! hyper's share is low, it is lent half of the front's share, and can use the whole window in the end.
+//! Invariant: hyper's share never exceeds the total.
 
 use super::frame::{WINDOW_BYTES, WINDOW_BYTES_MAX};
 
-/// Bytes of content that may be sent on the connection.
+/// The connection window in bytes, and its division.
 #[derive(Debug)]
 pub struct Windows {
     all: u32,
-    /// hyper's share of it.
+    /// hyper's share of `all`, in bytes.
     behind: u32,
 }
 
@@ -25,8 +25,8 @@ impl Default for Windows {
 }
 
 impl Windows {
-    /// The client allows so many bytes more; returns of how many hyper is to be told. `None` when there would
-    /// be more than may be (section 6.9.1).
+    /// Adds `more` bytes to the window, and returns how many of them hyper gets. `None` if the window
+    /// would exceed the maximum (section 6.9.1).
     pub fn allow(&mut self, more: u32) -> Option<u32> {
         self.all = self.all.checked_add(more).filter(|all| *all <= WINDOW_BYTES_MAX)?;
         let due = WINDOW_BYTES.max(self.all / 2).min(self.all);
@@ -40,8 +40,8 @@ impl Windows {
         self.behind <= WINDOW_BYTES.min(self.all) / 2 && self.ours() > 0
     }
 
-    /// Lends hyper half of what the front has, when hyper has little left; returns of how many bytes it is to
-    /// be told.
+    /// Lends hyper half of the front's share if hyper has little left. Returns the number of bytes
+    /// lent.
     pub fn lend(&mut self) -> u32 {
         if !self.is_low() {
             return 0;
@@ -56,13 +56,13 @@ impl Windows {
         self.all - self.behind
     }
 
-    /// The front has sent so many bytes, which were of its share.
+    /// Records that the front has sent `bytes` bytes from its share.
     pub fn sent(&mut self, bytes: u32) {
         debug_assert!(bytes <= self.ours());
         self.all -= bytes.min(self.ours());
     }
 
-    /// hyper has sent so many bytes, which were of its share.
+    /// Records that hyper has sent `bytes` bytes from its share.
     pub fn sent_behind(&mut self, bytes: u32) {
         let bytes = bytes.min(self.behind);
         self.behind -= bytes;
@@ -91,14 +91,14 @@ mod tests {
         assert_eq!(windows.ours(), 532_768);
         windows.sent(532_768);
         assert_eq!(windows.ours(), 0);
-        // What the front has used comes back to it.
+        // The bytes that the front has used return to it.
         assert_eq!(windows.allow(532_768), Some(0));
         assert_eq!(windows.ours(), 532_768);
         assert_eq!(windows.allow(WINDOW_BYTES_MAX), None);
     }
 
     proptest! {
-        /// A client that allows no more before all is used.
+        /// A client that increases the window only after all of it is used.
         #[test]
         fn hyper_can_use_all_of_the_window(more in 0..40_000_000_u32, pieces in 1..100_000_u32) {
             let mut windows = Windows::default();
@@ -115,7 +115,7 @@ mod tests {
             prop_assert_eq!((windows.lend(), windows.ours()), (0, 0));
         }
 
-        /// Against the client's own count of what it has allowed and got, and hyper's.
+        /// Compares with a model: the client's count of its window, and hyper's count.
         #[test]
         fn nobody_sends_what_is_not_allowed(
             steps in prop::collection::vec((0..4, 1..100_000_u32), 0..200),
@@ -149,7 +149,7 @@ mod tests {
                 prop_assert!(client >= hyper && hyper >= 0);
                 prop_assert_eq!(client - hyper, i64::from(windows.ours()));
             }
-            // hyper is never left without: what comes goes to it first.
+            // hyper always gets a window, because an increase goes to hyper first.
             let told = windows.allow(WINDOW_BYTES).unwrap_or(WINDOW_BYTES);
             prop_assert!(hyper + i64::from(told) >= i64::from(WINDOW_BYTES).min(client));
         }

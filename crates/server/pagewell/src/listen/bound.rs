@@ -1,6 +1,7 @@
-//! Sockets that are bound: by this process, by a service manager, or by another Pagewell whose place is taken. They
-//! can be had before there is a runtime, and nobody is accepted from them yet. What was handed over and is
-//! not asked for is refused or closed, by whose it is.
+//! Bound sockets: bound by this process, passed by a service manager, or passed by another Pagewell in
+//! a zero-downtime restart. They exist before there is a runtime, and nothing is accepted from them
+//! yet. A passed socket that the configuration does not use is an error or is closed, depending on its
+//! origin.
 
 use super::deferred;
 use crate::config::Address;
@@ -10,67 +11,69 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Connections that may wait in the kernel's queue; the kernel may allow fewer (somaxconn).
+/// Length of the kernel's queue of connections that wait to be accepted; `somaxconn` may limit it
+/// further.
 const BACKLOG: i32 = 4_096;
 
-/// Sockets that are bound already, and not used yet.
+/// Sockets that were passed to this process and are not used yet.
 #[derive(Default)]
 pub struct Passed(Vec<Bound>);
 
-/// A bound socket that nobody is accepted from yet. It can be had before there is a runtime.
+/// A bound socket from which nothing is accepted yet. It can exist before there is a runtime.
 pub struct Bound {
     pub(super) socket: socket2::Socket,
     pub(super) by: Binder,
 }
 
-/// Why something could not be opened.
+/// Why a socket could not be opened.
 #[derive(Debug)]
 pub struct NotOpened {
-    /// For the operator.
+    /// The reason, a sentence for the operator.
     pub sentence: String,
-    /// Whether somebody else has the address.
+    /// Whether another program uses the address.
     pub is_taken: bool,
 }
 
-/// Who has bound a socket.
+/// The process that bound a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binder {
-    /// A service manager, who keeps it, and expects visitors there.
+    /// A service manager (systemd), which keeps the socket open and expects it to be served.
     Manager,
-    /// This process.
+    /// This process bound the socket itself.
     Us,
-    /// Another Pagewell, whose place is taken. `is_ours`: the file of a Unix socket is a Pagewell's.
+    /// Another Pagewell, which this process replaces. `is_ours`: a Pagewell created the Unix socket's
+    /// file.
     Predecessor {
-        /// Whether its file goes with the last Pagewell that has it.
+        /// Whether the last Pagewell that uses the socket removes its file.
         is_ours: bool,
     },
 }
 
 impl Passed {
-    /// Those that a service manager has handed over.
+    /// The sockets that a service manager has passed.
     pub fn new(all: Vec<OwnedFd>) -> Passed {
         let mut passed = Passed::default();
         all.into_iter().for_each(|socket| passed.add(socket, Binder::Manager));
         passed
     }
 
-    /// One more.
+    /// Adds a socket that `by` has bound.
     pub fn add(&mut self, socket: OwnedFd, by: Binder) {
         self.0.push(Bound { socket: socket.into(), by });
     }
 
-    /// The one that listens at this address.
+    /// Takes the socket that listens on this address.
     fn at(&mut self, address: &Address) -> Option<Bound> {
         let found = self.0.iter().position(|bound| listens_at(&bound.socket, address))?;
-        // In their order: what a manager has handed over comes first.
+        // In their order: those from the service manager come first.
         Some(self.0.remove(found))
     }
 
-    /// Refuses those of a service manager that nothing in the configuration asks for: whoever bound them
-    /// expects visitors there. Others are closed: nobody is let in there any more.
+    /// Checks that all passed sockets are used. An unused socket of a service manager is an error,
+    /// because the manager expects it to be served. An unused socket of a predecessor is closed.
     ///
     /// # Errors
-    /// A sentence that names one.
+    /// A sentence that names the unused socket.
     pub fn all_used(self) -> Result<(), String> {
         for Bound { socket, by } in &self.0 {
             let shown = place_of(socket);
@@ -80,7 +83,7 @@ impl Passed {
                         "a socket was handed over that listens at {shown}, but listen does not name it"
                     ));
                 }
-                // Not passed to anybody.
+                // Such sockets are never passed.
                 Binder::Us => {}
                 Binder::Predecessor { is_ours } => {
                     tracing::info!(event = "address-given-up", address = shown);
@@ -97,7 +100,7 @@ impl Passed {
     }
 }
 
-/// Where a socket listens, for people.
+/// The address of a socket as text, for messages.
 fn place_of(socket: &socket2::Socket) -> String {
     let address = socket.local_addr().ok();
     let tcp = address.as_ref().and_then(|address| address.as_socket());
@@ -109,8 +112,8 @@ fn place_of(socket: &socket2::Socket) -> String {
     }
 }
 
-/// Whether a socket listens at an address. `[::]` serves IPv4 as well, and is what service managers make of
-/// a mere port.
+/// Whether a socket listens on an address. `[::]` serves IPv4 as well, and service managers use it for
+/// a plain port number.
 fn listens_at(socket: &socket2::Socket, address: &Address) -> bool {
     let Ok(bound) = socket.local_addr() else { return false };
     match address {
@@ -123,32 +126,35 @@ fn listens_at(socket: &socket2::Socket, address: &Address) -> bool {
 }
 
 impl Bound {
-    /// Binds an address, or takes the socket that was handed over for it.
+    /// Binds an address, or takes the passed socket for it. Any local user may connect to a Unix
+    /// socket.
     ///
     /// # Errors
-    /// The address is taken, is none of this machine's, or needs a right.
+    /// The address is in use, does not belong to this machine, or needs a privilege.
     pub fn open(address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
         Bound::open_for(ANYBODY, address, passed)
     }
 
-    /// The same for visitors, who speak first: they are let in when they have, or have been silent for a second.
-    /// A socket of a service manager is as it was set up.
+    /// Like [`Bound::open`], for protocols in which the client sends first. A connection is accepted
+    /// only when it has sent data, or after one second without. The options of a service manager's
+    /// socket are not changed.
     ///
     /// # Errors
-    /// As above.
+    /// As for [`Bound::open`].
     pub fn open_for_visitors(address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
         let bound = Bound::open(address, passed)?;
         if let (Address::Tcp(_), Binder::Us) = (address, bound.by) {
-            // What the kernel will not do is done here: who says nothing is waited for.
+            // Optional: without kernel support, silent connections are accepted at once.
             let _ = deferred::defer(&bound.socket);
         }
         Ok(bound)
     }
 
-    /// As `open`, and a Unix socket is for those only whom `mode` lets write to it.
+    /// Like [`Bound::open`], with the file mode `mode` for a Unix socket. Only those with write
+    /// permission may connect.
     ///
     /// # Errors
-    /// As above.
+    /// As for [`Bound::open`].
     pub fn open_for(mode: u32, address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
         if let Some(bound) = passed.at(address) {
             let set = bound.socket.set_nonblocking(true);
@@ -186,21 +192,21 @@ fn bind_tcp(address: SocketAddr) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
-        // [::] serves IPv4 as well, as operators expect.
+        // `[::]` serves IPv4 as well, as operators expect.
         socket.set_only_v6(false)?;
     }
     socket.set_nonblocking(true)?;
-    // Before it listens, so that every connection has it from the start.
+    // Set before `listen`, so that every connection inherits it.
     socket.set_tcp_nodelay(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }
 
-/// Like a port: whoever is on this machine may connect to a Unix socket. Its directory can be stricter.
+/// Any local user may connect to a Unix socket, as to a port. The directory's mode can restrict that.
 const ANYBODY: u32 = 0o666;
 
-/// Binds a Unix socket; one that nobody listens on any more is replaced.
+/// Binds a Unix socket. Replaces an existing socket file on which no process listens.
 fn bind_unix(path: &Path, mode: u32) -> io::Result<socket2::Socket> {
     use std::os::unix::fs::FileTypeExt;
     let is_socket = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
@@ -210,7 +216,7 @@ fn bind_unix(path: &Path, mode: u32) -> io::Result<socket2::Socket> {
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&socket2::SockAddr::unix(path)?)?;
-    // Before it listens: nobody gets in whom it is not for.
+    // Set before `listen`, so that no unauthorised user can connect in between.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     socket.listen(BACKLOG)?;
     Ok(socket)

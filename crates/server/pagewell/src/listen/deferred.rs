@@ -1,25 +1,26 @@
-//! Connections that the kernel keeps to itself until their client has said something (TCP_DEFER_ACCEPT, tcp(7)).
-//! No library that we have offers it, and so the system is called here, by an `unsafe` block: the module has
-//! nothing else in it.
+//! Defers accepting a TCP connection until its client has sent data (TCP_DEFER_ACCEPT, tcp(7)).
+//!
+//! None of our dependencies offers this option, so this module makes the system call in an `unsafe`
+//! block, and contains nothing else.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// How many seconds a client may be silent until he is let in nevertheless: the shortest there is, in which the
-/// kernel sends its part of the handshake a second time.
+/// After how many seconds without data a connection is accepted anyway. The minimum, in which the
+/// kernel repeats its part of the handshake once.
 const SILENCE_SECONDS: libc::c_int = 1;
 
-/// Has the kernel do so for a socket that listens, or will.
+/// Sets the option for a socket that listens or will listen.
 ///
 /// # Errors
-/// As the system says; for a Unix socket it knows no such thing.
+/// The error from `setsockopt`; a Unix socket does not support the option.
 #[allow(unsafe_code)]
 pub fn defer(socket: &impl AsFd) -> io::Result<()> {
     let seconds = SILENCE_SECONDS;
     let length = size_of_val(&seconds) as libc::socklen_t;
     let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel reads `length` bytes of a whole
-    // number that lives until it has returned.
+    // SAFETY: the descriptor is open for as long as it is borrowed. The kernel reads `length` bytes of
+    // an integer that lives until the call returns.
     let set = unsafe {
         let (level, option) = (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT);
         libc::setsockopt(socket, level, option, (&raw const seconds).cast(), length)
@@ -37,7 +38,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixStream;
 
-    /// Whether somebody who speaks is let in before somebody who came first and is silent.
+    /// Whether a client that sends data is accepted before one that connected earlier and is silent.
     fn speaker_is_first(listener: &TcpListener) -> bool {
         let address = listener.local_addr().expect("bound");
         let silent = TcpStream::connect(address).expect("connected");
@@ -55,7 +56,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         assert!((0..20).any(|_| !speaker_is_first(&listener)), "in their order at first");
         defer(&listener).expect("Linux has it");
-        // A machine that stands still for a second lets in whoever is there.
+        // Repeated, because on a machine that pauses for a second the silent client is accepted, too.
         assert!((0..5).any(|_| speaker_is_first(&listener)));
     }
 

@@ -1,11 +1,12 @@
-//! A client's socket: the system's own until something has to be waited for, the runtime's from then on.
+//! A client's socket. It is a plain non-blocking socket until an operation has to wait, and is
+//! registered with the runtime from then on.
 //!
-//! Who wants one answer has sent its request by the time that it is accepted, as a rule, and the answer fits into
-//! the socket's buffer. Nothing is waited for then: the runtime is not told to watch the socket, nor not to watch
-//! it any more, which would be a system call each, and a turn of its loop before the first byte is read.
+//! A client that sends a single request has usually sent it before the connection is accepted, and the
+//! response fits into the socket's buffer. Then no operation waits. This saves the system calls for
+//! registering and deregistering, and an iteration of the runtime's loop before the first read.
 //!
-//! Nobody waits for a socket of the system's: the first read or write that finds nothing makes it the runtime's,
-//! and waits there. It never goes back.
+//! Nothing waits on an unregistered socket: the first read or write that would block registers it. It
+//! stays registered.
 
 use crate::unix_socket::UnixSocket;
 use rustix::io::Errno;
@@ -18,18 +19,18 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::coop;
 
-/// What is read at a time at most, of a socket of the system's.
+/// Maximum size of one read from an unregistered socket, in bytes.
 const READ_BYTES: usize = 8 << 10;
 
-/// A socket that does not block.
+/// A non-blocking socket that is not registered with the runtime.
 pub trait Bare: Write + AsFd + Unpin + Sized {
-    /// The runtime's of it.
+    /// The runtime's type for this socket.
     type Watched: AsyncRead + AsyncWrite + Unpin;
 
-    /// Has the runtime watch it.
+    /// Registers the socket with the runtime.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error from the registration.
     fn watch(self) -> io::Result<Self::Watched>;
 }
 
@@ -49,23 +50,24 @@ impl Bare for std::os::unix::net::UnixStream {
     }
 }
 
-/// A client's socket.
+/// A client's socket, registered with the runtime only if needed.
 pub struct Socket<S: Bare>(Held<S>);
 
 enum Held<S: Bare> {
-    /// None while it changes hands, and where that has failed.
+    /// Not registered. `None` during the registration, and after it has failed.
     Bare(Option<S>),
     Watched(S::Watched),
 }
 
 impl<S: Bare> Socket<S> {
-    /// Of one that does not block.
+    /// Wraps a socket, which must be non-blocking.
     pub fn new(socket: S) -> Socket<S> {
         Socket(Held::Bare(Some(socket)))
     }
 
-    /// What `act` does with a socket of the system's; `None` where the runtime's is to be waited for. Who never has
-    /// to wait gives way to others nevertheless, as with the runtime's.
+    /// Performs `act` on the unregistered socket. `None` if the runtime's socket has to be used,
+    /// because it is or now becomes registered. Uses the task's tokio budget like the runtime's own
+    /// sockets.
     fn poll_at_once<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -91,7 +93,7 @@ impl<S: Bare> Socket<S> {
         Poll::Ready(None)
     }
 
-    /// The runtime's socket.
+    /// The runtime's socket; an error if the registration failed.
     fn watched(&mut self) -> io::Result<Pin<&mut S::Watched>> {
         match &mut self.0 {
             Held::Watched(socket) => Ok(Pin::new(socket)),
@@ -100,12 +102,12 @@ impl<S: Bare> Socket<S> {
     }
 }
 
-/// The runtime could not be had to watch it.
+/// The error after the registration has failed.
 fn gone() -> io::Error {
     io::ErrorKind::NotConnected.into()
 }
 
-/// Reads what has come, as much as there is room for.
+/// Reads the available bytes, at most as many as `buffer` and [`READ_BYTES`] allow.
 fn read(socket: &impl AsFd, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
     let mut piece = [MaybeUninit::<u8>::uninit(); READ_BYTES];
     let room = buffer.remaining().min(READ_BYTES);
@@ -114,7 +116,8 @@ fn read(socket: &impl AsFd, buffer: &mut ReadBuf<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Says that nothing more will be written. Who has left already need not be told, as with the runtime's sockets.
+/// Shuts down the write direction. As with the runtime's sockets, it is no error if the peer has
+/// disconnected.
 fn shut_down(socket: &impl AsFd) -> io::Result<()> {
     match shutdown(socket, Shutdown::Write) {
         Ok(()) | Err(Errno::NOTCONN) => Ok(()),
@@ -166,7 +169,7 @@ impl<S: Bare> AsyncWrite for Socket<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Nothing is held back here, nor by the runtime's.
+        // Neither state buffers written data.
         Poll::Ready(Ok(()))
     }
 

@@ -1,15 +1,17 @@
-//! The items of the memcached port, kept as pages of the site's store.
+//! The items of the memcached port, as pages in the site's store, under keys that no HTTP request has.
 //!
-//! Under keys that no HTTP request makes. A key that begins with `/` is a page of the site: it depends on its
-//! URL like any, and `delete` of it is a change of that URL. Every page may have tags (`page_line.rs`).
-//! Anything else is a client's own: it depends on its tags, and is as new as the moment it is stored.
+//! A key that begins with `/` is a page of the site. It depends on its URL like any page, and `delete`
+//! invalidates that URL. Other keys belong to the client: they depend on their tags only, and count as
+//! generated when they are stored. Both may have tags (`page_line.rs`).
 //!
-//! Locks: a stripe (by key) is held while an item is edited, and the store's own are taken under it; none is
-//! taken by `get`. An item that is changed keeps lease and dependencies of the page it was stored as, so a
-//! change finds it like before (`Store::replace_payload`). A marked page (a soft change) is not there.
+//! Locks: a stripe (selected by key) is held while an item is edited, and the store's locks are taken
+//! under it. `get` takes no stripe. A modified item retains the lease and dependencies that it was
+//! stored with, so later changes still invalidate it (`Store::replace_payload`). A page that is marked
+//! stale (soft purge) counts as absent.
 
-use super::leases::Leases;
 use super::page_line;
+use crate::memcached_keys::NAMESPACE;
+use crate::memcached_leases::Leases;
 use crate::page::{NewPage, SharedPage};
 use crate::site::Site;
 use crate::why::Cause;
@@ -20,21 +22,14 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// What is asked for to get a lease.
+/// The key with which a client requests a lease.
 const LEASE_KEY: &[u8] = b"pagewell:lease";
-/// What goes before a key: no scheme is written like this.
-pub const NAMESPACE: &[u8] = b"memcached\n";
-/// Whether a page's key is that of an item which is no page of the site, but a client's own.
-pub fn is_of_client(key: &[u8]) -> bool {
-    key.strip_prefix(NAMESPACE).is_some_and(|key| !key.starts_with(b"/"))
-}
-
-/// Locks for edits.
+/// The number of locks for edits.
 const STRIPES: usize = 64;
-/// The protocol's version, which clients compare, and who it is.
+/// The version that is reported: memcached's, which clients compare, followed by Pagewell's.
 const VERSION: &str = concat!("1.6.18-pagewell-", env!("CARGO_PKG_VERSION"));
 
-/// Keeps the items of one site.
+/// Stores the items of one site.
 pub struct Keeper {
     site: Arc<Site>,
     leases: Arc<Leases>,
@@ -43,14 +38,14 @@ pub struct Keeper {
     flushed: RwLock<Flushed>,
 }
 
-/// What `flush_all` has said.
+/// Which items the `flush_all` commands have removed.
 #[derive(Clone, Copy, Default)]
 struct Flushed {
-    /// Items with a `cas` up to this are gone.
+    /// Items with a `cas` up to this are flushed.
     up_to: u64,
-    /// Items stored before this are gone.
+    /// Items stored before this are flushed.
     before: Moment,
-    /// The same, once it has come.
+    /// The time of a scheduled flush; it applies once this time has passed.
     to_come: Option<Moment>,
 }
 
@@ -60,7 +55,8 @@ impl Flushed {
         item.cas <= self.up_to || item.stored < self.before.max(has_come.unwrap_or_default())
     }
 
-    /// Flushes at `at`, when the last `cas` is this. One that has come stays; one that has not is replaced.
+    /// Flushes all items at the time `at`; `cas` is the last one assigned. A scheduled flush whose time
+    /// has passed stays in effect; one in the future is replaced.
     fn flush(&mut self, at: Moment, now: Moment, cas: u64) {
         let has_come = self.to_come.take().filter(|at| *at <= now);
         self.before = self.before.max(has_come.unwrap_or_default());
@@ -72,18 +68,18 @@ impl Flushed {
 }
 
 impl Keeper {
-    /// Items of this site, whose leases are these.
+    /// The items of a site, with its leases.
     pub fn new(site: Arc<Site>, leases: Arc<Leases>) -> Keeper {
         let (cas, flushed) = (AtomicU64::new(0), RwLock::default());
         Keeper { site, leases, stripes: [const { Mutex::new(()) }; STRIPES], cas, flushed }
     }
 
-    /// The site.
+    /// The site that stores the items.
     pub fn site(&self) -> &Arc<Site> {
         &self.site
     }
 
-    /// The page under a key, and its item, whatever state it is in.
+    /// The page with an item that is stored under a key, in any state.
     fn stored(&self, key: &[u8]) -> Option<SharedPage> {
         let store = &self.site.store;
         let key = [NAMESPACE, key].concat();
@@ -91,7 +87,7 @@ impl Keeper {
         found.iter().find(|page| page.payload().item().is_some()).cloned()
     }
 
-    /// The item, where it is to be seen.
+    /// The page's item, if clients may see it: neither marked stale, expired nor flushed.
     fn visible<'p>(&self, page: &'p SharedPage, now: Moment) -> Option<&'p Item> {
         let item = page.payload().item()?;
         let flushed = *self.flushed.read().unwrap_or_else(PoisonError::into_inner);
@@ -107,18 +103,18 @@ impl Keeper {
         self.cas.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The name of the page that a key stands for: whatever begins with `/` is one.
+    /// The normalised URL of the page that a key stands for; `None` unless the key begins with `/`.
     fn url(&self, key: &[u8]) -> Option<String> {
         if !key.starts_with(b"/") {
             return None;
         }
-        // nginx writes a `%` of the URI like this in a key.
+        // nginx encodes a `%` of the URI in a key as `%25`.
         let written = as_text(key).replace("%25", "%");
         Some(self.site.now().config.rules.form().normal(&written).page.into_owned())
     }
 
-    /// Stores a new item in place of `old`. What is refused takes the old one with it: its client believes
-    /// that it is not there any more.
+    /// Stores an item in place of `old`. If it is refused, `old` is removed as well, because its client
+    /// considers it replaced.
     fn put(
         &self,
         key: &[u8],
@@ -133,7 +129,8 @@ impl Keeper {
         };
         let url = self.url(key);
         if url.is_some() && item.flags != 0 {
-            // Nobody but its own client could make a page of it, and what it says about itself is not to be seen.
+            // Only the client that encoded the value can decode it, so its page line is unreadable
+            // here.
             tracing::warn!(event = "memcached-encoded", key = %String::from_utf8_lossy(key), flags = item.flags);
             return self.refused(old, NotKept::Encoded);
         }
@@ -150,8 +147,8 @@ impl Keeper {
         }
         let (tags, since) = (said.tags.iter().map(|tag| &tag[..]), Some(lease.number()));
         let site = &self.site;
-        site.terms.depend(&mut dependencies, tags, since, (&site.store, site.name));
-        // An allocation of its own: what came was read together with more.
+        site.terms.depend(&mut dependencies, tags, since, &site.changes());
+        // A separate allocation, because the received buffer contains more than the value.
         let value = Bytes::copy_from_slice(&item.value[said.value_at..]);
         item.value = value;
         item.cas = self.next_cas();
@@ -199,18 +196,23 @@ impl Keeper {
         }
     }
 
-    /// Takes an item out; of a page that is a change, so that no render that began before is stored.
+    /// Removes an item. For a page this is also a change of its URL, so that no response that was
+    /// requested before is stored afterwards.
     fn remove(&self, key: &[u8], page: Option<&SharedPage>) -> Edited {
         if let Some(page) = page {
             self.site.store.remove(page);
         }
         if let Some(url) = self.url(key) {
-            self.site.change(&[Target::Url(url.as_bytes())], Strength::Drop, Cause::Memcached);
+            self.site.changes().apply(
+                &[Target::Url(url.as_bytes())],
+                Strength::Drop,
+                Cause::Memcached,
+            );
         }
         Edited::Done(None)
     }
 
-    /// A lease, as an item.
+    /// A new lease, as an item.
     fn lease(&self, now: Moment) -> Item {
         let value = self.leases.hand_out(&self.site.store, now.0);
         Item {
@@ -227,7 +229,7 @@ impl Keeper {
     }
 }
 
-/// A key as text. Bytes that are none are written as in a URL, as they would be in a request for the page.
+/// A key as text. Bytes that are not valid UTF-8 are percent-encoded, as in a request for the page.
 fn as_text(key: &[u8]) -> Cow<'_, str> {
     let Err(_) = std::str::from_utf8(key) else { return String::from_utf8_lossy(key) };
     let each = key.iter().map(|byte| match byte.is_ascii() {
@@ -337,26 +339,13 @@ mod tests {
         let mut flushed = Flushed::default();
         flushed.flush(Moment(3_000), Moment(1_500), 1);
         assert!(!flushed.has(&old, Moment(2_999)) && flushed.has(&old, Moment(3_000)));
-        // Another, far away, after the first has come.
+        // A second flush far in the future, after the first has taken effect.
         flushed.flush(Moment(100_000), Moment(6_000), 2);
         assert!(flushed.has(&old, Moment(6_000)) && !flushed.has(&new, Moment(6_000)));
-        // At once: the one that was still to come is called off.
+        // An immediate flush, which cancels the scheduled one.
         flushed.flush(Moment(7_000), Moment(7_000), 2);
         assert!(flushed.has(&new, Moment(7_000)));
         assert!(!flushed.has(&item(3, 8_000), Moment(200_000)));
-    }
-
-    #[test]
-    fn what_begins_with_a_slash_is_a_page_and_the_rest_a_clients_own() {
-        for (key, is_own) in [
-            (&b"memcached\nsession:4"[..], true),
-            (b"memcached\n", true),
-            (b"memcached\n/news/", false),
-            (b"http://a.test/memcached", false),
-            (b"", false),
-        ] {
-            assert_eq!(is_of_client(key), is_own, "{}", as_text(key));
-        }
     }
 
     #[test]

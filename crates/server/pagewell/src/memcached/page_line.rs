@@ -1,34 +1,37 @@
-//! What a page from the memcached port says about itself: what it was made from, and with which lease.
+//! The metadata that a client of the memcached port sends with a page: its tags and its lease.
 //!
-//! Stock clients can send nothing beside a value, so a value may begin with a line of its own,
-//! `Pagewell-Page: tags=news,news:4 lease=1f.17`, which is taken off before it is stored. The meta commands
-//! have `P` for the tags and `L` for the lease. A comma or a blank in a tag is written as in a URL
-//! (`%2C`, `%20`). A line that cannot be read in full is refused with the page.
+//! Standard clients can send only a value. So a value may begin with the line
+//! `Pagewell-Page: tags=news,news:4 lease=1f.17`, which is removed before the value is stored. In the
+//! meta commands, `P` has the tags and `L` the lease. A comma or a space in a tag is percent-encoded
+//! (`%2C`, `%20`). A page with an invalid line is refused.
 
 use memcache::Page;
 use std::borrow::Cow;
 
-/// What the line begins with.
+/// The beginning of the metadata line in a value.
 const START: &[u8] = b"Pagewell-Page:";
-/// The longest line.
+/// Maximum length of the rest of the line, in bytes.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// What is said, and the value without it.
+/// The metadata of a page, and the position of its content.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Said<'a> {
-    /// The tags; none where none were said.
+    /// The tags; empty if none were sent.
     pub(super) tags: Vec<Cow<'a, [u8]>>,
-    /// The lease's token.
+    /// The token of the client's lease, if it sent one.
     pub(super) lease: Option<&'a [u8]>,
-    /// Where the value begins.
+    /// Offset of the content in the value, in bytes.
     pub(super) value_at: usize,
 }
 
-/// The line, or what was said beside the value, cannot be read.
+/// Error: the metadata cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
-/// Reads what is said of a page, in its value and beside it.
+/// Parses the metadata in the value and in the meta command (`beside`).
+///
+/// # Errors
+/// The line is too long, or has an unknown or repeated entry.
 pub(super) fn read<'a>(value: &'a [u8], beside: &'a Page) -> Result<Said<'a>, Unreadable> {
     let mut said = Said { lease: beside.lease.as_deref(), ..Said::default() };
     said.tags.extend(tags(beside.tags.as_deref().unwrap_or_default()));
@@ -54,7 +57,8 @@ fn tags(list: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
     list.split(|byte| *byte == b',').filter(|tag| !tag.is_empty()).map(tag)
 }
 
-/// A tag as it is meant. Any other `%` is itself: the library's own tags have many.
+/// Decodes `%20` and `%2C` in a tag. Any other `%` is literal, because the client library's own tags
+/// contain many.
 fn tag(written: &[u8]) -> Cow<'_, [u8]> {
     if !written.contains(&b'%') {
         return Cow::Borrowed(written);

@@ -1,12 +1,13 @@
-//! The one place where `unsafe` is needed: to have the kernel end a child process when Pagewell
-//! itself is killed, something has to run in the child between fork and exec. Everything else about
-//! processes is done with safe calls.
+//! Ends a child process when Pagewell is killed. For this, code has to run in the child between fork
+//! and exec, which needs `unsafe`. All other process handling uses safe calls.
+//!
+//! This module contains nothing else.
 
 use tokio::process::Command;
 
-/// Has the kernel send SIGTERM to the process that `command` starts when Pagewell ends, however it
-/// ends. The kernel goes by the thread that starts the process: it must be one that lives as long as
-/// Pagewell, so the main thread or a worker of the runtime, never one of its blocking pool.
+/// Makes the kernel send SIGTERM to the process that `command` starts when Pagewell ends in any way.
+/// The signal is tied to the thread that starts the process. So call this from a thread that lives as
+/// long as Pagewell: the main thread or a worker of the runtime, never the blocking pool.
 #[allow(unsafe_code)]
 pub fn end_with_us(command: &mut Command) {
     let set = || {

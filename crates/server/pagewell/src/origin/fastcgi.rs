@@ -1,13 +1,13 @@
-//! A FastCGI responder as the origin: php-fpm, or any program in any language.
+//! A FastCGI responder as the origin: php-fpm, or any other FastCGI program.
 //!
-//! One connection carries one request at a time. A kept-alive connection holds one of the
-//! responder's workers, so there are never more connections than places, and idle ones are closed
-//! after a while. A request's content is all there before it takes a place (decision 0079), and is written
-//! by a task of its own, so that a responder that answers before it has read everything cannot lock both
-//! sides up; the answer's streams.
+//! One connection carries one request at a time. A kept-alive connection occupies one of the
+//! responder's workers. So there are never more connections than allowed concurrent requests, and idle
+//! ones are closed after a while. A request's content is complete before the request occupies the
+//! origin (decision 0079). A separate task writes it, so a responder that answers before it has read
+//! everything cannot cause a deadlock. The response's content is streamed.
 //!
-//! When a kept-alive connection turns out to be dead before a byte of the answer has come, a
-//! request without content is sent once more, over a new connection.
+//! If a kept-alive connection breaks before a byte of the response arrives, a request without content
+//! is sent once more over a new connection.
 
 mod stdin;
 
@@ -19,10 +19,10 @@ use super::{
     log_failure,
 };
 use crate::config::{Address, Config};
-use crate::database::Waited;
 use crate::litespeed;
+use crate::propagation::Propagation;
 use crate::reached::{Limit, Reached};
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::spool::Spool;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
@@ -44,11 +44,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-/// An idle connection older than this is closed, so that php-fpm can end its worker.
+/// How long a connection may be idle before it is closed, so that php-fpm can end its worker.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// What is read at a time.
+/// Maximum size of one read, in bytes.
 const READ_BYTES: usize = 32 << 10;
-/// What is logged of a request's STDERR.
+/// Maximum number of bytes of a request's STDERR that are logged.
 const STDERR_BYTES: usize = 8 << 10;
 
 /// A FastCGI responder.
@@ -60,11 +60,11 @@ pub struct FastCgi {
     config: Arc<Config>,
 }
 
-/// Connections without work, the one used last at the end. The one that has been idle longest is
-/// taken first: php-fpm says that a request has ended when the script calls
-/// `fastcgi_finish_request`, but the worker goes on with the script before it reads the next.
+/// The idle connections; the most recently used is last. The one that has been idle longest is used
+/// first. The reason: after `fastcgi_finish_request` php-fpm reports the end of the request, but its
+/// worker continues with the script before it reads the next request.
 struct Idle {
-    /// Guards the connections; held only to push or pop.
+    /// Held only to push or pop.
     sockets: Mutex<VecDeque<(Socket, Instant)>>,
     max: usize,
 }
@@ -100,7 +100,7 @@ impl FastCgi {
         FastCgi::with(address, limits.origin_connections, limits.origin_idle_connections, config)
     }
 
-    /// Our own php-fpm with so many children: all its workers are ours to keep.
+    /// Pagewell's own php-fpm with `children` workers. All of them may have kept-alive connections.
     pub fn own(socket: &Path, children: usize, config: &Arc<Config>) -> FastCgi {
         let places = children.min(config.limits.origin_connections).max(1);
         FastCgi::with(Address::Unix(socket.to_owned()), places, places, config)
@@ -116,22 +116,22 @@ impl FastCgi {
         }
     }
 
-    /// Where content waits that is too long for memory.
+    /// The storage for content that is too long for memory.
     pub fn spool(&self) -> &Spool {
         &self.spool
     }
 
-    /// The places at the responder.
+    /// The concurrent requests at this responder.
     pub fn places(&self) -> &Places {
         &self.places
     }
 
-    /// Closes connections that have been idle for long; to be called every few seconds.
+    /// Closes connections that have been idle for too long. Call it every few seconds.
     pub fn close_idle(&self) {
         self.idle.close_old();
     }
 
-    /// See [`super::Origin::send`].
+    /// Sends a request; see [`super::Origin::send`].
     pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
         let place = self.places.enter().await?;
         let body = std::mem::replace(&mut request.body, RequestBody::Empty);
@@ -151,7 +151,7 @@ impl FastCgi {
             (Err(_), Some(refusal)) => return Err(Unsent::Client(refusal)),
             (Err(unsent), None) => {
                 let timed_out = matches!(unsent, Unsent::Failed(Failure::TimedOut));
-                // Where nothing was sent, it was not reached at all.
+                // If the connection was not even established, this limit was not reached.
                 if timed_out && request.reached.may_have() {
                     self.places.reached.note(Limit::OriginTimeout);
                 }
@@ -176,11 +176,11 @@ impl FastCgi {
             status: head.status,
             headers: head.headers,
             body: OriginBody::FastCgi(reply),
-            waited: Waited::No,
+            waited: Propagation::NotNeeded,
         })
     }
 
-    /// Sends the request over a kept connection, or a new one, and reads the answer's head.
+    /// Sends the request over an idle connection or a new one, and reads the head of the response.
     async fn exchange(
         &self,
         request: &OriginRequest,
@@ -190,9 +190,9 @@ impl FastCgi {
     ) -> Result<(Box<CgiHead>, Box<Reply>), Unsent> {
         let kept = self.idle.take();
         if !content.is_empty() || !request.method.is_safe() {
-            // Content can be sent once only, and so can what is unsafe (RFC 9110 section 9.2.2: the
-            // script may have run), so not over a connection that may turn out dead; the worker
-            // that the kept one held takes the new one.
+            // Content and unsafe requests can be sent only once, because the script may have run (RFC
+            // 9110 section 9.2.2). So they do not use an idle connection, which may turn out to be
+            // dead. Closing one frees a worker for the new connection.
             drop(kept);
         } else if let Some(kept) = kept {
             request.reached.note();
@@ -232,7 +232,8 @@ impl FastCgi {
         let root = self.config.site.files.as_ref().map(|files| files.root.as_os_str().as_bytes());
         let query = request.target.split_once('?').map_or("", |(_, query)| query);
         let own_port = if request.scheme == "https" { 443 } else { 80 };
-        // Both as the URL has them, which is in the key: at which of our ports it was asked is not.
+        // Both come from the host in the URL, which is part of the cache key. The port that the client
+        // connected to is not.
         let (host_name, port) = match request.host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => {
                 (name, port.parse().unwrap_or(own_port))
@@ -278,14 +279,14 @@ impl FastCgi {
     }
 }
 
-/// The request's content, its length known.
+/// The request's content, with its length in bytes.
 enum RequestContent {
     Empty,
     Stream(Box<Upload>, u64),
 }
 
 impl RequestContent {
-    /// Of what has been collected: it has a length.
+    /// Takes content that has been collected and therefore has a known length.
     fn of(body: RequestBody) -> Result<RequestContent, Unsent> {
         let RequestBody::Stream(upload) = body else { return Ok(RequestContent::Empty) };
         let length = upload.length().ok_or(Unsent::Client(Refusal::ContentMalformed))?;
@@ -311,7 +312,7 @@ impl RequestContent {
     }
 }
 
-/// The connection while a request is on it.
+/// The connection during a request.
 enum Line {
     /// Nothing is left to be written.
     Whole(Socket),
@@ -321,19 +322,19 @@ enum Line {
         writer: JoinHandle<Option<WriteHalf<Socket>>>,
         flaw: Arc<Flaw>,
     },
-    /// Given back, or closed.
+    /// Returned to the idle connections, or closed.
     Gone,
 }
 
-/// A response on its way. Dropped before its end, it closes the connection, which tells the
-/// responder that nobody waits any more.
+/// A response that is being received. If it is dropped before its end, it closes the connection, so
+/// that the responder can detect it.
 pub struct Reply {
     line: Line,
     reader: ResponseReader,
     input: BytesMut,
-    /// Content that came together with the head.
+    /// Content that arrived together with the head.
     first: Bytes,
-    /// Whether a byte of the answer has come.
+    /// Whether a byte of the response has arrived.
     heard: bool,
     received: u64,
     declared: Option<u64>,
@@ -342,9 +343,9 @@ pub struct Reply {
     idle: Arc<Idle>,
     stderr: Vec<u8>,
     fatal: PhpFatalWatch,
-    /// What was asked for: scheme, host, and path with query.
+    /// The request's scheme, host, and path with query.
     asked: (&'static str, String, String),
-    /// What is to be known of the request by who sent it.
+    /// Shared with the sender of the request: whether it may have reached the origin.
     noted: super::Reached,
     wait: Duration,
     head_bytes: usize,
@@ -382,21 +383,21 @@ impl Reply {
         }
     }
 
-    /// Forgets what came over a connection that was dead.
+    /// Resets the state after the connection turned out to be dead.
     fn reset(&mut self) {
         self.line = Line::Gone;
         self.reader = ResponseReader::new();
         self.input.clear();
     }
 
-    /// What was asked for, for the log.
+    /// The requested URL, for the log.
     fn url(&self) -> String {
         let (scheme, host, target) = &self.asked;
         format!("{scheme}://{host}{target}")
     }
 
-    /// Writes the request: its start, with which goes the end of what has no content; content by a task of
-    /// its own.
+    /// Writes the request's start, which includes the end of the content if there is none. A separate
+    /// task writes the content.
     async fn begin(
         &mut self,
         mut socket: Socket,
@@ -419,7 +420,7 @@ impl Reply {
         Ok(())
     }
 
-    /// Reads the answer's header section.
+    /// Reads the head of the response.
     async fn head(&mut self) -> Result<Box<CgiHead>, Failure> {
         let limits = HeadLimits { bytes: self.head_bytes, ..HeadLimits::default() };
         let mut reader = CgiHeadReader::new(limits);
@@ -447,7 +448,7 @@ impl Reply {
         }
     }
 
-    /// See [`OriginBody::next`].
+    /// The next piece of content; see [`OriginBody::next`].
     pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
         if !self.first.is_empty() {
             return Some(Ok(std::mem::take(&mut self.first)));
@@ -468,19 +469,19 @@ impl Reply {
         }
     }
 
-    /// Counts and logs what became of an answer of which something had come.
+    /// Counts and logs a failure that interrupted the content.
     fn note(&self, failure: Failure) {
         match failure {
             Failure::TimedOut => self.reached.note(Limit::OriginTimeout),
             Failure::HungUp => {}
-            // Said where it was found.
+            // Has been logged where it was detected.
             _ => return,
         }
         log_failure(&self.url(), failure, HALF_WAY);
     }
 
-    /// See [`OriginBody::ended`]. PHP ends a request that died of a fatal error like any other; the
-    /// message on STDERR is all that tells.
+    /// How the response ended; see [`OriginBody::ended`]. PHP ends a request with a fatal error like
+    /// any other; only the message on STDERR shows the error.
     pub fn ended(&self) -> Ended {
         match self.fatal.fatal() {
             PhpFatal::Reported => Ended::PhpFatal,
@@ -488,7 +489,7 @@ impl Reply {
         }
     }
 
-    /// The next event, reading as much as it takes.
+    /// The next event. Reads from the connection as needed.
     async fn event(&mut self) -> Result<Event, Failure> {
         loop {
             match self.reader.read(&mut self.input) {
@@ -516,7 +517,8 @@ impl Reply {
         }
     }
 
-    /// The responder says it is done: was that all, and may the connection be kept?
+    /// Handles the end of the request: checks that the content is complete, and keeps the connection if
+    /// it can be reused.
     async fn end(&mut self) -> Result<(), Failure> {
         self.log_stderr();
         let end = self.reader.end();

@@ -1,14 +1,15 @@
-//! The private directory of a php-fpm of our own: made, held, and swept up where whoever held it was killed.
+//! The private directory of Pagewell's own php-fpm: created, locked, and removed. Directories that a
+//! killed process has left behind are removed, too.
 //!
-//! It is held by a lock on the directory itself, which ends with the process, however that ends. A number in
-//! its name says whose it was, and is not enough: in another process namespace (a container that shares
-//! `/run`, a unit of its own) a process that lives is not to be seen.
+//! The directory is locked, and the lock ends with the process in any case. The process id in its name
+//! is not sufficient, because processes in another PID namespace (a container that shares `/run`) are
+//! invisible.
 //!
-//! | the one who makes it | the one who sweeps | comes of it |
+//! | the process that creates | the process that cleans up | result |
 //! |---|---|---|
-//! | makes, locks | looks | the lock is not to be had: it stays |
-//! | makes | locks, removes | the first finds it locked or gone, and makes another |
-//! | makes, opens | locks, removes, unlocks | the first has a lock on what is not there any more, sees so, and makes another |
+//! | creates, locks | tries to lock | the lock is held: the directory stays |
+//! | creates | locks, removes | the first cannot lock or open it, and creates another |
+//! | creates, opens | locks, removes, unlocks | the first locks a removed directory, detects this, and creates another |
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{DirBuilder, File, metadata, read_dir, remove_dir_all};
@@ -16,19 +17,19 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// How many names are tried in one place.
+/// Maximum number of names that are tried in one parent directory.
 const ATTEMPTS: u32 = 100;
 
-/// A directory that only we (and, below it, php-fpm's children by the socket's owner) can use. It is removed
-/// with all that is in it when this is dropped.
+/// A locked directory, accessible only to Pagewell's user. It is removed with its content when this is
+/// dropped.
 pub struct Held {
     path: PathBuf,
-    /// Locked for as long as it is open.
+    /// The open directory, which holds the lock.
     lock: File,
 }
 
 impl Held {
-    /// Makes one where such things belong, and sweeps up what nobody holds any more.
+    /// Creates a directory in the usual place, and removes those that no process holds any more.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -60,15 +61,15 @@ impl Held {
         Err(io::Error::new(ErrorKind::AlreadyExists, "all names are taken"))
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes it again where it was: it is gone.
+    /// Creates the directory again at the same path, after it was removed.
     ///
     /// # Errors
-    /// A sentence for the operator: something else is there, or it cannot be made.
+    /// Another file exists there, or the directory cannot be created: a sentence for the operator.
     pub fn make_again(&mut self) -> Result<(), String> {
         let made = DirBuilder::new().mode(0o700).create(&self.path);
         made.map_err(|error| format!("{}: {error}", self.path.display()))?;
@@ -77,7 +78,7 @@ impl Held {
         Ok(())
     }
 
-    /// Whether it is still there; somebody may have tidied up.
+    /// Whether the directory still exists; a clean-up job might have removed it.
     pub fn is_there(&self) -> bool {
         is_at(&self.lock, &self.path)
     }
@@ -91,14 +92,14 @@ impl Drop for Held {
     }
 }
 
-/// The lock on a directory; none where somebody else has it, or the directory is not there any more.
+/// Locks a directory. `None` if another process holds the lock, or the directory no longer exists.
 fn locked(path: &Path) -> Option<File> {
     let lock = File::open(path).ok()?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
     is_at(&lock, path).then_some(lock)
 }
 
-/// Whether what is open is what lies at this path.
+/// Whether the open file is the one at this path.
 fn is_at(open: &File, path: &Path) -> bool {
     let identity = |found: std::fs::Metadata| (found.dev(), found.ino());
     match (open.metadata(), metadata(path)) {
@@ -107,8 +108,8 @@ fn is_at(open: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes the directories of ours that nobody holds: their process was killed before it could. Those of a
-/// process that is to be seen are left alone: a Pagewell from before there were locks may have it.
+/// Removes the directories that no process holds, because their process was killed. Those of a running
+/// process are left alone, because old versions of Pagewell did not lock them.
 fn sweep(base: &Path) {
     for entry in read_dir(base).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
     use std::ffi::OsString;
 
-    /// No process has this number (`/proc/sys/kernel/pid_max` is at most 2^22).
+    /// No process has this id (`/proc/sys/kernel/pid_max` is at most 2^22).
     const NOBODY: &str = "pagewell-99999999-0";
 
     fn place(name: &str) -> PathBuf {
@@ -147,7 +148,7 @@ mod tests {
     fn what_is_held_is_not_swept_up_and_goes_when_it_is_let_go_of() {
         let base = place("lock");
         let held = Held::make_in(&base).unwrap();
-        // As one in another process namespace sees it: held by a process that is not to be seen.
+        // As seen from another PID namespace: held by an invisible process.
         let seen = base.join(NOBODY);
         std::fs::rename(held.path(), &seen).unwrap();
         sweep(&base);

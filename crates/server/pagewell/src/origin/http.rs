@@ -1,11 +1,11 @@
-//! An HTTP server as the origin: Apache, nginx, `php -S`, anything. hyper's client with its pool of
-//! kept-alive connections; the places bound how many requests it has at once. Who asked is told in
-//! the `X-Forwarded-*` lines that software behind a proxy reads. Interim responses (1xx) are passed on
-//! as they come, trailers with content that is streamed, to clients who take them.
+//! An HTTP server as the origin: Apache, nginx, `php -S`, or any other. It uses hyper's client with its
+//! pool of kept-alive connections, and limits the concurrent requests. `X-Forwarded-*` fields describe
+//! the client. Interim responses (1xx), and trailers after streamed content, are forwarded to clients
+//! that accept them.
 //!
-//! Header sections of responses are read strictly before hyper reads them (`strict`). A request with content
-//! has a connection of its own: an origin that does not read the content may take it for a request later,
-//! and answer the next client's request with what it says.
+//! Header sections of responses are validated strictly before hyper parses them (`strict`). A request
+//! with content gets a connection of its own. The reason: an origin that does not read the content
+//! might parse it as the next request, and send the result to another client.
 
 use super::places::Places;
 use super::strict::{Reuse, StrictConnector};
@@ -14,8 +14,8 @@ use super::{
     log_failure,
 };
 use crate::config::Config;
-use crate::database::Waited;
 use crate::litespeed;
+use crate::propagation::Propagation;
 use crate::reached::{Limit, Reached};
 use crate::spool::Spool;
 use crate::trailers::{self, Trailers};
@@ -33,16 +33,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// How long an idle connection is kept: less than the 5 s of Apache's and node's defaults.
+/// How long an idle connection is kept: less than the 5 s that are the default of Apache and Node.js.
 const IDLE: Duration = Duration::from_secs(4);
 
 const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
 
 type Sent = UnsyncBoxBody<Bytes, UploadFailed>;
 
-/// An HTTP server that renders the pages.
+/// An HTTP server that generates the pages.
 pub struct HttpOrigin {
-    /// For requests without content, on connections that are used again.
+    /// For requests without content, on connections that are reused.
     client: Client<StrictConnector, Sent>,
     /// For requests with content, each on a connection of its own.
     client_once: Client<StrictConnector, Sent>,
@@ -53,7 +53,7 @@ pub struct HttpOrigin {
 }
 
 impl HttpOrigin {
-    /// The server at `authority`.
+    /// The server at `authority`, which has been validated with the configuration.
     pub fn new(authority: String, config: &Arc<Config>) -> HttpOrigin {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
@@ -85,20 +85,20 @@ impl HttpOrigin {
         }
     }
 
-    /// Where content of requests waits that is too long for memory.
+    /// The storage for content of requests that is too long for memory.
     pub fn spool(&self) -> &Spool {
         &self.spool
     }
 
-    /// The places at the server.
+    /// The concurrent requests at this server.
     pub fn places(&self) -> &Places {
         &self.places
     }
 
-    /// See [`super::Origin::send`].
+    /// Sends a request; see [`super::Origin::send`].
     pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
         let asked = self.ask(request).await?;
-        // RFC 9110 section 15.2.2: only for who has asked for another protocol.
+        // RFC 9110 section 15.2.2: only in response to a request with Upgrade.
         if asked.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             log_failure(&asked.url, Failure::InvalidResponse, "a 101 that was not asked for");
             return Err(Failure::InvalidResponse.into());
@@ -106,7 +106,7 @@ impl HttpOrigin {
         Ok(self.response(asked))
     }
 
-    /// Asks for another protocol on the connection, in place of an answer.
+    /// Sends a request that asks for another protocol on the connection (Upgrade).
     ///
     /// # Errors
     /// As for [`super::Origin::send`].
@@ -184,7 +184,7 @@ impl HttpOrigin {
             status: head.status,
             headers: head.headers,
             body: OriginBody::Http(Box::new(reply)),
-            waited: Waited::No,
+            waited: Propagation::NotNeeded,
         }
     }
 
@@ -203,7 +203,7 @@ impl HttpOrigin {
         }
         forwarded(&mut headers, &request.host, request.scheme, request.peer);
         if request.besides.trailers == Trailers::Wanted {
-            // RFC 9110 section 10.1.4: TE is for one connection, and Connection says so.
+            // RFC 9110 section 10.1.4: TE is hop-by-hop, so Connection has to list it.
             headers.insert(header::TE, HeaderValue::from_static("trailers"));
             headers.append(header::CONNECTION, HeaderValue::from_static("te"));
         }
@@ -214,7 +214,7 @@ impl HttpOrigin {
             RequestBody::Stream(upload) => {
                 match upload.length() {
                     Some(length) => drop(headers.insert(header::CONTENT_LENGTH, length.into())),
-                    // hyper leaves out the content of GET and HEAD unless this field is there.
+                    // Without this field hyper omits the content of GET and HEAD.
                     None => drop(headers.insert(header::TRANSFER_ENCODING, CHUNKED)),
                 }
                 headers.append(header::CONNECTION, HeaderValue::from_static("close"));
@@ -229,30 +229,30 @@ impl HttpOrigin {
     }
 }
 
-/// What has come of a request.
+/// The response to a request, with its place among the concurrent requests.
 struct Asked {
     response: ::http::Response<Incoming>,
     place: OwnedSemaphorePermit,
     trailers: Trailers,
-    /// Host and target, for the log.
+    /// The requested URL, for the log.
     url: String,
 }
 
-/// What became of asking for another protocol.
+/// The response to an Upgrade request.
 pub enum Switch {
-    /// It is spoken from here on.
+    /// The origin has switched to the other protocol.
     Agreed {
-        /// The header lines of the 101.
+        /// The fields of the 101 response.
         headers: ::http::HeaderMap,
-        /// The connection.
+        /// The connection, in the other protocol.
         protocol: hyper::upgrade::Upgraded,
     },
-    /// The origin answered instead.
+    /// The origin sent an ordinary response instead.
     Refused(OriginResponse),
 }
 
 impl Switch {
-    /// The status of the answer.
+    /// The status of the response.
     pub fn status(&self) -> StatusCode {
         match self {
             Switch::Agreed { .. } => StatusCode::SWITCHING_PROTOCOLS,
@@ -261,8 +261,8 @@ impl Switch {
     }
 }
 
-/// Says who asked, in the lines that software behind a proxy reads. What a client sent under these
-/// names has been taken out before.
+/// Adds the `X-Forwarded-*` fields that describe the client's request. Fields of these names from the
+/// client have been removed before.
 fn forwarded(
     headers: &mut ::http::HeaderMap,
     host: &str,
@@ -280,7 +280,7 @@ fn forwarded(
     headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
 }
 
-/// Whose fault it was, as far as the client library tells.
+/// The kind of failure, as far as the client library's error reveals it.
 fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(inner) = cause {
@@ -308,7 +308,7 @@ fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
     if error.is_connect() { Failure::Refused } else { Failure::HungUp }
 }
 
-/// Whether an answer came whose header section was longer than may be read.
+/// Whether the header section of the response exceeded the maximum length.
 fn is_too_long(error: &hyper_util::client::legacy::Error) -> bool {
     let first: &(dyn std::error::Error + 'static) = error;
     std::iter::successors(Some(first), |error| error.source())
@@ -316,18 +316,18 @@ fn is_too_long(error: &hyper_util::client::legacy::Error) -> bool {
         .any(hyper::Error::is_parse_too_large)
 }
 
-/// What is at the bottom of an error, in its own words: those above it name the library's steps.
+/// The message of the innermost error; the outer ones name the library's steps.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.last().map(ToString::to_string).unwrap_or_default()
 }
 
-/// The content of a response on its way.
+/// The content of a response that is being received.
 pub struct Reply {
     body: Incoming,
     wait: Duration,
     wanted: Trailers,
-    /// Those that have come.
+    /// The trailers, once received.
     trailers: Option<HeaderMap>,
     config: Arc<Config>,
     url: String,
@@ -336,19 +336,19 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// See [`super::OriginBody::may_have_trailers`]. Content of a known length has none (RFC 9112
-    /// section 7.1.2).
+    /// See [`super::OriginBody::may_have_trailers`]. Content of a known length has no trailers (RFC
+    /// 9112 section 7.1.2).
     pub fn may_have_trailers(&self) -> bool {
         self.wanted == Trailers::Wanted && self.body.size_hint().exact().is_none()
     }
 
-    /// See [`super::OriginBody::trailers`].
+    /// Takes the received trailers; see [`super::OriginBody::trailers`].
     pub fn trailers(&mut self) -> Option<HeaderMap> {
         self.trailers.take()
     }
 
-    /// See [`super::OriginBody::next`]. hyper ends the stream with an error when fewer bytes come
-    /// than were announced, or the last chunk is missing.
+    /// The next piece of content; see [`super::OriginBody::next`]. hyper reports an error if fewer
+    /// bytes arrive than announced, or the last chunk is missing.
     pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
         loop {
             let frame = match tokio::time::timeout(self.wait, self.body.frame()).await {

@@ -1,9 +1,9 @@
-//! The origin: what renders the pages. One request in, one response head and a stream of content
-//! out, whether it is a FastCGI responder or an HTTP server.
+//! The origin, which generates the pages. It takes a request, and returns a response head and a stream
+//! of content, whether it is a FastCGI responder or an HTTP server.
 //!
-//! A response is complete only when its end was announced as the protocol announces it; anything
-//! else ends the stream with a failure, and is never stored. A failure is no exception here but an
-//! outcome that is decided about (stale-if-error).
+//! A response is complete only if its end was signalled as its protocol requires. Any other end is a
+//! failure, and the response is never stored. Failures are expected results, for which the cache has
+//! rules (stale-if-error).
 
 mod child;
 pub mod fastcgi;
@@ -17,9 +17,9 @@ mod strict;
 use crate::access_log::Spent;
 use crate::codings::Understanding;
 use crate::config::{Config, OriginConfig};
-use crate::database::Waited;
 use crate::in_flight::Interims;
-use crate::request_head::Refusal;
+use crate::propagation::Propagation;
+use crate::refusal::Refusal;
 use crate::routes::Script;
 use crate::spool::Spool;
 use crate::traces::Trace;
@@ -32,46 +32,47 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A request as it goes to the origin.
+/// A request to the origin.
 pub struct OriginRequest {
-    /// The method.
+    /// The request method.
     pub method: Method,
-    /// The target as the client wrote it, path and query.
+    /// The client's request target, unchanged: path and query.
     pub target: String,
-    /// The Host the site was asked under.
+    /// The host by which the site was requested.
     pub host: String,
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     pub scheme: &'static str,
-    /// End-to-end header lines.
+    /// The end-to-end header fields.
     pub headers: HeaderMap,
-    /// The content, streamed.
+    /// The request's content.
     pub body: RequestBody,
     /// The client's address; none over a Unix socket.
     pub peer: Option<SocketAddr>,
-    /// The address it came to; none over a Unix socket.
+    /// The local address that the client connected to; none over a Unix socket.
     pub local: Option<SocketAddr>,
-    /// The script that was found for it, for a FastCGI origin.
+    /// The script for this request, for a FastCGI origin.
     pub script: Option<Script>,
-    /// The HTTP version the client spoke.
+    /// The HTTP version of the client's request.
     pub version: ::http::Version,
-    /// What the client takes besides.
+    /// Messages that the client accepts in addition to the response, and measurements of the request.
     pub besides: Besides,
-    /// Whether the application is told of a cache that understands LiteSpeed's dialect.
+    /// Whether LiteSpeed's compatibility headers are used, so that the cache is announced to the
+    /// application.
     pub litespeed: FieldUse,
-    /// Noted when it may have reached the origin.
+    /// Records whether the request may have reached the origin.
     pub reached: Reached,
 }
 
 impl OriginRequest {
-    /// What is asked for: scheme, host, and path with query.
+    /// The requested URL: scheme, host, and path with query.
     pub(crate) fn url(&self) -> String {
         format!("{}://{}{}", self.scheme, self.host, self.target)
     }
 }
 
-/// Whether a request may have reached the origin: from then on what it does there may have been done,
-/// whether or not an answer comes. And whether one came whose header section was too long, so that nobody knows
-/// what it said. Shared by who sends the request and who waits for the answer.
+/// Whether a request may have reached the origin, so that its effects may have occurred even without a
+/// response. Also whether the response's header section was too long to be read. Shared by the sender
+/// of the request and the task that waits for the response.
 #[derive(Clone, Debug, Default)]
 pub struct Reached(Arc<Told>);
 
@@ -82,50 +83,50 @@ struct Told {
 }
 
 impl Reached {
-    /// Notes that the request is being sent.
+    /// Records that the request is being sent.
     pub fn note(&self) {
         self.0.may_have.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it may have reached the origin.
+    /// Whether the request may have reached the origin.
     pub fn may_have(&self) -> bool {
         self.0.may_have.load(Ordering::Relaxed)
     }
 
-    /// Notes that the header section of the answer is too long.
+    /// Records that the header section of the response is too long.
     pub fn note_too_long(&self) {
         self.0.too_long.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an answer came that said more than may be read.
+    /// Whether the header section of the response was too long to be read.
     pub fn was_too_long(&self) -> bool {
         self.0.too_long.load(Ordering::Relaxed)
     }
 }
 
-/// What a client takes besides a response, where the origin speaks HTTP; and what is to be known of it.
+/// Messages that the client accepts in addition to the response (HTTP origins only), and measurements
+/// of the request.
 #[derive(Clone, Debug, Default)]
 pub struct Besides {
-    /// Interim responses; none where they cannot be sent: in HTTP/1.0, and in HTTP/2 for want of a
-    /// way through the HTTP library.
+    /// The sender of interim responses. `None` if they cannot be sent: in HTTP/1.0, and in HTTP/2,
+    /// where hyper does not support it.
     pub interims: Option<Interims>,
-    /// Trailers.
+    /// Whether the client accepts trailers.
     pub trailers: Trailers,
-    /// Where it is added up how long the origin takes, where somebody wants to know.
+    /// Adds up the time that the origin takes, if it is needed.
     pub spent: Option<Spent>,
-    /// Its trace, where requests are traced.
+    /// The request's trace, if requests are traced.
     pub trace: Option<Trace>,
 }
 
-/// Why there is no response to pass on.
+/// Why the origin gave no response.
 #[derive(Debug)]
 pub enum Unsent {
     /// The origin failed.
     Failed(Failure),
-    /// The request cannot be sent; the client is to blame.
+    /// The request cannot be sent because of an error of the client.
     Client(Refusal),
-    /// The origin wants another path of this site to be answered in its place (RFC 3875 section
-    /// 6.2.2).
+    /// The origin requests that another path of this site be answered instead (RFC 3875 section 6.2.2).
     Redirected(String),
 }
 
@@ -135,11 +136,11 @@ impl From<Failure> for Unsent {
     }
 }
 
-/// What is said where the first line of an answer did not come, or nothing more behind it.
+/// Log messages for a response that did not begin, and for one that was cut off.
 const NO_ANSWER: &str = "no answer came";
 const HALF_WAY: &str = "the answer stopped half-way";
 
-/// Says in the log what came of a request at the origin: visitors are told that it is there.
+/// Logs a failure of the origin. Refused and overloaded requests are logged elsewhere.
 fn log_failure(url: &str, failure: Failure, reason: &str) {
     match failure {
         Failure::TimedOut => tracing::warn!(event = "origin-timed-out", url, reason),
@@ -151,48 +152,47 @@ fn log_failure(url: &str, failure: Failure, reason: &str) {
 
 /// A request's content.
 pub enum RequestBody {
-    /// None.
+    /// The request has no content.
     Empty,
-    /// As it comes from the client, or has come.
+    /// Content that is being received or has been collected.
     Stream(Box<Upload>),
 }
 
-/// A response as it comes from the origin.
+/// A response from the origin.
 pub struct OriginResponse {
-    /// The status.
+    /// The status code.
     pub status: StatusCode,
-    /// The header lines.
+    /// The header fields.
     pub headers: HeaderMap,
     /// The content.
     pub body: OriginBody,
     /// Whether the other machines have applied what it says to have changed; nothing waits at an origin.
-    pub waited: Waited,
+    pub waited: Propagation,
 }
 
-/// The content of a response, piece by piece.
+/// The content of a response, in pieces.
 pub enum OriginBody {
-    /// From a FastCGI responder.
+    /// Content from a FastCGI responder.
     FastCgi(Box<fastcgi::Reply>),
-    /// From an HTTP server.
+    /// Content from an HTTP server.
     Http(Box<http::Reply>),
-    /// From either, with its coding undone.
+    /// Content from either, decompressed while it is read.
     Understood(Box<Understanding>),
-    /// None.
+    /// No content.
     Nothing,
 }
 
-/// How a response ended that came to its announced end.
+/// How a response ended whose end was signalled correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// As it should.
+    /// The response ended without an error.
     Well,
-    /// PHP reported a fatal error on the way: what there is goes to the one who asked, and is not
-    /// stored.
+    /// PHP reported a fatal error: the client gets the content, but it is not stored.
     PhpFatal,
 }
 
 impl Ended {
-    /// The reason that stands against storing, if there is one.
+    /// The reason not to store the response, if there is one.
     pub fn against_storing(self) -> Option<&'static str> {
         match self {
             Ended::Well => None,
@@ -202,7 +202,7 @@ impl Ended {
 }
 
 impl OriginBody {
-    /// How it ended, once [`OriginBody::next`] has given `None`.
+    /// How the response ended. Valid after [`OriginBody::next`] has returned `None`.
     pub fn ended(&self) -> Ended {
         match self {
             OriginBody::FastCgi(reply) => reply.ended(),
@@ -211,12 +211,12 @@ impl OriginBody {
         }
     }
 
-    /// Whether it may end with trailers that are passed on.
+    /// Whether trailers may follow that are to be forwarded.
     pub fn may_have_trailers(&self) -> bool {
         matches!(self, OriginBody::Http(reply) if reply.may_have_trailers())
     }
 
-    /// The trailers it had, once [`OriginBody::next`] has given `None`.
+    /// Takes the trailers. Valid after [`OriginBody::next`] has returned `None`.
     pub fn trailers(&mut self) -> Option<HeaderMap> {
         match self {
             OriginBody::Http(reply) => reply.trailers(),
@@ -224,10 +224,10 @@ impl OriginBody {
         }
     }
 
-    /// The next piece; `None` at the announced end.
+    /// The next piece; `None` at the signalled end.
     ///
     /// # Errors
-    /// The response broke off, or nothing came for too long.
+    /// The response was cut off, or no data arrived within the time limit.
     pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
         match self {
             OriginBody::FastCgi(reply) => reply.next().await,
@@ -247,10 +247,10 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Connects to (or starts) what the configuration names.
+    /// Prepares the configured origin. Starts php-fpm if it is Pagewell's own.
     ///
     /// # Errors
-    /// Our own php-fpm did not start, or the directory for uploads cannot be used: a sentence for the operator.
+    /// php-fpm did not start, or the directory for uploads cannot be used: a sentence for the operator.
     pub async fn start(config: &Arc<Config>) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
         Spool::look(config)?;
         match &config.site.origin {
@@ -268,11 +268,11 @@ impl Origin {
         }
     }
 
-    /// Waits for all of a request's content, before a place at the origin is taken: a client that sends slowly
-    /// holds none. Trailers are kept for an HTTP server alone.
+    /// Waits for all of a request's content before the request occupies the origin, so that a slow
+    /// client does not. Trailers are kept for an HTTP server only.
     ///
     /// # Errors
-    /// The content is wrong in some way, or there is no room for it.
+    /// The content is invalid, or there is no room for it.
     pub async fn take_in(&self, request: &mut OriginRequest) -> Result<(), Unsent> {
         let RequestBody::Stream(upload) = &mut request.body else { return Ok(()) };
         let room = &self.places().room;
@@ -285,20 +285,20 @@ impl Origin {
         taken.map_err(Unsent::Client)
     }
 
-    /// Sends a request, out of which its content is taken, and waits for the response's header section. What
-    /// it has of content was [taken in](Self::take_in) before.
+    /// Sends a request, and waits for the head of the response. The request's content is moved out of
+    /// `request`; it must have been [collected](Self::take_in) before.
     ///
     /// # Errors
-    /// How the origin failed, or why the request could not be sent.
+    /// The origin's failure, or the reason why the request could not be sent.
     pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
         match self {
             Origin::FastCgi(origin) => origin.send(request).await,
-            // In a box: its state is that of the HTTP library, and would be in each render's.
+            // Boxed, because the HTTP library's state would enlarge the state of every fetch.
             Origin::Http(origin) => Box::pin(origin.send(request)).await,
         }
     }
 
-    /// The places at the origin.
+    /// The concurrent requests at this origin.
     pub fn places(&self) -> &places::Places {
         match self {
             Origin::FastCgi(origin) => origin.places(),

@@ -1,10 +1,11 @@
-//! A php-fpm of our own: finds the program, writes its configuration into a private directory,
-//! starts it, starts it again (with back-off) when it dies or its socket is gone, and ends it with Pagewell.
+//! Pagewell's own php-fpm: finds the program, writes its configuration into a private directory, starts
+//! it, and ends it at shutdown. If php-fpm exits or its socket disappears, it is restarted with
+//! back-off.
 //!
-//! php-fpm runs in a process group of its own, so that children whose master was killed can be
-//! ended with it, and is told by the kernel when Pagewell dies. All its children are
-//! started at once: a child that holds a kept connection looks idle to php-fpm, which would then
-//! not start the one that a new connection waits for.
+//! php-fpm has a process group of its own, so that its workers can be ended even if their master was
+//! killed. The kernel signals it if Pagewell dies. All workers are started at once. The reason: a
+//! worker with a kept-alive connection looks idle to php-fpm, which then would not start a worker for a
+//! new connection.
 
 use super::child::end_with_us;
 use super::held::Held;
@@ -19,18 +20,19 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-/// The first wait before php-fpm is started again, and the longest.
+/// The initial and the maximum wait before php-fpm is restarted.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// php-fpm that lived so long was well: the next wait is the first one again.
+/// After php-fpm has run for this time, the next wait is the initial one again.
 const WELL_AFTER: Duration = Duration::from_secs(10);
-/// How much sooner than Pagewell itself php-fpm is ended when memory runs out (proc(5), oom_score_adj).
+/// How much higher the `oom_score_adj` of php-fpm is than Pagewell's (proc(5)), so that the kernel
+/// kills it first when memory runs out.
 const GIVES_WAY_BY: i32 = 300;
-/// How long php-fpm may take to open its socket.
+/// Time limit for php-fpm to open its socket.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often is seen to it that its socket is there: who tidies up below `/run` or `/tmp` may take it away, and
-/// a php-fpm that nobody can reach does not die of it.
+/// How often the socket's existence is checked. A clean-up job for `/run` or `/tmp` may delete it, and
+/// php-fpm continues to run unreachable.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long its children may take to finish what they render when Pagewell ends.
+/// How long the workers may take to finish their requests at shutdown.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A running php-fpm; ended by [`PhpFpm::stop`].
@@ -41,10 +43,10 @@ pub struct PhpFpm {
 }
 
 impl PhpFpm {
-    /// Starts php-fpm and waits until it accepts connections.
+    /// Starts php-fpm, and waits until it accepts connections.
     ///
     /// # Errors
-    /// A sentence for the operator: the program is not there, or does not start, and what it said.
+    /// The program is missing or does not start: a sentence for the operator with its output.
     pub async fn start(options: &OwnPhp) -> Result<PhpFpm, String> {
         let (binary, directory) = (find_binary(options)?, Held::make()?);
         let socket = directory.path().join("php.sock");
@@ -62,29 +64,30 @@ impl PhpFpm {
         Ok(PhpFpm { socket, stop, watcher })
     }
 
-    /// The socket at which it answers.
+    /// The socket that php-fpm listens on.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Lets the children finish, for a bounded time, and ends php-fpm.
+    /// Ends php-fpm after its workers have finished, within a time limit.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.watcher.await;
     }
 }
 
-/// What a php-fpm is started with, as often as it has to be.
+/// The program, directory and configuration with which php-fpm is started.
 struct Own {
     binary: PathBuf,
     directory: Held,
     socket: PathBuf,
-    /// The configuration file.
+    /// The content of the configuration file.
     text: String,
 }
 
 impl Own {
-    /// Writes the configuration and starts php-fpm with it; one that does not come up is ended.
+    /// Writes the configuration, and starts php-fpm with it. If its socket does not open, php-fpm is
+    /// killed.
     async fn start(&self) -> Result<Child, String> {
         let config = self.directory.path().join("php-fpm.conf");
         std::fs::write(&config, &self.text)
@@ -97,7 +100,8 @@ impl Own {
         Ok(child)
     }
 
-    /// Makes the directory again where it is gone, at the same place: the origin knows the socket by it.
+    /// Creates the directory again if it was removed. The path stays the same, because the origin
+    /// refers to the socket by it.
     fn restore(&mut self) -> Result<(), String> {
         match self.directory.is_there() {
             true => Ok(()),
@@ -105,7 +109,7 @@ impl Own {
         }
     }
 
-    /// Ends when the socket is gone.
+    /// Completes when the socket has disappeared.
     async fn is_gone(&self) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
@@ -117,10 +121,10 @@ impl Own {
     }
 }
 
-/// The program that was configured, or the newest that is in the path or the usual places.
+/// The configured program, or the newest php-fpm in `PATH` or the usual directories.
 ///
 /// # Errors
-/// There is none: a sentence for the operator.
+/// There is no such program: a sentence for the operator.
 pub fn find_binary(options: &OwnPhp) -> Result<PathBuf, String> {
     if let Some(binary) = &options.binary {
         return match binary.is_file() {
@@ -133,8 +137,8 @@ pub fn find_binary(options: &OwnPhp) -> Result<PathBuf, String> {
     })
 }
 
-/// The newest program that is called as php-fpm is, with a version or without, in the path or the usual places:
-/// whatever else begins so is somebody's own, and not to be run.
+/// The newest php-fpm in `PATH` or the usual directories. Its name is `php-fpm` with or without a
+/// version number; a file with another suffix is not run.
 pub fn newest_binary() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin", "/opt/php/sbin"];
@@ -151,7 +155,7 @@ pub fn newest_binary() -> Option<PathBuf> {
     found.into_iter().max_by(|a, b| a.0.cmp(&b.0)).map(|(_, path)| path)
 }
 
-/// The version in `php-fpm8.2`; one newer than all for plain `php-fpm`.
+/// The version in a name such as `php-fpm8.2`. Plain `php-fpm` counts as newer than all versions.
 fn version_in_name(name: &str) -> Option<Vec<u32>> {
     let rest = name.strip_prefix("php-fpm")?.trim_start_matches('-');
     match rest {
@@ -160,7 +164,7 @@ fn version_in_name(name: &str) -> Option<Vec<u32>> {
     }
 }
 
-/// The php-fpm configuration file.
+/// The content of php-fpm's configuration file.
 fn configuration(options: &OwnPhp, socket: &Path) -> String {
     let root = rustix::process::geteuid().is_root();
     let mut text = format!(
@@ -186,7 +190,7 @@ fn configuration(options: &OwnPhp, socket: &Path) -> String {
     text
 }
 
-/// A value as php-fpm's ini reader takes it.
+/// Quotes a value for php-fpm's configuration parser.
 fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -198,11 +202,12 @@ fn spawn(binary: &Path, config: &Path) -> Result<Child, String> {
         command.arg("--allow-to-run-as-root");
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
-    // A php-fpm that was built for it would tell our service manager that it is ready.
+    // A php-fpm with systemd support would otherwise report to Pagewell's service manager that it is
+    // ready.
     for name in ENVIRONMENT {
         command.env_remove(name);
     }
-    // Huge pages for our heap are no good for those of PHP's children, which are small and many.
+    // Pagewell's setting for huge pages does not suit PHP's workers, which are small and many.
     command.env_remove("GLIBC_TUNABLES");
     end_with_us(&mut command);
     let mut child =
@@ -216,15 +221,15 @@ fn spawn(binary: &Path, config: &Path) -> Result<Child, String> {
     Ok(child)
 }
 
-/// Where memory runs out, the kernel is to end a render, which costs one page, rather than the cache. The
-/// children have it from the master. Where it cannot be written, the kernel chooses as it likes.
+/// Raises the `oom_score_adj` of php-fpm, which its workers inherit. So if memory runs out, the kernel
+/// kills a worker, which costs one page, rather than the cache. Errors are ignored.
 fn give_way(pid: u32) {
     let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
     let adjusted = own.trim().parse().unwrap_or(0_i32).saturating_add(GIVES_WAY_BY).min(1000);
     let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), adjusted.to_string());
 }
 
-/// Passes php-fpm's own log on, line by line.
+/// Forwards php-fpm's log to Pagewell's log, line by line.
 async fn pass_on_log(stderr: tokio::process::ChildStderr) {
     let mut lines = BufReader::new(stderr).lines();
     while let Ok(Some(line)) = lines.next_line().await {
@@ -243,7 +248,7 @@ async fn wait_for_socket(socket: &Path, child: &mut Child, binary: &Path) -> Res
     let deadline = tokio::time::Instant::now() + START_TIMEOUT;
     loop {
         if tokio::net::UnixStream::connect(socket).await.is_ok() {
-            // Only its owner, which is whoever runs Pagewell, may connect.
+            // Only the owner, the user that runs Pagewell, may connect.
             let _ = std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600));
             return Ok(());
         }
@@ -263,7 +268,7 @@ async fn wait_for_socket(socket: &Path, child: &mut Child, binary: &Path) -> Res
     }
 }
 
-/// Starts php-fpm again whenever it dies or cannot be reached any more, until told to stop.
+/// Restarts php-fpm whenever it exits or its socket disappears, until shutdown.
 async fn watch_over(mut own: Own, mut child: Child, mut stopped: watch::Receiver<bool>) {
     let mut back_off = BACK_OFF.0;
     loop {
@@ -302,7 +307,7 @@ async fn watch_over(mut own: Own, mut child: Child, mut stopped: watch::Receiver
     }
 }
 
-/// Ends the children of a master that is no more: they would answer the old socket for ever.
+/// Kills the workers of a master that has exited. They would serve the old socket for ever.
 fn end_group(group: Option<u32>) {
     let group = group.and_then(|id| rustix::process::Pid::from_raw(id as i32));
     if let Some(group) = group {

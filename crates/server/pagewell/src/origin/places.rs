@@ -1,6 +1,6 @@
-//! Places at the origin: so many requests at once, so many waiting, for so long. Beyond that the
-//! origin counts as overloaded, and says so at once instead of piling up. A place is given back by
-//! being dropped, whatever becomes of its request.
+//! Limits the concurrent requests at an origin, and the length and duration of the queue for them.
+//! Above these limits the origin counts as overloaded, and requests fail at once instead of
+//! accumulating. Each request holds a permit (a "place"), which is released when it is dropped.
 
 use crate::config::Limits;
 use crate::reached::{Limit, Reached};
@@ -12,35 +12,37 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The part of the page budget that content may take while it is waited for: one in so many.
+/// The fraction (1/`ROOM_SHARE`) of the page budget that content of waiting requests may use.
 const ROOM_SHARE: usize = 16;
 
-/// How long a request waits before a response that waits for its client gives its place up: more than most
-/// pages take, and less than a visitor gives up after.
+/// How long a request waits before a response that only waits for its client has to release its permit.
+/// Most pages take less time, and clients wait longer.
 const NEEDED_AFTER: Duration = Duration::from_secs(1);
 
-/// How long until it asks again.
+/// The interval at which the notification is repeated.
 const NEEDED_AGAIN: Duration = Duration::from_millis(100);
 
-/// The places of one origin.
+/// The concurrent requests at one origin, and the queue for them.
 pub struct Places {
     free: Arc<Semaphore>,
     count: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
     timeout: Duration,
-    /// Requests that have waited for a while.
+    /// The number of requests that have waited for more than [`NEEDED_AFTER`].
     impatient: AtomicUsize,
-    /// Notified for each of them, again and again while it waits: a notification may find nobody yet.
+    /// Notified repeatedly for each of them, because at first no response may wait in
+    /// [`Places::needed`].
     needed: Notify,
-    /// Limits that were reached at this origin.
+    /// The limits that were reached at this origin.
     pub reached: Arc<Reached>,
-    /// Where content is waited for before it takes a place.
+    /// The memory for content that is collected before its request is sent.
     pub room: Arc<Room>,
 }
 
 impl Places {
-    /// So many places as `count`, and a queue as the limits say; `memory`: the page budget, in bytes.
+    /// Allows `count` concurrent requests, and a queue as in `limits`. `memory` is the page budget in
+    /// bytes.
     pub fn new(count: usize, limits: &Limits, memory: usize) -> Places {
         Places {
             free: Arc::new(Semaphore::new(count)),
@@ -55,10 +57,10 @@ impl Places {
         }
     }
 
-    /// A place, held until it is dropped.
+    /// Waits for a permit; it is released when dropped.
     ///
     /// # Errors
-    /// [`Failure::Overloaded`] when the queue is full or the wait was too long.
+    /// [`Failure::Overloaded`] if the queue is full or the wait was too long.
     pub async fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
         if let Ok(place) = self.free.clone().try_acquire_owned() {
             return Ok(place);
@@ -92,39 +94,40 @@ impl Places {
         }
     }
 
-    /// Ready when a request waits for a place that has waited for a while: for the one that has waited here
-    /// longest. For a response that keeps its place only because its client is slow.
+    /// Completes when a request has waited for a permit for more than `NEEDED_AFTER`. Called by
+    /// responses that hold a permit only because their client is slow; the one that has waited here
+    /// longest is notified.
     pub async fn needed(&self) {
         loop {
             self.needed.notified().await;
-            // A notification may be older: of a request that waits no more.
+            // The notification may be obsolete: its request may no longer wait.
             if self.impatient.load(Ordering::Relaxed) > 0 {
                 return;
             }
         }
     }
 
-    /// Requests at the origin now.
+    /// The number of requests at the origin now.
     pub fn taken(&self) -> usize {
         self.count.saturating_sub(self.free.available_permits())
     }
 
-    /// Whether a place is free and nobody waits for one, as far as can be seen: work in the background
-    /// may begin.
+    /// Whether a permit is free and no request waits for one, so that background work may begin. The
+    /// result is a snapshot.
     pub fn is_one_to_spare(&self) -> bool {
         self.free.available_permits() > 0 && self.waiting() == 0
     }
 
-    /// Requests waiting for a place now.
+    /// The number of requests that wait for a permit now.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 }
 
-/// One that is counted until this is dropped.
+/// Increments a counter until it is dropped.
 struct Counted<'a> {
     count: &'a AtomicUsize,
-    /// How many there were before.
+    /// The value of the counter before the increment.
     before: usize,
 }
 

@@ -1,6 +1,8 @@
-//! A connection to a responder, over TCP or a Unix socket, as one type: the rest does not care. It
-//! can say whether the other side has closed it while it was idle, which a kept-alive connection is
-//! asked before it is used again.
+//! A connection to a FastCGI responder, over TCP or a Unix socket, as one type. It can detect whether
+//! the responder has closed the connection while it was idle. That is checked before a kept-alive
+//! connection is reused.
+//!
+//! All I/O is non-blocking.
 
 use crate::config::Address;
 use crate::unix_socket::UnixSocket;
@@ -10,19 +12,19 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A connected socket.
+/// A connected socket to a FastCGI responder.
 pub enum Socket {
-    /// Over TCP.
+    /// A TCP socket, with TCP_NODELAY.
     Tcp(TcpStream),
-    /// Over a Unix socket.
+    /// A Unix socket.
     Unix(UnixSocket),
 }
 
 impl Socket {
-    /// Connects.
+    /// Connects to a responder.
     ///
     /// # Errors
-    /// As the system says.
+    /// The error from the system.
     pub async fn connect(address: &Address) -> io::Result<Socket> {
         match address {
             Address::Tcp(address) => {
@@ -34,7 +36,7 @@ impl Socket {
         }
     }
 
-    /// Whether the other side has closed, or sent something nobody asked for.
+    /// Whether the peer has closed the connection, or sent data without a request.
     pub fn is_spent(&self) -> bool {
         match self {
             Socket::Tcp(stream) => {

@@ -1,22 +1,22 @@
-//! A connection to an HTTP origin on which header sections are read strictly, before hyper's reader sees
-//! them. hyper reads some responses that two readers could take in two ways, and what is ambiguous here might
-//! be stored for everybody.
+//! A connection to an HTTP origin that validates header sections strictly before hyper parses them.
+//! hyper accepts some responses that two parsers could interpret differently, and the wrong
+//! interpretation might be cached for all clients (response splitting, cache poisoning).
 //!
-//! | refused | section of RFC 9112 |
+//! | rejected | section of RFC 9112 |
 //! |---|---|
 //! | a line that ends in LF without CR | 2.2 |
 //! | a status that is not in 100 to 599 | 4 (RFC 9110 section 15) |
 //! | `Transfer-Encoding` other than `chunked`, or twice, or in HTTP/1.0 | 6.1, 7 |
-//! | `Content-Length` beside `Transfer-Encoding` | 6.3 |
+//! | `Content-Length` together with `Transfer-Encoding` | 6.3 |
 //!
-//! | state | what comes next | next state |
+//! | state | the next bytes are | next state |
 //! |---|---|---|
 //! | `Head` | a header section | `Head` after an interim response (1xx), `Over` after 101, else `Content` |
-//! | `Content` | content, which is hyper's to read | `Head`, when the next request is written |
+//! | `Content` | content, which hyper parses | `Head`, when the next request is written |
 //! | `Over` | another protocol, or the last response of the connection | |
 //!
-//! A connection of the pool carries no request content ([`Reuse::Pooled`]), so that what is written while
-//! content is read, or after it, is the next request.
+//! A pooled connection carries no request content ([`Reuse::Pooled`]). So bytes that are written during
+//! or after content are the next request.
 
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
@@ -28,15 +28,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-/// So much of a line is looked at: longer than what is compared.
+/// How many bytes of a line are examined; the values to compare are shorter.
 const LINE_BYTES: usize = 64;
 
 /// Whether a connection is used for more than one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// For request after request, all without content.
+    /// For successive requests, all without content.
     Pooled,
-    /// For one request.
+    /// For a single request, which may have content.
     Once,
 }
 
@@ -48,7 +48,7 @@ pub struct StrictConnector {
 }
 
 impl StrictConnector {
-    /// Connects by `connector`.
+    /// Validates connections that `connector` establishes.
     pub fn new(connector: HttpConnector, reuse: Reuse) -> StrictConnector {
         StrictConnector { connector, reuse }
     }
@@ -72,7 +72,7 @@ impl Service<http::Uri> for StrictConnector {
     }
 }
 
-/// A connection whose header sections are checked as they are read.
+/// A connection whose header sections are validated as they are read.
 pub struct StrictStream {
     stream: TcpStream,
     reuse: Reuse,
@@ -153,9 +153,9 @@ enum State {
 #[derive(Default)]
 struct HeadCheck {
     state: State,
-    /// The beginning of the line that has not ended yet.
+    /// The beginning of the current line, at most [`LINE_BYTES`].
     line: Vec<u8>,
-    /// Whether the line is longer than that.
+    /// Whether the current line is longer than that.
     is_cut: bool,
     last: u8,
     /// The status; 0 before the status line.
@@ -166,10 +166,10 @@ struct HeadCheck {
 }
 
 impl HeadCheck {
-    /// Checks what has been read.
+    /// Validates the bytes that have been read.
     ///
     /// # Errors
-    /// The flaw that makes the response unusable.
+    /// The reason why the response is unusable.
     fn read(&mut self, bytes: &[u8]) -> Result<(), &'static str> {
         for byte in bytes {
             if self.state != State::Head {
@@ -258,7 +258,7 @@ impl HeadCheck {
 mod tests {
     use super::*;
 
-    /// The state after a response, in whichever pieces it arrives.
+    /// The state after a response. Checks that it does not depend on how the response is split.
     fn check(response: &str) -> Result<State, &'static str> {
         let read = |size: usize| {
             let mut check = HeadCheck::default();

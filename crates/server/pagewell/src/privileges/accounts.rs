@@ -1,26 +1,27 @@
-//! Users and groups, as /etc/passwd and /etc/group have them, or by their numbers. What a directory service
-//! knows is not asked: that takes the C library's own modules. Lines that are not understood are passed over,
-//! as others do.
+//! Looks up users and groups in /etc/passwd and /etc/group, by name or number.
+//!
+//! Directory services (LDAP and others) are not supported, because they need the C library's modules.
+//! Lines that cannot be parsed are skipped, as in other software.
 
 use std::fs;
 
-/// A user with his groups.
+/// A user with groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// His name, or his number where he has none.
+    /// The user's name, or the number if the user has no entry.
     pub name: String,
-    /// The number of the user.
+    /// The user id.
     pub uid: u32,
-    /// That of his group.
+    /// The id of the primary group.
     pub gid: u32,
-    /// Those of all groups he is in, that one among them.
+    /// The ids of all groups of the user, beginning with the primary group.
     pub groups: Vec<u32>,
 }
 
-/// The account of this user, with this group instead of his own where one is given.
+/// The account of a user, with `group` instead of the user's primary group if given.
 ///
 /// # Errors
-/// A sentence for the operator: there is no such user or group; it is root.
+/// A sentence for the operator: no such user or group, or the user is root.
 pub fn of(user: &str, group: Option<&str>) -> Result<Account, String> {
     let text = |path: &str| {
         fs::read_to_string(path).map_err(|error| format!("{path} cannot be read: {error}"))
@@ -69,7 +70,7 @@ fn find_group(group: &str, groups: &str) -> Result<u32, String> {
     gid.ok_or_else(|| format!("group = {group:?}: there is no such group in /etc/group"))
 }
 
-/// The group of this line, if the user is in it.
+/// The id of the group in this line of /etc/group, if the user is a member.
 fn member_of(user: &str, line: &str) -> Option<u32> {
     let mut fields = line.split(':');
     let gid = fields.nth(2)?.parse().ok()?;

@@ -1,23 +1,23 @@
-//! What is different between two configurations as they are written, key by key, and which keys may be
-//! different without a restart. Only that is in the list which is asked anew for every request, or every
-//! connection; what is set up at the start (addresses, memory, the origin, databases) is not.
+//! Compares two configurations key by key, as written, and lists the keys that may change without a
+//! restart. Only settings that are read for every request or connection are in that list. Settings
+//! used at startup (addresses, memory, the origin, databases) are not.
 
 use crate::config::secret;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// A key that says something else than before.
+/// A key whose value differs from before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// The key, as `limits.idle_timeout` or `rule[1].path`.
+    /// The key, such as `limits.idle_timeout` or `rule[1].path`.
     pub key: String,
-    /// What it said, as it was written; none: it was not there. Secrets are not shown.
+    /// The old value as written; `None` if the key was absent. Secrets are hidden.
     pub from: Option<String>,
-    /// What it says now.
+    /// The new value, in the same form.
     pub to: Option<String>,
 }
 
-/// Tables and keys outside `[limits]` that may change.
+/// The tables and keys outside `[limits]` that may change.
 const TABLES: [&str; 12] = [
     "cache",
     "connections_exempt",
@@ -33,7 +33,7 @@ const TABLES: [&str; 12] = [
     "trusted_proxies",
 ];
 
-/// Limits that may change: those that are looked up where they are kept.
+/// The limits that may change, because they are read on each use.
 const LIMITS: [&str; 19] = [
     "body_bytes",
     "body_rate",
@@ -56,9 +56,9 @@ const LIMITS: [&str; 19] = [
     "write_rate",
 ];
 
-/// Whether a key, as [`Changed`] or the manual has it, may change without a restart.
+/// Returns whether a key, in the form of [`Changed`] or the manual, may change without a restart.
 pub fn may_change(key: &str) -> bool {
-    // rule[1].path is a key of rule.
+    // The key rule[1].path counts as one of the table `rule`.
     let mut plain = String::new();
     let mut depth = 0;
     for character in key.chars() {
@@ -78,7 +78,7 @@ pub fn may_change(key: &str) -> bool {
     TABLES.iter().any(is_in)
 }
 
-/// What is different.
+/// Returns the keys that differ.
 pub fn between(before: &Table, after: &Table) -> Vec<Changed> {
     let (before, after) = (flat(before), flat(after));
     let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -93,7 +93,7 @@ pub fn between(before: &Table, after: &Table) -> Vec<Changed> {
         .collect()
 }
 
-/// Every key with its value, as written.
+/// Returns every key with its value as written.
 fn flat(table: &Table) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     put("", &Value::Table(table.clone()), &mut all);

@@ -154,7 +154,7 @@ impl Render {
         status.detail = status.detail.or(Some(reason));
         let now = self.site.clock.now();
         let page = NewPage::new(stored, content).apart();
-        let response = serve::page(&self.ask.facts(), &page, now, &status);
+        let response = serve::unstored_page(&self.ask.facts(), &page, now, &status);
         self.give_up(response, Outcome::NotShareable);
     }
 
@@ -196,7 +196,8 @@ impl Render {
             Ok(page) => {
                 self.replaced(&page);
                 self.tell_complete(key.bytes(), &page.payload().stored, Ok(told));
-                site.unheard.note(&site.config.databases, page.payload().stored.tags().iter());
+                site.uncovered_tags
+                    .note(&site.config.databases, page.payload().stored.tags().iter());
                 match self.ask.owner {
                     Some(_) => site.counters.private_stored.add(),
                     None => {
@@ -231,7 +232,7 @@ impl Render {
         // Nothing is found any more in the store of a process that has handed over.
         if !self.site.is_current() && !self.site.is_leaving() {
             let url = Target::Url(self.ask.target.page().as_bytes());
-            self.site.change(&[url], Strength::Drop, Cause::Reload);
+            self.site.changes().apply(&[url], Strength::Drop, Cause::Reload);
         }
     }
 

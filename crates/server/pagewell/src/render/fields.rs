@@ -12,8 +12,8 @@
 //! (RFC 9111 section 4.1). Fields that ask for another method never go along.
 
 use super::{Ask, Sent};
-use crate::forward::{AsSent, METHOD_OVERRIDES};
 use crate::page::StoredPage;
+use crate::request_fields::{AsSent, METHOD_OVERRIDES};
 use crate::site::Site;
 use http::HeaderName;
 use http_cache::{Fields, Stored};

@@ -129,7 +129,7 @@ impl Render {
         let now = self.site.clock.now();
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let page = NewPage::new(stored, content).apart();
-        let response = serve::page(&self.ask.facts(), &page, now, &status);
+        let response = serve::unstored_page(&self.ask.facts(), &page, now, &status);
         self.give_up(response, Outcome::NotShareable);
     }
 

@@ -6,10 +6,10 @@
 
 use super::{Ask, Ranges, Sent, fields, parts};
 use crate::esi;
-use crate::exchange::view_of;
-use crate::forward::{AsSent, read_facts};
 use crate::origin::OriginResponse;
 use crate::page::{ReadPage, SharedPage};
+use crate::request_fields::view_of;
+use crate::request_fields::{AsSent, read_facts};
 use crate::sendfile;
 use crate::site::Site;
 use http::{HeaderMap, Method, StatusCode, header};

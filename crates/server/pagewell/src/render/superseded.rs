@@ -19,9 +19,9 @@
 use super::turns::is_personal;
 use super::{Ask, Ranges, Render, refresh};
 use crate::exchange::{may_refresh, plan};
-use crate::forward::AsSent;
 use crate::origin::{Besides, OriginResponse};
 use crate::page::{ReadPage, SharedPage, variant_of};
+use crate::request_fields::AsSent;
 use crate::site::Site;
 use crate::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -343,7 +343,7 @@ impl FinalAnswer<'_> {
         }
         self.site.counters.superseded.add_many(removed as u64);
         if removed > 0 || self.site.has_pages_elsewhere() {
-            self.site.superseded_elsewhere(&[Target::Url(self.url.as_bytes())]);
+            self.site.changes().ended_elsewhere(&[Target::Url(self.url.as_bytes())]);
         }
         ended
     }

@@ -23,13 +23,15 @@
 use super::{Ask, Outcome, Ranges, Right, Waiter, on_failure, stale_on};
 use crate::body::ResponseBody;
 use crate::codings;
+use crate::lookup::{self, StoredPages};
 use crate::page::SharedPage;
 use crate::reached::Limit;
+use crate::request_fields::AsSent;
 use crate::serve;
 use crate::site::Site;
 use http::Response;
 use http::header::AUTHORIZATION;
-use http_cache::{Failure, RequestControl};
+use http_cache::{Failure, RequestControl, Verdict};
 use page_store::{Alone, Follower, Number, Turn, Why};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -214,15 +216,15 @@ fn shared(site: &Arc<Site>, ask: &Ask, follower: &Follower<Waiter>, page: &Share
     }
     let facts = ask.facts();
     let now = site.clock.now();
-    if !crate::exchange::answers(site, &facts, &ask.headers, &ask.plan, page) {
-        return Followed::Refused;
-    }
+    let (fields, rendered) = (AsSent(&*ask.headers), StoredPages::Rendered(page));
+    let verdict = lookup::choose(site, &facts, &fields, &ask.plan, rendered, now);
+    let Verdict::Reuse { answer, .. } = verdict else { return Followed::Refused };
     site.counters.collapsed.add();
     codings::wanted(site, &facts, page);
     let mut status = ask.status();
     status.collapsed = true;
     status.ttl_seconds = Some(stored.ttl_seconds(now));
-    Followed::Answered(serve::page(&facts, page, now, &status))
+    Followed::Answered(serve::page(&facts, page, answer, now, &status))
 }
 
 /// A failure that says something of the origin is everybody's at once, any other when it happens again: so

@@ -3,8 +3,8 @@
 //! an entity tag of the coded form is weakened. What cannot be understood stays as it is.
 
 use crate::codings::{self, Understanding};
-use crate::forward::read_facts;
 use crate::origin::{OriginBody, OriginResponse};
+use crate::request_fields::read_facts;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, header};
 use http_cache::Stored;

@@ -1,8 +1,8 @@
-//! The symbolic links below a document root that lead outside it and are not allowed to: their paths are
-//! answered with 404, which `pagewell check` and `pagewell doctor` explain before a visitor finds out.
+//! Finds symbolic links below a document root that lead outside it and are not allowed to. Their paths
+//! are answered with 404, and `pagewell check` and `pagewell doctor` warn about them.
 //!
-//! The walk follows no link and looks at a bounded number of entries. Links whose own names are never
-//! served are left out: allowing their targets would change nothing.
+//! The search follows no links and examines a limited number of entries. Links whose own names are
+//! never served are ignored, because allowing their targets would change nothing.
 
 use super::{Below, Withheld, judge_target, unserved_in};
 use crate::config::FilesConfig;
@@ -11,24 +11,24 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How many entries of directories are looked at.
+/// Maximum number of directory entries that are examined.
 const ENTRIES_MAX: usize = 100_000;
-/// How many directories are named.
+/// Maximum number of directories in the proposed configuration.
 const DIRECTORIES_MAX: usize = 4;
 
-/// Links that lead outside the document root.
+/// The links that lead outside the document root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeadingOutside {
-    /// How many there are.
+    /// The number of links.
     pub count: u64,
-    /// One of them: its path, and where it leads.
+    /// One of the links: its path and its target.
     pub example: (PathBuf, PathBuf),
-    /// The directories that they lead into, a few of them: for `site.allow_symlinks`.
+    /// At most four directories that contain all targets, for `site.allow_symlinks`.
     pub directories: Vec<PathBuf>,
 }
 
 impl LeadingOutside {
-    /// The line of configuration that would allow them.
+    /// The configuration line that would allow the links.
     pub fn allowing(&self) -> String {
         let named: Vec<String> =
             self.directories.iter().map(|one| format!("\"{}\"", one.display())).collect();
@@ -36,7 +36,7 @@ impl LeadingOutside {
     }
 }
 
-/// Finds the links that lead outside; `None` where there are none.
+/// Finds the links that lead outside the document root; `None` if there are none.
 pub fn leading_outside(files: &FilesConfig) -> Option<LeadingOutside> {
     let (mut waiting, mut seen) = (vec![files.root.clone()], 0);
     let (mut count, mut example, mut directories) = (0, None, BTreeSet::new());
@@ -79,7 +79,8 @@ fn directory_of(target: &Path) -> PathBuf {
     }
 }
 
-/// A few directories that contain all of these: where there are too many, those above them.
+/// A few directories that contain all of these. If there are too many, the deepest are replaced by
+/// their parents.
 fn fewest(mut directories: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     loop {
         let all: Vec<PathBuf> = directories.iter().cloned().collect();
@@ -95,7 +96,7 @@ fn fewest(mut directories: BTreeSet<PathBuf>) -> Vec<PathBuf> {
         else {
             return directories.into_iter().collect();
         };
-        // Not the root of the file system, which would allow everything.
+        // The root of the file system is not proposed, because it would allow everything.
         if parent.parent().is_none() {
             return directories.into_iter().take(DIRECTORIES_MAX).collect();
         }

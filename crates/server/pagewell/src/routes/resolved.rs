@@ -1,13 +1,12 @@
-//! Where scripts really lie, as was found within the last second.
+//! Caches the real paths of scripts for one second.
 //!
-//! A script's real path (its symbolic links resolved, and that it may be served) takes a system call for each
-//! part of the path. It is used again where the file that is there now is the one it was found for, by device
-//! and inode: a link that leads elsewhere, or a file put in its place, is resolved anew at once. So a
-//! deployment that swaps a link is followed by the next request, as without this. What is not there, or may
-//! not be served, is never remembered. A directory above the file that is moved away and linked from where it
-//! was leaves the inode what it was: for that, nothing is used that is older than a second.
+//! To resolve a script's symbolic links, and check that it may be served, takes a system call per path
+//! component. A cached result is used while the file at the path has the same device and inode. So if a
+//! deployment switches a link or replaces a file, the next request uses the new one. Missing files, and
+//! files that may not be served, are not cached. If a parent directory is moved and replaced by a link
+//! to it, the inode stays the same; the limit of one second covers this case.
 //!
-//! Bounded: beyond [`SCRIPTS_MAX`] scripts all are forgotten.
+//! Bounded: if there are more than [`SCRIPTS_MAX`] scripts, all entries are discarded.
 
 use http_cache::Timestamp;
 use std::collections::HashMap;
@@ -17,15 +16,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// How old what was found may be, in milliseconds.
+/// Maximum age of an entry, in milliseconds.
 const FOUND_MS: u64 = 1_000;
-/// How many scripts are remembered: those of an application with an entry for each of its parts.
+/// Maximum number of scripts; sufficient for an application with one script per component.
 const SCRIPTS_MAX: usize = 256;
 
-/// The real paths of scripts.
+/// The cached real paths of scripts.
 #[derive(Default)]
 pub struct Resolved {
-    /// Guards them, by the path at which they were looked for; held to look one up or put one in.
+    /// The entries by requested path. Locked to look up or add one entry.
     found: RwLock<HashMap<Box<[u8]>, Found>>,
 }
 
@@ -37,7 +36,8 @@ struct Found {
 }
 
 impl Resolved {
-    /// The real path of what is at `full`, if it was resolved within the last second and is `there` still.
+    /// The real path of the script at `full`, whose metadata is `there`. `None` unless it was resolved
+    /// within the last second and is the same file.
     pub fn get(&self, full: &Path, there: &Metadata, now: Timestamp) -> Option<PathBuf> {
         let all = self.found.read().unwrap_or_else(PoisonError::into_inner);
         let found = all.get(full.as_os_str().as_bytes())?;
@@ -46,8 +46,8 @@ impl Resolved {
         (is_same && is_young).then(|| found.real.clone())
     }
 
-    /// Notes that what is at `full`, and is `there`, has been found at `real` and may be served.
-    /// `now`: from before it was looked for.
+    /// Records that the script at `full`, with the metadata `there`, has the real path `real` and may
+    /// be served. `now` must have been read before the path was resolved.
     pub fn note(&self, full: &Path, there: &Metadata, real: &Path, now: Timestamp) {
         let found = Found {
             real: real.to_owned(),

@@ -1,7 +1,7 @@
-//! Paths and what they mean: files, directories, scripts, the front controller, what is never served, and
-//! where symbolic links lead. Each test has a document root of its own on the disk.
+//! Tests how paths are mapped: files, directories, scripts, the front controller, files that are never
+//! served, and targets of symbolic links. Each test has a document root of its own on the disk.
 //!
-//! The answers that visitors get are tested in `crates/testing/acceptance/tests/http/php.rs`.
+//! `crates/testing/acceptance/tests/http/php.rs` tests the responses.
 
 use super::*;
 use std::fs;
@@ -91,7 +91,7 @@ fn scripts_are_what_the_configuration_says() {
     assert_eq!(script(to("/")), ("/hello.pl".into(), "".into()));
     assert_eq!(script(to("/news/4/")), ("/hello.pl".into(), "".into()));
     assert_eq!(script(to("/sub/run.pl/a.pl/b")), ("/sub/run.pl".into(), "/a.pl/b".into()));
-    // Nobody runs it, and nobody is shown it.
+    // It is neither executed nor sent.
     fs::write(root.0.root.join("old.Pl"), "x").unwrap();
     assert_eq!(to("/old.Pl"), Route::Hidden(Withheld::Source));
     assert_eq!(script(to("/old.Pl/x")), ("/hello.pl".into(), "".into()));
@@ -138,7 +138,7 @@ fn what_is_there_and_never_served() {
         "/source.txt",
         "/a%5cb",
         "/a\\b",
-        // What PHP would find behind the script's name in the root.
+        // The file that PHP would find in the root for the part after the script's name.
         "/index.php/.env",
         "/index.php/.git/x",
     ] {
@@ -149,14 +149,14 @@ fn what_is_there_and_never_served() {
         assert_eq!(route(&root.0, path), Route::Malformed, "{path}");
     }
     let shouted = route(&root.0, "/DUMP.SQL");
-    // As the file system has it.
+    // Depends on whether the file system is case-sensitive.
     match root.0.root.join("DUMP.SQL").exists() {
         true => assert_eq!(shouted, Route::Hidden(Withheld::Name)),
         false => assert_eq!(script(shouted), ("/index.php".into(), "".into())),
     }
 }
 
-/// A link gives another name to what is hidden, or leads into a directory that is.
+/// A link can give a hidden file another name, or lead into a hidden directory.
 #[test]
 fn links_are_judged_by_where_they_lead() {
     let mut root = root("links");
@@ -185,7 +185,7 @@ fn links_are_judged_by_where_they_lead() {
     }
     assert_eq!(to(&root.0, "/shared/photo.txt"), "link-outside-root");
     let found = leading_outside(&root.0).expect("links lead outside");
-    // `link.txt` of the fixture is one of them, and leads into the directory above.
+    // `link.txt` of the fixture is one of them, and leads into the parent directory.
     assert_eq!(found.count, 4);
     assert_eq!(found.directories, [beside.parent().expect("a directory above").to_owned()]);
     for symlinks in [Symlinks::Into(vec![beside.clone()]), Symlinks::Anywhere] {
@@ -252,10 +252,10 @@ fn names_of_the_application_that_would_be_hidden() {
     info("/tool.php/.NET_Framework", "/.NET_Framework");
     info("/tool.php/a%5Cb/c~", "/a\\b/c~");
     info("/tool.php/x/other.php/.y", "/x/other.php/.y");
-    // A link that leads out is no script, also before such a name.
+    // A link that leads outside is not a script, also before such a name.
     std::os::unix::fs::symlink("/proc/version", root.0.root.join("out.php")).unwrap();
     assert_eq!(script(to("/out.php/.x")), ("/index.php".into(), "".into()));
-    // Nobody to ask.
+    // Without a front controller.
     fs::remove_file(root.0.root.join("index.php")).unwrap();
     for path in ["/wiki/.NET_Framework", "/wiki/dump.sql", "/a%5Cb"] {
         assert_eq!(to(path), Route::NotFound, "{path}");

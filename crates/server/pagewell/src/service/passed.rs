@@ -1,5 +1,6 @@
-//! Descriptors that whoever has started Pagewell hands over (sd_listen_fds(3)): sockets, bound already and
-//! listening. To say of a number that it is a descriptor of ours needs `unsafe`, which is here, and
+//! Takes file descriptors that the parent process has passed (sd_listen_fds(3)): listening sockets.
+//!
+//! Taking ownership of a descriptor by its number needs `unsafe`, which this module contains and
 //! nothing else (docs/decisions/0046-passed-sockets.md).
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -7,16 +8,16 @@ use std::env;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The first of them: those before are the standard ones.
+/// The first passed descriptor; lower numbers are the standard streams.
 const FIRST: RawFd = 3;
-/// More are not taken.
+/// Maximum number of passed descriptors.
 const MAX: RawFd = 64;
 
-/// Takes them, for this process alone: what it starts does not get them. They can be taken once; who asks
-/// again gets none. To be called before anything else is opened.
+/// Takes the passed descriptors. They are not inherited by child processes. A second call returns none.
+/// Call this before any other file is opened.
 ///
 /// # Errors
-/// The environment speaks of descriptors that are not there: a sentence for the operator.
+/// The environment names descriptors that do not exist: a sentence for the operator.
 pub fn take() -> Result<Vec<OwnedFd>, String> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let number = |name: &str| env::var(name).ok()?.parse::<RawFd>().ok();
@@ -33,9 +34,9 @@ fn one(number: RawFd) -> Result<OwnedFd, String> {
         return Err(format!("LISTEN_FDS: no descriptor {number} was passed"));
     }
     #[allow(unsafe_code)]
-    // SAFETY: the descriptor is open, as was just seen. It was passed to this process by its number, and
-    // for it alone (LISTEN_PID), so nothing here has it already: it is asked for once, before anything else
-    // is opened, so nothing can have been given that number since.
+    // SAFETY: the descriptor is open, as was just checked. It was passed to this process by its number,
+    // and for it alone (LISTEN_PID). Nothing else owns it, because `take` runs only once and before any
+    // file is opened.
     let owned = unsafe { OwnedFd::from_raw_fd(number) };
     fcntl_setfd(&owned, FdFlags::CLOEXEC).map_err(|error| format!("LISTEN_FDS: {error}"))?;
     Ok(owned)

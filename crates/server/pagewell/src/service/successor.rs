@@ -1,21 +1,22 @@
-//! Starts the program that is installed now, to take over from this process: with the same arguments, in the
-//! same group of processes, so that it is the same service. A program that was replaced is started from where
-//! it was.
+//! Starts the installed program as the successor of this process (zero-downtime restart). It gets the
+//! same arguments and the same process group, so it belongs to the same service.
+//!
+//! If the program file was replaced, the file at the original path is started.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use tokio::process::Command;
 
-/// What the system adds to the path of a program that was replaced (proc(5)).
+/// The suffix that the kernel adds to the path of a program file that was replaced (proc(5)).
 const DELETED: &[u8] = b" (deleted)";
-/// The flag that has it take over.
+/// The option that makes the successor take over.
 const TAKE_OVER: &str = "--take-over";
 
-/// What the manager has said to this process alone.
+/// Environment variables that apply to this process only.
 const FOR_US: [&str; 4] = ["WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"];
 
-/// Starts it, and says in the log when it has ended while this process is there.
+/// Starts the successor. Logs its end if it exits while this process is still running.
 ///
 /// # Errors
 /// It cannot be started: a sentence for the operator.
@@ -26,7 +27,7 @@ pub fn start() -> Result<(), String> {
     if !std::env::args_os().any(|argument| argument == TAKE_OVER) {
         command.arg(TAKE_OVER);
     }
-    // The manager's sockets come another way, and its watch is for whoever is the service.
+    // The sockets are passed in another way, and the watchdog applies to the main process only.
     for name in FOR_US {
         command.env_remove(name);
     }
@@ -40,7 +41,7 @@ pub fn start() -> Result<(), String> {
     Ok(())
 }
 
-/// Where the program is.
+/// The path of the program file.
 fn program() -> Result<PathBuf, String> {
     let path = std::env::current_exe().map_err(|error| format!("where is the program? {error}"))?;
     let bytes = path.as_os_str().as_bytes();

@@ -1,14 +1,15 @@
-//! Notices when a core is stuck: a thread that serves and has been with one and the same task for far too
-//! long, so that whatever waits for it waits for ever. That is a bug, or a machine that is starved.
+//! Detects stuck worker threads: a worker that has been running the same task for too long, so that
+//! other tasks on it cannot run. The cause is a bug, or an overloaded machine.
 //!
-//! | a worker | is |
+//! | a worker that | is |
 //! |---|---|
-//! | is parked, or was since the last look | well |
-//! | has ended another batch of tasks since the last look (its busy time is counted then) | well |
-//! | neither | stuck, if it is so at two looks on end |
+//! | is parked, or was since the last check | healthy |
+//! | has finished a batch of tasks since the last check (its busy time has changed) | healthy |
+//! | has done neither | stuck, if this is found in two successive checks |
 //!
-//! It looks from a thread of its own, which no worker can hold up. While a worker is stuck the service
-//! manager is not told that Pagewell is well, so that it starts it again, if it was asked to.
+//! The checks run in a separate thread, which no worker can block. While a worker is stuck, the service
+//! manager does not get the message that Pagewell is healthy. So it restarts Pagewell, if its watchdog
+//! is enabled.
 
 use super::{Supervisor, Tell};
 use crate::clock::Clock;
@@ -17,26 +18,26 @@ use std::thread;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeMetrics};
 
-/// Between two looks, where nobody wants to know sooner.
+/// The interval between two checks, unless the service manager needs shorter ones.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// What was seen of a worker.
+/// The observed state of a worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Seen {
     parks: u64,
     busy: Duration,
 }
 
-/// The workers of a runtime, as they were at the last look.
+/// The workers of a runtime, as of the last check.
 pub struct Workers {
     metrics: RuntimeMetrics,
     seen: Vec<Seen>,
-    /// How many looks on end each has been with the same task.
+    /// For each worker, the number of successive checks that found it running the same task.
     same: Vec<u32>,
 }
 
 impl Workers {
-    /// Those of this runtime.
+    /// The workers of this runtime.
     pub fn of(runtime: &Handle) -> Workers {
         let metrics = runtime.metrics();
         let count = metrics.num_workers();
@@ -44,7 +45,7 @@ impl Workers {
         Workers { metrics, seen, same: vec![0; count] }
     }
 
-    /// Looks at them; the numbers of those that are stuck.
+    /// Checks the workers. Returns the numbers of those that are stuck.
     pub fn look(&mut self) -> Vec<usize> {
         for worker in 0..self.seen.len() {
             let parks = self.metrics.worker_park_unpark_count(worker);
@@ -59,16 +60,17 @@ impl Workers {
     }
 }
 
-/// Watches until it is dropped.
+/// Runs the watchdog until this is dropped.
 pub struct Watching {
-    /// Says by its end that it is over.
+    /// The thread exits when this is dropped.
     _over: Sender<()>,
 }
 
-/// Begins to watch the workers of the runtime that this is called in, and to tell the manager.
+/// Starts the watchdog for the workers of the current runtime. It sends the watchdog messages to the
+/// service manager.
 ///
 /// # Errors
-/// The system has no thread for it.
+/// The system cannot start a thread.
 pub fn start(supervisor: Supervisor, clock: Clock) -> Result<Watching, String> {
     let (over, is_over) = channel();
     let workers = Workers::of(&Handle::current());
@@ -91,7 +93,7 @@ fn watch(
     let mut looked = clock.monotonic();
     while is_over.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         let now = clock.monotonic();
-        // A machine that has slept has not been looked at meanwhile.
+        // After a suspension of the machine, the elapsed time means nothing.
         let has_slept = now.saturating_sub(looked) > every * 2;
         looked = now;
         let stuck = if has_slept { Vec::new() } else { workers.look() };
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Waits until what is looked at is so.
+    /// Waits until the result of a check satisfies `right`.
     fn until(workers: &mut Workers, right: impl Fn(&[usize]) -> bool) {
         for _ in 0..30_000 {
             if right(&workers.look()) {
@@ -138,7 +140,7 @@ mod tests {
         });
         has_begun.recv().unwrap();
         until(&mut workers, |stuck| stuck.len() == 1);
-        // The other one still serves.
+        // The other worker still runs tasks.
         runtime.block_on(runtime.spawn(async {})).unwrap();
         drop(release);
         runtime.block_on(stuck).unwrap();

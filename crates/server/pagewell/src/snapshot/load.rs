@@ -1,50 +1,48 @@
-//! What an earlier process has left: looked through, and put in again.
+//! Checks the snapshot of an earlier process, and restores its pages.
 //!
 //! | step | when |
 //! |---|---|
-//! | is it ours, of this site, of this configuration; are its journals whole | before anything is served |
-//! | a lease is taken, the journals' changes are applied, the databases are followed from its positions | before anything is served |
-//! | every piece of the file is read and its checksum compared | in the background |
-//! | the databases' changes since are applied, and the gate has opened | in the background |
-//! | page after page is put in, the used ones first, unless something has changed that it depends on | in the background |
+//! | check owner, site and configuration of the snapshot, and that its journals are complete | before any request is served |
+//! | take a lease, apply the changes of the journals, follow the databases from its positions | before any request is served |
+//! | read the whole file and verify every checksum | in the background |
+//! | wait until the later changes of the databases are applied and the gate has opened | in the background |
+//! | restore the pages, frequently used ones first, except those that a later change invalidates | in the background |
 //!
-//! What does not fit is set aside (`NAME.refused`), and Pagewell starts cold. Meanwhile visitors are
-//! served: what is not there yet is rendered.
+//! An unusable snapshot is renamed (`NAME.refused`), and the cache starts empty. Requests are
+//! served while pages are restored; missing pages are fetched from the origin.
 
-use super::files::Running;
-use super::journal::Open;
-use super::{Snapshots, page, target};
+use super::page;
 use crate::database::{self, Bookmark};
+use crate::journal::{Open, Running, Snapshots, target};
 use crate::page::StoredPage;
 use crate::site::Site;
 use page_snapshot::{Head, Left, Name, Piece, Reader, Unreadable, read_journal};
-use page_store::{Change, NotRestored, Refused, Restoring, Strength, Target};
+use page_store::{NotRestored, Refused, Restoring, Target};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How far the clock may be behind the time at which a snapshot was begun, in milliseconds.
 const BEHIND_MAX_MS: u64 = 2_000;
-/// How often it is looked whether the gate has opened.
+/// How often the loader checks whether the gate has opened.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Why a snapshot is refused.
+/// The reasons for which a snapshot is rejected.
 #[derive(Debug)]
 enum NotUsed {
-    /// It cannot be read.
+    /// Its content cannot be parsed.
     Unreadable(Unreadable),
-    /// It is of another configuration, or another version of Pagewell.
+    /// It belongs to another configuration, or another version of Pagewell.
     OtherConfiguration,
-    /// The system was stopped before Pagewell had ended in good order.
+    /// The system was stopped before Pagewell had shut down in an orderly way.
     SystemStopped,
-    /// It was begun at a time that is yet to come.
+    /// It was begun at a time in the future: the clock was set back.
     ClockBehind,
-    /// It was killed while something was in hand that may have changed anything.
+    /// Pagewell was killed while an operation was in flight that may have changed any page.
     InHand,
-    /// A journal of it is not there.
+    /// One of its journals is missing.
     JournalMissing,
     /// A file cannot be read.
     Io(io::Error),
@@ -88,7 +86,7 @@ impl From<Unreadable> for NotUsed {
     }
 }
 
-/// A snapshot that may be used, and its journals.
+/// A usable snapshot with its journals.
 struct Usable {
     file: File,
     length: u64,
@@ -97,24 +95,24 @@ struct Usable {
     open: Open,
 }
 
-/// A snapshot whose pages are about to be put in.
+/// A snapshot whose pages are about to be restored.
 pub struct Loading {
     restoring: Restoring<StoredPage>,
     file: File,
     length: u64,
 }
 
-/// What is known of the process before.
+/// The state of the previous process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// It has ended, if there was one.
+    /// It has ended, or there was none.
     Ended,
-    /// It has handed over, and tells what it still changes.
+    /// It has handed over (zero-downtime restart), and still reports its pending changes.
     HandedOver,
 }
 
-/// Takes hold of the directory, and begins to use what is there. To be called before the site's databases
-/// are followed, and before anybody is served.
+/// Takes the lock of the directory, and begins to use the snapshot. Must be called before the
+/// site's databases are followed, and before any request is served.
 ///
 /// # Errors
 /// The directory cannot be used: a sentence for the operator.
@@ -122,8 +120,9 @@ pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String
     let Some(snapshots) = &site.snapshots else { return Ok(None) };
     snapshots.files.take_hold()?;
     let was_running = snapshots.files.running() != Running::No && before == Before::Ended;
-    site.feeds.iter().for_each(|feed| feed.keep_for_snapshots());
-    // First: found by the next process, what is refused here would only be of one that was killed.
+    site.sources.feeds.iter().for_each(|feed| feed.keep_for_snapshots());
+    // This check must come before `begin_running`. Otherwise the next process would only see a
+    // killed process here, and might accept a snapshot that is rejected now.
     let left = match look(site, snapshots) {
         Ok(left) => left,
         Err(why) => {
@@ -132,12 +131,11 @@ pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String
             None
         }
     };
-    if site.others.is_some() && (snapshots.files.has_untold() || was_running && left.is_none()) {
-        snapshots.left_untold.store(true, Ordering::Release);
+    if site.cluster.is_some() && (snapshots.files.has_untold() || was_running && left.is_none()) {
         let wrong = |error| format!("snapshot.directory: {error}");
-        snapshots.files.mark_untold().map_err(wrong)?;
+        snapshots.found_untold().map_err(wrong)?;
     }
-    if let Err(error) = snapshots.begin_running() {
+    if let Err(error) = snapshots.files.begin_running() {
         snapshots.forget(&mut snapshots.journal(), "running", &error);
         removed(snapshots, &error)?;
         return Ok(None);
@@ -148,9 +146,9 @@ pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String
     Ok(left.map(|left| apply(site, snapshots, left)))
 }
 
-/// What cannot be used must not be found by anybody later.
+/// Fails if an unusable snapshot could not be deleted, because a later process might use it.
 fn removed(snapshots: &Snapshots, why: &dyn fmt::Display) -> Result<(), String> {
-    if !snapshots.unremoved.load(Ordering::Acquire) {
+    if !snapshots.files.has_unusable() {
         return Ok(());
     }
     let directory = snapshots.files.directory().display();
@@ -187,17 +185,17 @@ fn read_head(file: &mut File, length: u64) -> Result<Head, NotUsed> {
     found.ok_or(NotUsed::Unreadable(Unreadable::CutOff))
 }
 
-/// The position of each of the site's databases.
+/// Returns the position of each of the site's databases.
 fn positions(site: &Site, head: &Head) -> Result<Vec<Bookmark>, NotUsed> {
     let position = |name: &str| {
         let found = head.positions.iter().find(|position| position.source == name.as_bytes());
         let text = found.and_then(|position| str::from_utf8(&position.at).ok());
         text.and_then(|text| text.parse().ok()).ok_or(NotUsed::OtherConfiguration)
     };
-    site.feeds.iter().map(|feed| position(feed.name())).collect()
+    site.sources.feeds.iter().map(|feed| position(feed.name())).collect()
 }
 
-/// What was changed by word of mouth since this snapshot, and the journal to go on with.
+/// Returns the journalled changes since this snapshot, and the journal to continue.
 fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<Name>, Open), NotUsed> {
     let last = snapshots.files.last_journal().ok_or(NotUsed::JournalMissing)?;
     let (mut names, mut open) = (Vec::new(), None);
@@ -210,30 +208,30 @@ fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<Name>, Open),
         was_in_hand = in_hand;
         open = Some(Open::resume(file, number, generation, journal, bytes.len() as u64));
     }
-    // What a process still has in hand whose place this one takes, it tells (`in_hand`).
-    if was_in_hand && snapshots.in_hand.load(Ordering::Relaxed) == 0 {
+    // After a zero-downtime restart the old process reports its pending changes itself (`pending_changes`).
+    if was_in_hand && snapshots.operations_in_flight() == 0 {
         return Err(NotUsed::InHand);
     }
     Ok((names, open.ok_or(NotUsed::JournalMissing)?))
 }
 
-/// What has changed since counts from now on.
+/// Applies the journalled changes, and sets the databases' positions.
 fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Usable) -> Loading {
     // The gates first: a gate that closes later is about a gap.
-    database::close_gates(site);
+    database::close_gates(site.state(), &site.sources);
     let restoring = site.store.restoring(site.name);
     let targets: Vec<Target<'_>> = left.names.iter().map(target).collect();
     if !targets.is_empty() {
-        site.store.change(&Change { site: site.name, targets: &targets }, Strength::Drop);
+        site.changes().drop_local(&targets, "snapshot");
     }
-    for (feed, bookmark) in site.feeds.iter().zip(left.positions) {
+    for (feed, bookmark) in site.sources.feeds.iter().zip(left.positions) {
         feed.begin_at(bookmark);
     }
     snapshots.begin_with(&mut snapshots.journal(), left.open);
     Loading { restoring, file: left.file, length: left.length }
 }
 
-/// Sets it aside; nothing of it may be relied on later.
+/// Renames the snapshot, and makes sure that none of its parts is used later.
 fn refuse(site: &Site, snapshots: &Snapshots, why: &NotUsed) {
     let (snapshot, reason) = (snapshots.files.snapshot(), why.as_str());
     let snapshot = snapshot.display();
@@ -244,7 +242,7 @@ fn refuse(site: &Site, snapshots: &Snapshots, why: &NotUsed) {
     snapshots.give_up(&mut journal);
 }
 
-/// What became of the pages.
+/// Counts what happened to the pages.
 #[derive(Default)]
 struct Put {
     pages: u64,
@@ -253,7 +251,8 @@ struct Put {
 }
 
 impl Loading {
-    /// Reads the whole of it, waits for the gate, puts the pages in; false where `is_over` was.
+    /// Reads the whole file, waits for the gate, and restores the pages. Returns false if `is_over`
+    /// ended it early.
     pub fn load(mut self, site: &Arc<Site>, is_over: &dyn Fn() -> bool) -> bool {
         let Some(snapshots) = &site.snapshots else { return true };
         let began = site.clock.monotonic();
@@ -279,7 +278,7 @@ impl Loading {
             return false;
         }
         if let Err(why) = outcome {
-            // What is in is what it was; the file has changed since it was read.
+            // The restored pages are correct; the file has changed since the first pass.
             refuse(site, snapshots, &why);
         }
         site.counters.snapshot_pages.set(put.pages);
@@ -297,7 +296,7 @@ impl Put {
         restoring: &Restoring<StoredPage>,
         page: Result<page_snapshot::SavedPage<'_>, Unreadable>,
     ) {
-        // Of a time that is yet to come: it would be good for too long.
+        // A page from the future would stay fresh for too long.
         let now = site.clock.now().0.saturating_add(BEHIND_MAX_MS);
         let page = page.ok().filter(|page| page.stored.response_time.0 <= now);
         let Some(page) = page else {
@@ -320,7 +319,7 @@ enum Go {
     No,
 }
 
-/// Reads a snapshot from its beginning, piece after piece, each checked.
+/// Reads a snapshot from its beginning, one verified piece at a time.
 fn each_piece(
     file: &mut File,
     length: u64,
@@ -329,7 +328,7 @@ fn each_piece(
     file.rewind()?;
     let (mut reader, mut buffer, mut left) = (Reader::default(), Vec::new(), length);
     while let Some(count) = reader.wants() {
-        // No memory for what is not there.
+        // Never allocate more than the file has left.
         left = left.checked_sub(count as u64).ok_or(Unreadable::CutOff)?;
         buffer.resize(count, 0);
         file.read_exact(&mut buffer)?;

@@ -1,8 +1,8 @@
-//! A page of the store as a page of a snapshot, and back.
+//! Converts a stored page to its form in a snapshot, and back.
 //!
-//! Not written are private pages, and what was stored over the memcached port: the one would outlive its
-//! owner's session on a disk, the other has clients who keep their own time. Whatever a page depends on
-//! follows from its key and its tags, as when it was first stored.
+//! A snapshot has no private copies, because they would outlive the session of their owner on disk.
+//! It also has no items of the memcached port, whose clients manage expiry themselves. The
+//! dependencies of a page follow from its key and its tags, as when it was first stored.
 
 use crate::page::{NewPage, Plain, ReadPage, StoredPage, variant};
 use crate::site::Site;
@@ -13,7 +13,7 @@ use page_store::{Found, NotRestored, Restoring, Stay, Worth};
 const PROVEN: u8 = 1 << 7;
 const USES: u8 = 0b11;
 
-/// A page as it is written; none if it is not.
+/// Returns the snapshot form of a page; `None` if the page is not written.
 pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
     let page = found.page.payload();
     if page.item().is_some()
@@ -40,23 +40,23 @@ pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
     })
 }
 
-/// Puts a page in again.
+/// Restores a page to the store.
 ///
 /// # Errors
-/// Why not.
+/// The store rejected the page, for example because a change has invalidated it.
 pub fn restore(
     site: &Site,
     restoring: &Restoring<StoredPage>,
     saved: SavedPage<'_>,
 ) -> Result<(), NotRestored> {
-    // A key without a path is no page's that was ever written.
+    // Every written page has a key with a path.
     let Some(path) = path_of(saved.key) else { return Err(NotRestored::Known) };
     let stay = if saved.worth & PROVEN == 0 { Stay::Untried } else { Stay::Proven };
     let worth = Worth { uses: saved.worth & USES, stay };
     let made_from = site.dependencies(&saved.stored, path, None);
     let variant = variant(&saved.stored);
     let key = site.store.key(saved.key);
-    // In allocations of their own: the piece that was read goes.
+    // The bytes are copied, because the buffer of the piece is reused.
     let own = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
     let plain = match saved.content {
         Content::Kept(content) => Plain::Kept(own(content)),
@@ -67,7 +67,8 @@ pub fn restore(
     page.put(|new| restoring.restore(key, variant, &made_from, new, worth, saved.marked_at_ms))
 }
 
-/// Path and query of a key: what is between the host and whatever else tells copies apart.
+/// Returns path and query from a key: the part between the host and whatever distinguishes
+/// variants.
 fn path_of(key: &[u8]) -> Option<&str> {
     let key = str::from_utf8(key).ok()?;
     let (_, rest) = key.split_once("://")?;

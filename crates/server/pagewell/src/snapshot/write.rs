@@ -1,16 +1,16 @@
-//! Writing a snapshot: every so often, and once more at the end.
+//! Writes a snapshot, periodically and once more at shutdown.
 //!
-//! First it is noted up to where the databases' changes are applied and seen by everybody, and a new journal
-//! is begun; then the pages are read, a few at a time, each as it is at that moment. So the snapshot has no
-//! page that is older than the position, and every change that it may not have seen is after the position
-//! or in the journal. A hit is never held up: the index is locked for as long as it takes to clone
-//! [`PLACES`] references, and only changes and stores wait for that.
+//! It first saves the databases' positions up to which all changes are applied and visible to every
+//! reader, and begins a new journal. Then it reads the pages in small batches, each in its current
+//! state. So no page is older than the positions, and every change that the snapshot may lack is
+//! after the positions or in the journal. A hit never waits: the index is locked only while
+//! [`PLACES`] references are cloned, and only changes and stores wait for that lock.
 //!
-//! Not here: what may be relied on at the start (`load`).
+//! Not here: whether a snapshot may be used at the start (`load`).
 
-use super::journal::Open;
-use super::{Snapshots, page};
+use super::page;
 use crate::database::{Feed, Needed};
+use crate::journal::{Open, Snapshots, Stage};
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use page_snapshot::{Head, Position, Writer, Written};
@@ -19,39 +19,39 @@ use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Places of the store that are looked at in one hold of its index lock.
+/// The places of the store that are read while its index is locked once.
 const PLACES: usize = 256;
-/// After so many bytes it is waited until the disk has them, so that changes, which are appended to a file
-/// of the same disk, never wait for more.
+/// After this many bytes the writer waits for the disk (`fdatasync`). Changes, which are appended
+/// to a file on the same disk, then never wait for more.
 const SYNC_BYTES: u64 = 32 << 20;
-/// Snapshots that may fail one after the other; then the journals are too many.
+/// How many snapshots may fail in a row before the journals are given up.
 const JOURNALS_MAX: u64 = 64;
-/// Between two batches, while visitors are served.
+/// The pause between two batches while requests are served.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// A snapshot that was begun: no page is read yet.
+/// A snapshot that was begun, before its first page is read.
 pub struct Begun {
     head: Head,
-    /// Of the databases; let go of when it comes to nothing.
+    /// Keeps the databases' logs from the positions of this snapshot; released when it is dropped.
     logs: Vec<Needed>,
 }
 
-/// Why there is no snapshot.
+/// The reasons for which a snapshot is not written.
 #[derive(Debug)]
 enum NotWritten {
-    /// A database is not followed, or what is open since a gap is not seen by everybody.
+    /// A database is not followed, or a change that is open since a gap is not visible to every
+    /// reader.
     NotFollowed,
-    /// What was left by an earlier process is not all put in yet.
+    /// The snapshot of an earlier process is not completely restored yet.
     NotLoaded,
-    /// The other machines have not been told everything, and that cannot be written down.
+    /// Changes are unpublished in the cluster, and their mark cannot be written.
     Untold,
-    /// Pagewell stops, or the time is up.
+    /// Pagewell stops, or the time limit is reached.
     Interrupted,
-    /// A change could not be noted meanwhile.
+    /// A change could not be recorded while the snapshot was written.
     Journal,
     /// The file cannot be written.
     Io(io::Error),
@@ -85,22 +85,21 @@ impl From<io::Error> for NotWritten {
     }
 }
 
-/// Puts in what was left, then writes a snapshot every so often, until Pagewell stops.
+/// Restores the old snapshot, then writes one periodically until Pagewell stops.
 pub async fn run(site: Arc<Site>, loading: Option<super::Loading>, mut stop: Told) {
     let Some(snapshots) = &site.snapshots else { return };
     if let Some(loading) = loading {
         let (own, stop) = (site.clone(), stop.clone());
         let all =
             tokio::task::spawn_blocking(move || loading.load(&own, &|| stop.borrow().is_leaving()));
-        // A panic has been logged; then there is no snapshot either.
+        // A panic is in the log already; no snapshot is written then.
         let whole = all.await.unwrap_or(false);
-        snapshots.taken_up.store(true, Ordering::Release);
+        snapshots.restored(whole);
         if !whole {
             return;
         }
     }
-    snapshots.taken_up.store(true, Ordering::Release);
-    snapshots.loaded.store(true, Ordering::Release);
+    snapshots.restored(true);
     loop {
         tokio::select! {
             _ = stop.wait_for(Phase::is_leaving) => return,
@@ -111,7 +110,7 @@ pub async fn run(site: Arc<Site>, loading: Option<super::Loading>, mut stop: Tol
     }
 }
 
-/// Writes a snapshot at once, for another process, while visitors are served.
+/// Writes a snapshot immediately, for a successor process, while requests are served.
 pub async fn write_now(site: &Arc<Site>, stop: Told) {
     if let Some(snapshots) = &site.snapshots {
         write_one(site, snapshots, move || stop.borrow().is_leaving()).await;
@@ -128,12 +127,12 @@ async fn write_one(
     match begin(site, snapshots) {
         Ok(begun) => {
             let own = site.clone();
-            // With what is held: it goes on where this task is given up.
+            // The task owns the guard, so it continues even if the caller is cancelled.
             let write = move || {
                 let _writing = writing;
                 write(&own, begun, Some(PAUSE), &is_over)
             };
-            // A panic has been logged.
+            // A panic is in the log already.
             let _ = tokio::task::spawn_blocking(write).await;
         }
         Err(why) => why.say(site),
@@ -146,7 +145,7 @@ pub fn begin_last(site: &Arc<Site>) -> Option<Begun> {
     begin(site, snapshots).inspect_err(|why| why.say(site)).ok()
 }
 
-/// Writes it, when nobody is served any more, within the time that there is for it.
+/// Writes the last snapshot after the last request, for at most `limits.snapshot_stop`.
 pub async fn write_last(site: &Arc<Site>, begun: Begun) {
     let Some(snapshots) = &site.snapshots else { return };
     let _writing = snapshots.pause().await;
@@ -163,13 +162,13 @@ pub async fn write_last(site: &Arc<Site>, begun: Begun) {
     tokio::pin!(write);
     if tokio::time::timeout(site.limits.snapshot_stop, &mut write).await.is_err() {
         time_is_up.send_replace(true);
-        // It looks at that after every batch.
+        // The writer checks this after every batch.
         let _ = write.await;
     }
 }
 
-/// Something may still change at the origin of which nobody will hear: nothing that is there may be relied on.
-/// Where another process has the pages it is told otherwise.
+/// Deletes the snapshot at shutdown, because an operation in flight may still change data at the
+/// origin. Keeps it if a successor process has the pages, which is informed separately.
 pub fn forget(site: &Site) {
     let Some(snapshots) = &site.snapshots else { return };
     if !site.successor().is_some_and(|successor| successor.has_served()) {
@@ -178,11 +177,12 @@ pub fn forget(site: &Site) {
     }
 }
 
-/// Everything is on the disk: whoever comes next may rely on it, whatever becomes of the system.
+/// Records an orderly shutdown: everything is on disk, so the next process may use it even after a
+/// reboot.
 fn end(snapshots: &Snapshots) {
     let mut journal = snapshots.journal();
     if let Err(error) = journal.as_ref().map_or(Ok(()), Open::sync) {
-        // What the system took and could not write may be gone from its memory as well.
+        // After a failed `fsync` the written data may be lost, in memory too.
         snapshots.forget(&mut journal, "journal", &error);
         return;
     }
@@ -192,31 +192,33 @@ fn end(snapshots: &Snapshots) {
 }
 
 fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
-    if !snapshots.loaded.load(Ordering::Acquire) {
+    if snapshots.stage() != Stage::Writing {
         return Err(NotWritten::NotLoaded);
     }
     if snapshots.lacks_mark() {
         return Err(NotWritten::Untold);
     }
-    snapshots.begin_running()?;
+    snapshots.files.begin_running()?;
     let (positions, logs) = positions(site)?;
     let generation = begin_journal(snapshots)?;
-    // After the journal was begun: a reload that makes it another one takes that away again.
+    // Read after the journal was begun: a reload that changes the configuration deletes that
+    // journal again.
     let (begun_ms, print) = (site.clock.now().0, site.now().config.print);
     Ok(Begun { head: Head { generation, begun_ms, print, positions }, logs })
 }
 
-/// Up to where the databases' changes are in the pages; they keep what comes after.
+/// Returns the positions up to which the databases' changes are in the pages, and keeps their logs
+/// from there.
 fn positions(site: &Site) -> Result<(Vec<Position>, Vec<Needed>), NotWritten> {
     let position = |feed: &Arc<Feed>| {
         let (bookmark, log) = feed.begin_snapshot().ok_or(NotWritten::NotFollowed)?;
         let (source, at) = (feed.name().as_bytes().to_vec(), bookmark.to_string().into_bytes());
         Ok((Position { source, at }, log))
     };
-    site.feeds.iter().map(position).collect()
+    site.sources.feeds.iter().map(position).collect()
 }
 
-/// From now on changes are noted in a new journal.
+/// Begins a new journal for all further changes.
 fn begin_journal(snapshots: &Snapshots) -> Result<u64, NotWritten> {
     let files = &snapshots.files;
     let mut journal = snapshots.journal();
@@ -323,22 +325,22 @@ impl Out {
     }
 }
 
-/// The snapshot is whole: it takes the place of the old one, unless a change was not noted meanwhile.
+/// Replaces the old snapshot, unless a change could not be recorded in the meantime.
 fn put_in_place(snapshots: &Snapshots, generation: u64) -> Result<(), NotWritten> {
     let mut journal = snapshots.journal();
     let open = journal.as_mut().filter(|open| open.generation == generation);
     let open = open.ok_or(NotWritten::Journal)?;
     snapshots.files.replace_snapshot()?;
     open.complete = Some(generation);
-    // What could not be removed is replaced.
-    snapshots.unremoved.store(false, Ordering::Release);
+    // Files that could not be deleted earlier are replaced by now.
+    snapshots.files.are_usable();
     drop(journal);
     snapshots.files.sync()?;
     snapshots.files.remove_journals(generation);
     Ok(())
 }
 
-/// A number that no other file has.
+/// Returns a random number that distinguishes this file from others.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,15 +1,17 @@
-//! The new process: it gets the sockets, and then the place of the old one, and takes in what that one still
-//! changes (`take_over`). Each step is a type of its own ([`Predecessor`], [`Placed`], [`Following`]), so that
-//! none can be left out. What the old one tells is taken in by a thread that ends with it.
+//! The new process of a zero-downtime restart (`take_over`). It receives the listening sockets,
+//! then the old process's place, and applies the changes that the old process still makes. Each
+//! step is a type of its own ([`Predecessor`], [`Placed`], [`Following`]), so that none can be
+//! skipped. A thread that ends with the old process receives the changes.
 
 use super::frame::{Answer, Frame, Numbered};
 use super::socket::{self, Socket};
 use super::{FREE, GREETING, PREPARED};
 use crate::config::Address;
-use crate::database::{self, Waited};
+use crate::database;
+use crate::journal::InHand;
 use crate::listen::{Binder, Passed};
+use crate::propagation::Propagation;
 use crate::site::Site;
-use crate::snapshot;
 use crate::why::Cause;
 use page_store::{Strength, Target};
 use serde::Deserialize;
@@ -20,15 +22,15 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
-/// How long the old process may take for its part: it writes a snapshot.
+/// The longest time for a step of the old process, which includes writing a snapshot.
 const LEAVING: Duration = Duration::from_secs(600);
-/// Sockets that are taken, at most.
+/// The most sockets that are received.
 const SOCKETS_MAX: usize = 1_024;
 
-/// The process whose place is to be taken.
+/// The running process that this one replaces.
 pub struct Predecessor {
     stream: UnixStream,
-    /// Its process id, as it says.
+    /// Its process ID, as reported by itself.
     pid: u32,
 }
 
@@ -39,11 +41,12 @@ struct Offer {
 }
 
 impl Predecessor {
-    /// Finds the process that has its control interface at this address, and gets its sockets; none where
-    /// there is none. `user`: who else it may be, where this process is root and will be him. Blocks.
+    /// Finds the process whose control interface has this address, and receives its sockets; `None`
+    /// if there is none. `user` is a second user ID that the process may run as, if this process is
+    /// root and will switch to that user. Blocks the thread.
     ///
     /// # Errors
-    /// It is there and gives nothing: a sentence for the operator.
+    /// The process exists but does not hand over its sockets: a sentence for the operator.
     pub fn find(
         admin: &Address,
         user: Option<u32>,
@@ -61,10 +64,11 @@ impl Predecessor {
         })
     }
 
-    /// Takes its place: when this returns, it has let go of everything.
+    /// Takes the place of the old process, which has released databases and snapshots when this
+    /// returns.
     ///
     /// # Errors
-    /// It has failed: a sentence for the operator.
+    /// The old process did not give up its place: a sentence for the operator.
     pub async fn take_place(self) -> Result<Placed, String> {
         let taken = tokio::task::spawn_blocking(move || {
             socket::say(&self.stream, PREPARED)?;
@@ -88,25 +92,21 @@ fn greet(stream: UnixStream, user: Option<u32>, passed: &mut Passed) -> io::Resu
     Ok(Predecessor { stream, pid: offer.pid })
 }
 
-/// A place that is free: nobody serves until this process does.
+/// The released place: no process serves requests until this one does.
 pub struct Placed(Predecessor);
 
 impl Placed {
-    /// Says that this process is ready, waits until it may serve, and takes in what the other one still
-    /// changes: as long as that takes, something is in hand.
+    /// Reports that this process is ready, and waits for permission to serve. Then applies the
+    /// changes that the old process still makes; `in_hand` is held until these end.
     ///
     /// # Errors
-    /// It has ended, or goes on itself: a sentence for the operator.
-    pub async fn serve(
-        self,
-        door: &Arc<Site>,
-        in_hand: Vec<snapshot::InHand>,
-    ) -> Result<Following, String> {
+    /// The old process has ended, or serves again itself: a sentence for the operator.
+    pub async fn serve(self, door: &Arc<Site>, in_hand: Vec<InHand>) -> Result<Following, String> {
         let Placed(Predecessor { stream, pid }) = self;
         let gone = |error: io::Error| format!("the old process has ended too early: {error}");
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(gone)?));
         // Any answer says so.
-        answer(&writer, Answer { number: 0, waited: Waited::No }).map_err(gone)?;
+        answer(&writer, Answer { number: 0, waited: Propagation::NotNeeded }).map_err(gone)?;
         let (ended, is_over) = watch::channel(false);
         let (may, told) = oneshot::channel();
         let (door, handle) = (door.clone(), Handle::current());
@@ -125,23 +125,25 @@ impl Placed {
     }
 }
 
-/// The old process, which still has something in hand.
+/// The old process, which still has operations in flight.
 pub struct Following(watch::Receiver<bool>);
 
 impl Following {
-    /// Waits until it has nothing any more.
+    /// Waits until the old process has no operation in flight any more.
     pub async fn ended(&mut self) {
         let _ = self.0.wait_for(|is_over| *is_over).await;
     }
 
-    /// Whether that is so: it has said so, or has ended without a word, and every page was dropped.
+    /// Returns whether that is the case. If the old process ended without reporting it, every page
+    /// was purged.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         *self.0.borrow()
     }
 }
 
-/// Takes in what it changes, until it says that this was all. Tells `may` when this process may serve.
+/// Applies the changes of the old process until it reports the last one. Notifies `may` when this
+/// process may serve.
 fn follow(
     mut stream: UnixStream,
     writer: &Arc<Mutex<UnixStream>>,
@@ -153,15 +155,15 @@ fn follow(
     loop {
         let Numbered { number, host, frame } = match Numbered::read(&mut stream) {
             Ok(told) => told,
-            // Nobody was answered from memory, and nobody will be.
+            // No request was answered from this cache, and none will be.
             Err(_) if may.is_some() => return,
             Err(error) => {
-                // What it has changed last is not known.
+                // The last changes of the old process are not known.
                 tracing::error!(event = "predecessor-lost", %error);
                 change(door.all_or(None), &[Target::Everything], Strength::Drop);
-                // Nor whether it had told the other machines.
+                // It is not known either whether the old process had published them in the cluster.
                 for site in door.all_or(None) {
-                    site.tell_others(&[Target::Everything], Strength::Drop);
+                    site.changes().publish(&[Target::Everything], Strength::Drop);
                     site.mark_untold();
                 }
                 return;
@@ -172,7 +174,7 @@ fn follow(
             Frame::Over => return,
             Frame::Serve => {
                 if let Some(may) = may.take() {
-                    // Who waits for it may have been given up.
+                    // The receiver may have been dropped.
                     let _ = may.send(());
                 }
             }
@@ -180,22 +182,23 @@ fn follow(
                 let targets: Vec<Target<'_>> = names.iter().map(|name| name.target()).collect();
                 match site {
                     Some(site) => change([site].into_iter(), &targets, strength),
-                    // Nobody knows which pages were its.
+                    // It is not known which pages the site had.
                     None => change(door.all_or(None), &[Target::Everything], Strength::Drop),
                 }
-                if door.all_or(None).any(|site| site.is_unheard()) {
-                    // It is not acknowledged: the process that has the pages now was not told.
+                if door.all_or(None).any(|site| site.has_lost_change()) {
+                    // The change is not acknowledged: a later successor process, which has the
+                    // pages now, did not receive it.
                     return;
                 }
                 // A connection that has ended is noticed above.
-                let _ = answer(writer, Answer { number, waited: Waited::Applied });
+                let _ = answer(writer, Answer { number, waited: Propagation::Applied });
             }
             Frame::Barrier => {
                 let (site, writer) = (site.cloned(), writer.clone());
                 handle.spawn(async move {
                     let waited = match &site {
-                        Some(site) => database::barrier(site).await,
-                        None => Waited::Late,
+                        Some(site) => database::barrier(site.state(), &site.sources).await,
+                        None => Propagation::TimedOut,
                     };
                     let _ = answer(&writer, Answer { number, waited });
                 });
@@ -210,7 +213,7 @@ fn change<'a>(
     strength: Strength,
 ) {
     for site in sites {
-        site.change(targets, strength, Cause::Predecessor);
+        site.changes().apply(targets, strength, Cause::Predecessor);
     }
 }
 
@@ -218,7 +221,7 @@ fn answer(writer: &Mutex<UnixStream>, answer: Answer) -> io::Result<()> {
     writer.lock().unwrap_or_else(PoisonError::into_inner).write_all(&answer.bytes())
 }
 
-/// The site with this host; the only one has none, or may have got one.
+/// Returns the site with this host. A single site may have none, or may have got one by a reload.
 fn site<'a>(door: &'a Arc<Site>, host: &str) -> Option<&'a Arc<Site>> {
     if door.neighbours.is_empty() {
         return Some(door);

@@ -6,32 +6,33 @@
 //! Nothing here is hostile, for both sides are of one user; it is bounded and checked all the same, and what
 //! cannot be read ends the connection, which costs the new process its pages.
 
-use crate::database::Waited;
+use crate::propagation::Propagation;
 use page_store::{Strength, Target};
 use std::io::{self, Read};
 
-/// The longest: a call of the control interface, and some.
+/// The longest frame in bytes: a call of the control interface, with some reserve.
 const BYTES_MAX: u32 = 64 << 20;
 
-/// Something that the old process tells.
+/// A message of the old process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// A change.
+    /// A change of pages.
     Change {
-        /// How strong.
+        /// Whether pages are purged or marked stale.
         strength: Strength,
-        /// What it names.
+        /// The pages that change.
         names: Vec<Name>,
     },
-    /// Waits until the databases' changes are applied, as far as they are committed.
+    /// A request to wait until the committed changes of the databases are applied.
     Barrier,
-    /// From now on the new process may answer from memory: this one does not take its place back.
+    /// Permission for the new process to answer from its cache. The old process will not take its
+    /// place back.
     Serve,
-    /// There will be no more.
+    /// The last message: no further change will follow.
     Over,
 }
 
-/// A [`Target`] with bytes of its own.
+/// A [`Target`] that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     kind: u8,
@@ -54,7 +55,7 @@ impl Name {
         Name { kind, one: one.to_vec(), other: other.to_vec() }
     }
 
-    /// What it names; everything, where that is not known.
+    /// Returns the target; every page if the kind is not known.
     pub fn target(&self) -> Target<'_> {
         let (one, other) = (&self.one[..], &self.other[..]);
         match self.kind {
@@ -70,24 +71,24 @@ impl Name {
     }
 }
 
-/// A frame, its number, and the host of the site that it is about.
+/// A frame with its number and the host of its site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbered {
-    /// Its number.
+    /// The number that an answer refers to.
     pub number: u64,
-    /// The site's host; empty for the only one.
+    /// The site's host; empty for a single site.
     pub host: String,
-    /// It.
+    /// The message that the frame carries.
     pub frame: Frame,
 }
 
-/// A change as a frame.
+/// Creates the frame for a change.
 pub fn change(strength: Strength, targets: &[Target<'_>]) -> Frame {
     Frame::Change { strength, names: targets.iter().map(Name::of).collect() }
 }
 
 impl Numbered {
-    /// As bytes; everything is named where the names would be too long.
+    /// Encodes the frame. If the names are too long, it becomes a change of every page.
     pub fn bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
         let kind = match &self.frame {
@@ -119,10 +120,10 @@ impl Numbered {
         all
     }
 
-    /// Reads the next.
+    /// Reads the next frame.
     ///
     /// # Errors
-    /// As the system says; it is none.
+    /// The I/O error of the system, or the bytes are not a frame.
     pub fn read(from: &mut impl Read) -> io::Result<Numbered> {
         let mut length = [0; 4];
         from.read_exact(&mut length)?;
@@ -173,40 +174,40 @@ fn parse(mut body: &[u8]) -> Option<Numbered> {
     Some(Numbered { number: u64::from_le_bytes(*number), host, frame })
 }
 
-/// An answer.
+/// An answer of the new process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Of which frame.
+    /// The number of the frame that it answers.
     pub number: u64,
     /// What came of waiting; of a change, that it is applied.
-    pub waited: Waited,
+    pub waited: Propagation,
 }
 
 impl Answer {
-    /// As bytes.
+    /// Encodes the answer to nine bytes.
     pub fn bytes(self) -> [u8; 9] {
         let mut all = [0; 9];
         all[..8].copy_from_slice(&self.number.to_le_bytes());
         all[8] = match self.waited {
-            Waited::No => 0,
-            Waited::Applied => 1,
-            Waited::Late => 2,
+            Propagation::NotNeeded => 0,
+            Propagation::Applied => 1,
+            Propagation::TimedOut => 2,
         };
         all
     }
 
-    /// Reads the next.
+    /// Reads the next answer.
     ///
     /// # Errors
-    /// As the system says.
+    /// The I/O error of the system.
     pub fn read(from: &mut impl Read) -> io::Result<Answer> {
         let (mut number, mut waited) = ([0; 8], [0]);
         from.read_exact(&mut number)?;
         from.read_exact(&mut waited)?;
         let waited = match waited {
-            [0] => Waited::No,
-            [1] => Waited::Applied,
-            _ => Waited::Late,
+            [0] => Propagation::NotNeeded,
+            [1] => Propagation::Applied,
+            _ => Propagation::TimedOut,
         };
         Ok(Answer { number: u64::from_le_bytes(number), waited })
     }
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn answers() {
-        for waited in [Waited::No, Waited::Applied, Waited::Late] {
+        for waited in [Propagation::NotNeeded, Propagation::Applied, Propagation::TimedOut] {
             let answer = Answer { number: 1 << 40, waited };
             assert_eq!(Answer::read(&mut &answer.bytes()[..]).expect("whole"), answer);
         }

@@ -1,7 +1,7 @@
-//! The old process: it hands over its sockets to who asks, then its place, step by step (`take_over`). Until
-//! the new one is ready nothing changes here, however that ends; from then on nothing is answered from memory,
-//! however that ends. One at a time: while somebody is heard, others wait. What a change is told by is
-//! `successor`'s.
+//! The old process of a zero-downtime restart (`take_over`): it hands over its sockets, then its
+//! place, step by step. Until the new process is ready, a failure changes nothing here. After that
+//! this process answers nothing from its cache any more, even if the new one fails. It serves one
+//! new process at a time; others wait. `successor` reports the changes.
 
 use super::socket::{self, Peer, Socket};
 use super::{FREE, GREETING, PREPARED, Successor};
@@ -19,45 +19,45 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::{oneshot, watch};
 
-/// How long the new process may take until it is ready: php-fpm has to start.
+/// The longest time until the new process is ready, which includes starting php-fpm.
 const PREPARING: Duration = Duration::from_secs(60);
-/// How long the new process may take from then until it serves.
+/// The longest time from then until the new process serves requests.
 const BEGINNING: Duration = Duration::from_secs(60);
 
 /// A listening socket that may be handed over.
 pub struct Open {
-    /// It, once more.
+    /// A duplicate of the listening socket.
     pub socket: OwnedFd,
-    /// Whether the file of a Unix socket goes with who has it.
+    /// Whether the owner of the socket deletes the file of a Unix socket.
     pub is_ours: bool,
 }
 
-/// What a process hands over.
+/// Everything that a process hands over: its sockets and its place.
 pub struct Doorway {
     site: Arc<Site>,
     phase: Arc<watch::Sender<Phase>>,
     sockets: Mutex<Vec<Open>>,
 }
 
-/// Who has taken over.
+/// The process that has taken over.
 #[derive(Clone, Copy, Debug)]
 pub struct Left {
-    /// Its process id.
+    /// The process ID of the new process.
     pub pid: i32,
 }
 
 impl Doorway {
-    /// These sockets, and the place of these sites.
+    /// Creates the state for handing over these sockets, and the place of these sites.
     pub fn new(site: Arc<Site>, phase: Arc<watch::Sender<Phase>>, sockets: Vec<Open>) -> Doorway {
         Doorway { site, phase, sockets: Mutex::new(sockets) }
     }
 
-    /// Lets go of the sockets: nobody is to take over any more.
+    /// Closes the sockets: no process can take over from now on.
     pub fn close(&self) {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Waits until another process has taken over. Never ends where none can.
+    /// Waits until another process has taken over. Never returns if that is impossible.
     pub async fn wait(self: Arc<Doorway>, admin: Address) -> Left {
         let Some(name) = Socket::of(&admin) else { return std::future::pending().await };
         loop {
@@ -69,7 +69,7 @@ impl Doorway {
                     return std::future::pending().await;
                 }
             };
-            // The name is free for the new process.
+            // The name is free by now, so the new process can use it.
             self.write_snapshots().await;
             if !socket::is_there(&stream) {
                 let error = "it has ended while the snapshot was written";
@@ -84,7 +84,7 @@ impl Doorway {
         }
     }
 
-    /// Waits until somebody is ready to serve in our place.
+    /// Waits until a new process is ready to take over.
     async fn asked(self: &Arc<Doorway>, listener: &UnixListener) -> (UnixStream, Peer) {
         loop {
             let asked = match listener.accept().await {
@@ -97,13 +97,14 @@ impl Doorway {
             match asked {
                 Ok(Ok(asked)) => return asked,
                 Ok(Err(error)) => tracing::warn!(event = "take-over-refused", %error),
-                // A panic has been logged.
+                // A panic is in the log already.
                 Err(_) => {}
             }
         }
     }
 
-    /// Sends the sockets, and waits until the other side has done what it can without our place.
+    /// Sends the sockets, and waits until the new process has prepared everything that needs no
+    /// place.
     fn greet(&self, stream: UnixStream) -> io::Result<(UnixStream, Peer)> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PREPARING))?;
@@ -121,14 +122,14 @@ impl Doorway {
         Ok((stream, peer))
     }
 
-    /// Writes what the other side begins with, while visitors are served.
+    /// Writes the snapshots for the new process, while requests are served.
     async fn write_snapshots(&self) {
         for site in self.site.now().all_or(None).filter(|site| !site.is_leaving()) {
             snapshot::write_now(site, self.phase.subscribe()).await;
         }
     }
 
-    /// Gives up our place; false where the other side has failed to take it.
+    /// Gives up this process's place. Returns false if the new process failed to take it.
     async fn hand_over(&self, stream: UnixStream) -> bool {
         let door = self.site.now();
         let sites: Vec<Arc<Site>> = door.all_or(None).cloned().collect();
@@ -136,24 +137,25 @@ impl Doorway {
         self.phase.send_replace(Phase::Held);
         sites.iter().for_each(|site| site.leave(successor.clone()));
         for site in &sites {
-            database::ended(site).await;
-            database::gone(site);
+            database::ended(&site.sources).await;
+            database::gone(&site.sources);
             if let Some(snapshots) = &site.snapshots {
                 snapshots.hand_over().await;
             }
         }
         let (serves, told) = oneshot::channel();
         let listening = successor.clone();
-        // Not a thread of the pool: it is there until the end.
+        // A separate thread, not one of the pool, because it runs until the process ends.
         let started = std::thread::Builder::new().name("successor".into()).spawn(move || {
             listening.listen(|| serves.send(()).unwrap_or_default());
         });
         let is_free = started.is_ok() && successor.begin(FREE).is_ok();
         let serves = is_free && matches!(tokio::time::timeout(BEGINNING, told).await, Ok(Ok(())));
-        // It may have said so just now.
+        // The new process may have reported it just now.
         let serves = serves || successor.give_up();
         if !serves {
-            // What was left for the other one nobody may use: from here on it is not noted what changes.
+            // The snapshots left for the new process must not be used: changes are not recorded
+            // from here on.
             let snapshots = sites.iter().filter_map(|site| site.snapshots.as_ref());
             snapshots.for_each(|snapshots| snapshots.take_back());
         }

@@ -1,23 +1,24 @@
-//! Taking over: a new process gets the listening sockets of the one that runs, and its place with snapshots
-//! and databases; the old one finishes what it has in hand, and ends. Nobody is refused, no request is lost,
-//! and nothing is answered from before a change. Why so: docs/decisions/0048-take-over.md.
+//! Zero-downtime restart (binary upgrade): a new process receives the listening sockets of the
+//! running one, then its snapshots and databases. The old process finishes its requests and ends.
+//! No connection is refused, no request is lost, and no response is older than an acknowledged
+//! change. See docs/decisions/0048-take-over.md.
 //!
-//! | | the old process (`leaving`) | the new one (`arriving`) |
+//! | step | old process (`leaving`) | new process (`arriving`) |
 //! |---|---|---|
-//! | 1 | | asks, by a socket that has the control interface's address for its name |
-//! | 2 | sees who asks (`socket`), sends its listening sockets | reads certificates, starts php-fpm, says that it is ready |
-//! | 3 | writes a snapshot, while visitors are served | waits |
-//! | 4 | accepts nobody any more; answers nothing from memory from now on; tells every change to the new one as well | waits |
-//! | 5 | databases are not followed any more, the journal is closed, the directory let go of; says so | waits |
-//! | 6 | changes wait for the new one | reads snapshot and journal, follows the databases, takes changes in, says that it is ready, and serves when it is told that it may |
-//! | 7 | finishes what it has in hand, says that this was all | takes changes in until then |
+//! | 1 | | connects to a socket whose name is derived from the control interface's address |
+//! | 2 | checks the peer (`socket`), sends its listening sockets | loads certificates, starts php-fpm, reports that it is prepared |
+//! | 3 | writes a snapshot, while requests are served | waits |
+//! | 4 | stops accepting and stops answering from its cache; forwards every change to the new process | waits |
+//! | 5 | stops following databases, closes the journal, releases the directory; reports that its place is free | waits |
+//! | 6 | changes wait for the new process | reads snapshot and journal, follows the databases, applies changes, reports that it is ready, serves once permitted |
+//! | 7 | finishes its requests, reports the last change | applies changes until then |
 //!
-//! Visitors who come between 4 and 6 wait in the kernel's queue. Invariant: nobody answers from memory
-//! unless every change that was acknowledged before has been applied to that memory; so never both at once.
-//! If the new one fails before 6 is done, the old one accepts again, and passes everything on: never from
-//! memory, for it has let go of the databases. If the old one ends before it has said that this was all (it
-//! may only with nothing in hand: `in_hand`), the new one drops every page. If the new one is gone after it was
-//! told that it may serve, the old one acknowledges no change any more.
+//! Connections between steps 4 and 6 wait in the kernel's queue. Invariant: a process answers from
+//! its cache only if all acknowledged changes are applied to it. So the two never do at once. If
+//! the new process fails before step 6 ends, the old one accepts again, but forwards every request.
+//! The old process reports its last change only with nothing in flight (`pending_changes`); if it ends
+//! without this report, the new one purges every page. If the new process is lost after it may
+//! serve, the old one acknowledges no change any more.
 
 mod arriving;
 mod frame;
@@ -28,16 +29,17 @@ mod successor;
 pub use arriving::{Following, Placed, Predecessor};
 pub use leaving::{Doorway, Left, Open};
 pub use socket::Socket;
-pub use successor::{Handed, Leaving, Successor};
+pub use successor::Successor;
 
-/// In `Cache-Status`: another process has the pages now.
+/// The detail in `Cache-Status` (RFC 9211) for a request while another process has the pages.
 pub const HANDED_OVER: &str = "handed-over";
-/// What `Cache-Status` says of a response where the server stops, and other machines do not wait for it.
+/// The detail in `Cache-Status` for a response while the server stops and other nodes do not wait
+/// for it.
 pub const STOPPING: &str = "stopping";
 
-/// What both sides say first: another version is not understood.
+/// The first line of both sides. A process with another protocol version is rejected.
 const GREETING: &str = "pagewell take-over 2";
-/// The new process is ready to serve.
+/// The new process is prepared: sent before step 3.
 const PREPARED: &str = "prepared";
-/// The old one has let go of everything.
+/// The old process has released its place: sent after step 5.
 const FREE: &str = "free";

@@ -1,8 +1,8 @@
-//! The socket by which one Pagewell finds another: its name is made from the address of the control
-//! interface, which only one process can have. It is no file's (unix(7), abstract), so none is left behind.
-//! Anybody on the machine could connect to such a name, or take it: the other side's user is looked at before
-//! a word is said, and has to be our own or root. A process that is root will be somebody else soon (`user`),
-//! so it takes what is of that user, too.
+//! The socket by which a new process finds the running one. Its name is derived from the address of
+//! the control interface, which only one process can have. It is an abstract socket (unix(7)), so
+//! no file is left behind. Any process on the machine can connect to such a name, or bind it. So
+//! each side checks the peer's user before the first byte: it must be its own user or root. A
+//! process that runs as root and will switch to another user (`user`) accepts that user too.
 
 use crate::config::Address;
 use rustix::net::sockopt::socket_peercred;
@@ -16,39 +16,41 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
-/// The longest line that either side says before changes are told.
+/// The longest line before the frames begin, in bytes.
 const LINE_BYTES: usize = 64 << 10;
-/// Goes with each descriptor.
+/// The byte that accompanies each descriptor.
 const WITH_SOCKET: u8 = b'S';
 
-/// The name for a control interface.
+/// The abstract socket that belongs to a control interface.
 pub struct Socket(SocketAddr);
 
 impl Socket {
-    /// The one for a control interface at this address; none where no other process could name it.
+    /// Returns the socket for a control interface at this address; `None` if its port is chosen by
+    /// the system.
     pub fn of(admin: &Address) -> Option<Socket> {
         if matches!(admin, Address::Tcp(address) if address.port() == 0) {
             return None;
         }
-        // The name has to fit (unix(7)): a path may be as long as that itself.
+        // The name is hashed because its length is limited (unix(7)), and a path may be as long as
+        // the limit.
         let hash = xxhash_rust::xxh3::xxh3_128(admin.to_string().as_bytes());
         SocketAddr::from_abstract_name(format!("pagewell/take-over/{hash:032x}")).ok().map(Socket)
     }
 
-    /// Waits for who wants to take over.
+    /// Listens for a process that wants to take over.
     ///
     /// # Errors
-    /// Somebody has the name.
+    /// Another process has the name.
     pub fn listen(&self) -> io::Result<UnixListener> {
         let listener = UnixListener::bind_addr(&self.0)?;
         listener.set_nonblocking(true)?;
         Ok(listener)
     }
 
-    /// Connects to who runs; none where nobody does.
+    /// Connects to the running process; `None` if there is none.
     ///
     /// # Errors
-    /// As the system says.
+    /// The I/O error of the system.
     pub fn connect(&self) -> io::Result<Option<UnixStream>> {
         match UnixStream::connect_addr(&self.0) {
             Ok(stream) => Ok(Some(stream)),
@@ -58,17 +60,17 @@ impl Socket {
     }
 }
 
-/// Who is at the other end.
+/// The process at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer {
-    /// The process.
+    /// The process ID of the peer.
     pub pid: i32,
 }
 
-/// Sees who is at the other end: our own user, root, or `also`.
+/// Checks the user at the other end: this process's user, root, or `also`.
 ///
 /// # Errors
-/// Somebody else.
+/// The peer belongs to another user.
 pub fn check(stream: &UnixStream, also: Option<u32>) -> io::Result<Peer> {
     let found = socket_peercred(stream)?;
     let (pid, uid) = (found.pid.as_raw_nonzero().get(), found.uid.as_raw());
@@ -85,20 +87,20 @@ pub fn check(stream: &UnixStream, also: Option<u32>) -> io::Result<Peer> {
 /// Sends a line.
 ///
 /// # Errors
-/// As the system says.
+/// The I/O error of the system.
 pub fn say(mut stream: &UnixStream, line: &str) -> io::Result<()> {
     stream.write_all(format!("{line}\n").as_bytes())
 }
 
-/// Reads a line, and nothing behind it.
+/// Reads a line, and no byte after it.
 ///
 /// # Errors
-/// As the system says; it is too long, or has no end.
+/// The I/O error of the system, or the line is longer than [`LINE_BYTES`].
 pub fn hear(mut stream: &UnixStream) -> io::Result<String> {
     let mut line = Vec::new();
     let mut byte = [0];
     loop {
-        // Byte by byte: a descriptor goes with the bytes that it was sent with.
+        // Byte by byte, because a descriptor arrives with the byte that it was sent with.
         stream.read_exact(&mut byte)?;
         match byte {
             [b'\n'] => break,
@@ -109,10 +111,10 @@ pub fn hear(mut stream: &UnixStream) -> io::Result<String> {
     String::from_utf8(line).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Hears this line.
+/// Reads a line and compares it with `line`.
 ///
 /// # Errors
-/// Another one, or none.
+/// Another line arrived, or none.
 pub fn expect(stream: &UnixStream, line: &str) -> io::Result<()> {
     match hear(stream)? {
         heard if heard == line => Ok(()),
@@ -123,7 +125,7 @@ pub fn expect(stream: &UnixStream, line: &str) -> io::Result<()> {
     }
 }
 
-/// Whether the other side still has its end open.
+/// Returns whether the other side still has the connection open.
 #[must_use]
 pub fn is_there(stream: &UnixStream) -> bool {
     let mut byte = [0; 1];
@@ -133,10 +135,10 @@ pub fn is_there(stream: &UnixStream) -> bool {
     }
 }
 
-/// Sends a descriptor.
+/// Sends a descriptor (`SCM_RIGHTS`).
 ///
 /// # Errors
-/// As the system says.
+/// The I/O error of the system.
 pub fn send(stream: &UnixStream, socket: &OwnedFd) -> io::Result<()> {
     let sockets = [socket.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -147,10 +149,10 @@ pub fn send(stream: &UnixStream, socket: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Receives one, for this process alone.
+/// Receives a descriptor, with `CLOEXEC` set.
 ///
 /// # Errors
-/// As the system says; none has come.
+/// The I/O error of the system, or no descriptor arrived.
 pub fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

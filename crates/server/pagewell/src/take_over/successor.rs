@@ -1,59 +1,52 @@
-//! The process that has taken over, as the old one sees it: who tells it of a change waits until it has
-//! applied it, and only then the change is acknowledged. What is told before the new process serves waits
-//! for that.
+//! The new process, as the old one sees it: a change is acknowledged only after the new process has
+//! applied it. Changes before the new process serves are queued and wait for that.
 //!
-//! Locks: `writer` for as long as a frame is written, `waiting` to put in or take out who waits; `waiting`
-//! under `writer` only to say that nobody waits any more. Who waits for a change holds up his thread, which
-//! serves nobody else meanwhile (`Site::hand_on`): the new process may only begin when the tasks of this one
-//! have ended that follow databases, and they may be that thread's. Never longer than [`PATIENCE`]: then the
-//! connection is cut, by which the new process knows that it has missed something, and drops its pages.
+//! Locks: `writer` while a frame is written, `waiting` to add or remove a waiter; `waiting` is
+//! taken under `writer` only to release all waiters. A waiting change blocks its thread, whose
+//! other tasks move to another thread first (`Changes::hand_on`). They may be the tasks that follow
+//! databases, which must end before the new process can begin. A change waits for at most
+//! [`PATIENCE`]. Then the connection is cut, so the new process knows that it has missed a change,
+//! and purges its pages.
 
 use super::frame::{self, Answer, Frame, Numbered};
-use crate::database::Waited;
-use crate::site::off_the_way;
+use crate::propagation::Propagation;
+use crate::runtime::off_the_way;
+use crate::successor::{Handed, SuccessorProcess};
 use page_store::{Strength, Target};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// How long a change waits for the new process.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What became of a change that was to be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handed {
-    /// It is applied there.
-    Applied,
-    /// Nobody is there (any more).
-    Lost,
-}
-
-/// Whether the new process answers from memory. Decided once, by whichever comes first: its word that it is
-/// ready, or the end of the connection.
+/// Whether the new process answers from its cache. Decided once, by whichever comes first: its
+/// report that it is ready, or the end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serves {
     NotYet,
-    /// It does, or has.
+    /// The new process answers from its cache, or has done so.
     Yes,
-    /// It never will: it waits to be told that it may.
+    /// The new process never will, because it waits for permission.
     Never,
 }
 
-/// Who waits for an answer.
+/// The waiter for an answer.
 enum Waiting {
-    Here(mpsc::SyncSender<Waited>),
-    InATask(oneshot::Sender<Waited>),
+    Here(mpsc::SyncSender<Propagation>),
+    InATask(oneshot::Sender<Propagation>),
 }
 
 /// The process that has taken over.
 pub struct Successor {
     stream: UnixStream,
-    /// What waits to be written until the new process may have it; none from then on.
+    /// Frames that are queued until the new process may receive them; `None` from then on.
     writer: Mutex<Option<Vec<u8>>>,
     waiting: Mutex<Option<HashMap<u64, Waiting>>>,
     serves: Mutex<Serves>,
@@ -61,20 +54,20 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// The one at the other end. [`Successor::listen`] has to run.
+    /// Creates the state for the process at the other end. [`Successor::listen`] must run.
     pub fn new(stream: UnixStream) -> Successor {
         let waiting = Mutex::new(Some(HashMap::new()));
-        // It can always be set (socket(7)).
+        // Setting a non-zero timeout cannot fail (socket(7)).
         let _ = stream.set_write_timeout(Some(PATIENCE));
         let writer = Mutex::new(Some(Vec::new()));
         let serves = Mutex::new(Serves::NotYet);
         Successor { stream, writer, waiting, serves, last: AtomicU64::new(0) }
     }
 
-    /// Says this line, and then what it was to be told meanwhile: nobody is told anything before.
+    /// Sends this line, and then all queued frames. No frame is sent before.
     ///
     /// # Errors
-    /// As the system says.
+    /// The I/O error of the system.
     pub fn begin(&self, line: &str) -> io::Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = format!("{line}\n").into_bytes();
@@ -82,8 +75,9 @@ impl Successor {
         (&self.stream).write_all(&all)
     }
 
-    /// Reads answers until the connection ends; then nobody waits any more. With the first the new process
-    /// says that it is ready: it is told that it may serve, and `serves` is called. Blocks.
+    /// Reads answers until the connection ends, then releases all waiters. The first answer reports
+    /// that the new process is ready: it gets permission to serve, and `serves` is called. Blocks
+    /// the thread.
     pub fn listen(&self, serves: impl FnOnce()) {
         let mut serves = Some(serves);
         while let Ok(answer) = Answer::read(&mut &self.stream) {
@@ -97,7 +91,7 @@ impl Successor {
             }
             let waiting = self.waiting().as_mut().and_then(|all| all.remove(&answer.number));
             match waiting {
-                // Who has given up does not mind.
+                // A waiter that timed out has dropped its receiver.
                 Some(Waiting::Here(who)) => drop(who.send(answer.waited)),
                 Some(Waiting::InATask(who)) => drop(who.send(answer.waited)),
                 None => {}
@@ -106,24 +100,11 @@ impl Successor {
         self.cut();
     }
 
-    /// Tells of a change of the site with this host, and waits until it is applied. Blocks.
-    pub fn change(&self, host: Option<&str>, targets: &[Target<'_>], strength: Strength) -> Handed {
-        let (who, answer) = mpsc::sync_channel(1);
-        let told = self.tell(host, frame::change(strength, targets), Waiting::Here(who));
-        match told.and_then(|()| answer.recv_timeout(PATIENCE).ok()) {
-            Some(_) => Handed::Applied,
-            None => {
-                self.cut();
-                Handed::Lost
-            }
-        }
-    }
-
     /// Waits until the databases' changes are applied there, which that process does for as long as `bound`.
-    pub async fn barrier(&self, host: Option<&str>, bound: Duration) -> Waited {
+    async fn databases_applied(&self, host: Option<&str>, bound: Duration) -> Propagation {
         let (who, answer) = oneshot::channel();
         let (mut who, mut told) = (Some(who), None);
-        // It may have to wait for what others write.
+        // Writing may block while other frames are written.
         off_the_way(&mut || {
             told =
                 who.take().and_then(|who| self.tell(host, Frame::Barrier, Waiting::InATask(who)));
@@ -131,29 +112,18 @@ impl Successor {
         match told {
             Some(()) => match tokio::time::timeout(bound + PATIENCE, answer).await {
                 Ok(Ok(waited)) => waited,
-                Ok(Err(_)) | Err(_) => Waited::Late,
+                Ok(Err(_)) | Err(_) => Propagation::TimedOut,
             },
-            None => Waited::Late,
+            None => Propagation::TimedOut,
         }
     }
 
-    /// It is not waited for any more; whether it serves all the same.
+    /// Stops waiting for the new process. Returns whether it serves all the same.
     pub fn give_up(&self) -> bool {
         self.decide(Serves::Never) == Serves::Yes || {
             self.cut();
             false
         }
-    }
-
-    /// Whether it answers from memory, or has.
-    pub fn has_served(&self) -> bool {
-        *self.serves() == Serves::Yes
-    }
-
-    /// There is nothing more to tell: nothing is in hand any more that could change anything.
-    pub fn over(&self) {
-        let _ = self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Over });
-        self.cut();
     }
 
     fn tell(&self, host: Option<&str>, frame: Frame, who: Waiting) -> Option<()> {
@@ -168,11 +138,12 @@ impl Successor {
             held.append(&mut numbered.bytes());
             return Some(());
         }
-        // What was written in part cannot be gone on with.
+        // After a partial write the connection cannot be used any more.
         (&self.stream).write_all(&numbered.bytes()).map_err(|_| self.cut()).ok()
     }
 
-    /// Decides whether it serves, where that is open; what was decided.
+    /// Decides whether the new process serves, unless that is decided already. Returns the
+    /// decision.
     fn decide(&self, serves: Serves) -> Serves {
         let mut decided = self.serves();
         if *decided == Serves::NotYet {
@@ -181,7 +152,7 @@ impl Successor {
         *decided
     }
 
-    /// Nobody is told anything any more, and nobody waits.
+    /// Closes the connection and releases all waiters.
     fn cut(&self) {
         self.decide(Serves::Never);
         // It may be cut already.
@@ -198,44 +169,36 @@ impl Successor {
     }
 }
 
-/// Whether a site's pages are not this process's any more, and whose they are.
-#[derive(Default)]
-pub struct Leaving {
-    is: AtomicBool,
-    /// Whether it was not told of a change, though it may have answered from memory since.
-    unheard: AtomicBool,
-    successor: Mutex<Option<Arc<Successor>>>,
-}
-
-impl Leaving {
-    /// They are.
-    pub fn is(&self) -> bool {
-        self.is.load(Ordering::Acquire)
+impl SuccessorProcess for Successor {
+    /// Tells of a change of the site with this host, and waits until it is applied. Blocks.
+    fn change(&self, host: Option<&str>, targets: &[Target<'_>], strength: Strength) -> Handed {
+        let (who, answer) = mpsc::sync_channel(1);
+        let told = self.tell(host, frame::change(strength, targets), Waiting::Here(who));
+        match told.and_then(|()| answer.recv_timeout(PATIENCE).ok()) {
+            Some(_) => Handed::Applied,
+            None => {
+                self.cut();
+                Handed::Lost
+            }
+        }
     }
 
-    /// It was not told of a change.
-    pub fn unheard(&self) {
-        self.unheard.store(true, Ordering::Release);
+    /// Whether it answers from memory, or has.
+    fn has_served(&self) -> bool {
+        *self.serves() == Serves::Yes
     }
 
-    /// Whether there was such a change.
-    pub fn is_unheard(&self) -> bool {
-        self.unheard.load(Ordering::Acquire)
+    /// There is nothing more to tell: nothing is in hand any more that could change anything.
+    fn over(&self) {
+        let _ = self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Over });
+        self.cut();
     }
 
-    /// To whom they went last.
-    pub fn successor(&self) -> Option<Arc<Successor>> {
-        self.successor.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// They are nobody's: the server stops.
-    pub fn alone(&self) {
-        self.is.store(true, Ordering::Release);
-    }
-
-    /// They go to this one.
-    pub fn to(&self, successor: Arc<Successor>) {
-        *self.successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(successor);
-        self.is.store(true, Ordering::Release);
+    fn barrier<'s>(
+        &'s self,
+        host: Option<&'s str>,
+        bound: Duration,
+    ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 's>> {
+        Box::pin(self.databases_applied(host, bound))
     }
 }

@@ -1,15 +1,15 @@
-//! `pagewell top`: a running Pagewell at a glance, in the terminal.
+//! `pagewell top`: a live view of a running Pagewell in the terminal.
 //!
-//! | file | |
+//! | file | content |
 //! |---|---|
-//! | `moments` | what was told in the last minutes, and what follows from two moments of it |
-//! | `picture` | what is shown: lines of styled text, as wide and high as there is room |
-//! | `shown` | numbers, times, bars and lines of blocks as text |
-//! | `terminal` | the terminal: taken, drawn on, and given back as it was |
+//! | `moments` | the metrics of the last two minutes, and values derived from two samples |
+//! | `picture` | the layout: lines of styled text that fit the terminal |
+//! | `shown` | formats numbers, times, bars and sparklines |
+//! | `terminal` | terminal mode: set, draw, restore |
 //!
-//! The figures come from `GET /v1/live`, reasons and changes from the calls for them. Where standard
-//! output is no terminal, one picture of a second is printed, and that is all. Whatever ends it (a key,
-//! a signal, an error) gives the terminal back. Not here: changing anything.
+//! Metrics come from `GET /v1/live`; causes of misses and recent changes from their own calls. If
+//! standard output is not a terminal, the metrics of one second are printed once. The terminal is
+//! restored at the end in any case: a key, a signal, an error. `top` does not change anything.
 
 mod moments;
 mod picture;
@@ -27,15 +27,15 @@ use std::time::Duration;
 use terminal::{Key, Terminal};
 use tokio::sync::mpsc;
 
-/// How often reasons and changes are read.
+/// The interval for reading the causes of misses and the recent changes.
 const BESIDES_EVERY: Duration = Duration::from_secs(3);
-/// Between two attempts to reach a Pagewell that has gone.
+/// The interval between attempts to reconnect to Pagewell.
 const AGAIN: Duration = Duration::from_secs(1);
-/// What one picture is made of where there is no terminal: two moments, for there are rates in it.
+/// The number of samples without a terminal: two, because rates need two.
 const MOMENTS_OF_ONE: u32 = 2;
 const PLAIN: Size = Size { columns: 100, rows: 40 };
 
-/// Carries out `pagewell top`.
+/// Runs `pagewell top`.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -58,7 +58,7 @@ pub async fn run(args: &TopArgs) -> Result<(), String> {
         .map_err(|error| format!("standard output cannot be written: {error}"))
 }
 
-/// What may happen while it is shown.
+/// Events that change the view.
 enum Happened {
     Told(Value),
     Lost(String),
@@ -96,7 +96,7 @@ async fn watch(args: &TopArgs, view: &mut View) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells what is told, and takes the stream up again when it breaks.
+/// Forwards the metrics, and reconnects when the connection ends.
 async fn listen(args: ControlArgs, mut stream: Followed, sender: mpsc::Sender<Happened>) {
     loop {
         let why = loop {
@@ -134,7 +134,7 @@ async fn look_besides(args: ControlArgs, sender: mpsc::Sender<Happened>) {
     }
 }
 
-/// Reasons and changes; none where they are not told.
+/// Reads the causes of misses and the recent changes; empty if they are not available.
 async fn besides(args: &ControlArgs) -> Besides {
     let ask = async |path| tell(args, path).await.ok().flatten().unwrap_or_default();
     let (offenders, changes) = (ask("/v1/offenders").await, ask("/v1/changes").await);

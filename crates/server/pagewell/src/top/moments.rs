@@ -1,15 +1,15 @@
-//! What was told in the last two minutes, for each site, and what follows from two moments of it: rates,
-//! shares, times. A value that cannot be known yet is none.
+//! The metrics of the last two minutes for each site, and values derived from two samples: rates,
+//! shares, times. A value that is not known yet is `None`.
 //!
-//! Only the figures that are shown are kept: a process may have a thousand sites.
+//! Only the metrics that are displayed are stored, because a process may have a thousand sites.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many moments of each site are kept: one a second.
+/// The number of samples per site that are stored: one a second.
 const KEPT: usize = 120;
 
-/// The figures that are kept.
+/// The names of the metrics that are stored.
 const FIGURES: [&str; 27] = [
     "requests",
     "files",
@@ -40,7 +40,7 @@ const FIGURES: [&str; 27] = [
     "process_resident_bytes",
 ];
 
-/// One site at one moment.
+/// A sample of one site's metrics.
 #[derive(Clone, Debug)]
 pub struct Moment {
     at_ms: u64,
@@ -49,36 +49,36 @@ pub struct Moment {
     sum_us: u64,
 }
 
-/// All that is kept.
+/// The samples of all sites.
 #[derive(Default)]
 pub struct Moments {
-    /// By host; the empty name is all of them together.
+    /// The samples by host; the empty name stands for all sites together.
     by_site: BTreeMap<String, VecDeque<Moment>>,
-    /// What was told of the whole process last.
+    /// The latest information about the process.
     pub process: Process,
 }
 
-/// What is the same for every site.
+/// Information about the process.
 #[derive(Default)]
 pub struct Process {
-    /// Its version.
+    /// Pagewell's version.
     pub version: String,
-    /// How long it runs, in seconds.
+    /// Seconds since the start.
     pub uptime: u64,
-    /// How many cores the machine has.
+    /// The number of CPU cores of the machine.
     pub cores: u64,
-    /// Why it is not ready.
+    /// The reasons why it is not ready; empty if it is.
     pub not_ready: Vec<String>,
     bounds_ms: Vec<u64>,
 }
 
 impl Moments {
-    /// Takes in what was told.
+    /// Adds the metrics in an event from `GET /v1/live`.
     pub fn add(&mut self, event: &Value) {
         let (figures, times) = (&event["figures"], &event["origin_times"]);
         let at_ms = number(&event["at_ms"]);
         if self.by_site.get("").and_then(VecDeque::back).is_some_and(|last| last.at_ms > at_ms) {
-            // What counts from zero again is another process.
+            // If the time has decreased, another process sends the metrics.
             self.by_site.clear();
         }
         self.process = Process {
@@ -104,12 +104,12 @@ impl Moments {
         }
     }
 
-    /// The hosts of the sites, where there are several.
+    /// The hosts of the sites, if there are several.
     pub fn hosts(&self) -> impl Iterator<Item = &str> {
         self.by_site.keys().map(String::as_str).filter(|host| !host.is_empty())
     }
 
-    /// Those of a site.
+    /// The samples of a site.
     pub fn of(&self, host: &str) -> Site<'_> {
         Site { moments: self.by_site.get(host), bounds_ms: &self.process.bounds_ms }
     }
@@ -137,23 +137,23 @@ fn texts(value: &Value) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// The moments of one site.
+/// The samples of one site.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
     moments: Option<&'a VecDeque<Moment>>,
     bounds_ms: &'a [u64],
 }
 
-/// A value made of two moments.
+/// A function that derives a value from an earlier and a later sample.
 pub type Made = fn(&Moment, &Moment) -> Option<f64>;
 
 impl Site<'_> {
-    /// A figure as it was told last.
+    /// The latest value of a metric.
     pub fn now(&self, name: &str) -> u64 {
         self.moments.and_then(VecDeque::back).map_or(0, |moment| moment.get(name))
     }
 
-    /// The value of the last so many seconds.
+    /// The value derived from the latest sample and the one `seconds` seconds before.
     pub fn over(
         &self,
         seconds: usize,
@@ -165,7 +165,7 @@ impl Site<'_> {
         if now.at_ms > before.at_ms { made(before, now) } else { None }
     }
 
-    /// Such a value for each of the last so many moments, each over so many seconds.
+    /// The derived values for the last `count` samples, each over `seconds` seconds.
     pub fn series(&self, count: usize, seconds: usize, made: Made) -> Vec<Option<f64>> {
         let Some(moments) = self.moments else { return Vec::new() };
         let first = moments.len().saturating_sub(count).max(1);
@@ -174,7 +174,8 @@ impl Site<'_> {
             .collect()
     }
 
-    /// The time in milliseconds within which this share of the origin's answers of the last minute came.
+    /// The time in milliseconds within which the fraction `share` of the origin's responses of the last
+    /// minute arrived.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         self.over(60, |before, now| {
             let since = |at: usize| before.counts.get(at).copied().unwrap_or(0);
@@ -186,7 +187,7 @@ impl Site<'_> {
     }
 }
 
-/// By the bounds between which times were counted; beyond the last bound, that bound.
+/// Interpolates between the bounds of the histogram; above the last bound, the result is that bound.
 fn within(counts: &[f64], bounds_ms: &[u64], share: f64) -> Option<f64> {
     let mut left = counts.iter().sum::<f64>() * share;
     if left <= 0.0 {
@@ -205,13 +206,13 @@ fn within(counts: &[f64], bounds_ms: &[u64], share: f64) -> Option<f64> {
 }
 
 impl Moment {
-    /// A figure.
+    /// The value of a metric.
     pub fn get(&self, name: &str) -> u64 {
         FIGURES.iter().position(|known| *known == name).map_or(0, |at| self.values[at])
     }
 }
 
-/// So many of a figure a second.
+/// The rate of a metric, per second.
 pub fn rate(name: &'static str) -> impl Fn(&Moment, &Moment) -> Option<f64> {
     move |before, now| {
         let ms = now.at_ms.saturating_sub(before.at_ms);
@@ -220,7 +221,7 @@ pub fn rate(name: &'static str) -> impl Fn(&Moment, &Moment) -> Option<f64> {
     }
 }
 
-/// How many of the requests for pages did not need a render of their own.
+/// The fraction of page requests that were answered without a separate origin request.
 pub fn hit_share(before: &Moment, now: &Moment) -> Option<f64> {
     let more = |name| now.get(name).saturating_sub(before.get(name)) as f64;
     let asked = more("requests") - more("files");
@@ -228,12 +229,12 @@ pub fn hit_share(before: &Moment, now: &Moment) -> Option<f64> {
     (asked > 0.0).then(|| (answered / asked).min(1.0))
 }
 
-/// How much of one core was used.
+/// CPU usage as a fraction of one core.
 pub fn core_share(before: &Moment, now: &Moment) -> Option<f64> {
     rate("process_cpu_us")(before, now).map(|us| us / 1e6)
 }
 
-/// How long the origin took on average, in milliseconds.
+/// The average duration of origin requests, in milliseconds.
 pub fn mean_ms(before: &Moment, now: &Moment) -> Option<f64> {
     let all = |moment: &Moment| moment.counts.iter().sum::<u64>();
     let answers = all(now).saturating_sub(all(before));

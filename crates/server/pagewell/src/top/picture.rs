@@ -1,7 +1,8 @@
-//! What is shown: a line for each figure, then reasons and changes as far as there is room.
+//! The layout of `pagewell top`: a line per metric, then causes of misses and recent changes if there
+//! is room.
 //!
-//! It is a function of what is known and of the room: never more lines than there are, nor wider, and
-//! nothing in it commands the terminal. Nothing is written here.
+//! It is a pure function of the data and the size. The result fits the size, and contains no control
+//! sequences. Nothing is written here.
 
 use super::moments::{Made, Moments, Site, core_share, hit_share, mean_ms, rate};
 use super::shown::{
@@ -9,58 +10,58 @@ use super::shown::{
 };
 use serde_json::Value;
 
-/// The room there is.
+/// The size of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Characters in a line.
+    /// Characters per line.
     pub columns: usize,
-    /// Lines.
+    /// The number of lines.
     pub rows: usize,
 }
 
-/// Whether Pagewell is there.
+/// The state of the connection to Pagewell.
 pub enum Link {
-    /// It is.
+    /// Connected to Pagewell.
     There,
-    /// It is not, and why.
+    /// Disconnected, with the reason.
     Lost(String),
 }
 
-/// What is read besides the figures.
+/// Data in addition to the metrics.
 #[derive(Default)]
 pub struct Besides {
-    /// `GET /v1/offenders`, or null.
+    /// The response of `GET /v1/offenders`, or null.
     pub offenders: Value,
-    /// `GET /v1/changes`, or null.
+    /// The response of `GET /v1/changes`, or null.
     pub changes: Value,
-    /// When they were read, in milliseconds since 1970.
+    /// The time of these responses, in milliseconds since 1970.
     pub now_ms: u64,
 }
 
-/// What is looked at.
+/// The state of the view, apart from the metrics.
 pub struct View {
     admin: String,
     site: Option<String>,
     utf8: bool,
-    /// Whether somebody looks at it, and keys mean something.
+    /// Whether the view is interactive, so that keys have an effect.
     pub is_watched: bool,
-    /// Whether Pagewell is there.
+    /// The state of the connection to Pagewell.
     pub link: Link,
-    /// Reasons and changes.
+    /// The causes of misses and the recent changes.
     pub besides: Besides,
 }
 
 impl View {
-    /// A view of what answers at `admin`.
+    /// A view of the Pagewell whose control interface is at `admin`.
     pub fn new(admin: &str, site: Option<String>, utf8: bool) -> View {
         let (admin, besides) = (admin.to_owned(), Besides::default());
         View { admin, site, utf8, is_watched: false, link: Link::There, besides }
     }
 
-    /// Whether the site is there that was asked for.
+    /// Checks that the selected site exists.
     ///
     /// # Errors
-    /// It is not: a sentence for the operator.
+    /// There is no such site: a sentence for the operator.
     pub fn check(&self, moments: &Moments) -> Result<(), String> {
         match &self.site {
             Some(site) if moments.hosts().all(|host| host != site) => {
@@ -73,7 +74,7 @@ impl View {
         }
     }
 
-    /// Goes on to the next site; after the last, to all of them.
+    /// Selects the next site; after the last, all sites.
     pub fn next_site(&mut self, moments: &Moments) {
         let mut hosts = moments.hosts();
         self.site = match &self.site {
@@ -88,22 +89,22 @@ impl View {
     }
 }
 
-/// How a piece of text stands out.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Not.
+    /// Normal.
     Plain,
-    /// What matters.
+    /// Important.
     Strong,
-    /// What matters less.
+    /// Less important.
     Faint,
-    /// What is wrong.
+    /// An error.
     Alarm,
     /// A heading.
     Heading,
 }
 
-/// A line of pieces.
+/// A line of styled pieces.
 #[derive(Default)]
 pub struct Line(Vec<(Style, String)>);
 
@@ -113,7 +114,7 @@ impl Line {
         self
     }
 
-    /// Its pieces, cut to a width.
+    /// The pieces, cut to `columns` characters.
     pub fn pieces(&self, columns: usize) -> Vec<(Style, String)> {
         let mut left = columns;
         let mut pieces = Vec::new();
@@ -125,15 +126,15 @@ impl Line {
         pieces
     }
 
-    /// Its text, cut to a width.
+    /// The text without styles, cut to `columns` characters.
     pub fn plain(&self, columns: usize) -> String {
         let text: String = self.pieces(columns).into_iter().map(|(_, text)| text).collect();
         text.trim_end().to_owned()
     }
 }
 
-/// A figure's line: what it is called, the seconds that its value is made over, how that is made and
-/// shown, and the least height of its scale.
+/// The description of a metric's line. `seconds` is the interval over which `made` derives the value;
+/// `shown` formats it; `top` is the minimum for the top of the scale.
 struct Row {
     name: &'static str,
     seconds: usize,
@@ -227,18 +228,18 @@ const ROWS: [Row; 6] = [
     },
 ];
 
-/// The width of a name, and of a value.
+/// The width of the name and of the value, in characters.
 const NAME: usize = 12;
 const VALUE: usize = 11;
 
-/// Everything that is shown, in at most so many lines.
+/// All lines of the view, at most `size.rows`.
 pub fn lines(view: &View, moments: &Moments, size: Size) -> Vec<Line> {
     let site = moments.of(view.host());
     let mut lines = vec![heading(view, moments, size.columns), state(view, moments)];
     for row in &ROWS {
         lines.push(figure(row, view, moments, site, size.columns));
     }
-    // Connections are counted where they come in, which is the same for all sites.
+    // Connections are counted before the site is known, so their number is the same for all sites.
     lines.insert(5, memory(view, site, size.columns));
     lines.push(connections(moments.of("")));
     let room = size.rows.saturating_sub(lines.len() + 1);
@@ -316,7 +317,7 @@ fn named(name: &str, value: &str) -> Line {
         .with(Style::Strong, format!("{value:>VALUE$}"))
 }
 
-/// Why pages are not hits, since the start.
+/// The most frequent causes of misses since the start.
 fn reasons(view: &View, columns: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     for (list, what) in [("not_stored", "not stored"), ("bypassed", "passed on")] {
@@ -331,12 +332,12 @@ fn reasons(view: &View, columns: usize) -> Vec<Line> {
     section("Why pages are not hits", lines.into_iter().map(|(_, line)| line))
 }
 
-/// The last changes of the site, or of all.
-/// So many pages.
+/// A number of pages as text.
 fn pages(of: u64) -> String {
     format!("{} {}", count(of), if of == 1 { "page" } else { "pages" })
 }
 
+/// The recent changes of the selected site, or of all sites.
 fn last_changes(view: &View, columns: usize) -> Vec<Line> {
     let changes = view.besides.changes["changes"].as_array().into_iter().flatten();
     let of_site =
@@ -346,7 +347,7 @@ fn last_changes(view: &View, columns: usize) -> Vec<Line> {
         let dropped = ["dropped", "marked"].map(|how| one[how].as_u64().unwrap_or(0));
         let by = harmless(one["by"]["text"].as_str().unwrap_or_default());
         let names = one["names"].as_array().into_iter().flatten();
-        // What has no name is everything.
+        // A change without a name applies to everything.
         let name_of = |name: &'_ Value| match name["name"].as_str() {
             None | Some("") => name["kind"].as_str().unwrap_or_default().to_owned(),
             Some(name) => name.to_owned(),
@@ -360,7 +361,7 @@ fn last_changes(view: &View, columns: usize) -> Vec<Line> {
     section("Last changes", changes.filter(of_site).map(line))
 }
 
-/// A heading and lines; nothing without lines.
+/// A heading and lines; empty if there are no lines.
 fn section(title: &str, lines: impl Iterator<Item = String>) -> Vec<Line> {
     let lines: Vec<_> = lines.map(|line| Line::default().with(Style::Plain, line)).collect();
     if lines.is_empty() {

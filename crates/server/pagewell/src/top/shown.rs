@@ -1,14 +1,14 @@
-//! Numbers, times, bars and lines of blocks as text, for people.
+//! Formats numbers, times, bars and sparklines as text.
 //!
-//! What comes from elsewhere (hosts, addresses, tags) is made harmless for a terminal here. Widths are
-//! counted in characters. Not here: what is shown where (`picture`).
+//! Text from other sources (hosts, addresses, tags) is sanitised for the terminal here. Widths are in
+//! characters. The layout is in `picture`.
 
-/// Heights of a block.
+/// Blocks of increasing height.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The same for a terminal that shows ASCII only.
+/// The same for a terminal that supports only ASCII.
 const SIGNS: [char; 8] = ['.', '.', ':', '-', '=', '+', '*', '#'];
 
-/// With a comma after each three digits.
+/// A number with a comma after each three digits.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -21,7 +21,7 @@ pub fn count(value: u64) -> String {
     text
 }
 
-/// As exact as it deserves.
+/// A number with two decimals at most, and none from 100 on.
 pub fn number(value: f64) -> String {
     match value {
         value if value >= 100.0 => count(value.round() as u64),
@@ -31,17 +31,17 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// So many a second.
+/// A rate per second.
 pub fn per_second(value: f64) -> String {
     format!("{}/s", number(value))
 }
 
-/// A share, in percent.
+/// A fraction, in percent.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// Bytes, in powers of 1,024.
+/// A size in bytes, with units in powers of 1,024.
 pub fn bytes(value: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut value, mut at) = (value as f64, 0);
@@ -52,12 +52,12 @@ pub fn bytes(value: u64) -> String {
     format!("{} {}", number(value), units[at])
 }
 
-/// Milliseconds.
+/// A duration in milliseconds, or in seconds from 1,000 ms on.
 pub fn milliseconds(ms: f64) -> String {
     if ms >= 1000.0 { format!("{} s", number(ms / 1000.0)) } else { format!("{} ms", number(ms)) }
 }
 
-/// How long something lasts, in its two largest units.
+/// A duration in its two largest units.
 pub fn duration(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
@@ -68,7 +68,7 @@ pub fn duration(seconds: u64) -> String {
     }
 }
 
-/// A line of blocks, the newest value last: between zero and the largest, or `top`.
+/// A sparkline; the newest value is last. The scale is from zero to the largest value, at least `top`.
 pub fn blocks(values: &[Option<f64>], top: f64, utf8: bool) -> String {
     let most = values.iter().flatten().fold(top, |most, value| most.max(*value));
     let signs = if utf8 { &BLOCKS } else { &SIGNS };
@@ -80,21 +80,21 @@ pub fn blocks(values: &[Option<f64>], top: f64, utf8: bool) -> String {
     values.iter().map(block).collect()
 }
 
-/// A bar that is as full as `share`.
+/// A bar of `width` characters, filled to the fraction `share`.
 pub fn bar(share: f64, width: usize, utf8: bool) -> String {
     let full = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
     let (on, off) = if utf8 { ("█", "░") } else { ("#", ".") };
     on.repeat(full) + &off.repeat(width - full)
 }
 
-/// Text from elsewhere: what could command a terminal, or turn the direction of what follows, is a
-/// question mark.
+/// Sanitises text from other sources: control characters, and characters that change the text
+/// direction, become question marks.
 pub fn harmless(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
     text.chars().map(|c| if c.is_control() || turns(c) { '?' } else { c }).collect()
 }
 
-/// As much of a text as there is room for; what is cut ends in a mark.
+/// Cuts a text to `width` characters, with a mark at the end if it was cut.
 pub fn cut(text: &str, width: usize, utf8: bool) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

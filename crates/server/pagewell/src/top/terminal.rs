@@ -1,9 +1,9 @@
-//! The terminal: taken when it begins, given back as it was when it ends, whatever ended it.
+//! Terminal mode: set at the start, and restored at the end.
 //!
-//! States: ours (no echo, each key at once, the other screen, no cursor) → as it was, when [`Terminal`] is
-//! dropped, which it is at the end, at an error, at SIGINT, SIGTERM and SIGHUP, and when the program
-//! panics. SIGKILL is nobody's to hear: `reset` mends that. Drawn are whole pictures, from the upper left
-//! corner, in the few sequences that every terminal of the last thirty years knows (ECMA-48).
+//! While a [`Terminal`] exists, echo is off, keys are read one by one, the alternate screen is active,
+//! and the cursor is hidden. Dropping it restores the terminal: at the end, at an error, at SIGINT,
+//! SIGTERM and SIGHUP, and after a panic. After SIGKILL, use `reset`. Each update draws the whole
+//! screen, with basic control sequences (ECMA-48) that every terminal supports.
 
 use super::picture::{Line, Size, Style};
 use rustix::termios::{
@@ -13,29 +13,29 @@ use std::io::{Read, Write};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// The room where a terminal does not say.
+/// The assumed size if the terminal does not report one.
 const UNKNOWN: Size = Size { columns: 80, rows: 24 };
 
-/// A key that means something.
+/// A key with a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// End it.
+    /// Quits `pagewell top`.
     Quit,
-    /// Show the next site.
+    /// Shows the next site.
     NextSite,
 }
 
-/// The terminal, while it is ours.
+/// The terminal in the mode for this program.
 pub struct Terminal {
     before: Termios,
     has_colours: bool,
 }
 
 impl Terminal {
-    /// Takes it.
+    /// Sets the mode.
     ///
     /// # Errors
-    /// Standard input is no terminal, or the other screen cannot be had.
+    /// Standard input is not a terminal, or the mode cannot be set.
     pub fn take() -> Result<Terminal, String> {
         let wrong = |error| format!("the terminal cannot be set: {error}");
         let before = tcgetattr(std::io::stdin()).map_err(wrong)?;
@@ -43,7 +43,8 @@ impl Terminal {
         ours.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         ours.special_codes[SpecialCodeIndex::VMIN] = 1;
         ours.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // Stopped (Ctrl-Z) or ended by Ctrl-\, it could not give the terminal back.
+        // Disables Ctrl-Z and Ctrl-\, which would stop or end the program without restoring the
+        // terminal.
         for code in [SpecialCodeIndex::VSUSP, SpecialCodeIndex::VQUIT] {
             ours.special_codes[code] = 0;
         }
@@ -54,7 +55,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// The room there is now.
+    /// The current size of the terminal.
     #[allow(clippy::unused_self, reason = "there is a size while the terminal is ours")]
     pub fn size(&self) -> Size {
         match tcgetwinsize(std::io::stdout()) {
@@ -65,7 +66,7 @@ impl Terminal {
         }
     }
 
-    /// Draws a picture.
+    /// Draws the lines.
     ///
     /// # Errors
     /// Standard output cannot be written.
@@ -100,13 +101,13 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Where it has gone there is nothing to give back.
+        // If the terminal is gone, errors do not matter.
         let _ = write("\x1b[m\x1b[?25h\x1b[?1049l");
         let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.before);
     }
 }
 
-/// Tells of keys, from a thread of its own that ends with the program.
+/// Reports keys, from a thread that ends with the program.
 pub fn keys<T: Send + 'static>(sender: mpsc::Sender<T>, pressed: fn(Key) -> T) {
     std::thread::spawn(move || {
         for byte in std::io::stdin().lock().bytes() {
@@ -123,10 +124,10 @@ pub fn keys<T: Send + 'static>(sender: mpsc::Sender<T>, pressed: fn(Key) -> T) {
     });
 }
 
-/// Tells of another size, and of the signals that end it.
+/// Reports size changes, and the signals that end the program.
 ///
 /// # Errors
-/// The system does not let them be heard.
+/// A signal handler cannot be installed.
 pub fn signals<T: Send + 'static>(
     sender: &mpsc::Sender<T>,
     resized: fn() -> T,
@@ -145,7 +146,7 @@ pub fn signals<T: Send + 'static>(
     Ok(())
 }
 
-/// Whether the terminal is said to show more than ASCII.
+/// Whether the locale supports UTF-8.
 pub fn speaks_utf8() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();

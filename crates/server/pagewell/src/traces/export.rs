@@ -1,7 +1,8 @@
-//! Spans that have ended go to the collector: some at a time, over HTTP/1.1, from a task that nobody waits for.
-//! The queue is bounded; what does not fit, and what the collector does not take, is dropped and counted. It
-//! is tried twice, where the collector is away or says that it may be tried again (OTLP, "Retryable
-//! Response Codes").
+//! Sends finished spans to the collector in batches, over HTTP/1.1, from a background task. The queue
+//! is bounded; spans that do not fit, or that the collector rejects, are dropped and counted.
+//!
+//! A batch is sent at most twice: again if the collector is unreachable or returns a retryable status
+//! (OTLP, "Retryable Response Codes").
 
 use super::span::{self, Span};
 use super::traceparent::{Sampled, TraceParent};
@@ -21,20 +22,20 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
 
-/// Spans that may wait; each takes some hundred bytes.
+/// Maximum number of queued spans; each takes some hundred bytes.
 const WAITING_MAX: usize = 4_096;
-/// Spans in one request.
+/// Maximum number of spans per request.
 const AT_ONCE: usize = 512;
-/// How long the first of them waits for others.
+/// How long the first span of a batch waits for others.
 const GATHER: Duration = Duration::from_millis(500);
-/// How long a request may take.
+/// Time limit for a request to the collector.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Before it is tried once more.
+/// The wait before the second attempt.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Of what the collector says no more is read.
+/// Maximum number of bytes that are read of the collector's response.
 const ANSWER_BYTES: usize = 64 << 10;
 
-/// Where spans go.
+/// The queue of spans, and the settings of the collector.
 pub struct Exporter {
     config: config::Traces,
     queue: mpsc::Sender<Span>,
@@ -46,7 +47,7 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// For this collector; nothing is sent before [`run`].
+    /// For the configured collector; nothing is sent before [`run`].
     pub fn new(config: &config::Traces) -> Exporter {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         Exporter {
@@ -60,19 +61,19 @@ impl Exporter {
         }
     }
 
-    /// Nothing is waited for any more: [`run`] sends what is left, and ends.
+    /// Makes [`run`] send the remaining spans and return.
     pub fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.ending.notify_one();
     }
 
-    /// A number that no other span has, as far as chance goes; never zero.
+    /// A random span number; never zero.
     pub fn number(&self) -> u64 {
-        // A keyed hash of a counter, with keys of this process alone.
+        // A keyed hash of a counter, with keys unique to this process.
         self.keys.hash_one(self.last.fetch_add(1, Ordering::Relaxed)).max(1)
     }
 
-    /// A trace of its own, kept as often as was chosen.
+    /// The context of a new trace, sampled with the configured probability.
     pub fn new_trace(&self) -> TraceParent {
         let trace = u128::from(self.number()) << 64 | u128::from(self.number());
         let is_kept = self.number() as f64 / u64::MAX as f64 <= self.config.share;
@@ -80,7 +81,7 @@ impl Exporter {
         TraceParent { trace, span: self.number(), sampled }
     }
 
-    /// A span has ended.
+    /// Queues a finished span, or counts it as dropped.
     pub fn put(&self, span: Span, counters: &Counters) {
         if self.queue.try_send(span).is_err() {
             counters.spans_dropped.add();
@@ -88,7 +89,7 @@ impl Exporter {
     }
 }
 
-/// Sends what ends, until [`Exporter::end`], and then what is left.
+/// Sends spans until [`Exporter::end`] is called, and then the remaining ones.
 pub async fn run(site: Arc<Site>) {
     let Some(exporter) = &site.exporter else { return };
     let waiting = exporter.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -114,7 +115,7 @@ pub async fn run(site: Arc<Site>) {
     }
 }
 
-/// Waits for spans, and then for some more of them; true at the end.
+/// Waits for spans, and briefly for further ones. Returns true after [`Exporter::end`].
 async fn gather(
     exporter: &Exporter,
     waiting: &mut mpsc::Receiver<Span>,
@@ -137,7 +138,7 @@ async fn gather(
     }
 }
 
-/// Says it once when the collector does not take spans, and once when it does again.
+/// Logs the first failure, and the first success after failures.
 fn tell(is_away: &mut bool, sent: Result<(), NotSent>) {
     match sent {
         Ok(()) if *is_away => tracing::info!(event = "traces-exported-again"),
@@ -149,7 +150,7 @@ fn tell(is_away: &mut bool, sent: Result<(), NotSent>) {
     *is_away = !*is_away;
 }
 
-/// Spans that the collector does not take of those that it was sent ("Partial Success").
+/// Spans that the collector has rejected ("Partial Success").
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Refused {
     spans: u64,
@@ -157,11 +158,11 @@ struct Refused {
 }
 
 impl Refused {
-    /// What an answer says; none where it says nothing of it.
+    /// Parses the collector's response; zero spans if it reports none.
     fn read(body: &[u8]) -> Refused {
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         let partial = &value["partialSuccess"];
-        // 64-bit numbers are text, and may be numbers (ProtoJSON).
+        // 64-bit numbers are strings, but may be numbers (ProtoJSON).
         let spans = &partial["rejectedSpans"];
         let spans = spans.as_u64().or_else(|| spans.as_str()?.parse().ok()).unwrap_or(0);
         let why = partial["errorMessage"].as_str().unwrap_or_default().to_owned();
@@ -174,7 +175,7 @@ struct NotSent {
     may_again: bool,
 }
 
-/// How many the collector has taken, and why not all.
+/// Sends spans, and returns how many the collector has accepted, and the error if any.
 async fn send_twice(to: &config::Traces, spans: &[Span]) -> (u64, Result<(), NotSent>) {
     let text = Bytes::from(span::request(&to.service, spans).to_string());
     let sent = match send(to, text.clone()).await {
@@ -224,7 +225,7 @@ async fn post(to: &config::Traces, text: Bytes) -> Result<(StatusCode, Bytes), E
     let answer = async {
         let response = sender.send_request(request).await?;
         let status = response.status();
-        // Where it is too long or breaks off, the status counts.
+        // If the content is too long or cut off, the status alone is used.
         let read = Limited::new(response.into_body(), ANSWER_BYTES).collect().await;
         Ok((status, read.map_or_else(|_| Bytes::new(), |whole| whole.to_bytes())))
     };

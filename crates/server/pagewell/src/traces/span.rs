@@ -1,58 +1,59 @@
-//! A span that has ended, and its form in OTLP's JSON (opentelemetry-proto 1.x, "JSON Protobuf Encoding"):
-//! numbers of traces and spans as hexadecimal digits, 64-bit numbers as text, names in camelCase. Names of
-//! attributes are those of the semantic conventions for HTTP. No query, no address, no cookie of a visitor is
-//! in it.
+//! A finished span, and its OTLP/JSON encoding (opentelemetry-proto 1.x, "JSON Protobuf Encoding"): ids
+//! in hexadecimal, 64-bit numbers as strings, names in camelCase.
+//!
+//! Attribute names follow the HTTP semantic conventions. A span contains no query, client address or
+//! cookie.
 
 use http::Method;
 use serde_json::{Value, json};
 
-/// Which part of a request it is (SpanKind of OTLP's trace.proto).
+/// The kind of a span (SpanKind in OTLP's trace.proto).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Pagewell is asked.
+    /// A request to Pagewell.
     Server = 2,
-    /// The origin is asked.
+    /// A request to the origin.
     Client = 3,
-    /// The answer to a write waits for the database.
+    /// A write's response that waits for the database.
     Internal = 1,
 }
 
-/// A span that has ended.
+/// A finished span.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// Its trace.
+    /// The id of the trace that the span belongs to.
     pub trace: u128,
-    /// Its number.
+    /// The span's id.
     pub number: u64,
-    /// That of the span above it.
+    /// The id of the parent span, if there is one.
     pub parent: Option<u64>,
-    /// Which side.
+    /// The kind of the span.
     pub kind: Kind,
     /// The request's method.
     pub method: Method,
-    /// When it began, in nanoseconds of Unix time.
+    /// The start, in nanoseconds of Unix time.
     pub begun_ns: u64,
-    /// When it ended.
+    /// The end, in nanoseconds of Unix time.
     pub ended_ns: u64,
     /// `http` or `https`.
     pub scheme: &'static str,
-    /// The host that was asked for.
+    /// The requested host.
     pub host: String,
     /// The path, without the query.
     pub path: String,
-    /// The status of the answer; none where there was none.
+    /// The status of the response; `None` if there was no response.
     pub status: Option<u16>,
-    /// Whether it has come to nothing.
+    /// Whether the request failed.
     pub failed: bool,
-    /// What `Cache-Status` says of the answer.
+    /// Pagewell's member of the response's `Cache-Status`.
     pub cache: Option<String>,
 }
 
-/// STATUS_CODE_ERROR of OTLP's trace.proto.
+/// The value of STATUS_CODE_ERROR in OTLP's trace.proto.
 const ERROR: u8 = 2;
 
 impl Span {
-    /// As OTLP has it.
+    /// Encodes the span as OTLP/JSON.
     pub fn json(&self) -> Value {
         let mut attributes = vec![
             text("http.request.method", self.method.as_str()),
@@ -91,12 +92,12 @@ impl Span {
     }
 }
 
-/// An attribute that is text (KeyValue of OTLP's common.proto).
+/// A string attribute (KeyValue in OTLP's common.proto).
 fn text(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 
-/// A request of OTLP with these spans (ExportTraceServiceRequest).
+/// An OTLP request with these spans (ExportTraceServiceRequest).
 pub fn request(service: &str, spans: &[Span]) -> Value {
     let version = env!("CARGO_PKG_VERSION");
     let spans: Vec<Value> = spans.iter().map(Span::json).collect();

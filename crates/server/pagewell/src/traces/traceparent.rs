@@ -1,41 +1,43 @@
-//! `traceparent`: version, trace, span and flags in lower-case hexadecimal digits (W3C Trace Context, section
-//! 3.2). Read as strictly as it says: what is not right in every byte is not there. Versions to come are read
-//! by what version 00 has (section 4.3), and passed on as 00.
+//! `traceparent`: version, trace id, span id and flags in lower-case hexadecimal (W3C Trace Context,
+//! section 3.2).
+//!
+//! Parsed strictly: an invalid value counts as absent. Of future versions, the fields of version 00 are
+//! used (section 4.3), and forwarded as version 00.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// The header that has the context.
+/// The field with the trace context.
 pub const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
-/// What others put beside it.
+/// The field with the vendor-specific part of the trace context.
 pub const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// How long version 00 is.
+/// The length of a version 00 value, in bytes.
 const LENGTH: usize = 55;
-/// Of the flags: whoever came before has kept his span (section 3.2.2.5.1).
+/// The flag "sampled": the caller has recorded its span (section 3.2.2.5.1).
 const SAMPLED: u8 = 1;
 
-/// Whether a span is kept.
+/// Whether a span is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampled {
-    /// It is.
+    /// The span is recorded.
     Yes,
-    /// It is not; the context is passed on all the same.
+    /// Not recorded; the context is still forwarded.
     No,
 }
 
-/// Where in which trace something is.
+/// The position of a span in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
-    /// The trace; never zero.
+    /// The trace id; never zero.
     pub trace: u128,
-    /// The span; never zero.
+    /// The span id; never zero.
     pub span: u64,
-    /// Whether it is kept.
+    /// Whether the span is recorded.
     pub sampled: Sampled,
 }
 
 impl TraceParent {
-    /// The one of these header lines; none where there is none, or two, or one that is not right.
+    /// The context in these fields; `None` if it is absent, repeated or invalid.
     pub fn of(headers: &HeaderMap) -> Option<TraceParent> {
         let mut all = headers.get_all(TRACE_PARENT).iter();
         match (all.next(), all.next()) {
@@ -61,12 +63,12 @@ impl TraceParent {
         (trace != 0 && span != 0).then_some(TraceParent { trace, span, sampled })
     }
 
-    /// A span below this one.
+    /// The context of a child span with the id `span`.
     pub fn below(&self, span: u64) -> TraceParent {
         TraceParent { span, ..*self }
     }
 
-    /// As a header's value.
+    /// The value of the `traceparent` field.
     pub fn to_value(self) -> HeaderValue {
         let flags = if self.sampled == Sampled::Yes { SAMPLED } else { 0 };
         let text = format!("00-{:032x}-{:016x}-{flags:02x}", self.trace, self.span);
@@ -74,7 +76,7 @@ impl TraceParent {
     }
 }
 
-/// Lower-case digits only.
+/// Parses hexadecimal digits in lower case.
 fn hex(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |all: u128, digit| {
         let value = match digit {

@@ -1,24 +1,23 @@
-//! Where content is kept until it goes on: in memory as far as there is room, which is counted over all
-//! requests, and behind that on the disk ([`crate::spool`]).
+//! Collects a request's content: in memory if there is room, which is counted over all requests, and
+//! else on the disk ([`crate::spool`]).
 //!
-//! Memory is given back as soon as what it held is on the disk, so that many slow uploads leave room for
-//! forms that are short.
+//! Memory is released as soon as its content is on the disk, so many slow uploads leave room for short
+//! forms.
 
-use crate::request_head::Refusal;
+use crate::refusal::Refusal;
 use crate::spool::{PIECE_BYTES, Spool, Spooled};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where content is waited for before it takes a place at the origin: so much of each request, and so much
-/// of all together.
+/// The memory for content that is collected: a limit per request, and one for all requests.
 pub struct Room {
     pub(super) each: usize,
     left: AtomicUsize,
 }
 
 impl Room {
-    /// `each` bytes of a request, `all` of all of them.
+    /// `each` bytes per request, and `all` bytes in total.
     pub fn new(each: usize, all: usize) -> Room {
         Room { each, left: AtomicUsize::new(all) }
     }
@@ -29,19 +28,19 @@ impl Room {
     }
 }
 
-/// Room that one request has taken; given back when its content has gone.
+/// Memory reserved for one request; released when it is dropped.
 pub(super) struct Taken {
     room: Arc<Room>,
     pub(super) bytes: usize,
 }
 
 impl Taken {
-    /// None of it yet.
+    /// Starts without a reservation.
     pub(super) fn nothing(room: &Arc<Room>) -> Taken {
         Taken { room: room.clone(), bytes: 0 }
     }
 
-    /// Takes more, if there is so much; says whether there was.
+    /// Reserves more memory; returns false if there is not enough.
     pub(super) fn more(&mut self, bytes: usize) -> bool {
         let is_there = self.room.take(bytes);
         self.bytes += if is_there { bytes } else { 0 };
@@ -55,24 +54,24 @@ impl Drop for Taken {
     }
 }
 
-/// Content that is being collected: what waits in memory comes behind what is on the disk.
+/// Content that is being collected. The part in memory follows the part on the disk.
 pub(super) struct Whole {
-    /// In memory.
+    /// The part in memory.
     pub(super) gathered: Vec<u8>,
-    /// What that takes of the room for it.
+    /// The memory reserved for it.
     pub(super) taken: Taken,
-    /// On the disk.
+    /// The part on the disk.
     pub(super) file: Option<Spooled>,
 }
 
 impl Whole {
-    /// None of it yet.
+    /// Starts with empty content.
     pub(super) fn nothing(room: &Arc<Room>) -> Whole {
         Whole { gathered: Vec::new(), taken: Taken::nothing(room), file: None }
     }
 
-    /// Keeps a piece. The last one of what is short needs no room that is counted: it is here, and goes on at
-    /// once.
+    /// Adds a piece. The last piece of short content is accepted without a reservation, because it is
+    /// sent at once.
     pub(super) async fn take(
         &mut self,
         piece: Bytes,
@@ -95,7 +94,7 @@ impl Whole {
         Ok(())
     }
 
-    /// There is no more of it.
+    /// Completes the content: writes the rest to the disk, if a part is there already.
     pub(super) async fn end(&mut self) -> Result<(), Refusal> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.append([std::mem::take(&mut self.gathered).into(), Bytes::new()]).await?;

@@ -1,86 +1,88 @@
-//! Who made a change: the answer to "what dropped this page?". A cause goes
-//! with a change from where it is made to the memory of changes, and decides
-//! nothing.
+//! The source of a change: it answers "what purged this page?".
+//!
+//! A cause accompanies its change from its origin to the history of changes. It decides only which
+//! other processes receive the change.
 
 use super::shown::{cut, masked};
 use crate::config::STREAM;
 use serde_json::{Value, json};
 
-/// How many tables of one transaction are named.
+/// The most tables of one transaction that are named.
 pub const TABLES_MAX: usize = 8;
 
-/// Who made a change.
+/// The source of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A call of the control interface.
     Control {
-        /// From where; none over a Unix socket.
+        /// The client's address; `None` over a Unix socket.
         peer: Option<Box<str>>,
     },
-    /// A response of the site to this request: a write, or one that says what has changed.
+    /// The response of the site to this request: a write, or a response that announces a change.
     Response {
-        /// The request's method.
+        /// The method of the request.
         method: Box<str>,
-        /// Its address, without values in its query.
+        /// Its URL, without the values in its query.
         url: Box<str>,
     },
-    /// A request to purge, where visitors are served.
+    /// A purge request on the site's own port.
     Purge {
-        /// Its method.
+        /// The method of the purge request.
         method: Box<str>,
-        /// From where.
+        /// The address of the client.
         peer: Option<Box<str>>,
     },
     /// A transaction of a database.
     Database {
-        /// The database's name.
+        /// The name of the database.
         database: Box<str>,
-        /// The tables whose rows it changed, [`TABLES_MAX`] at most.
+        /// The tables whose rows it changed, at most [`TABLES_MAX`].
         tables: Vec<Box<str>>,
     },
-    /// A database is not followed: nobody knows what changes.
+    /// A database was not followed, so changes may have been missed.
     Gap {
-        /// The database's name.
+        /// The name of the database.
         database: Box<str>,
     },
-    /// Another machine, or somebody by hand, by way of the stream.
+    /// Another node of the cluster, or an entry that was added to the stream by hand.
     Stream {
-        /// Who tells it, as it says itself; empty where it does not.
+        /// The publisher's name for itself; empty if the entry has none.
         from: Box<str>,
     },
-    /// The memcached port.
+    /// A command on the memcached port.
     Memcached,
-    /// A visitor whose own copies these are: he has written, signed in or out.
+    /// The owner of the private copies: a write, a login or a logout.
     Visitor,
-    /// The origin has given a later answer for the page.
+    /// A later response of the origin for the page.
     Superseded {
-        /// The answer's status.
+        /// The status code of the response.
         status: u16,
-        /// Why the answer is not stored in the page's place.
+        /// Why the response does not replace the page in the cache.
         reason: &'static str,
     },
-    /// The configuration was read again, and pages mean something else.
+    /// A reload of the configuration that changes the meaning of stored pages.
     Reload,
-    /// The machine's clock was set back, and what was kept for a time would be kept for longer.
+    /// The machine's clock was set back, so items with an expiry time would live longer.
     Clock,
-    /// The process whose place this one has taken, and which still has requests in hand.
+    /// The previous process of a zero-downtime restart, which still has requests in flight.
     Predecessor,
 }
 
 impl Cause {
-    /// By a response to this request.
+    /// Creates the cause for a response to this request.
     pub fn response(method: &http::Method, url: &str) -> Cause {
         Cause::Response { method: cut(method.as_str()), url: masked(url) }
     }
 
-    /// By a transaction that changed these tables.
+    /// Creates the cause for a transaction that changed these tables.
     pub fn database<'t>(database: &str, tables: impl Iterator<Item = &'t str>) -> Cause {
         let tables = tables.take(TABLES_MAX).map(cut).collect();
         Cause::Database { database: cut(database), tables }
     }
 
-    /// Whether the other machines are to be told: what was said to this one alone. What a database says they
-    /// hear themselves, and the rest is about this process.
+    /// Returns whether the change is published to the other nodes. That holds for changes which
+    /// only this node received. The other nodes follow the databases themselves, and the remaining
+    /// causes concern this process alone.
     pub fn is_for_others(&self) -> bool {
         match self {
             Cause::Control { .. }
@@ -98,14 +100,15 @@ impl Cause {
         }
     }
 
-    /// Whether the process that has taken over is to be told: what all machines hear it hears itself, from the
-    /// place up to which this one has applied it. It does not begin before this one has ended to follow, so
-    /// that who follows must not wait for it.
+    /// Returns whether the change is forwarded to the successor process. Changes from the cluster's
+    /// stream are not: the successor reads them itself, from the position that this process has
+    /// reached. It begins only after this process has stopped following the stream, so the follower
+    /// must not wait for it.
     pub fn is_for_successor(&self) -> bool {
         !matches!(self, Cause::Stream { .. })
     }
 
-    /// Its kind, in a word.
+    /// Returns the kind of the cause as one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Cause::Control { .. } => "control",
@@ -123,7 +126,7 @@ impl Cause {
         }
     }
 
-    /// For people.
+    /// Returns a description for people.
     pub fn text(&self) -> String {
         let from = |peer: &Option<Box<str>>| match peer {
             Some(peer) => format!(" from {peer}"),
@@ -157,7 +160,7 @@ impl Cause {
         }
     }
 
-    /// For programs.
+    /// Returns a description for programs.
     pub fn json(&self) -> Value {
         let mut value = json!({ "kind": self.kind(), "text": self.text() });
         match self {

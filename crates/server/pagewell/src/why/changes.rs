@@ -1,6 +1,6 @@
-//! The last changes of a site: the number, when, who, what it
-//! named, what it touched. A ring: the oldest is forgotten for
-//! the newest.
+//! The last changes of a site: number, time, cause, names, and what they purged.
+//!
+//! They are in a ring buffer, which overwrites its oldest entry.
 
 use super::cause::Cause;
 use super::shown::cut_bytes;
@@ -10,60 +10,61 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How many changes are remembered.
+/// The most changes that are remembered.
 pub const CHANGES_MAX: usize = 256;
-/// How many names of one change are shown.
+/// The most names of one change that are shown.
 pub const NAMES_MAX: usize = 8;
-/// How many of its names a change is found by.
+/// The most names of a change by which it can be found.
 const FOUND_BY_MAX: usize = 64;
 
-/// A change that was made.
+/// A change that was applied.
 #[derive(Debug)]
 pub struct Change {
-    /// Its number.
+    /// The number of the change.
     pub number: u64,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Who.
+    /// The cause of the change.
     pub by: Arc<Cause>,
-    /// Whether pages were dropped or marked.
+    /// Whether pages were purged or marked stale.
     pub strength: Strength,
-    /// What it named, [`NAMES_MAX`] at most.
+    /// The names of the change, at most [`NAMES_MAX`].
     pub names: Vec<Named>,
-    /// How many more.
+    /// How many further names there are.
     pub names_left_out: usize,
-    /// How many pages it dropped, and marked.
+    /// How many pages were purged, and how many marked.
     pub touched: (u64, u64),
-    /// Hashes of its names.
+    /// The hashes of its names.
     found_by: Vec<u64>,
 }
 
-/// What a change names.
+/// A name in a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// A tag, a URL and so on.
+    /// The kind: a tag, a URL and so on.
     pub kind: &'static str,
-    /// The name; empty for everything, and for what is a visitor's own.
+    /// The name; empty for every page, and for private data of a client.
     pub name: Box<str>,
 }
 
 impl Named {
-    /// A tag.
+    /// Creates the name of a tag.
     pub fn tag(tag: &[u8]) -> Named {
         Named { kind: "tag", name: cut_bytes(tag) }
     }
 
-    /// What an expression found.
+    /// Creates the name of an expression over URLs.
     pub fn expression() -> Named {
         Named { kind: "expression", name: Box::default() }
     }
 
-    /// What a change of this target names.
+    /// Returns the name of a target.
     pub fn of(target: &Target<'_>) -> Named {
         let named = |kind, name: &[u8]| Named { kind, name: cut_bytes(name) };
         match target {
             Target::Tag(tag) if terms::is_any_text(tag) => named("any-text", b""),
-            // The server's own names for what is a visitor's (`private`): no tag of a page's begins so.
+            // The server's own tags for private data (`private`); no tag of an application begins
+            // like this.
             Target::Tag([0, ..])
             | Target::Owner(_)
             | Target::OwnerTag { .. }
@@ -84,7 +85,7 @@ impl Named {
 }
 
 impl Change {
-    /// A change of these targets; none of an expression.
+    /// Creates a change of these targets; an empty list stands for an expression.
     pub fn new(number: u64, at_ms: u64, by: Arc<Cause>, targets: &[Target<'_>]) -> Change {
         let names: Vec<_> = match targets {
             [] => vec![Named::expression()],
@@ -104,7 +105,7 @@ impl Change {
     }
 }
 
-/// The last changes, the oldest first.
+/// The last changes, oldest first.
 #[derive(Default)]
 pub(super) struct Changes {
     ring: VecDeque<Arc<Change>>,

@@ -1,10 +1,10 @@
-//! What is remembered of a page after it is gone, or was never there: how its last render ended, and what
-//! dropped or marked it last.
+//! Remembers pages after they are gone, or that were never stored: how the last render ended, and
+//! what purged or marked the page last.
 //!
-//! Found by a hash of its key, seeded so that nobody can choose keys that displace each other. Bounded by
-//! [`entries_for`]; where there is no room, one that was not written to lately is forgotten (a clock: each
-//! gets a second chance). An entry takes 75 bytes with its place, and some hundred more with its texts once its
-//! page was dropped or its response set a cookie ([`Rare`]).
+//! An entry is found by a hash of its key, seeded so that no client can choose keys that displace
+//! each other. The number is bounded by [`entries_for`]; if it is full, an entry without recent
+//! writes is overwritten (second-chance clock). An entry takes 75 bytes with its place. It takes
+//! some hundred more once its page was purged or its response set a cookie ([`Rare`]).
 
 use super::cause::Cause;
 use super::changes::Named;
@@ -17,36 +17,36 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The fewest and the most entries of a site.
 const ENTRIES: (usize, usize) = (64, 16_384);
-/// An entry for so many bytes of pages.
+/// The bytes of page memory per entry.
 const BYTES_PER_ENTRY: usize = 64 << 10;
-/// How many cookies of a response are remembered.
+/// The most cookies of a response that are remembered.
 pub const COOKIES_MAX: usize = 4;
 
-/// How many pages a site with so much memory for pages remembers.
+/// Returns the number of entries for a site with this much memory for pages.
 pub fn entries_for(memory_bytes: usize) -> usize {
     (memory_bytes / BYTES_PER_ENTRY).clamp(ENTRIES.0, ENTRIES.1)
 }
 
-/// What is remembered of a page.
+/// The history of a page.
 #[derive(Clone, Debug, Default)]
 pub struct Entry {
     /// How many times it was rendered.
     pub renders: u32,
-    /// How many of these were not stored.
+    /// How many of these renders were not stored.
     pub not_stored: u32,
-    /// The last render.
+    /// The last render, if there was one.
     pub render: Option<LastRender>,
-    /// What few have, or have after a while.
+    /// Data that few pages have.
     pub rare: Option<Box<Rare>>,
 }
 
 impl Entry {
-    /// The last drop.
+    /// Returns the last purge or mark.
     pub fn dropped(&self) -> Option<&LastDrop> {
         self.rare.as_ref()?.dropped.as_ref()
     }
 
-    /// Names of cookies that the last render set.
+    /// Returns the names of the cookies that the last render set.
     pub fn cookies(&self) -> &[Box<str>] {
         self.rare.as_ref().map_or(&[], |rare| &rare.cookies)
     }
@@ -57,73 +57,75 @@ impl Entry {
 pub struct LastRender {
     /// When it ended, in milliseconds since 1970.
     pub at_ms: u64,
-    /// How long it took, in milliseconds: seven weeks at most.
+    /// How long it took, in milliseconds; at most seven weeks.
     pub took_ms: u32,
-    /// The status; none where there was no response.
+    /// The status code; `None` if there was no response.
     pub status: Option<NonZeroU16>,
-    /// What came of it.
+    /// Whether it was stored, and the reason if not.
     pub outcome: Outcome,
 }
 
-/// What is remembered of a page that was dropped, or whose response set a cookie.
+/// The history of a page that was purged, or whose response set a cookie.
 #[derive(Clone, Debug, Default)]
 pub struct Rare {
-    /// How many times it was dropped or marked.
+    /// How many times it was purged or marked.
     pub drops: u32,
-    /// How many of these for nothing: the next render had the same content.
+    /// How many of these were unnecessary: the next render had the same content.
     pub drops_unchanged: u32,
     dropped: Option<LastDrop>,
     cookies: Box<[Box<str>]>,
 }
 
-/// What dropped or marked a page last.
+/// The last purge or mark of a page.
 #[derive(Clone, Debug)]
 pub struct LastDrop {
-    /// The change's number.
+    /// The number of the change.
     pub change: u64,
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Whether it was marked rather than dropped.
+    /// Whether the page was marked instead of purged.
     pub is_mark: bool,
-    /// Who changed something.
+    /// The cause of the change.
     pub by: Arc<Cause>,
-    /// Which of the change's names touched the page.
+    /// The name of the change that matched the page.
     pub name: Option<Arc<Named>>,
-    /// Whether the next render had the same content; none: there was none yet, or it is not known.
+    /// Whether the next render had the same content; `None` if there was none yet, or it is
+    /// unknown.
     pub unchanged: Option<bool>,
-    /// What was dropped.
+    /// The content before the change.
     pub(super) content: Option<Content>,
 }
 
 impl LastDrop {
-    /// A drop that no name of a change has led to.
+    /// Creates the entry for a purge without a matching name.
     pub(super) fn of(change: u64, at_ms: u64, by: Arc<Cause>) -> LastDrop {
         let (name, unchanged, content) = (None, None, None);
         LastDrop { change, at_ms, is_mark: false, by, name, unchanged, content }
     }
 }
 
-/// What a render showed of the drop before it.
+/// The comparison of a render with the content before the last purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// Nothing.
+    /// There was nothing to compare.
     None,
-    /// The content is another.
+    /// The content of the page differs.
     Changed,
-    /// The content is the same.
+    /// The content of the page is the same.
     Unchanged,
 }
 
-/// The memory.
+/// The histories of the remembered pages.
 pub(super) struct Memory {
-    /// Where the entry of a hash is. A table of the entries themselves would be half empty.
+    /// The index of each hash in `entries`. A hash table of the entries themselves would be half
+    /// empty.
     places: HashTable<u32>,
-    /// Each with its hash, around the clock. There is room for all from the first on: what is not written to takes
-    /// no memory, and no place is left behind by what has grown.
+    /// The entries with their hashes, in the order of the clock. Capacity for all is reserved at
+    /// once: unwritten memory costs nothing, and growth leaves no unused copies behind.
     entries: Vec<(u64, Entry)>,
-    /// Whether each was written to since the clock's hand has passed.
+    /// Whether each entry was written since the clock's hand passed it.
     recent: Vec<bool>,
-    /// The clock's hand: where room is looked for next.
+    /// The clock's hand: the next entry to check for reuse.
     hand: usize,
     most: usize,
     seed: u64,
@@ -141,7 +143,7 @@ impl Memory {
         Some(self.entries[at].1.clone())
     }
 
-    /// Takes in how a render ended; says what that shows of the drop before.
+    /// Records how a render ended. Returns whether the content changed since the purge before it.
     pub(super) fn rendered(&mut self, rendered: Rendered<'_>) -> Comparison {
         let entry = self.entry(rendered.key);
         entry.renders = entry.renders.saturating_add(1);
@@ -175,7 +177,7 @@ impl Memory {
         }
     }
 
-    /// Takes in that a page was dropped or marked.
+    /// Records that a page was purged or marked.
     pub(super) fn dropped(&mut self, key: &[u8], variant: u32, mut dropped: LastDrop) {
         let entry = self.entry(key);
         dropped.content = match entry.render.as_ref().map(|render| render.outcome) {
@@ -200,7 +202,7 @@ impl Memory {
         self.places.find(hash, is_it).map(|at| *at as usize)
     }
 
-    /// A place for an entry that is not there yet: a new one, or that of one that was not written to lately.
+    /// Returns a place for a new entry: an unused one, or that of an entry without recent writes.
     fn place(&mut self, hash: u64) -> usize {
         let new = (hash, Entry::default());
         let at = self.entries.len();
@@ -227,7 +229,7 @@ impl Memory {
         self.places.insert_unique(self.entries[at].0, place, hash);
     }
 
-    /// The next that was not written to since the hand has passed. There are entries.
+    /// Returns the next entry that was not written since the hand passed it. There must be entries.
     fn forgettable(&mut self) -> usize {
         loop {
             let at = self.hand;

@@ -1,12 +1,13 @@
-//! What a site remembers to explain itself: how the last renders of a page ended, what dropped it, who
-//! changed what, and what happens so often that somebody should look at it.
+//! The history that a site records to explain itself. It covers how the last renders of a page
+//! ended, what purged it, the sources of changes, and the top causes of misses.
 //!
-//! Invariants: nothing here decides anything; all of it is told after it has happened. Everything is
-//! bounded: [`memory`] by pages, [`changes`] by changes, [`offenders`] by entries, every text by
-//! [`shown::TEXT_BYTES`]. No value of a cookie comes in here, and no value in a query; private copies
-//! are left out altogether. A hit tells nothing (it is counted by its page, `page_store::Page::serve`).
+//! Invariants: nothing here affects a decision, and everything is recorded after it happened. All
+//! of it is bounded: [`memory`] by pages, [`changes`] by changes, [`offenders`] by entries, every
+//! text by [`shown::TEXT_BYTES`]. Values of cookies and of query parameters are never recorded, and
+//! private copies are left out. A hit records nothing (its page counts it,
+//! `page_store::Page::serve`).
 //!
-//! Lock: one, for all of it; nothing else is locked under it, and it is taken under no other.
+//! Lock: one, for all of it. No other lock is taken under it, and it is taken under no other.
 
 pub mod cause;
 pub mod changes;
@@ -28,10 +29,10 @@ use changes::Changes;
 use memory::{Comparison, Memory};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A site's memory of what happened.
+/// The recorded history of a site.
 pub struct Why {
     inner: Mutex<Inner>,
-    /// When it began to remember, in milliseconds since 1970.
+    /// When recording began, in milliseconds since 1970.
     pub since_ms: u64,
 }
 
@@ -43,44 +44,45 @@ struct Inner {
     last_host: Option<(&'static str, Box<str>)>,
 }
 
-/// How a render ended, for everybody's page.
+/// How a render of a shared page ended.
 pub struct Rendered<'a> {
-    /// The key it was asked by.
+    /// The key of the request.
     pub key: &'a [u8],
-    /// What was asked for.
+    /// The URL of the request.
     pub target: &'a Target,
-    /// When the origin was asked, and when it ended, in milliseconds since 1970.
+    /// When the request was sent to the origin and when the render ended, in milliseconds since
+    /// 1970.
     pub times: (u64, u64),
-    /// The response's status; none where there was no response.
+    /// The status code of the response; `None` if there was no response.
     pub status: Option<u16>,
     /// The names of the cookies that the response sets.
     pub cookies: Vec<Box<str>>,
-    /// What came of it.
+    /// Whether it was stored, and the reason if not.
     pub outcome: Outcome,
-    /// Whether nothing was in memory for the address.
+    /// Whether no page was stored for the URL before.
     pub is_new: bool,
 }
 
-/// What came of a render.
+/// The result of a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was stored.
+    /// The response was stored as a page.
     Stored(Content),
-    /// It was not, for this reason.
+    /// The response was not stored, for this reason.
     NotStored(&'static str),
 }
 
-/// What a page's content is told from another by.
+/// Identifies the content of a page, to compare it with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Which variant of its key it is.
+    /// The variant under its key.
     pub variant: u32,
-    /// The content's hash.
+    /// The hash of the content.
     pub hash: u64,
 }
 
 impl Why {
-    /// An empty memory, for a site whose pages may take so much.
+    /// Creates an empty history, for a site with this much memory for pages.
     pub fn new(memory_bytes: usize, now_ms: u64) -> Why {
         let inner = Inner {
             memory: Memory::new(memory::entries_for(memory_bytes)),
@@ -91,7 +93,7 @@ impl Why {
         Why { inner: Mutex::new(inner), since_ms: now_ms }
     }
 
-    /// Takes in how a render ended.
+    /// Records how a render ended.
     pub fn rendered(&self, rendered: Rendered<'_>) {
         let url = shown::masked(&rendered.target.uri());
         let mut inner = self.lock();
@@ -106,13 +108,13 @@ impl Why {
         }
     }
 
-    /// Takes in that a request was passed on for this reason, and by which cookies.
+    /// Records a bypassed request with its reason, and the cookies that caused it.
     pub fn bypassed(&self, target: &Target, reason: &'static str, cookies: &[Box<str>]) {
         let url = shown::masked(&target.uri());
         self.lock().offenders.bypassed(reason, cookies, &url);
     }
 
-    /// Takes in that a page was removed because of a later answer of the origin, with this number.
+    /// Records that a later response of the origin, with this number, has removed a page.
     pub fn superseded(&self, page: &SharedPage, number: u64, at_ms: u64, by: Cause) {
         let stored = &page.payload().stored;
         if stored.is_private() || page.payload().item().is_some() {
@@ -122,27 +124,27 @@ impl Why {
         self.lock().memory.dropped(page.key().bytes(), page.variant(), dropped);
     }
 
-    /// What is remembered of the page under a key.
+    /// Returns the history of the page under a key.
     pub fn of_key(&self, key: &[u8]) -> Option<Entry> {
         self.lock().memory.get(key)
     }
 
-    /// The last changes, the newest first.
+    /// Returns the last changes, newest first.
     pub fn changes(&self) -> Vec<Arc<Change>> {
         self.lock().changes.newest_first()
     }
 
-    /// The last change of this name, or of everything.
+    /// Returns the last change of this name, or of every page.
     pub fn last_change_of(&self, named: &Named) -> Option<Arc<Change>> {
         self.lock().changes.last_of(named)
     }
 
-    /// What happens too often, as it stands now.
+    /// Returns a copy of the top causes of misses.
     pub fn offenders(&self) -> Offenders {
         self.lock().offenders.clone()
     }
 
-    /// Scheme and host of the last render.
+    /// Returns scheme and host of the last render.
     pub fn last_host(&self) -> Option<(&'static str, Box<str>)> {
         self.lock().last_host.clone()
     }

@@ -1,70 +1,71 @@
-//! What happens so often across a site that somebody should look at it.
+//! The top causes of misses across a site.
 //!
 //! | list | counts |
 //! |---|---|
-//! | not stored | renders, by the reason for which they were not stored |
-//! | bypassed | requests that were passed on, by the reason |
-//! | cookies | responses that set one, requests that were passed on for one, copies that one tells apart |
-//! | parameters | renders of addresses that nothing was in memory for, by the names in their query |
-//! | dropped | pages that changes dropped or marked, by address |
+//! | not stored | renders that were not stored, by reason |
+//! | bypassed | bypassed requests, by reason |
+//! | cookies | responses that set one, requests bypassed because of one, variants by the values of one |
+//! | parameters | renders of URLs without a stored page, by the names in their query |
+//! | dropped | pages that changes purged or marked, by URL |
 //! | unchanged | those of them whose next render had the same content |
-//! | slowest | the slowest renders, each address once |
+//! | slowest | the slowest renders, each URL once |
 //!
-//! Counted in bounded space (Metwally et al., "space-saving"): of a new name in a full list the least
-//! frequent gives up its place and its count. A count is never too low, and too high by at most `over`.
+//! The counts use bounded memory (Metwally et al., "space-saving"). In a full list, a new name
+//! takes over the place and the count of the least frequent one. A count is never too low, and too
+//! high by at most `over`.
 
 use super::cause::Cause;
 use super::memory::Comparison;
 use super::{Outcome, Rendered, shown};
 use std::sync::Arc;
 
-/// How many names a list holds.
+/// The most names in a list.
 const HELD_MAX: usize = 64;
-/// How many of a list are shown.
+/// The most names of a list that are shown.
 pub const SHOWN_MAX: usize = 20;
-/// How many parameters of one address count.
+/// The most parameters of one URL that are counted.
 const PARAMETERS_MAX: usize = 8;
 
-/// A cookie is set by responses, which are not stored for that.
+/// The effect of a cookie that responses set, so they are not stored.
 pub const SET: &str = "set";
-/// Requests are passed on for it.
+/// The effect of a cookie that causes a bypass.
 pub const BYPASS: &str = "bypass";
-/// It is in the key: each value has copies of its own.
+/// The effect of a cookie that is part of the key: each value has its own copies.
 pub const SPLIT: &str = "split";
 
-/// What happens often.
+/// The top causes of misses.
 #[derive(Clone, Debug, Default)]
 pub struct Offenders {
     /// Renders that were not stored, by reason.
     pub not_stored: Top,
-    /// Requests that were passed on, by reason.
+    /// Bypassed requests, by reason.
     pub bypassed: Top,
     /// Cookies, by effect and name.
     pub cookies: Top,
-    /// Parameters, by name.
+    /// Query parameters, by name.
     pub parameters: Top,
-    /// Pages dropped or marked.
+    /// Purged or marked pages.
     pub dropped: Top,
-    /// Pages dropped or marked for nothing.
+    /// Unnecessarily purged or marked pages.
     pub unchanged: Top,
     /// Renders, the slowest first.
     pub slowest: Vec<Slow>,
-    /// How many drops were compared with the next render.
+    /// How many purges were compared with the next render.
     pub compared: u64,
-    /// How many of these were for nothing.
+    /// How many of these were unnecessary.
     pub compared_unchanged: u64,
 }
 
-/// A slow render.
+/// A render among the slowest ones.
 #[derive(Clone, Debug)]
 pub struct Slow {
-    /// Its address, without values in its query.
+    /// Its URL, without the values in its query.
     pub url: Box<str>,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
     /// When it ended, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The status; none where there was no response.
+    /// The status code; `None` if there was no response.
     pub status: Option<u16>,
     /// Whether it was stored.
     pub stored: bool,
@@ -139,20 +140,20 @@ pub struct Top {
     held: Vec<Counted>,
 }
 
-/// How often a name has come.
+/// A name with its count.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// What kind of name it is, where a list has several.
+    /// The kind of the name, in lists with several kinds.
     pub kind: &'static str,
-    /// The name.
+    /// The name that is counted.
     pub name: Box<str>,
-    /// How often; never too low.
+    /// The number of occurrences; never too low.
     pub count: u64,
-    /// By how much it may be too high.
+    /// By how much the count may be too high.
     pub over: u64,
-    /// The address where it came last.
+    /// The URL of the last occurrence.
     pub url: Box<str>,
-    /// Who made the last change, in lists of changes.
+    /// The cause of the last change, in lists of changes.
     pub by: Option<Arc<Cause>>,
 }
 
@@ -172,13 +173,13 @@ impl Top {
         self.held.push(Counted { kind, name, count: over + 1, over, url, by });
     }
 
-    /// Takes out the least frequent; says how frequent it was.
+    /// Removes the least frequent name, and returns its count.
     fn make_room(&mut self) -> u64 {
         let least = self.held.iter().enumerate().min_by_key(|(_, one)| one.count);
         least.map(|(at, _)| at).map_or(0, |at| self.held.swap_remove(at).count)
     }
 
-    /// The most frequent, the most frequent first.
+    /// Returns the most frequent names in descending order.
     pub fn worst(&self) -> Vec<&Counted> {
         let mut all: Vec<_> = self.held.iter().collect();
         all.sort_by(|one, other| other.count.cmp(&one.count).then(one.name.cmp(&other.name)));
@@ -186,7 +187,7 @@ impl Top {
         all
     }
 
-    /// The counts of two lists in one: those of several sites.
+    /// Adds the counts of another site's list.
     pub fn merge(&mut self, other: &Top) {
         for one in &other.held {
             let known =
@@ -203,7 +204,7 @@ impl Top {
 }
 
 impl Offenders {
-    /// Those of another site as well.
+    /// Adds the counts of another site.
     pub fn merge(&mut self, other: Offenders) {
         self.not_stored.merge(&other.not_stored);
         self.bypassed.merge(&other.bypassed);

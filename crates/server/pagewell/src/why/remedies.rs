@@ -1,13 +1,14 @@
-//! What to do about each reason, in a sentence: one table for `pagewell explain`, the control interface and
-//! whoever shows what they say. The reasons of RFC 9111 bring their own (`NotStored::advice`); the rest is
-//! here. A test holds the table against the manual (`docs/operating/errors.md`): every reason there that a
-//! request is passed on for, or a page not stored for, is here.
+//! Advice on each reason, in a sentence: one table for `pagewell explain`, the control interface
+//! and everything that shows their output. The reasons of RFC 9111 have their own advice
+//! (`NotStored::advice`); the others are here. A test compares the table with the manual
+//! (`docs/operating/errors.md`): every reason there for a bypass, or for not storing a page, has an
+//! entry here.
 
 use http_cache::NotStored;
 
-/// Reasons, and what to do.
+/// The reasons with their advice.
 const REMEDIES: &[(&str, &str)] = &[
-    // Why the origin was asked.
+    // Reasons for an origin request.
     ("uri-miss", "Nothing: the next visitor gets it from memory, if it is stored."),
     (
         "vary-miss",
@@ -17,7 +18,7 @@ const REMEDIES: &[(&str, &str)] = &[
     ("request", "Nothing, or set cache.request_directives to ignore."),
     ("partial", "Nothing: the rest of it is asked for."),
     ("bypass", "Ask for the page with GET, without content and without Authorization."),
-    // The request was passed on.
+    // Reasons for a bypass.
     (
         "session-cookie",
         "Start sessions only where they are needed; or let a rule share the pages that are the same for everybody (shared_with_sessions), or keep private copies.",
@@ -46,7 +47,7 @@ const REMEDIES: &[(&str, &str)] = &[
         "changes-late",
         "See database-broken and stream-untold in the log; raise database.barrier or stream.barrier if the server is only slow.",
     ),
-    // It was not stored, for more than RFC 9111 says.
+    // Reasons for not storing a page, in addition to RFC 9111.
     ("owner-coded", "Let Pagewell do the coding: switch compression off in the application."),
     (
         "redirect-to-itself",
@@ -87,7 +88,7 @@ const REMEDIES: &[(&str, &str)] = &[
         "unsettled",
         "Nothing: a moment later it is stored. If it stays so, a database is not followed: see database-broken in the log.",
     ),
-    // The origin did not answer.
+    // Reasons for which the origin gave no response.
     ("refused", "Is the origin running, and is its address right? See the log."),
     (
         "hung-up",
@@ -104,7 +105,7 @@ const REMEDIES: &[(&str, &str)] = &[
         "See fragment-failed in the log; onerror=\"continue\" leaves a fragment out.",
     ),
     ("page-too-large", "Raise limits.page_bytes, or have fewer fragments in it."),
-    // Pagewell answers itself.
+    // Reasons for which Pagewell answers itself.
     ("host-unknown", "Name the host in site.host or site.aliases."),
     ("to-https", "Ask for the https address."),
     ("not-found", "Is the file there? Is there a front controller (index.php)?"),
@@ -123,7 +124,7 @@ const REMEDIES: &[(&str, &str)] = &[
     ("only-if-cached", "Leave out only-if-cached."),
 ];
 
-/// What to do about a reason; `None` for what is no reason.
+/// Returns the advice on a reason; `None` if the text is no reason.
 pub fn remedy(reason: &str) -> Option<&'static str> {
     let of_rfc = NotStored::ALL.iter().find(|one| one.as_str() == reason);
     let own = || REMEDIES.iter().find(|(name, _)| *name == reason).map(|(_, text)| *text);
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// The names in the first column of the tables below these headings of the manual.
+    /// Returns the names in the first column of the tables below these headings of the manual.
     fn in_the_manual(headings: &[&str]) -> BTreeSet<String> {
         let text = include_str!("../../../../../docs/operating/errors.md");
         let sections =
@@ -160,7 +161,7 @@ mod tests {
     fn every_reason_of_the_manual_has_a_remedy() {
         let names = in_the_manual(&HEADINGS);
         assert!(names.len() > 45, "{names:?}");
-        // The heads of the tables.
+        // Skip the header cells of the tables.
         for name in names.iter().filter(|name| !matches!(name.as_str(), "fwd" | "detail")) {
             assert!(remedy(name).is_some_and(|text| text.ends_with(['.', '?', ')'])), "{name}");
         }

@@ -1,13 +1,14 @@
-//! How keys, addresses and names are shown: cut at a bound, no value of
-//! a cookie, and none in a query but in the address that was asked
-//! about.
+//! Formats keys, URLs and names for display: shortened to a limit and without the values of
+//! cookies.
+//!
+//! The values in a query are shown only for the URL that is being explained.
 
 /// The longest text that is remembered, in bytes.
 pub const TEXT_BYTES: usize = 256;
-/// In the place of what is not shown.
+/// Replaces hidden or cut text.
 const HIDDEN: &str = "…";
 
-/// A text, cut where it is too long.
+/// Returns a text, shortened to [`TEXT_BYTES`].
 pub fn cut(text: &str) -> Box<str> {
     if text.len() <= TEXT_BYTES {
         return text.into();
@@ -17,14 +18,14 @@ pub fn cut(text: &str) -> Box<str> {
     format!("{}{HIDDEN}", &text[..end]).into()
 }
 
-/// Bytes as text, cut.
+/// Returns bytes as text, shortened to [`TEXT_BYTES`].
 pub fn cut_bytes(bytes: &[u8]) -> Box<str> {
-    // What is cut off need not be read.
+    // Bytes beyond the limit need not be decoded.
     let bytes = &bytes[..bytes.len().min(2 * TEXT_BYTES)];
     cut(&String::from_utf8_lossy(bytes))
 }
 
-/// An address without the values in its query: `/search?q=…`.
+/// Returns a URL without the values in its query: `/search?q=…`.
 pub fn masked(url: &str) -> Box<str> {
     let Some((path, query)) = url.split_once('?') else { return cut(url) };
     let mut out = String::with_capacity(path.len() + 1 + query.len().min(TEXT_BYTES));
@@ -42,31 +43,32 @@ pub fn masked(url: &str) -> Box<str> {
     cut(&out)
 }
 
-/// The names in a query, each with what stands for its value.
+/// Returns the names in a query, each with a replacement for its value.
 fn parameters(query: &str) -> impl Iterator<Item = (&str, &'static str)> {
     query.split('&').map(|pair| match pair.split_once('=') {
         Some((name, "")) => (name, "="),
         Some((name, _)) => (name, "=…"),
-        // A word without a value may be one.
+        // A long word without `=` may itself be a value.
         None if pair.len() > 32 => (&pair[..0], HIDDEN),
         None => (pair, ""),
     })
 }
 
-/// The names of the parameters in an address.
+/// Returns the names of the parameters in a URL.
 pub fn names_in_query(path_and_query: &str) -> impl Iterator<Item = &str> {
     let query = path_and_query.split_once('?').map_or("", |(_, query)| query);
     let names = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name);
     names.filter(|name| !name.is_empty())
 }
 
-/// The address in a key (`Target::write_key`), with the values in its query.
+/// Returns the URL in a key (`Target::write_key`), with the values in its query.
 pub fn address_of(key: &[u8]) -> String {
     let address = key.split(|byte| *byte == b'\n').next().unwrap_or_default();
     String::from_utf8_lossy(address).into_owned()
 }
 
-/// What a key is made of: the address, and what the rules tell copies apart by, without values of cookies.
+/// Returns the parts of a key: the URL, and what the rules add to distinguish copies. Cookie values
+/// are hidden.
 pub fn parts_of(key: &[u8]) -> Vec<String> {
     let mut parts = key.split(|byte| *byte == b'\n');
     let mut all = vec![cut(&String::from_utf8_lossy(parts.next().unwrap_or_default())).into()];
@@ -74,12 +76,12 @@ pub fn parts_of(key: &[u8]) -> Vec<String> {
     all
 }
 
-/// The names of the cookies in a key.
+/// Returns the names of the cookies in a key.
 pub fn cookies_in(key: &[u8]) -> impl Iterator<Item = String> {
     key.split(|byte| *byte == b'\n').skip(1).filter_map(|part| {
         let (kind, cookie) = str::from_utf8(part).ok()?.split_once(' ')?;
         let is_cookie = matches!(kind, "cookie" | "session" | "vary");
-        // Without a name the name would be the value.
+        // Without `=`, the text would be the value.
         let (name, _) = cookie.split_once('=')?;
         is_cookie.then(|| cut(name).into())
     })

@@ -1,8 +1,9 @@
-//! One change on its way into the memory: it is begun before the change, hears of each page after the
-//! page is gone, and is ended before the change is acknowledged.
+//! Records one change in the history: it begins before the change, receives each page after its
+//! removal, and ends before the change is acknowledged.
 //!
-//! What a change names is only looked up when it has touched something. Of a flood of pages the store
-//! tells the first `page_store::TOLD_MAX`, and [`COUNTED_MAX`] of these count among the offenders.
+//! The names of a change are looked up only when it has matched a page. Of many pages, the store
+//! reports the first `page_store::TOLD_MAX`. Of these, [`COUNTED_MAX`] count among the most
+//! frequently purged pages.
 
 use super::changes::{Change, Named};
 use super::memory::LastDrop;
@@ -12,25 +13,25 @@ use page_store::{Applied, Name, Site, Store, Strength, Target, Told};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Pages of one change that count among those dropped most.
+/// The most pages of one change that count among the most frequently purged pages.
 const COUNTED_MAX: usize = 256;
 
-/// A change that is being made.
+/// A change that is being recorded.
 pub struct Telling<'a> {
     why: &'a Why,
     by: Arc<Cause>,
     targets: &'a [Target<'a>],
     strength: Strength,
     at_ms: u64,
-    /// The targets by the names that the store has for them, once a page was touched.
+    /// The targets by the store's names for them; filled when the first page is matched.
     known: Option<HashMap<Name, usize>>,
-    /// Their texts, once they are needed.
+    /// The displayed names of the targets; filled on demand.
     named: HashMap<usize, Arc<Named>>,
     pages: usize,
 }
 
 impl<'a> Telling<'a> {
-    /// Begins; `targets` is empty for a change by an expression.
+    /// Begins to record; `targets` is empty for an expression over URLs.
     pub fn new(
         why: &'a Why,
         by: Cause,
@@ -42,7 +43,7 @@ impl<'a> Telling<'a> {
         Telling { why, by: Arc::new(by), targets, strength, at_ms, known, named, pages: 0 }
     }
 
-    /// Takes in a page that the change has touched.
+    /// Records a page that the change has purged or marked.
     pub fn page(&mut self, store: &Store<StoredPage>, site: Site, told: &Told<'_, StoredPage>) {
         let key = told.page.key().bytes();
         if told.page.payload().stored.is_private() || told.page.payload().item().is_some() {
@@ -70,7 +71,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Ends: the change is remembered.
+    /// Adds the change to the history.
     pub fn end(self, applied: &Applied) {
         let Applied { number, dropped, marked } = *applied;
         let mut change = Change::new(number.get(), self.at_ms, self.by, self.targets);

@@ -1,6 +1,6 @@
-//! The stream of figures (`GET /v1/live`) as its events come: server-sent events (HTML, section 9.2),
-//! of which only `data` lines are understood. An event has a bound; what is waited for may be given up
-//! and taken up again without losing anything.
+//! Reads the event stream of metrics (`GET /v1/live`): server-sent events (HTML, section 9.2),
+//! limited to `data` lines. The length of an event is bounded. `next` is cancel-safe: a cancelled
+//! call loses no event.
 
 use super::{ask, refused, whole, within};
 use crate::options::ControlArgs;
@@ -9,16 +9,16 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::Value;
 
-/// The longest event: figures of some thousand sites.
+/// The longest event in bytes: the metrics of some thousand sites.
 const EVENT_BYTES: usize = 32 << 20;
 
-/// A stream that has begun.
+/// An event stream that is being read.
 pub struct Followed {
     body: Incoming,
     text: Vec<u8>,
 }
 
-/// Begins to follow; so many events, or as many as come.
+/// Starts the event stream, with this number of events, or without end.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -36,10 +36,10 @@ pub async fn follow(args: &ControlArgs, events: Option<u32>) -> Result<Followed,
 }
 
 impl Followed {
-    /// The next event; none when Pagewell has ended the stream.
+    /// Returns the next event; `None` when Pagewell has ended the stream.
     ///
     /// # Errors
-    /// The connection broke, or what came is no event.
+    /// The connection failed, or the data is not a valid event.
     pub async fn next(&mut self) -> Result<Option<Value>, String> {
         loop {
             if let Some(event) = self.take() {

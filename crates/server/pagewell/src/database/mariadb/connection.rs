@@ -1,8 +1,8 @@
-//! A connection to a database: login, statements, the packets of the stream.
+//! A connection to MariaDB or MySQL: login, statements, the packets of the replication stream.
 //!
-//! Every wait is bounded. What has failed once is of no use any more and is dropped. Over TCP the
-//! connection is in the clear unless TLS is asked for (the password never is: the login proves it
-//! without sending it). Not here: what carries the bytes (`link`).
+//! Every wait has a timeout. A connection that has failed is closed and not reused. TCP connections
+//! are unencrypted unless TLS is configured. The password is never sent in the clear: the login
+//! proves knowledge of it. Not here: the transport (`link`).
 
 use crate::config::{self, DatabaseServer, Place};
 use crate::database::link::{Link, within};
@@ -17,15 +17,16 @@ use mysql_replication::wire::query::{Query, QueryLimits, Rows, query};
 use std::io;
 use std::time::Duration;
 
-/// How long connecting, a packet of the login, or the answer to a statement may take.
+/// The timeout for connecting, a packet of the login, or the response to a statement.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// How often the server says that it is there.
+/// The interval at which the server sends heartbeats on an idle stream, in seconds.
 const HEARTBEAT_SECONDS: u32 = 1;
-/// How long a stream may be silent.
+/// The longest time without a packet before the stream counts as broken.
 const SILENT_MAX: Duration = Duration::from_secs(10);
-/// The longest packet that is held whole; of a longer event its table is told.
+/// The longest packet that is buffered, in bytes. A longer event counts as a change of any row of
+/// its table.
 const PACKET_BYTES: usize = 16 << 20;
-/// How much is read at once.
+/// How many bytes are read at once.
 const READ_BYTES: usize = 64 << 10;
 
 /// A connection that is logged in.
@@ -39,7 +40,7 @@ impl Connection {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// Why it could not.
+    /// The connection or the login failed.
     pub async fn open(server: &DatabaseServer) -> Result<Connection, Failed> {
         within(ANSWER_WITHIN, Self::log_in(server)).await
     }
@@ -57,7 +58,7 @@ impl Connection {
             let packet = packets.receive(&mut link).await?;
             let mut step = login.read(&packet).map_err(refused)?;
             if let LoginStep::StartTls(bytes) = &step {
-                // What came before TLS could be anybody's.
+                // Bytes received before TLS are not authenticated.
                 if !packets.input.is_empty() {
                     return Err(io::Error::from(io::ErrorKind::InvalidData).into());
                 }
@@ -76,20 +77,21 @@ impl Connection {
         Ok(Connection { link, packets, flavour })
     }
 
-    /// Whose dialect the server speaks.
+    /// Returns whether the server is MariaDB or MySQL.
     pub fn flavour(&self) -> Flavour {
         self.flavour
     }
 
-    /// Runs a statement.
+    /// Runs a statement and returns its rows.
     ///
     /// # Errors
-    /// Why there are no rows. What the server refuses leaves the connection usable.
+    /// The server rejected the statement, which leaves the connection usable, or the connection
+    /// failed.
     pub async fn query(&mut self, sql: &str) -> Result<Rows, Failed> {
         within(ANSWER_WITHIN, self.ask(sql)).await
     }
 
-    /// The first value that a statement gives; empty for NULL and for no rows.
+    /// Runs a statement and returns its first value; empty for NULL and for no rows.
     ///
     /// # Errors
     /// As [`query`](Self::query).
@@ -110,7 +112,7 @@ impl Connection {
         }
     }
 
-    /// Asks for the stream from `start`; from then on every packet is an event.
+    /// Requests the stream from `start`. Every packet after this is an event.
     ///
     /// # Errors
     /// A setting was refused, or the connection failed.
@@ -122,12 +124,12 @@ impl Connection {
         Ok(())
     }
 
-    /// The next packet of the stream; silence is a failure.
+    /// Returns the next packet of the stream.
     ///
     /// # Errors
-    /// The connection failed.
+    /// The connection failed, or nothing arrived within [`SILENT_MAX`].
     pub async fn next_event(&mut self) -> Result<Packet, Failed> {
-        // A timer costs something; most packets are there already.
+        // A timer has a cost, and most packets are in the buffer already.
         match self.packets.ready()? {
             Some(packet) => Ok(packet),
             None => within(SILENT_MAX, self.receive()).await,
@@ -139,7 +141,7 @@ impl Connection {
     }
 }
 
-/// What has come in, cut into packets.
+/// Received bytes, split into packets.
 struct Packets {
     reader: PacketReader,
     input: BytesMut,

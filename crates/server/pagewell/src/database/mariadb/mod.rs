@@ -1,13 +1,12 @@
-//! MariaDB and MySQL as a source of changes: what they answer to the questions of `source`, and their
-//! stream.
+//! MariaDB and MySQL as a source of changes: the queries of `source`, and the replication stream.
 //!
-//! | file | |
+//! | file | contents |
 //! |---|---|
-//! | `connection` | a login, statements, the packets of the stream |
-//! | `naming` | by what places of the log are named; what is committed, what is visible |
+//! | `connection` | login, statements, the packets of the stream |
+//! | `naming` | the representation of log positions; committed and visible positions |
 //! | `schema` | tables, columns and foreign keys, as the rules need them |
-//! | `stream` | connects, reads, hands out whole transactions |
-//! | `touch` | a transaction → what it touches |
+//! | `stream` | connects, reads, returns whole transactions |
+//! | `touch` | converts a transaction to the tags and tables that it touches |
 
 mod connection;
 mod naming;
@@ -25,11 +24,11 @@ use connection::Connection;
 use mysql_replication::position::{FilePosition, GtidList};
 use naming::Naming;
 
-/// A connection for questions.
+/// A connection for queries.
 pub struct Session {
     connection: Connection,
     naming: Naming,
-    /// Which transactions everybody sees, at the place that was asked about last.
+    /// The transactions that are visible at the log position of the last query.
     seen: Option<(FilePosition, Option<GtidList>)>,
 }
 
@@ -37,26 +36,26 @@ impl Session {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// Why it could not.
+    /// The connection, the login or a query failed.
     pub async fn open(server: &DatabaseServer) -> Result<Session, Failed> {
         let mut connection = Connection::open(server).await?;
         let naming = Naming::of(&mut connection, server).await?;
         Ok(Session { connection, naming, seen: None })
     }
 
-    /// What is committed.
+    /// Returns the committed position.
     ///
     /// # Errors
-    /// Why it could not be asked.
+    /// The query failed.
     pub async fn committed(&mut self) -> Result<Position, Failed> {
         self.naming.committed(&mut self.connection).await
     }
 
-    /// Up to where everybody sees, in the words of this mark. Where that is a list of transactions, it is
-    /// asked for once for each place: as long as a commit waits, the place is the same.
+    /// Returns the transactions that are visible to all readers, in the representation of `mark`. A
+    /// GTID list is queried once per log position: the position does not move while a commit waits.
     ///
     /// # Errors
-    /// Why it could not be asked.
+    /// A query failed.
     pub async fn visible(&mut self, mark: &Mark) -> Result<Option<Seen>, Failed> {
         let seen = self.naming.visible(&mut self.connection).await?;
         let (Some(Seen::Place(place)), Mark::Gtids(_)) = (&seen, mark) else { return Ok(seen) };
@@ -69,10 +68,10 @@ impl Session {
     }
 }
 
-/// The tables of a database.
+/// Reads the tables of a database.
 ///
 /// # Errors
-/// Why they could not be asked for.
+/// The connection or a query failed.
 pub async fn schema(server: &DatabaseServer) -> Result<Schema, Failed> {
     let mut connection = Connection::open(server).await?;
     Ok(schema::read(&mut connection, &server.account.database).await?.0)

@@ -1,13 +1,14 @@
-//! By what a server names the places of its log, and the questions about them.
+//! The representations of a server's log positions, and the queries for them.
 //!
-//! | | committed | visible | settles |
+//! | positions | committed | visible | settles |
 //! |---|---|---|---|
-//! | MariaDB's GTIDs | `@@gtid_binlog_pos` | the place that a snapshot names | by place |
-//! | MySQL's GTIDs | `@@gtid_executed` | the same: it counts a transaction after the engine's commit | by GTID |
-//! | file and offset | `SHOW MASTER STATUS` | MariaDB: the place that a snapshot names; MySQL: it cannot say | by place, or by time |
+//! | MariaDB's GTIDs | `@@gtid_binlog_pos` | the position that a snapshot reports | by position |
+//! | MySQL's GTIDs | `@@gtid_executed` | the same: it includes a transaction after the engine's commit | by GTID |
+//! | file and offset | `SHOW MASTER STATUS` | MariaDB: the position of a snapshot; MySQL: not available | by position, or by time |
 //!
-//! Sources: MariaDB's manual, "gtid_binlog_pos" and "START TRANSACTION WITH CONSISTENT SNAPSHOT"; MySQL's,
-//! "gtid_executed", and `MYSQL_BIN_LOG::process_commit_stage_queue`. MySQL has not been tried.
+//! Sources: MariaDB's manual, "gtid_binlog_pos" and "START TRANSACTION WITH CONSISTENT SNAPSHOT";
+//! MySQL's, "gtid_executed", and `MYSQL_BIN_LOG::process_commit_stage_queue`. Not tested with
+//! MySQL.
 
 use super::connection::Connection;
 use crate::config::{DatabaseServer, PositionBy};
@@ -15,22 +16,22 @@ use crate::database::source::{Failed, Mark, Position, Seen};
 use mysql_replication::position::{self, FilePosition, Gtid, GtidList, Gtids, Start};
 use mysql_replication::wire::greeting::Flavour;
 
-/// By what places are named.
+/// The representation of log positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// MariaDB's GTIDs.
+    /// GTIDs in MariaDB's form (domain, server, sequence).
     MariaDb,
-    /// MySQL's GTIDs.
+    /// GTIDs in MySQL's form (server UUID, transaction).
     MySql,
-    /// File and offset.
+    /// File and offset in the binary log of one server.
     File,
 }
 
 impl Naming {
-    /// The best that a server has.
+    /// Chooses the best representation that the server supports.
     ///
     /// # Errors
-    /// Why it could not be asked.
+    /// The query failed.
     pub async fn of(
         connection: &mut Connection,
         server: &DatabaseServer,
@@ -45,10 +46,11 @@ impl Naming {
         }
     }
 
-    /// What is committed. Each counts a transaction before its COMMIT is answered.
+    /// Returns the committed position. In each representation it includes a transaction before its
+    /// COMMIT is acknowledged.
     ///
     /// # Errors
-    /// Why it could not be asked.
+    /// The query failed.
     pub async fn committed(self, connection: &mut Connection) -> Result<Position, Failed> {
         let bad = |text: &str| Failed::Said("bad-position", text.to_owned());
         match self {
@@ -58,17 +60,18 @@ impl Naming {
             }
             Naming::MySql => {
                 let text = connection.one("SELECT @@global.gtid_executed").await?;
-                // It is written on several lines.
+                // The server splits the set over several lines.
                 text.parse().map(Position::MySql).map_err(|_| bad(&text))
             }
             Naming::File => place(connection).await.map(Position::Place),
         }
     }
 
-    /// Up to where everybody sees, as a place or a set; none: the server cannot say.
+    /// Returns the position or set that is visible to all readers; `None` if the server cannot
+    /// report it.
     ///
     /// # Errors
-    /// Why it could not be asked.
+    /// The query failed.
     pub async fn visible(self, connection: &mut Connection) -> Result<Option<Seen>, Failed> {
         match (self, connection.flavour()) {
             (Naming::MySql, _) => match self.committed(connection).await? {
@@ -80,7 +83,7 @@ impl Naming {
         }
     }
 
-    /// What a transaction is known by, from its GTID and the stream's position after it.
+    /// Returns the mark of a transaction, from its GTID and the stream's position after it.
     pub fn mark(self, gtid: Option<&Gtid>, after: &position::Position) -> Option<Mark> {
         match (self, gtid) {
             (Naming::MySql, Some(Gtid::MySql(gtid))) => Some(Mark::MySql(gtid.clone())),
@@ -90,7 +93,7 @@ impl Naming {
     }
 }
 
-/// By what all that is committed is known to be visible.
+/// Returns the mark of all transactions up to a committed position.
 pub fn mark_of_all(committed: &Position) -> Option<Mark> {
     match committed {
         Position::MariaDb(list) => Some(Mark::Gtids(list.clone())),
@@ -100,11 +103,11 @@ pub fn mark_of_all(committed: &Position) -> Option<Mark> {
     }
 }
 
-/// Which transactions are in the log up to a place; none: there is no such place. The server reads the
-/// file from its beginning for it.
+/// Returns the transactions in the log up to a position; `None` if the log has no such position.
+/// The server reads the log file from its beginning for this query.
 ///
 /// # Errors
-/// Why it could not be asked.
+/// The query failed.
 pub async fn up_to(
     connection: &mut Connection,
     place: &FilePosition,
@@ -115,18 +118,19 @@ pub async fn up_to(
     Ok(list.and_then(|list| list.parse().ok()))
 }
 
-/// Where a stream is to start.
+/// Converts a position to the start of a stream.
 pub fn start(from: &Position) -> Start {
     match from {
         Position::MariaDb(list) => Start::MariaDb(list.clone()),
         Position::MySql(set) => Start::MySql(set.clone()),
         Position::Place(place) => Start::File(place.clone()),
-        // Another kind's: nothing of it is here.
+        // A position of another kind of database: it says nothing about this log.
         Position::Postgres(_) | Position::Stream(_) => Start::MariaDb(GtidList::default()),
     }
 }
 
-/// How far a stream is; none before the server has named a file, where it goes by that.
+/// Returns the position of a stream; `None` for file positions until the server has sent the file's
+/// name.
 pub fn reached(position: &position::Position) -> Option<Position> {
     match &position.gtids {
         Gtids::MariaDb(list) => Some(Position::MariaDb(list.clone())),
@@ -136,7 +140,7 @@ pub fn reached(position: &position::Position) -> Option<Position> {
 }
 
 async fn place(connection: &mut Connection) -> Result<FilePosition, Failed> {
-    // MySQL 8.4 has taken the old name away.
+    // MySQL 8.4 removed the old statement.
     let rows = match connection.query("SHOW MASTER STATUS").await {
         Err(Failed::Said("other", _)) => connection.query("SHOW BINARY LOG STATUS").await?,
         rows => rows?,
@@ -149,12 +153,12 @@ async fn place(connection: &mut Connection) -> Result<FilePosition, Failed> {
     }
 }
 
-/// A transaction that begins with a snapshot says up to which place of the log it sees
-/// (`binlog_snapshot_file`, `binlog_snapshot_position`).
+/// Returns the log position that a consistent snapshot sees. The server reports it in
+/// `binlog_snapshot_file` and `binlog_snapshot_position`.
 async fn snapshot(connection: &mut Connection) -> Result<Option<Seen>, Failed> {
     connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
     let rows = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'").await?;
-    // A snapshot that is kept keeps old rows from being cleaned up.
+    // An open snapshot would prevent the server from purging old row versions.
     connection.query("ROLLBACK").await?;
     let file = rows.named("binlog_snapshot_file").filter(|file| !file.is_empty());
     let offset = rows.named("binlog_snapshot_position").and_then(|offset| offset.parse().ok());

@@ -1,5 +1,5 @@
-//! What the database says of its tables: for the stream, which leaves out names and signs, and for
-//! the rules.
+//! Reads the schema of a database. The stream needs it, because events lack column names and
+//! signedness; the rules need it too.
 //!
 //! Sources: MariaDB's manual, "Information Schema COLUMNS, TABLES, KEY_COLUMN_USAGE,
 //! REFERENTIAL_CONSTRAINTS". Foreign keys between databases are not followed.
@@ -24,13 +24,13 @@ const KEYS: &str = "SELECT k.TABLE_NAME, k.CONSTRAINT_NAME, k.COLUMN_NAME, \
      WHERE k.TABLE_SCHEMA = DATABASE() AND k.REFERENCED_TABLE_SCHEMA = DATABASE() \
      ORDER BY k.TABLE_NAME, k.CONSTRAINT_NAME, k.ORDINAL_POSITION";
 
-/// Tables as the stream needs them, by name in small letters.
+/// Table definitions as the stream needs them, by lower-case name.
 pub type Shapes = HashMap<String, Arc<TableShape>>;
 
-/// Asks for it.
+/// Queries the schema: its form for the rules, and the shapes for the stream.
 ///
 /// # Errors
-/// Why it could not be had.
+/// A query failed, or its result is invalid.
 pub async fn read(connection: &mut Connection, name: &str) -> Result<(Schema, Shapes), Failed> {
     let rows = connection.query(&columns_query(name, None)).await?;
     let read = TableShape::read_all(&rows);
@@ -53,8 +53,8 @@ pub async fn read(connection: &mut Connection, name: &str) -> Result<(Schema, Sh
 }
 
 fn column(shape: &ColumnShape) -> Column {
-    // Keys of whole numbers have the same type on both sides; the texts of others may differ and
-    // be equal all the same.
+    // Integer keys have the same type on both sides. Other values may differ as text and still be
+    // equal.
     let is_whole = shape.declared.split(['(', ' ']).next().is_some_and(|word| {
         matches!(word, "tinyint" | "smallint" | "mediumint" | "int" | "bigint")
     });
@@ -69,7 +69,7 @@ fn column(shape: &ColumnShape) -> Column {
     }
 }
 
-/// `char(20)`, `longtext` and the like.
+/// Returns whether a declared type is textual, such as `char(20)` or `longtext`.
 fn is_text(declared: &str) -> bool {
     let name = declared.split(['(', ' ']).next().unwrap_or_default();
     name.ends_with("char") || name.ends_with("text")
@@ -80,7 +80,7 @@ async fn foreign_keys(connection: &mut Connection) -> Result<Vec<ForeignKey>, Fa
     let mut keys: BTreeMap<(String, String), ForeignKey> = BTreeMap::new();
     for row in 0..rows.rows.len() {
         let text = |column| rows.text(row, column).unwrap_or_default();
-        // What the account may not see counts as a cascade.
+        // A rule that the account may not see counts as a cascade.
         let key = keys.entry((text(0), text(1))).or_insert_with(|| ForeignKey {
             child: text(0),
             columns: Vec::new(),

@@ -1,8 +1,8 @@
-//! MariaDB's stream: connects, looks whether it can be followed, reads whole transactions and says
-//! what they touch.
+//! The replication stream of MariaDB and MySQL: connects, checks whether the server can be
+//! followed, reads whole transactions and computes what they touch.
 //!
-//! Invariants: definitions that changed are read before the next event is; the position is that of
-//! transactions that were handed out. Not here: what is done with them.
+//! Invariants: changed table definitions are read before the next event. The position is that of
+//! the last returned transaction. Not here: applying transactions.
 
 use super::connection::Connection;
 use super::naming::{self, Naming};
@@ -23,17 +23,17 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::Arc;
 
-/// So many changes of a transaction are read before others get their turn.
+/// After this many changes of a transaction the task yields to others.
 const TURN: usize = 64;
-/// How many tables a line of the log names.
+/// The most tables that one log line names.
 const NAMED_MAX: usize = 10;
-/// In place of a table's name that was not held either.
+/// Replaces a table's name that was not buffered either.
 const UNKNOWN: &str = "?";
 
-/// Connects, and looks whether the server can be followed.
+/// Connects, and checks whether the server can be followed.
 ///
 /// # Errors
-/// Why not.
+/// The server is unreachable, or cannot be followed.
 pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
     let mut connection = Connection::open(&config.server).await?;
     let naming = Naming::of(&mut connection, &config.server).await?;
@@ -51,7 +51,7 @@ pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
     Ok(Connected { stream, server: server.into(), committed, mark, fits, warnings })
 }
 
-/// What the server is called, and what of its settings could be better.
+/// Returns the server's identifier, and warnings about its settings.
 async fn look_at(connection: &mut Connection) -> Result<(String, Vec<Warning>), Broken> {
     let id = match connection.flavour() {
         Flavour::MariaDb => "@@server_id",
@@ -80,10 +80,11 @@ async fn look_at(connection: &mut Connection) -> Result<(String, Vec<Warning>), 
     Ok((text(0), warnings))
 }
 
-/// Whether a replica logs what it replicates: else nothing of that comes, and all seems well. By default
-/// MariaDB does not, MySQL does; of MySQL it is not known whether it is one.
+/// Checks whether a replica writes replicated transactions to its own log. If it does not, the
+/// stream lacks them without any error. MariaDB's default is off, MySQL's is on. Whether a MySQL
+/// server is a replica is not known.
 async fn replicates(connection: &mut Connection) -> Result<Vec<Warning>, Broken> {
-    // What a server does not know is not in the answer.
+    // The result omits variables that a server does not have.
     let ask = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
                ('log_slave_updates', 'log_replica_updates', 'gtid_slave_pos')";
     let variables = connection.query(ask).await?;
@@ -104,7 +105,7 @@ async fn replicates(connection: &mut Connection) -> Result<Vec<Warning>, Broken>
     let text = "the server is a replica and does not log what it replicates, so none of it would be \
                 heard of: set log_slave_updates = ON and start it anew, or follow the primary (it \
                 replicates no more: RESET SLAVE ALL; SET GLOBAL gtid_slave_pos = '')";
-    // What was replicated since it was last followed is in no log.
+    // Replicated changes since the last connection are in no log.
     Err(Broken { name: "replica-unlogged", text: text.into(), then: Then::Lost })
 }
 
@@ -114,18 +115,18 @@ pub struct Stream {
     connection: Connection,
     naming: Naming,
     transactions: Transactions<Tables>,
-    /// Whether the last transaction has changed any.
+    /// Whether the last transaction has changed a table definition.
     definitions: Definitions,
 }
 
 impl Stream {
-    /// Asks for everything after `from`, where it was left.
+    /// Requests everything after `from`. `left` says how the earlier connection ended.
     ///
-    /// Whether the log is the one that was read is looked at when the server has opened it for the stream:
-    /// one that is begun anew between the two ends the stream, or does not prove.
+    /// After the server has opened the log for the stream, a landmark proves that it is still the
+    /// same log. If the log is reset between the two steps, the stream ends or the proof fails.
     ///
     /// # Errors
-    /// Why there is no stream.
+    /// The stream could not be started, or the log is another one.
     pub async fn start(&mut self, from: &Position, left: Left) -> Result<(), Broken> {
         let start = naming::start(from);
         let tables = std::mem::take(self.transactions.watch());
@@ -153,7 +154,7 @@ impl Stream {
         }
     }
 
-    /// Looks whether the log is the one that was read before, on a connection of its own.
+    /// Checks on a separate connection whether the log is the one that was read before.
     async fn prove(&self, landmark: &Landmark) -> Result<(), Broken> {
         let mut connection = Connection::open(&self.config.server).await?;
         connection.start_stream(own_id(), &landmark.start()).await?;
@@ -168,7 +169,7 @@ impl Stream {
         }
     }
 
-    /// By what the log is known again where it was read up to.
+    /// Returns the landmark that identifies the log at the current position.
     pub fn landmark(&self) -> Option<Landmark> {
         self.transactions.landmark().cloned()
     }
@@ -176,7 +177,7 @@ impl Stream {
     /// Reads one packet.
     ///
     /// # Errors
-    /// Why the stream has come to an end.
+    /// The stream has ended.
     pub async fn next(&mut self) -> Result<Read, Broken> {
         if self.definitions == Definitions::Changed {
             self.read_definitions().await?;
@@ -190,7 +191,7 @@ impl Stream {
         }
     }
 
-    /// Up to where transactions were handed out.
+    /// Returns the position after the last returned transaction.
     pub fn position(&self) -> Option<Position> {
         naming::reached(self.transactions.position())
     }
@@ -212,7 +213,8 @@ impl Stream {
         Transaction { made: Made::Rows(touched), mark, server: None }
     }
 
-    /// Says so where a transaction was not held: its rows count as any row of their tables.
+    /// Logs a warning if a transaction was too large to buffer: its rows count as any row of their
+    /// tables.
     fn say_if_large(&self, transaction: &mysql_replication::Transaction) {
         let large = transaction.changes.iter().filter_map(|change| match &change.what {
             What::Table { name, why: Why::TooLarge, .. } => Some(&**name),
@@ -226,7 +228,7 @@ impl Stream {
         }
     }
 
-    /// Asks for the schema again, on a connection of its own.
+    /// Reads the schema again, on a separate connection.
     async fn read_definitions(&mut self) -> Result<(), Broken> {
         let config = self.config.clone();
         let mut connection = Connection::open(&config.server).await?;
@@ -245,15 +247,16 @@ fn watched(config: &Database, schema: Schema, shapes: Shapes) -> Tables {
     Tables::new(config.server.account.database.clone(), feed, shapes)
 }
 
-/// The server has ended the stream.
+/// The error for a stream that the server has ended.
 fn ended() -> Broken {
     Failed::Io(io::ErrorKind::UnexpectedEof.into()).into()
 }
 
-/// The server id that this reader goes by: one that nobody else has.
+/// Returns a random server ID for this replication client, so that no other client has the same
+/// one.
 fn own_id() -> u32 {
     let random = RandomState::new().build_hasher().finish() as u32;
-    // High numbers are rare among people's own.
+    // Administrators rarely choose IDs in the upper half of the range.
     random | 1 << 31
 }
 

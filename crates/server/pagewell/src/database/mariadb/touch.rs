@@ -1,8 +1,9 @@
-//! From a transaction to what it touches.
+//! Converts a transaction to what it touches: the tags of its rows and tables.
 //!
-//! One transaction is one change. What was rolled back counts as if it held: servers log it only where
-//! a table without transactions may be among the changed ones. A write in statement format touches
-//! every page, for its triggers may have reached any table. Not here: the store, the stream.
+//! One transaction is one change. Rolled-back changes count as if they were committed: servers log
+//! them only if a non-transactional table may be among the changed ones. A write in statement
+//! format touches every page, because its triggers may have changed any table. Not here: the store,
+//! the stream.
 
 use super::schema::Shapes;
 use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
@@ -12,7 +13,7 @@ use mysql_replication::{Change, Interest, NoText, Table, TableRows, Watch, What,
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// What is followed of a database: its name, the rules held against its schema, its tables' shapes.
+/// The followed part of a database: its name, its rules with the schema applied, its table shapes.
 #[derive(Default)]
 pub struct Tables {
     name: String,
@@ -23,19 +24,19 @@ pub struct Tables {
 /// Whether the schema has to be read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definitions {
-    /// It may have changed.
+    /// The schema may have changed.
     Changed,
-    /// It is as it was.
+    /// The schema is unchanged.
     Same,
 }
 
 impl Tables {
-    /// Puts them together.
+    /// Combines a database's name, rules and table shapes.
     pub fn new(name: String, feed: Feed, shapes: Shapes) -> Tables {
         Tables { name, feed, shapes }
     }
 
-    /// What a change touches.
+    /// Adds what a change touches to `touched`.
     pub fn touch(&self, change: &Change, touched: &mut Touched) {
         match &change.what {
             What::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
@@ -72,7 +73,7 @@ impl Tables {
     }
 }
 
-/// Whether a change concerns what tables there are, and how they look.
+/// Returns whether a change concerns the definition of tables.
 pub fn definitions(change: &Change) -> Definitions {
     match &change.what {
         What::Table { why: Why::Defined, .. } | What::Schema { .. } | What::Everything(_) => {
@@ -100,7 +101,7 @@ impl Watch for Tables {
     }
 }
 
-/// Where a table's columns are, looked for once for all rows of an event.
+/// The positions of a table's columns, looked up once for all rows of an event.
 struct Places<'a> {
     table: &'a Table,
     found: RefCell<Vec<(String, Option<usize>)>>,
@@ -118,7 +119,7 @@ impl Places<'_> {
     }
 }
 
-/// A row of the stream, by the names of its columns.
+/// A row of the stream, accessible by column names.
 struct Images<'a> {
     change: &'a RowChange<'a>,
     places: &'a Places<'a>,

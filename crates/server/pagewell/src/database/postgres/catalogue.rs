@@ -1,10 +1,10 @@
-//! What the database says of its tables: for the rules, and whether any of it has changed.
+//! Reads the tables of a PostgreSQL database for the rules, and detects changed definitions.
 //!
-//! Rules call tables of the account's current schema (`public`, if nothing else is set) by their
-//! names, others `schema.table`. Rows of partitions, and of tables that inherit from others, count as
-//! rows of those above as well. Definitions are in no stream, so a table has a *print*: what it is
-//! stored in, its columns, what hangs below it; another print is another table. Sources: PostgreSQL's
-//! manual, "System Catalogs". Not here: when it is asked.
+//! Rules name tables of the account's current schema (`public` by default) without a schema, and
+//! others `schema.table`. Rows of partitions and of inheriting tables also count as rows of their
+//! parents. The stream has no definitions, so each table has a *print* (fingerprint): its storage,
+//! its columns and its children. A table with another print counts as another table. Source:
+//! PostgreSQL's manual, "System Catalogs". Not here: when the catalogue is queried.
 
 use super::connection::Connection;
 use crate::database::source::Failed;
@@ -15,7 +15,7 @@ use postgres_replication::message::Identity;
 use postgres_replication::wire::query::{Rows, identifier, literal};
 use std::collections::{BTreeMap, HashMap};
 
-/// How deep tables may inherit from each other.
+/// The most levels of inheritance that are followed.
 const DEPTH_MAX: usize = 32;
 
 const OWN: &str =
@@ -42,61 +42,61 @@ const KEYS: &str = "SELECT k.conrelid, k.confrelid, (SELECT string_agg(a.attname
 /// The tables of a database.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
-    /// As rules need them.
+    /// The tables as the rules need them.
     pub schema: Schema,
     tables: BTreeMap<String, Table>,
-    /// By schema and name.
+    /// The names that rules use, by schema and table name.
     places: HashMap<String, HashMap<String, String>>,
 }
 
-/// A table.
+/// A table of the catalogue.
 #[derive(Debug, Clone)]
 pub struct Table {
     oid: String,
-    /// The schema that it is in, and its name.
+    /// Its schema and its name.
     pub place: (String, String),
-    /// What rules call it, and the tables above it.
+    /// Its name in rules, then the names of its parents.
     pub names: Vec<String>,
-    /// What it is: an ordinary table, one of partitions, or none that has rows of its own.
+    /// Whether it has rows itself, or its partitions, or neither.
     pub kind: Kind,
-    /// By what rows are told.
+    /// Which columns identify a row in the stream (`REPLICA IDENTITY`).
     pub identity: Identity,
-    /// Its columns.
+    /// The columns, in the order of the table.
     pub columns: Vec<ColumnOf>,
     print: String,
 }
 
-/// What a table is.
+/// The kind of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It has rows.
+    /// A table that has rows itself.
     Ordinary,
-    /// Its partitions have them.
+    /// A table whose rows are in its partitions.
     Partitioned,
-    /// It has rows, and nothing of them is in the log.
+    /// A table whose rows are not written to the log.
     Unlogged,
-    /// It has none: a view, or the like.
+    /// A view or similar, without rows of its own.
     View,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone)]
 pub struct ColumnOf {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
-    /// Whether it is sent of the row before a change.
+    /// Whether the stream has its value from before a change.
     pub is_identity: bool,
-    /// Whether it is made from others: then it is not sent.
+    /// Whether it is a generated column, which the stream leaves out.
     pub is_generated: bool,
-    /// Whether it is a part of the primary key.
+    /// Whether it is part of the primary key.
     pub is_primary: bool,
 }
 
 impl Catalogue {
-    /// Asks for it.
+    /// Queries the catalogue.
     ///
     /// # Errors
-    /// Why it could not be had.
+    /// A query failed.
     pub async fn read(connection: &mut Connection) -> Result<Catalogue, Failed> {
         let tables = format!(
             "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident, {PRINT}, \
@@ -133,25 +133,26 @@ impl Catalogue {
         self.tables.insert(name, table);
     }
 
-    /// The table at this place.
+    /// Returns the table with this schema and name.
     #[must_use]
     pub fn at(&self, schema: &str, name: &str) -> Option<&Table> {
         self.tables.get(self.places.get(schema)?.get(name)?)
     }
 
-    /// All tables.
+    /// Iterates over all tables.
     pub fn all(&self) -> impl Iterator<Item = &Table> {
         self.tables.values()
     }
 
-    /// Whether its rows belong to a table of partitions above it.
+    /// Returns whether a table is a partition of another one.
     #[must_use]
     pub fn is_partition(&self, table: &Table) -> bool {
         let above = table.names.iter().skip(1).filter_map(|name| self.tables.get(name));
         above.into_iter().any(|above| above.kind == Kind::Partitioned)
     }
 
-    /// What rules call the tables that are others than in `before`, or are not there any more.
+    /// Returns the rule names of all tables that differ from `before` or no longer exist, and those
+    /// of their parents.
     #[must_use]
     pub fn changed_since(&self, before: &Catalogue) -> Vec<String> {
         let print = |catalogue: &Catalogue, name: &String| {
@@ -168,16 +169,17 @@ impl Catalogue {
 }
 
 impl Table {
-    /// Its name, quoted, as statements need it.
+    /// Returns the quoted name for use in statements.
     #[must_use]
     pub fn quoted(&self) -> String {
         format!("{}.{}", identifier(&self.place.0), identifier(&self.place.1))
     }
 }
 
-/// The statement that says in a few letters how these tables, and all below them, look; how far the publication
-/// tells of them; and which publication that is: a table that was taken out and put back has left another number
-/// there, and one that was altered and altered back has another `xmin`.
+/// Returns a statement that computes three fingerprints. The first covers these tables and their
+/// children, the second what the publication sends of them. The third identifies the publication
+/// itself: a table that is removed and added again gets another number, and an altered publication
+/// another `xmin`.
 #[must_use]
 pub fn prints(tables: &[&Table], publication: &str) -> String {
     let named = tables
@@ -261,7 +263,7 @@ fn columns_of(rows: &Rows) -> HashMap<String, Vec<Listed>> {
     columns
 }
 
-/// A table as rules see it.
+/// Converts a table to its definition for the rules.
 #[must_use]
 pub fn definition(table: &Table) -> TableDefinition {
     TableDefinition {
@@ -273,7 +275,7 @@ pub fn definition(table: &Table) -> TableDefinition {
 
 fn column_of(column: &ColumnOf) -> Column {
     let key = if column.is_primary { KeyPart::Primary } else { KeyPart::None };
-    // Rows that a foreign key changes are in the stream: nothing is worked out from parents.
+    // The stream contains rows that a foreign key changes, so nothing is derived from parent rows.
     let (equality, is_generated, is_text) = (Equality::Loose, false, true);
     Column { name: column.name.clone(), key, equality, is_generated, is_text, collation: None }
 }
@@ -307,7 +309,8 @@ fn names_above(
     names
 }
 
-/// For proposals only: they change nothing that the stream would not tell.
+/// Reads the foreign keys for rule proposals. The stream already contains every row that they
+/// change.
 fn foreign_keys(rows: &Rows, by_oid: &HashMap<String, Table>) -> Vec<ForeignKey> {
     let name = |row, column| {
         by_oid.get(&text(rows, row, column)).and_then(|table| table.names.first().cloned())

@@ -1,9 +1,10 @@
-//! A connection to PostgreSQL: login, statements, the frames of the stream.
+//! A connection to PostgreSQL: login, statements, the frames of the replication stream.
 //!
-//! Every wait is bounded. What has failed once is of no use any more and is dropped. Over TCP the
-//! connection is in the clear unless TLS is asked for (the password never is: the login proves it
-//! without sending it). TLS is asked for before anything else is said, and never gone without.
-//! Source: PostgreSQL's manual, "SSL Session Encryption". Not here: what carries the bytes (`link`).
+//! Every wait has a timeout. A connection that has failed is closed and not reused. TCP connections
+//! are unencrypted unless TLS is configured. The password is never sent in the clear: the login
+//! proves knowledge of it. If TLS is configured, it is requested first, and the connection never
+//! continues without it. Source: PostgreSQL's manual, "SSL Session Encryption". Not here: the
+//! transport (`link`).
 
 use crate::config::{self, DatabaseServer, Place};
 use crate::database::link::{Link, within};
@@ -20,13 +21,14 @@ use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long connecting, a frame of the login, or the answer to a statement may take.
+/// The timeout for connecting, a frame of the login, or the response to a statement.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// How long a slot may take to be made: it waits for the transactions that are under way.
+/// The timeout for creating a slot, which waits for the transactions in progress.
 const SLOT_WITHIN: Duration = Duration::from_secs(60);
-/// The longest frame that is held whole; of a longer row its table is told.
+/// The longest frame that is buffered, in bytes. A longer row counts as a change of any row of its
+/// table.
 const FRAME_BYTES: usize = 16 << 20;
-/// How much is read at once.
+/// How many bytes are read at once.
 const READ_BYTES: usize = 64 << 10;
 
 /// A connection that is logged in.
@@ -40,7 +42,7 @@ impl Connection {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// Why it could not.
+    /// The connection or the login failed.
     pub async fn open(server: &DatabaseServer, purpose: Purpose) -> Result<Connection, Failed> {
         within(ANSWER_WITHIN, Self::log_in(server, purpose)).await
     }
@@ -73,15 +75,16 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Runs a statement.
+    /// Runs a statement and returns its rows.
     ///
     /// # Errors
-    /// Why there are no rows. What the server refuses leaves the connection usable.
+    /// The server rejected the statement, which leaves the connection usable, or the connection
+    /// failed.
     pub async fn query(&mut self, sql: &str) -> Result<Rows, Failed> {
         within(ANSWER_WITHIN, self.ask(sql)).await
     }
 
-    /// Runs a statement that makes a slot.
+    /// Runs a statement that creates a slot, with a longer timeout.
     ///
     /// # Errors
     /// As [`query`](Self::query).
@@ -89,7 +92,7 @@ impl Connection {
         within(SLOT_WITHIN, self.ask(sql)).await
     }
 
-    /// The first value that a statement gives; empty for NULL and for no rows.
+    /// Runs a statement and returns its first value; empty for NULL and for no rows.
     ///
     /// # Errors
     /// As [`query`](Self::query).
@@ -109,10 +112,10 @@ impl Connection {
         }
     }
 
-    /// Asks for the stream from `from`; from then on every frame is one of it.
+    /// Requests the stream from `from`. Every frame after this belongs to the stream.
     ///
     /// # Errors
-    /// What the server refuses, as it says it; or the connection failed.
+    /// Inner: the server refused, with its message. Outer: the connection failed.
     pub async fn start_stream(
         &mut self,
         what: &Subscription,
@@ -131,12 +134,12 @@ impl Connection {
         }
     }
 
-    /// The next frame of the stream; none if it has not come by then.
+    /// Returns the next frame of the stream; `None` if none arrived by the deadline.
     ///
     /// # Errors
     /// The connection failed.
     pub async fn frame_by(&mut self, by: Instant) -> Result<Option<Frame>, Failed> {
-        // A timer costs something; most frames are there already.
+        // A timer has a cost, and most frames are in the buffer already.
         if let Some(frame) = self.ready()? {
             return Ok(Some(frame));
         }
@@ -146,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// Says how far the stream is received, and up to where nothing of it need be kept.
+    /// Reports the received position, and the position up to which the server may discard its log.
     ///
     /// # Errors
     /// The connection failed.
@@ -172,7 +175,7 @@ impl Connection {
     }
 }
 
-/// Asks for TLS: one letter comes back, and nothing else before the encryption has begun.
+/// Requests TLS. The server responds with one letter and sends nothing else before the handshake.
 async fn over_tls(mut link: Link, server: &DatabaseServer) -> Result<Link, Failed> {
     link.write(&tls_request()).await?;
     let mut answer = BytesMut::new();
@@ -180,7 +183,8 @@ async fn over_tls(mut link: Link, server: &DatabaseServer) -> Result<Link, Faile
     match &answer[..] {
         b"S" => link.over_tls(server).await,
         b"" => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-        // A server that has no room answers with an error; what follows a letter could be anybody's.
+        // An overloaded server responds with an error. Bytes after the letter are not
+        // authenticated.
         [b'S', ..] | [b'E', ..] => {
             let why = "what came in answer to the request for TLS is more than a letter";
             Err(io::Error::new(io::ErrorKind::InvalidData, why).into())

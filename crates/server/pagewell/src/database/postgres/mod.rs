@@ -1,15 +1,15 @@
-//! PostgreSQL as a source of changes: what it answers to the questions of `source`, and its stream.
+//! PostgreSQL as a source of changes: the queries of `source`, and the replication stream.
 //!
-//! | file | |
+//! | file | contents |
 //! |---|---|
-//! | `connection` | a login, statements, the frames of the stream |
-//! | `catalogue` | tables, columns, what hangs together; whether any of it has changed |
-//! | `setup` | whether the server can be followed: settings, publication, slot |
-//! | `stream` | connects, reads, hands out whole transactions |
-//! | `touch` | a transaction → what it touches |
+//! | `connection` | login, statements, the frames of the stream |
+//! | `catalogue` | tables, columns, inheritance; detects changed definitions |
+//! | `setup` | checks settings, publication and slot; creates missing ones |
+//! | `stream` | connects, reads, returns whole transactions |
+//! | `touch` | converts a transaction to the tags and tables that it touches |
 //!
-//! Sources: PostgreSQL's manual, "Logical Replication", "Logical Decoding", "Transaction ID and Snapshot
-//! Information Functions". Not here: bytes (`postgres_replication`).
+//! Sources: PostgreSQL's manual, "Logical Replication", "Logical Decoding", "Transaction ID and
+//! Snapshot Information Functions". Not here: bytes (`postgres_replication`).
 
 mod catalogue;
 mod connection;
@@ -26,12 +26,12 @@ use change_feed::schema::Schema;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::login::Purpose;
 
-/// What is committed: the end of the log. A commit is answered when the log up to it is on the disk,
-/// and the stream has no more than that; where there is more than that in memory (commits that do not
-/// wait, or rows of others), a message that has to be written moves it there.
+/// Returns the committed position, which is the end of the log. A COMMIT is acknowledged once the
+/// log is flushed up to it, and the stream sends only flushed log. If the log in memory is ahead
+/// (asynchronous commits, rows of open transactions), a transactional message flushes it.
 ///
 /// # Errors
-/// Why it could not be asked.
+/// A query failed.
 pub async fn committed(connection: &mut Connection) -> Result<Position, Failed> {
     const ASK: &str = "SELECT pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()";
     const FLUSH: &str =
@@ -45,11 +45,11 @@ pub async fn committed(connection: &mut Connection) -> Result<Position, Failed> 
     Ok(Position::Postgres(end))
 }
 
-/// The tables that rules can be proposed for, and why none can be for others. Partitions are told by
-/// the table above them.
+/// Returns the tables that rules can be proposed for, and for each other table the reason why not.
+/// The parent table represents its partitions.
 ///
 /// # Errors
-/// Why they could not be asked for.
+/// The connection or a query failed.
 pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Failed> {
     let mut connection = Connection::open(server, Purpose::Statements).await?;
     let catalogue = catalogue::Catalogue::read(&mut connection).await?;
@@ -64,11 +64,12 @@ pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Fa
     Ok((schema, left_out))
 }
 
-/// Which transactions have begun and not finished. Each holds a lock on its own number until others see it; a
-/// snapshot lists none that is newer than the last that has finished.
+/// Returns the IDs of transactions in progress. Each holds a lock on its own ID until other
+/// transactions see its changes. A snapshot (`pg_current_snapshot`) is no substitute: it lists no
+/// transaction newer than the last finished one.
 ///
 /// # Errors
-/// Why it could not be asked, or what was said.
+/// The query failed, or its result is invalid.
 pub async fn begun(connection: &mut Connection) -> Result<Vec<u32>, Failed> {
     let asked = "SELECT coalesce(string_agg(transactionid::text, ','), '') FROM pg_locks \
                  WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted";
@@ -77,10 +78,10 @@ pub async fn begun(connection: &mut Connection) -> Result<Vec<u32>, Failed> {
     each.collect::<Result<_, _>>().map_err(|_| Failed::Said("bad-snapshot", text))
 }
 
-/// Which transactions everybody sees.
+/// Returns the transactions that are visible to all readers.
 ///
 /// # Errors
-/// Why it could not be asked.
+/// The query failed, or its result is invalid.
 pub async fn visible(connection: &mut Connection) -> Result<Option<Seen>, Failed> {
     let text = connection.one("SELECT pg_current_snapshot()").await?;
     let snapshot = text.parse().map_err(|_| Failed::Said("bad-snapshot", text))?;

@@ -1,17 +1,18 @@
-//! Whether a PostgreSQL can be followed: its settings, the publication, the slot. What is missing is
-//! made where the site has said so (`manage`); otherwise the error has the statement that makes it.
+//! Checks whether a PostgreSQL server can be followed: its settings, the publication, the slot.
+//! Missing objects are created if the site allows it (`manage`). Otherwise the error contains the
+//! statement.
 //!
-//! | | has to be |
+//! | object | requirement |
 //! |---|---|
 //! | server | version 14 or later, no standby, `wal_level = logical` |
-//! | table of a rule | in the log (no unlogged one), its rows told apart (`REPLICA IDENTITY`) |
-//! | publication | tells inserts, updates, deletes and `TRUNCATE` of all these tables, whole |
-//! | slot | of `pgoutput` and this database, with a place that the log still has |
+//! | table of a rule | written to the log (not unlogged), with identifiable rows (`REPLICA IDENTITY`) |
+//! | publication | inserts, updates, deletes and `TRUNCATE` of all these tables, without row filters |
+//! | slot | of `pgoutput` and this database, at a position that the log still has |
 //!
-//! The publication is made before the slot: what was written before it came could not be read. A table
-//! without identity is never put into a publication here, for the server would refuse the
-//! application's updates. Whoever only wants to know changes nothing ([`Aim::Check`]): a publication is
-//! made in a transaction that is rolled back. Not here: whether the rules fit the tables.
+//! The publication is created before the slot, because earlier log entries could not be decoded. A
+//! table without identity is never added to a publication: the server would reject the
+//! application's updates. A check ([`Aim::Check`]) changes nothing: it creates the publication in a
+//! transaction that is rolled back. Not here: whether the rules match the tables.
 
 use super::catalogue::{Kind, Table};
 use super::connection::Connection;
@@ -23,15 +24,15 @@ use postgres_replication::wire::query::{Rows, identifier, literal};
 use std::collections::BTreeSet;
 
 const VERSION_MIN: u32 = 140_000;
-/// The events of what could be better.
+/// The log events of warnings.
 const IDENTITY: &str = "database-identity";
 const SLOT: &str = "database-slot";
 const MADE: &str = "database-made";
 
-/// Looks at the server; says which it is.
+/// Checks the server's settings, and returns its identifier: system and timeline.
 ///
 /// # Errors
-/// Why it cannot be followed.
+/// The server cannot be followed.
 pub async fn server(connection: &mut Connection) -> Result<String, Broken> {
     const ASK: &str = "SELECT current_setting('server_version_num'), \
          current_setting('server_version'), pg_is_in_recovery(), current_setting('wal_level')";
@@ -55,10 +56,10 @@ pub async fn server(connection: &mut Connection) -> Result<String, Broken> {
     Ok(format!("{}/{}", text(0), text(1)))
 }
 
-/// Looks at the tables that are followed.
+/// Checks the tables that are followed.
 ///
 /// # Errors
-/// Which of them cannot be.
+/// A table cannot be followed.
 pub fn tables(tables: &[&Table]) -> Result<(), Broken> {
     match tables.iter().find_map(|table| stands_in_the_way(table)) {
         Some(why) => Err(Broken::unusable(why)),
@@ -66,7 +67,8 @@ pub fn tables(tables: &[&Table]) -> Result<(), Broken> {
     }
 }
 
-/// Why a table cannot be followed, with the statement that changes it; none: it can.
+/// Returns why a table cannot be followed, with the statement that corrects it; `None`: it can be
+/// followed.
 pub fn stands_in_the_way(table: &Table) -> Option<String> {
     let (name, key) = (table.quoted(), table.columns.iter().any(|column| column.is_identity));
     if table.kind == Kind::Unlogged {
@@ -83,7 +85,7 @@ pub fn stands_in_the_way(table: &Table) -> Option<String> {
     })
 }
 
-/// What is not sent of the tables' rows, though a rule needs it.
+/// Returns warnings about columns that a rule needs, but that the stream lacks before a change.
 pub fn not_sent(config: &Database, tables: &[&Table]) -> Vec<Warning> {
     let mut found = Vec::new();
     for table in tables.iter().filter(|table| table.kind == Kind::Ordinary) {
@@ -111,10 +113,10 @@ pub fn not_sent(config: &Database, tables: &[&Table]) -> Vec<Warning> {
     found
 }
 
-/// Looks at the publication, and makes or completes it where it may.
+/// Checks the publication, and creates or completes it if allowed.
 ///
 /// # Errors
-/// What is missing, and the statement for it.
+/// The publication is missing or incomplete; the text contains the statement that corrects it.
 pub async fn publication(
     connection: &mut Connection,
     what: &Replication,
@@ -147,7 +149,8 @@ pub async fn publication(
              ALTER PUBLICATION {quoted} SET (publish_via_partition_root = false)"
         )));
     }
-    // A row filter is in a later version only: as text it can be asked for in any.
+    // Older versions have no row filters. As a JSON field the column can be queried in every
+    // version.
     let rows = connection
         .query(&format!(
             "SELECT t.schemaname, t.tablename, to_jsonb(t) ->> 'rowfilter' \
@@ -163,7 +166,7 @@ pub async fn publication(
     }
 }
 
-/// The statement that adds the tables that are missing; none: nothing is.
+/// Returns the statement that adds the missing tables; `None`: none is missing.
 fn uncovered(
     publication: &str,
     published: &Rows,
@@ -194,14 +197,15 @@ fn uncovered(
     Ok((!missing.is_empty()).then(add))
 }
 
-/// Of partitions the whole is named: those that are made later then belong to it.
+/// Returns the tables to publish. For a partition it lists the topmost table, so that partitions
+/// created later are included.
 fn list(missing: &[&Table], tables: &[&Table]) -> String {
     let whole = |table: &&Table| {
         let above = tables.iter().filter(|above| {
             above.kind == Kind::Partitioned
                 && above.names.first().is_some_and(|name| table.names.contains(name))
         });
-        // The one that has nothing above itself.
+        // The table without a parent.
         above.min_by_key(|above| above.names.len()).map_or_else(|| table.quoted(), |t| t.quoted())
     };
     missing
@@ -239,20 +243,20 @@ async fn make(
     Ok(Vec::new())
 }
 
-/// A slot.
+/// A replication slot that is ready to be read.
 pub struct Slot {
-    /// From where it can be read.
+    /// The position from which it can be read.
     pub at: Lsn,
-    /// How many bytes of the log may be kept for snapshots.
+    /// The most log to keep for snapshots, in bytes.
     pub keep_bytes: u64,
-    /// What could be better about it.
+    /// Warnings about the slot.
     pub warnings: Vec<Warning>,
 }
 
-/// Looks at the slot, and makes it where it may.
+/// Checks the slot, and creates it if allowed.
 ///
 /// # Errors
-/// What is missing, and the statement for it.
+/// The slot is missing or unusable; the text contains the statement that corrects it.
 pub async fn slot(
     connection: &mut Connection,
     what: &Replication,
@@ -269,7 +273,7 @@ pub async fn slot(
         .await?;
     let text = |column| rows.text(0, column).unwrap_or_default();
     let server_keeps = server_keeps(connection).await?;
-    // The slot keeps somewhat more than what is asked of it.
+    // A slot keeps somewhat more log than its confirmed position requires.
     let keep_bytes = what.keep_bytes.min(server_keeps.unwrap_or(u64::MAX) / 2);
     let mut warnings = Vec::new();
     if server_keeps.is_none() {
@@ -299,10 +303,10 @@ pub async fn slot(
 const WITHOUT_BOUND: &str = "max_slot_wal_keep_size is -1: while Pagewell is away the log grows until \
      the disk is full; ALTER SYSTEM SET max_slot_wal_keep_size = '4GB', and reload";
 
-/// How many bytes the server keeps for a slot at most; none: whatever there is.
+/// Returns the most log that the server keeps for a slot, in bytes; `None`: unlimited.
 async fn server_keeps(connection: &mut Connection) -> Result<Option<u64>, Broken> {
     const ASK: &str = "SELECT setting FROM pg_settings WHERE name = 'max_slot_wal_keep_size'";
-    // In megabytes; -1 without a bound.
+    // The setting is in megabytes; -1 means unlimited and does not parse as `u64`.
     let megabytes: Option<u64> = connection.one(ASK).await?.parse().ok();
     Ok(megabytes.map(|megabytes| megabytes.saturating_mul(1 << 20)))
 }
@@ -337,7 +341,7 @@ async fn made(
     place.parse().map_err(|_| lost(format!("the slot has no place: {place:?}")))
 }
 
-/// Whether the server has room for one more slot: making one could not be taken back.
+/// Checks whether the server allows one more slot. A trial creation could not be rolled back.
 async fn has_room(connection: &mut Connection) -> Result<Lsn, Broken> {
     const ASK: &str = "SELECT count(*) < current_setting('max_replication_slots')::int \
          FROM pg_replication_slots";

@@ -1,15 +1,15 @@
-//! PostgreSQL's stream: connects, looks whether it can be followed, reads whole transactions and says
-//! what they touch.
+//! PostgreSQL's logical replication stream: connects, checks whether the server can be followed,
+//! reads whole transactions and computes what they touch.
 //!
-//! Definitions are not in the stream. They are looked at every second, when the stream has a table
-//! that is not known, and when an event trigger says so; what has changed counts as any row of it.
-//! The server's text for itself has a print of them, so that a stream which was broken while they
-//! changed has a gap. Every second the server hears how far all is applied, and is asked whether it is
-//! there. Invariants: the position is that of transactions that were handed out; the slot is never told
-//! more than was applied, nor more than snapshots can do without ([`Forget`]).
+//! The stream has no table definitions. They are checked every second, when the stream has an
+//! unknown table, and when an event trigger reports a change. A changed table counts as a change of
+//! any of its rows. The server's identifier includes a fingerprint of the definitions, so a change
+//! while the stream is broken is a gap. Pagewell confirms its position every second.
 //!
-//! A server that stops waits until it has been told everything. Where something is kept for a snapshot
-//! the connection is let go instead. Not here: what is done with the transactions.
+//! Invariants: the position is that of the last returned transaction. The slot is never confirmed
+//! beyond what is applied, nor beyond what snapshots need ([`Forget`]). A server that shuts down
+//! waits for full confirmation; if a snapshot needs the log, the connection is closed instead. Not
+//! here: applying transactions.
 
 use super::catalogue::{self, Catalogue};
 use super::connection::Connection;
@@ -33,20 +33,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So many changes of a transaction are read before others get their turn.
+/// After this many changes of a transaction the task yields to others.
 const TURN: usize = 64;
-/// How often the server hears from here, and definitions are looked at.
+/// How often the position is confirmed and the definitions are checked.
 const BEAT: Duration = Duration::from_secs(1);
-/// How long a stream may be silent.
+/// The longest time without a frame before the stream counts as broken.
 const SILENT_MAX: Duration = Duration::from_secs(10);
-/// How long a transaction that changes definitions may take to be visible, and between two questions.
+/// How long a transaction that changes definitions may take to become visible. The second constant
+/// is the pause between two queries.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Connects, and looks whether the server can be followed.
+/// Connects, and checks whether the server can be followed.
 ///
 /// # Errors
-/// Why not.
+/// The server is unreachable, or cannot be followed.
 pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
     let DatabaseKind::Postgres(what) = &config.server.kind else {
         return Err(Broken::unusable("this is no PostgreSQL"));
@@ -58,7 +59,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     let followed = first.followed();
     setup::tables(&followed)?;
     let published = setup::publication(&mut spare, what, &followed, aim).await;
-    // Of a rule about a table that is not there it is the rule that has to be said.
+    // If a rule names a missing table, the rule is the error to report.
     let mut warnings = match (published, fits) {
         (Err(_), Err(why)) => return Err(Broken::unusable(why.to_string())),
         (published, _) => published?,
@@ -66,7 +67,8 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     let slot = setup::slot(&mut spare, what, aim).await?;
     warnings.extend(slot.warnings);
     let committed = super::committed(&mut spare).await?;
-    // After it: whatever is in the log up to there had begun.
+    // This query must come after the one for the committed position: every transaction in the log
+    // up to there has begun by now.
     let mark = Some(Mark::Begun(super::begun(&mut spare).await?));
     let prints = catalogue::prints(&followed, &what.publication);
     let seen = prints_of(&mut spare, &prints).await?;
@@ -96,7 +98,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     Ok(Connected { stream, server, committed, mark, fits, warnings })
 }
 
-/// The catalogue, and the rules held against it.
+/// Reads the catalogue, and checks the rules against it.
 async fn read(
     config: &Database,
     connection: &mut Connection,
@@ -107,26 +109,26 @@ async fn read(
     Ok((Tables::new(feed, catalogue), fits))
 }
 
-/// How definitions look, and how far the publication tells of them.
+/// Queries the fingerprints of the definitions and of the publication.
 async fn prints_of(connection: &mut Connection, sql: &str) -> Result<Prints, Failed> {
     let rows = connection.query(sql).await?;
     let text = |column| rows.text(0, column).unwrap_or_default();
     Ok(Prints { tables: text(0), told: text(1), publication: text(2) })
 }
 
-/// What was seen last of the tables that are followed (`catalogue::prints`).
+/// The last fingerprints of the followed tables (`catalogue::prints`).
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Prints {
-    /// How they look.
+    /// The fingerprint of their definitions.
     tables: String,
-    /// How far the publication tells of them.
+    /// The fingerprint of what the publication sends of them.
     told: String,
-    /// Which publication that is.
+    /// The fingerprint of the publication itself.
     publication: String,
 }
 
 impl Prints {
-    /// What the server is called: which it is, how its tables look, and who tells of them.
+    /// Returns the server's identifier: the system, its table definitions and its publication.
     fn named(&self, system: &str) -> Arc<str> {
         format!("{system}/{}/{}", self.tables, self.publication).into()
     }
@@ -143,32 +145,33 @@ fn place(position: &Position) -> Lsn {
 pub struct Stream {
     config: Arc<Database>,
     what: Replication,
-    /// Which server and which of its histories it is.
+    /// The identifier of the server and its timeline.
     system: String,
     connection: Connection,
-    /// For questions about definitions.
+    /// A second connection, for queries about definitions.
     spare: Connection,
     transactions: Transactions<Tables>,
-    /// From where the slot can be read.
+    /// The position from which the slot can be read.
     slot_at: Lsn,
-    /// What the slot was told, and how many bytes of the log it may keep for snapshots.
+    /// The position that was confirmed to the slot, and the most log in bytes to keep for
+    /// snapshots.
     told: Lsn,
     keep_bytes: u64,
-    /// What was committed when it was connected to.
+    /// The committed position at the time of connecting.
     committed: Lsn,
-    /// The statement by which definitions are looked at, and what it has said last.
+    /// The statement that computes the fingerprints, and its last result.
     prints: String,
     seen: Prints,
-    /// When the server was last heard, and when it hears from here next.
+    /// The time of the last received frame, and the time of the next confirmation.
     heard: Instant,
     beat: Instant,
 }
 
 impl Stream {
-    /// Asks for everything after `from`.
+    /// Requests everything after `from`.
     ///
     /// # Errors
-    /// Why there is no stream.
+    /// The stream could not be started.
     pub async fn start(&mut self, from: &Position) -> Result<(), Broken> {
         let from = place(from);
         let gap = |name, text: String| Err(Broken { name, text, then: Then::Gap });
@@ -196,10 +199,10 @@ impl Stream {
         }
     }
 
-    /// Reads one frame, or looks at definitions when it is time.
+    /// Reads one frame, or checks the definitions when they are due.
     ///
     /// # Errors
-    /// Why the stream has come to an end.
+    /// The stream has ended.
     pub async fn next(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
         if Instant::now() >= self.beat {
             self.beat = Instant::now() + BEAT;
@@ -211,7 +214,7 @@ impl Stream {
         }
     }
 
-    /// Up to where transactions were handed out.
+    /// Returns the position after the last returned transaction.
     pub fn position(&self) -> Position {
         Position::Postgres(self.transactions.position())
     }
@@ -229,11 +232,12 @@ impl Stream {
             return Err(publication_changed());
         }
         let (touched, server) = self.read_definitions(seen).await?;
-        // Whoever asks now sees them as well.
+        // Queries sent from now on see the new definitions, so there is nothing to settle.
         Ok(Read::Transaction(Transaction { made: Made::Rows(touched), mark: None, server }))
     }
 
-    /// Says that all up to `applied` is applied, and how much of it need not be kept; whether it is all.
+    /// Confirms `applied`, and up to where the log may be discarded. Returns whether all of it may
+    /// be.
     async fn say(
         &mut self,
         applied: Lsn,
@@ -262,8 +266,9 @@ impl Stream {
             }
             Step::Keepalive(reply) => {
                 if reply == Reply::Wanted {
-                    // It waits for that when it stops. All up to here is applied: it was handed out,
-                    // and asked for what comes next.
+                    // A server that shuts down waits for this confirmation. Everything up to here
+                    // is applied, because the caller applies a transaction before it requests the
+                    // next.
                     let told = self.say(before, Reply::NotNeeded, forget).await?;
                     if told == Told::Less {
                         let text =
@@ -302,7 +307,8 @@ impl Stream {
         Ok(Transaction { made: Made::Rows(touched), mark, server })
     }
 
-    /// A transaction can come before its definitions can be read.
+    /// Waits until a transaction is visible, because the stream may send it before its definitions
+    /// can be read.
     async fn until_visible(&mut self, xid: u32) -> Result<(), Broken> {
         let began = Instant::now();
         loop {
@@ -318,13 +324,14 @@ impl Stream {
         }
     }
 
-    /// Reads the catalogue again: what has changed counts as any row of it, and the server has another
-    /// name. What is seen of it was asked for before, so that nothing falls between the two.
+    /// Reads the catalogue again. Changed tables count as changes of any of their rows, and the
+    /// server gets a new identifier. `seen` was queried before the catalogue, so no change in
+    /// between is lost.
     async fn read_definitions(
         &mut self,
         seen: Prints,
     ) -> Result<(Touched, Option<Arc<str>>), Broken> {
-        // What was changed while it told of less is not known.
+        // Changes made while the publication was incomplete are not known.
         if !self.seen.publication.is_empty() && seen.publication != self.seen.publication {
             return Err(publication_changed());
         }
@@ -334,9 +341,10 @@ impl Stream {
         setup::tables(&followed)?;
         setup::publication(&mut self.spare, &self.what, &followed, Aim::Follow).await?;
         let prints = catalogue::prints(&followed, &self.what.publication);
-        // Which may have been altered just now, by ourselves.
+        // This process may just have altered the publication.
         let publication = prints_of(&mut self.spare, &prints).await?.publication;
-        // Of other tables than before there is no last time: they are looked at once more.
+        // If other tables are followed now, there is no earlier fingerprint: it is queried once
+        // more.
         self.seen = match prints == self.prints {
             true => Prints { publication, ..seen },
             false => Prints { publication, ..Prints::default() },
@@ -357,17 +365,17 @@ fn publication_changed() -> Broken {
     Broken { name: "publication-changed", text, then: Then::Gap }
 }
 
-/// What the slot was told.
+/// How much of the log was confirmed to the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     /// Everything that is applied.
     Everything,
-    /// Less: a snapshot needs it.
+    /// Less, because a snapshot needs the log.
     Less,
 }
 
-/// An error of the server: it may come again and again at the same place, so that what it is about can
-/// only be passed over.
+/// Converts an error of the server. An error other than those listed would recur at the same
+/// position, so `otherwise` decides, usually to skip that position.
 fn broken(error: &ServerError, otherwise: Then) -> Broken {
     let then = match error.kind() {
         ServerErrorKind::Away | ServerErrorKind::InUse | ServerErrorKind::Full => Then::Again,
@@ -379,7 +387,7 @@ fn broken(error: &ServerError, otherwise: Then) -> Broken {
 
 impl From<Refusal> for Broken {
     fn from(refusal: Refusal) -> Broken {
-        // The same bytes would come again.
+        // A new connection would receive the same bytes.
         Broken { name: refusal.as_str(), text: refusal.to_string(), then: Then::Gap }
     }
 }

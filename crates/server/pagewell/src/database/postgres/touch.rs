@@ -1,42 +1,42 @@
-//! From a transaction to what it touches.
+//! Converts a transaction to what it touches: the tags of its rows and tables.
 //!
-//! One transaction is one change. Rows count for the table's own rules and for those of the tables
-//! above it. A table that the catalogue does not have was made after it was read: whose rows they are
-//! is not known before it is read again. Not here: the store, the stream.
+//! One transaction is one change. Rows count for the rules of their table and for those of its
+//! parents. A table missing from the catalogue was created after the catalogue was read. Its
+//! parents are not known until the catalogue is read again. Not here: the store, the stream.
 
 use super::catalogue::{Catalogue, Kind};
 use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
 use postgres_replication::{Changed, Interest, RowChange, TableRows, Watch, What};
 use std::borrow::Cow;
 
-/// What is followed of a database: the rules held against its catalogue.
+/// The followed part of a database: its rules with the catalogue applied.
 #[derive(Default)]
 pub struct Tables {
     feed: Feed,
     catalogue: Catalogue,
 }
 
-/// Whether the catalogue has to be read before it can be said what a transaction touches.
+/// Whether the catalogue must be read again before the changes of a transaction can be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definitions {
-    /// It may have changed.
+    /// The catalogue may have changed.
     Changed,
-    /// It is as it was.
+    /// The catalogue is unchanged.
     Same,
 }
 
 impl Tables {
-    /// Puts them together.
+    /// Combines the rules and the catalogue.
     pub fn new(feed: Feed, catalogue: Catalogue) -> Tables {
         Tables { feed, catalogue }
     }
 
-    /// The tables that are followed: those that rules are about, and those below them.
+    /// Returns the followed tables: those that rules name, and their children.
     pub fn followed(&self) -> Vec<&super::catalogue::Table> {
         self.catalogue.all().filter(|table| self.wanted(&table.names) != Interest::None).collect()
     }
 
-    /// Whether what a transaction touches can be said.
+    /// Returns whether the catalogue covers all changes of a transaction.
     pub fn definitions(&self, changes: &[What]) -> Definitions {
         let is_known = |what: &What| match what {
             What::Rows(rows) => self.catalogue.at(&rows.table.schema, &rows.table.name).is_some(),
@@ -50,13 +50,13 @@ impl Tables {
         if changes.iter().all(is_known) { Definitions::Same } else { Definitions::Changed }
     }
 
-    /// What a change touches.
+    /// Adds what a change touches to `touched`.
     pub fn touch(&self, what: &What, touched: &mut Touched) {
         match what {
             What::Rows(rows) => self.rows(rows, touched),
             What::Table { schema, name, .. } => match self.catalogue.at(schema, name) {
                 Some(table) => self.any_row(&table.names, touched),
-                // It was there for a moment only.
+                // The table existed only for a moment.
                 None => touched.add_everything(),
             },
             What::Definitions => {}
@@ -64,14 +64,14 @@ impl Tables {
         }
     }
 
-    /// Any row of the tables of these names.
+    /// Adds a change of any row of the tables with these names.
     pub fn any_row(&self, names: &[String], touched: &mut Touched) {
         for name in names {
             self.feed.table(name, touched);
         }
     }
 
-    /// What differs from what was before: any row of it, by the rules of both.
+    /// Adds every table that differs from `before`: any of its rows, by the rules of both versions.
     pub fn touch_changed(&self, before: &Tables, touched: &mut Touched) {
         let names = self.catalogue.changed_since(&before.catalogue);
         self.any_row(&names, touched);
@@ -119,13 +119,13 @@ impl Watch for Tables {
         match self.catalogue.at(schema, table) {
             Some(table) if table.kind == Kind::View => Interest::None,
             Some(table) => self.wanted(&table.names),
-            // It may be below one that rules are about.
+            // It may be a child of a table that rules name.
             None => Interest::Table,
         }
     }
 }
 
-/// A row of the stream, by the names of its columns.
+/// A row of the stream, accessible by column names.
 struct Images<'a> {
     change: &'a RowChange<'a>,
     rows: &'a TableRows,

@@ -1,8 +1,8 @@
-//! A connection to Valkey or Redis: login, commands, replies.
+//! A connection to Valkey or Redis (RESP): login, commands, replies.
 //!
-//! Every wait is bounded. What has failed once is of no use any more and is dropped. The password goes over
-//! the connection as it is: over TCP to another machine TLS belongs in the URL. Not here: what carries the
-//! bytes (`link`).
+//! Every wait has a timeout. A connection that has failed is closed and not reused. The password is
+//! sent as plain text: use TLS (`rediss://`) for a server on another machine. Not here: the
+//! transport (`link`).
 
 use crate::config::{DatabaseServer, Place};
 use crate::database::link::{Link, within};
@@ -12,13 +12,13 @@ use std::io;
 use std::time::Duration;
 use valkey::{Place as Reached, Replies, Reply, authenticate, command, extent, fields, select};
 
-/// How long connecting, or the answer to a command may take.
+/// The timeout for connecting, and for the reply to a command.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// What a reply takes at most: more than as many entries as are asked for do.
+/// The longest reply in bytes. It exceeds the largest reply to a read of entries.
 const REPLY_BYTES: usize = 48 << 20;
-/// How much is shown of what the server says against a command.
+/// The most characters of a server's error message that are shown.
 const ERROR_CHARACTERS: usize = 300;
-/// How much is read at once.
+/// How many bytes are read at once.
 const READ_BYTES: usize = 64 << 10;
 
 /// A connection that is logged in.
@@ -32,7 +32,7 @@ impl Connection {
     /// Connects and logs in.
     ///
     /// # Errors
-    /// Why it could not.
+    /// The connection or the login failed.
     pub async fn open(server: &DatabaseServer) -> Result<Connection, Failed> {
         within(ANSWER_WITHIN, Self::log_in(server)).await
     }
@@ -54,16 +54,16 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Sends a command, and waits for its reply.
+    /// Sends a command and returns its reply.
     ///
     /// # Errors
-    /// Why there is none, or what the server says against it.
+    /// The connection failed, or the server replied with an error.
     pub async fn ask(&mut self, command: &[u8]) -> Result<Reply, Failed> {
         self.send(command).await?;
         good(self.receive(Duration::ZERO).await?)
     }
 
-    /// What the server says of itself.
+    /// Queries the server's description (`INFO`).
     ///
     /// # Errors
     /// As for [`ask`](Self::ask).
@@ -74,20 +74,20 @@ impl Connection {
         }
     }
 
-    /// The next reply, to a command that asks for the fields of a hash.
+    /// Reads the next reply as the fields of a hash.
     ///
     /// # Errors
-    /// As for [`ask`](Self::ask), or it is something else.
+    /// As for [`ask`](Self::ask), or the reply has another type.
     pub async fn fields(&mut self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Failed> {
         let read = fields(good(self.receive(Duration::ZERO).await?)?);
         let why = "a hash was asked for, and something else was answered";
         read.ok_or_else(|| Failed::Said("bad-reply", why.into()))
     }
 
-    /// The next reply, to a command that asks how far this stream has come.
+    /// Reads the next reply as the end of the stream with this key: its last ID and its counts.
     ///
     /// # Errors
-    /// As for [`ask`](Self::ask), or it is something else.
+    /// As for [`ask`](Self::ask), or the key is not a stream.
     pub async fn extent(&mut self, key: &str) -> Result<Reached, Failed> {
         let reply = self.receive(Duration::ZERO).await?;
         if let Some(place) = extent(&reply) {
@@ -98,7 +98,7 @@ impl Connection {
         Err(Failed::Said("old-server", why))
     }
 
-    /// Sends commands; each has a reply.
+    /// Sends commands without waiting for their replies.
     ///
     /// # Errors
     /// The connection failed.
@@ -106,10 +106,10 @@ impl Connection {
         within(ANSWER_WITHIN, async { Ok(self.link.write(commands).await?) }).await
     }
 
-    /// The next reply, which may take this much longer than others.
+    /// Reads the next reply. The timeout is extended by `longer`.
     ///
     /// # Errors
-    /// The connection failed, or what came is no reply.
+    /// The connection failed, or the bytes are not a reply.
     pub async fn receive(&mut self, longer: Duration) -> Result<Reply, Failed> {
         within(ANSWER_WITHIN + longer, self.reply()).await
     }
@@ -131,17 +131,17 @@ impl Connection {
     }
 }
 
-/// A reply that is no error.
+/// Returns the reply unless it is an error.
 pub fn good(reply: Reply) -> Result<Reply, Failed> {
     let Reply::Error(text) = reply else { return Ok(reply) };
-    // It comes into logs and onto screens.
+    // The text is shown in logs and on terminals.
     let shown = |character: char| if character.is_control() { ' ' } else { character };
     let text: String = text.chars().take(ERROR_CHARACTERS).map(shown).collect();
     let name = match text.split(' ').next() {
         Some("NOAUTH" | "WRONGPASS") => "access-denied",
         Some("NOPERM") => "not-permitted",
         Some("WRONGTYPE") => "no-stream",
-        // A password for a user without one: `ERR AUTH <password> called without any password …`.
+        // A password for a user without one gives `ERR AUTH <password> called without any …`.
         Some("ERR") if text.contains("AUTH") => "access-denied",
         _ => "refused",
     };

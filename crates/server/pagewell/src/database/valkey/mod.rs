@@ -1,16 +1,16 @@
-//! A stream of Valkey or Redis as a source of changes: what machines tell each other, and whatever else is
-//! put there by hand. What it answers to the questions of `source`, and the stream itself.
+//! A stream of Valkey or Redis as a source of changes: the invalidations of the other nodes of a
+//! cluster, and entries added by hand. It implements the queries of `source` and the stream.
 //!
-//! | file | |
+//! | file | contents |
 //! |---|---|
-//! | `connection` | a login, commands, replies |
-//! | `stream` | connects, reads, hands out one entry after the other |
-//! | `words` | a change as the fields of an entry, and back |
-//! | `readers` | how far each machine has read |
-//! | `others` | tells the other machines what was changed here, and knows when they have applied it |
+//! | `connection` | login, commands, replies |
+//! | `stream` | connects, reads, returns one entry after the other |
+//! | `words` | converts a change to the fields of an entry, and back |
+//! | `readers` | the positions up to which each node has applied the stream |
+//! | `others` | publishes this node's changes, and tracks when all nodes have applied them |
 //!
-//! An entry is added after what it tells of was committed, so everybody sees that: there is nothing to settle.
-//! Not here: bytes, entries, and how far a stream is read (`valkey`).
+//! An entry is added after the data behind it was committed, so there is nothing to settle. Not
+//! here: bytes, entries, and stream positions (`valkey`).
 
 mod connection;
 mod others;

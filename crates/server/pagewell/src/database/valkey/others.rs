@@ -1,26 +1,28 @@
-//! Tells the other machines what was changed here: each change is an entry of the stream.
+//! Publishes the changes of this node to the other nodes: each change is an entry of the stream.
 //!
-//! A change is put here after it was applied, and whoever made it waits until every other machine has applied
-//! it as well ([`Others::heard`]), for as long as `barrier` says. What cannot be told stays here until it can,
-//! in its order; of more than [`WAITING_BYTES`] the rest is told as a change of every page. Where an answer
-//! was lost a change is told twice, which drops nothing that had not to be dropped. Whoever is answered before
-//! his change is told is answered after that was written down beside the snapshots, where there are any: a
-//! process that finds it tells a change of every page (decision 0073).
+//! A change is queued after it is applied here. Its write waits until all nodes have applied it
+//! ([`Others::heard`]), for at most `barrier`. Pending changes stay queued in order; beyond
+//! [`WAITING_BYTES`] they become one change of every page. If a reply is lost, a change is
+//! published twice, which is harmless. If a write is acknowledged before its change is published, a
+//! mark is written beside the snapshots first, where there are any. A process that finds the mark
+//! publishes a change of every page (decision 0073).
 //!
-//! Lock: `queue`, to put something in or take it out, or write down that something waits; never across an
-//! `await`. That of the snapshots' journal may be taken under it.
+//! Lock: `queue`, to add or remove a change, or to write the mark; never held across an `await`.
+//! The lock of the snapshots' journal may be taken under it.
 
 use super::connection::{Connection, good};
 use super::readers::{self, Readers};
 use super::stream::shared;
 use super::words;
+use crate::cluster::Cluster;
 use crate::config::{Database, SharedStream};
-use crate::database::Waited;
 use crate::database::source::Failed;
-use crate::site::Site;
-use crate::snapshot::Snapshots;
+use crate::journal::Snapshots;
+use crate::propagation::Propagation;
+use crate::site_state::SiteState;
 use page_store::{Strength, Target};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,33 +30,35 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use valkey::{Added, Id, Reply, add, all_fields, ask_extent};
 
-/// How much may wait to be told.
+/// The most bytes of pending changes.
 const WAITING_BYTES: usize = 16 << 20;
-/// How many are sent at once.
+/// The most changes that are sent at once.
 const AT_ONCE: usize = 256;
-/// How many are remembered that not everybody has applied.
+/// The most published changes that are tracked until all nodes have applied them.
 const SENT_MAX: usize = 10_000;
-/// How often is looked who has applied it, without a pause: a timer takes longer than the others do.
+/// How many checks of the nodes' positions follow without a pause. A timer takes longer than the
+/// nodes do.
 const LOOKS_AT_ONCE: u32 = 10;
-/// Between two further looks, at first and at most.
+/// The pause between two further checks: the first, and the longest.
 const PAUSE: Duration = Duration::from_millis(1);
 const LOOK_MAX: Duration = Duration::from_millis(50);
-/// How often is looked who is there while nothing is told; what has closed the connection is noticed by it.
+/// How often the nodes' positions are read while nothing is published. It also detects a closed
+/// connection.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Between two attempts to reach the server, at first and at most.
+/// The pause between two attempts to reach the server: the first, and the longest.
 const AGAIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(2);
-/// How long a machine that ends takes to say so.
+/// The timeout for announcing that this node stops.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The other machines, by way of a stream.
+/// The other nodes of the cluster, reached through a stream.
 pub struct Others {
     config: Arc<Database>,
     stream: SharedStream,
     queue: Mutex<Queue>,
-    /// The number of the last change that the stream has.
+    /// The number of the last published change.
     told: AtomicU64,
-    /// The number of the last change that every machine has applied.
+    /// The number of the last change that all nodes have applied.
     heard: watch::Sender<u64>,
     put: Notify,
     is_begun: AtomicBool,
@@ -64,11 +68,11 @@ pub struct Others {
 struct Queue {
     waiting: VecDeque<Waiting>,
     bytes: usize,
-    /// The number of the last change that was put in.
+    /// The number of the last queued change.
     last: u64,
-    /// Since when the first is waited for that not everybody has applied.
+    /// The time at which the oldest change was queued that not all nodes have applied.
     waits_since: Option<Instant>,
-    /// Whether it is written down that something waits.
+    /// Whether the mark for pending changes is on disk.
     is_marked: bool,
 }
 
@@ -78,30 +82,31 @@ struct Waiting {
     since: Instant,
 }
 
-/// A change that the stream has.
+/// A change that is in the stream.
 struct Sent {
     number: u64,
     id: Id,
     since: Instant,
 }
 
-/// What the task that tells has in hand.
+/// The state of the publishing task.
 #[derive(Default)]
 struct Teller {
     server: Option<Server>,
-    /// To be sent.
+    /// Changes that the next step sends.
     batch: VecDeque<Waiting>,
-    /// To be applied by the others.
+    /// Published changes that not all nodes have applied.
     sent: VecDeque<Sent>,
     readers: Readers,
     is_away: bool,
-    /// Which start of the server it was told to last.
+    /// The server run (`run_id`) that the last connection had.
     run: String,
 }
 
 impl Teller {
-    /// What not everybody has applied may have gone with the stream: it is told once more, as a change of
-    /// everything, which costs nothing: who has read that stream has dropped every page.
+    /// Publishes once more what not all nodes have applied, because it may be lost with the stream.
+    /// It becomes one change of every page. That purges nothing more: nodes that read the lost
+    /// stream purge every page anyway.
     fn tell_all_again(&mut self) {
         let Some((first, last)) = self.sent.front().zip(self.sent.back()) else { return };
         let added = words::entry(&[Target::Everything], Strength::Drop);
@@ -111,7 +116,7 @@ impl Teller {
     }
 }
 
-/// A connection to the server, and which start of it that is (`run_id`).
+/// A connection to the server, and the identifier of the server's run (`run_id`).
 struct Server {
     connection: Connection,
     run: String,
@@ -125,8 +130,30 @@ impl Server {
     }
 }
 
+impl Cluster for Others {
+    fn publish(&self, targets: &[Target<'_>], strength: Strength) {
+        self.tell(targets, strength);
+    }
+
+    fn published(&self) -> u64 {
+        self.last()
+    }
+
+    fn applied<'c>(
+        &'c self,
+        before: u64,
+        journal: Option<&'c Snapshots>,
+    ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 'c>> {
+        Box::pin(self.heard(before, journal))
+    }
+
+    fn mark(&self, journal: Option<&Snapshots>) {
+        self.write_down(journal);
+    }
+}
+
 impl Others {
-    /// By this stream. Nothing is told before [`begin`](Self::begin).
+    /// Creates the publisher for this stream. Nothing is published before [`begin`](Self::begin).
     #[must_use]
     pub fn new(config: Arc<Database>) -> Others {
         let (queue, heard) = (Mutex::default(), watch::Sender::new(0));
@@ -135,7 +162,7 @@ impl Others {
     }
 
     /// This was changed, and is to be told.
-    pub fn tell(&self, targets: &[Target<'_>], strength: Strength) {
+    fn tell(&self, targets: &[Target<'_>], strength: Strength) {
         let mut added = words::entry(targets, strength);
         let mut queue = self.queue();
         if queue.bytes + added.bytes() > WAITING_BYTES {
@@ -154,44 +181,43 @@ impl Others {
     }
 
     /// The number of the last change that was put in.
-    #[must_use]
-    pub fn last(&self) -> u64 {
+    fn last(&self) -> u64 {
         self.queue().last
     }
 
     /// Waits until every machine has applied what was put in after `before` and by now, within the bound: not
     /// at all where one has been waited for as long already. What is not even told by then is written down.
-    pub async fn heard(&self, before: u64, snapshots: Option<&Snapshots>) -> Waited {
+    async fn heard(&self, before: u64, snapshots: Option<&Snapshots>) -> Propagation {
         let (last, since) = {
             let queue = self.queue();
             (queue.last, queue.waits_since)
         };
         if last <= before {
-            return Waited::No;
+            return Propagation::NotNeeded;
         }
-        let waited = self.applied(last, since).await;
-        if waited != Waited::Applied {
-            self.mark(snapshots);
+        let waited = self.applied_up_to(last, since).await;
+        if waited != Propagation::Applied {
+            self.write_down(snapshots);
         }
         waited
     }
 
     /// Waits until every machine has applied all up to this number, of which the first waits since then.
-    async fn applied(&self, last: u64, since: Option<Instant>) -> Waited {
+    async fn applied_up_to(&self, last: u64, since: Option<Instant>) -> Propagation {
         let bound = self.config.barrier;
         if bound.is_zero() {
-            return Waited::No;
+            return Propagation::NotNeeded;
         }
         let mut heard = self.heard.subscribe();
         let until = since.unwrap_or_else(Instant::now) + bound;
         match tokio::time::timeout_at(until, heard.wait_for(|heard| *heard >= last)).await {
-            Ok(Ok(_)) => Waited::Applied,
-            Ok(Err(_)) | Err(_) => Waited::Late,
+            Ok(Ok(_)) => Propagation::Applied,
+            Ok(Err(_)) | Err(_) => Propagation::TimedOut,
         }
     }
 
     /// Writes down that something is not told yet, where that is so.
-    pub fn mark(&self, snapshots: Option<&Snapshots>) {
+    fn write_down(&self, snapshots: Option<&Snapshots>) {
         let Some(snapshots) = snapshots else { return };
         let mut queue = self.queue();
         if !queue.is_marked && self.told.load(Ordering::Acquire) < queue.last {
@@ -199,7 +225,7 @@ impl Others {
         }
     }
 
-    /// The same the other way round.
+    /// Removes the mark if all changes are published.
     fn unmark(&self, snapshots: Option<&Snapshots>) {
         let Some(snapshots) = snapshots else { return };
         let mut queue = self.queue();
@@ -209,25 +235,26 @@ impl Others {
         }
     }
 
-    /// How many changes the stream does not have yet.
+    /// Returns the number of pending changes: those that are not in the stream yet.
     #[must_use]
     pub fn untold(&self) -> u64 {
         self.queue().last.saturating_sub(self.told.load(Ordering::Acquire))
     }
 
-    /// This machine answers nothing from memory any more: nobody waits for it. Bounded.
+    /// Announces that this node answers nothing from the cache any more, so that no node waits for
+    /// it. Takes at most [`GONE_WITHIN`].
     pub async fn gone(&self) {
         let say = async {
             let mut connection = Connection::open(&self.config.server).await?;
             connection.ask(&readers::gone(&self.stream.key, &self.config)).await
         };
-        // Who cannot be told waits until it has been silent for long.
+        // If this fails, the other nodes wait until this one has been silent for its own limit.
         let _ = tokio::time::timeout(GONE_WITHIN, say).await;
     }
 
     /// Begins to tell what is put in; once is enough. What an earlier process has not told may have been
     /// anything.
-    pub fn begin(self: &Arc<Others>, site: &Arc<Site>) {
+    pub fn begin(self: &Arc<Others>, site: &Arc<SiteState>) {
         if self.is_begun.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -239,7 +266,7 @@ impl Others {
         tokio::spawn(run(self.clone(), site.clone()));
     }
 
-    async fn run(&self, site: &Site) {
+    async fn run(&self, site: &SiteState) {
         let (mut teller, mut pause, mut looks) = (Teller::default(), PAUSE, 0);
         loop {
             self.take(&mut teller.batch);
@@ -255,13 +282,13 @@ impl Others {
                 Ok(Moved::Yes) => (pause, looks) = (PAUSE, 0),
                 Ok(Moved::No) if looks < LOOKS_AT_ONCE => looks += 1,
                 Ok(Moved::No) => {
-                    // Something else may be told meanwhile.
+                    // Wakes early if another change is queued.
                     let _ = tokio::time::timeout(pause, self.put.notified()).await;
                     pause = (pause * 2).min(LOOK_MAX);
                 }
                 Err(failed) => {
                     teller.server = None;
-                    // The server may have closed it because it was idle.
+                    // The server may have closed the connection because it was idle.
                     if !was_kept {
                         self.say_away(&mut teller, &failed);
                         pause = (pause * 2).clamp(AGAIN, AGAIN_MAX);
@@ -273,7 +300,7 @@ impl Others {
     }
 
     /// Sends what is to be sent, and looks who has applied it.
-    async fn step(&self, teller: &mut Teller, site: &Site) -> Result<Moved, Failed> {
+    async fn step(&self, teller: &mut Teller, site: &SiteState) -> Result<Moved, Failed> {
         let SharedStream { key, keep } = &self.stream;
         if teller.server.is_none() {
             let server = Server::open(&self.config).await?;
@@ -288,7 +315,8 @@ impl Others {
         let asked = Instant::now();
         let mut commands = Vec::new();
         if !batch.is_empty() {
-            // Before anything is added: what somebody has read by then does not count for it.
+            // Read the positions before the entries are added: a position reported by then cannot
+            // include them.
             commands = [looking.clone(), ask_extent(key)].concat();
             batch.iter().for_each(|one| commands.append(&mut add(key, *keep, &one.added)));
         }
@@ -300,12 +328,12 @@ impl Others {
         }
         while !batch.is_empty() {
             let id = id(good(connection.receive(Duration::ZERO).await?)?)?;
-            // It is told, whatever becomes of the others.
+            // This entry is published, even if a later one fails.
             let Some(Waiting { number, since, .. }) = batch.pop_front() else { break };
             self.told.fetch_max(number, Ordering::AcqRel);
             site.counters.stream_told.add();
             if sent.len() >= SENT_MAX {
-                // Whoever waits for it waits for a later one.
+                // Its waiters wait for a later change.
                 sent.pop_back();
             }
             sent.push_back(Sent { number, id, since });
@@ -325,7 +353,7 @@ impl Others {
         let least = readers.least(run, asked);
         for command in forgotten {
             connection.send(&command).await?;
-            // Where it may not, it stays.
+            // If the account may not remove the field, the field stays.
             connection.receive(Duration::ZERO).await?;
         }
         if is_another {
@@ -334,7 +362,8 @@ impl Others {
         Ok(self.take_in(&mut teller.sent, least))
     }
 
-    /// Everybody has applied all up to here; none: there is nobody.
+    /// Releases the writes up to `least`, the position that all nodes have applied. `None`: there
+    /// is no other node.
     fn take_in(&self, sent: &mut VecDeque<Sent>, least: Option<Id>) -> Moved {
         let mut last = None;
         while let Some(one) = sent.pop_front_if(|one| least.is_none_or(|least| one.id <= least)) {
@@ -350,7 +379,7 @@ impl Others {
         Moved::Yes
     }
 
-    /// Fills an empty batch.
+    /// Refills an empty batch from the queue.
     fn take(&self, batch: &mut VecDeque<Waiting>) {
         if batch.is_empty() {
             let mut queue = self.queue();
@@ -372,14 +401,14 @@ impl Others {
     }
 }
 
-/// Whether anything has come of a step.
+/// Whether a step made progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moved {
     Yes,
     No,
 }
 
-/// What an entry is called that was added.
+/// Returns the ID of an added entry from the reply.
 fn id(reply: Reply) -> Result<Id, Failed> {
     let Reply::Bytes(text) = reply else { return Err(unread()) };
     let id = str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
@@ -391,6 +420,6 @@ fn unread() -> Failed {
 }
 
 /// Tells what is put in, as long as the process lives: what is told last is told while it ends.
-async fn run(others: Arc<Others>, site: Arc<Site>) {
+async fn run(others: Arc<Others>, site: Arc<SiteState>) {
     others.run(&site).await;
 }

@@ -1,10 +1,11 @@
-//! How far each machine has read the stream, as it says itself: a hash beside the stream has a field for each.
-//! So whoever has told a change knows when it is applied everywhere.
+//! The positions up to which each node has applied the stream. Each node writes its own to a field
+//! of a hash beside the stream, so that a publisher knows when a change is applied everywhere.
 //!
-//! A field says how far all is applied, a number that goes up at least once a second, after how many
-//! milliseconds of silence the machine answers nothing from memory any more (`lag_max`, and what it takes to
-//! notice), and of which start of the server that is. It is waited for as long as it may answer; nobody's clock
-//! is compared with another's. [`Readers`] has the interleavings. Not here: who waits, and for how long at most
+//! A field has four values. The first is the applied position, the second a number that grows at
+//! least once a second. The third is how many milliseconds without contact the node may answer from
+//! its cache (`lag_max` plus the time to notice). The fourth is the server's `run_id`. A publisher
+//! waits for a node as long as that node may still answer. Clocks of different machines are never
+//! compared. [`Readers`] lists the interleavings. Not here: the waiting writes, and their limit
 //! (`others`).
 
 use super::words::own;
@@ -16,30 +17,32 @@ use std::time::Duration;
 use tokio::time::Instant;
 use valkey::{Id, all_fields, remove_field_if, set_field};
 
-/// What it takes to notice that the stream is out of reach, and to let go of the pages, at most.
+/// The longest time a node takes to notice that the stream is unreachable and to stop using its
+/// pages.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
-/// How often a machine says that it is there.
+/// How often a node updates its field.
 const BEAT: Duration = Duration::from_secs(1);
-/// After so long, or as long as it may answer, a machine that says nothing is forgotten.
+/// After this time without an update a node is removed, or after the time it may answer, if longer.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
-/// How many are forgotten at once.
+/// The most nodes that are removed at once.
 const FORGOTTEN_AT_ONCE: usize = 64;
-/// How many machines are looked at: more are none, and whoever writes is late.
+/// The most nodes that are tracked. If there are more, writes are reported as late.
 const SEEN_MAX: usize = 1_000;
-/// What a machine says first that has taken its leave.
+/// The first word of the field of a node that has stopped in an orderly way.
 const GONE: &str = "gone";
-/// Of a machine that says something else, for which it is waited all the same.
+/// The entry of a node whose field cannot be parsed. Publishers wait for it all the same.
 const UNREADABLE: Saying = Saying { read: Read::Nobody, silent_max: Duration::from_secs(60) };
 
-/// The hash beside a stream: a host, which is in the stream's key, has no slash in it.
+/// Returns the key of the hash beside a stream. A stream's key never looks like this, because the
+/// host in it has no slash.
 pub fn hash(key: &str) -> String {
     format!("{key}/read")
 }
 
-/// How often this process has said anything.
+/// Counts the updates that this process has written.
 static BEATS: AtomicU64 = AtomicU64::new(1);
 
-/// What this machine says of itself.
+/// The field that this node writes about itself.
 pub struct Own {
     hash: String,
     silent_ms: u128,
@@ -48,55 +51,56 @@ pub struct Own {
 }
 
 impl Own {
-    /// Beside this stream of a server that was started with this `run_id`.
+    /// Creates the state for a stream of a server with this `run_id`.
     pub fn new(key: &str, config: &Database, run: &Arc<str>) -> Own {
         Own { hash: hash(key), silent_ms: silent_ms(config), run: run.clone(), said: None }
     }
 
-    /// All up to here is applied: the command that says so, if it is time.
+    /// Returns the command that writes the applied position, if it has changed or an update is due.
     pub fn say(&mut self, applied: Id) -> Option<Vec<u8>> {
         let is_known = self.said.is_some_and(|(said, at)| said == applied && at.elapsed() < BEAT);
         if is_known {
             return None;
         }
         self.said = Some((applied, Instant::now()));
-        // Never the same twice, whichever connection it is said by.
+        // Never the same value twice, whichever connection writes it.
         let beat = BEATS.fetch_add(1, Ordering::Relaxed);
         let value = format!("{applied} {beat} {} {}", self.silent_ms, self.run);
         Some(set_field(&self.hash, own(), &value))
     }
 }
 
-/// After how long a silence this machine answers nothing from memory any more, in milliseconds.
+/// Returns how long after losing contact this node stops answering from the cache, in milliseconds.
 fn silent_ms(config: &Database) -> u128 {
     let lag_max = match config.on_lag {
         OnLag::BypassAfter(lag_max) => lag_max,
-        // As old as the stream is away, by choice.
+        // With `on_lag = serve`, pages as old as the outage are the site's choice.
         OnLag::Serve => Duration::ZERO,
     };
     lag_max.saturating_add(NOTICED_WITHIN).as_millis().min(u64::MAX.into())
 }
 
-/// The command by which this machine takes its leave: it answers nothing from memory any more.
+/// Returns the command by which this node announces that it no longer answers from the cache.
 pub fn gone(key: &str, config: &Database) -> Vec<u8> {
     set_field(&hash(key), own(), &format!("{GONE} {}", silent_ms(config)))
 }
 
-/// Commands that find out whether the account may do all that is done here, and leave nothing: three replies.
+/// Returns commands that test the account's permissions and leave nothing behind. They have three
+/// replies.
 pub fn try_all(key: &str) -> Vec<u8> {
     let (hash, nothing) = (hash(key), format!("{GONE} 0"));
     let tried = set_field(&hash, own(), &nothing);
     [tried, all_fields(&hash), remove_field_if(&hash, own(), &nothing)].concat()
 }
 
-/// Up to where a machine has applied all.
+/// The position up to which a node has applied the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Read {
-    /// Up to here, of a server's start.
+    /// Up to this ID, in this run of the server.
     UpTo(Id, Box<str>),
-    /// It does not say so in words that are known.
+    /// Unknown: the field cannot be parsed.
     Nobody,
-    /// It does not matter: it has taken its leave.
+    /// Irrelevant: the node has stopped in an orderly way.
     Gone,
 }
 
@@ -106,7 +110,7 @@ struct Saying {
     silent_max: Duration,
 }
 
-/// What a field says; what comes after that is of a later version.
+/// Parses a field. Additional words, which a later version may write, are ignored.
 fn saying(text: &str) -> Option<Saying> {
     let mut words = text.split(' ');
     let first = words.next()?;
@@ -123,36 +127,37 @@ fn saying(text: &str) -> Option<Saying> {
     Some(Saying { read, silent_max })
 }
 
-/// The other machines, as they were seen. Checked against:
-/// - told → a machine begins to follow: it says where it begins *before* it reads, in that order to the
-///   server. Either it is seen by whoever has told, or it reads the entry before it answers from memory.
-/// - told → a machine applies → it says so → it is cut off: what it has said it has applied.
-/// - a machine is cut off → told: it does not move, so it is waited for until it has been silent for as long
-///   as it said, and it has closed its gate by then.
-/// - a machine that was silent for so long comes back: it says where it is before it reads on, and lets
-///   nothing in before it has read on.
-/// - the server is started anew, and has lost the hash → told → another machine notices: who was seen and is
-///   not there any more, without having taken his leave, is waited for as if he were silent.
-/// - the server is started anew with a clock that is behind → told, by a lower id than a machine has read
-///   before: what was read of another start of the server counts for nothing.
-/// - the stream is deleted, and its ids begin lower than before (the clock was put back, or one was made by
-///   hand) → told → the machine notices: who says that he has read further than the stream had come *before*
-///   it was told has not read this one, until he says something else.
-/// - a machine takes its leave → it is seen by one, and not yet by another: its field stays for as long as
-///   somebody could wait for it.
+/// The other nodes, as last seen. Checked interleavings:
+/// - Publish → a node begins to follow. It writes its position *before* it reads, in this order.
+///   Either the publisher sees it, or it reads the entry before it answers from the cache.
+/// - Publish → a node applies the entry → it writes its position → it is cut off. The written
+///   position is applied.
+/// - A node is cut off → publish. Its position does not move, so the publisher waits until the node
+///   has been silent for its own limit. By then it has closed its gate.
+/// - A node returns after such a silence. It writes its position before it reads on, and stores
+///   nothing before it has read on.
+/// - The server restarts and loses the hash → publish → another node notices. A node that has
+///   disappeared without an announcement counts as silent.
+/// - The server restarts with a clock that is behind → publish, with an ID below one that a node
+///   has read. Positions from another run of the server are ignored.
+/// - The stream is deleted and its IDs restart lower (clock set back, or an ID set by hand) →
+///   publish → the node notices. A position beyond the end of the stream *before* the entry was
+///   added is ignored until the node writes another.
+/// - A node stops → one publisher has seen its announcement, another has not. The field stays as
+///   long as any publisher could wait for the node.
 #[derive(Default)]
 pub struct Readers {
     seen: HashMap<String, Seen>,
-    /// Whether there are more than are looked at.
+    /// Whether there are more nodes than can be tracked.
     is_crowded: bool,
 }
 
-/// A machine, by what it said last, and since when it has.
+/// A node: its field, and when that last changed.
 struct Seen {
     text: String,
     saying: Saying,
     since: Instant,
-    /// Up to here he says he has read, and it is not of this stream.
+    /// A position that the node reports, but that is not of this stream.
     void: Option<Id>,
 }
 
@@ -162,7 +167,7 @@ impl Seen {
         Seen { text, saying, since: now, void: None }
     }
 
-    /// The stream had come to here, a moment after he was seen.
+    /// Compares the node's position with the end of the stream, which was read a moment later.
     fn compare(&mut self, last: Id) {
         if let Read::UpTo(id, _) = self.saying.read
             && id > last
@@ -171,12 +176,12 @@ impl Seen {
         }
     }
 
-    /// Whether it may answer from memory.
+    /// Returns whether the node may answer from its cache.
     fn may_answer(&self, now: Instant) -> bool {
         self.saying.read != Read::Gone && !self.is_silent_for(self.saying.silent_max, now)
     }
 
-    /// Whether nobody waits for it, and nobody will.
+    /// Returns whether no publisher waits for the node any more.
     fn is_forgotten(&self, now: Instant) -> bool {
         let silent_max = self.saying.silent_max;
         let least = if self.saying.read == Read::Gone { silent_max } else { FORGOTTEN_AFTER };
@@ -187,7 +192,7 @@ impl Seen {
         now.duration_since(self.since) > bound
     }
 
-    /// Up to where it has applied all of this start of the server.
+    /// Returns the position up to which the node has applied this run of the server.
     fn read(&self, run: &str) -> Id {
         match &self.saying.read {
             Read::UpTo(id, of) if **of == *run && self.void != Some(*id) => *id,
@@ -197,8 +202,8 @@ impl Seen {
 }
 
 impl Readers {
-    /// Takes in the fields of the hash, and where it is known how far the stream had come a moment later. Returns
-    /// the commands that forget those of whom nothing was heard for long.
+    /// Processes the fields of the hash. `last` is the end of the stream a moment later, where it
+    /// was read. Returns commands that remove nodes which have been silent for long.
     pub fn see(
         &mut self,
         key: &str,
@@ -225,7 +230,7 @@ impl Readers {
             }
             seen.insert(name, one);
         }
-        // Those that are not there any more, and have not taken their leave.
+        // Nodes whose field has disappeared without an announcement.
         let lost = self.seen.drain().filter(|(_, one)| !one.is_forgotten(now));
         seen.extend(lost.filter(|(_, one)| one.saying.read != Read::Gone));
         if seen.len() > SEEN_MAX {
@@ -236,10 +241,10 @@ impl Readers {
         forgotten
     }
 
-    /// Up to where everybody has applied all of this start of the server who may answer from memory; none: there
-    /// is nobody.
+    /// Returns the position that all nodes which may answer from their cache have applied in this
+    /// run of the server; `None`: there is no such node.
     pub fn least(&self, run: &str, now: Instant) -> Option<Id> {
-        // Of so many not all are known.
+        // With too many nodes, some are not tracked.
         let crowd = self.is_crowded.then(Id::default);
         let answering = self.seen.values().filter(|one| one.may_answer(now));
         answering.map(|one| one.read(run)).chain(crowd).min()
@@ -267,25 +272,25 @@ mod tests {
         assert_eq!(look(&[], 0), (None, 0));
         assert_eq!(look(&[(own(), "1-0 1 20000 r")], 0), (None, 0));
         assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "7-0 1 20000 r")], 0), (id(5), 0));
-        // One moves, the other is silent: first for as long as it may answer, then for longer.
+        // One node moves, the other is silent: first for as long as it may answer, then for longer.
         assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "9-0 2 20000 r")], 20), (id(5), 0));
         assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "9-0 3 20000 r x")], 21), (id(9), 0));
-        // It is there again.
+        // The silent node is back.
         assert_eq!(look(&[("a", "5-0 2 20000 r"), ("b", "9-0 4 20000 r")], 22), (id(5), 0));
-        // What cannot be read is waited for, and nobody for ever.
+        // An unreadable field is waited for, but not for ever.
         assert_eq!(look(&[("a", "x"), ("b", "gone 20000")], 23), (id(0), 0));
         assert_eq!(look(&[("a", "x"), ("b", "gone 20000")], 43), (id(0), 0));
         assert_eq!(look(&[("a", "x"), ("b", "gone 20000")], 44), (id(0), 1));
         assert_eq!(look(&[("a", "x")], 84), (None, 0));
         assert_eq!(look(&[("a", "x")], 3_700), (None, 1));
-        // It has gone with the hash.
+        // The node disappeared with the hash.
         assert_eq!(look(&[("c", "4-0 1 20000 r"), ("d", "6-0 1 20000 r")], 3_701), (id(4), 0));
         assert_eq!(look(&[("d", "8-0 2 20000 r")], 3_702), (id(4), 0));
         assert_eq!(look(&[("d", "8-0 3 20000 r")], 3_722), (id(8), 0));
-        // It has taken its leave, and somebody else has forgotten it.
+        // The node stopped in an orderly way, and another publisher has removed its field.
         assert_eq!(look(&[("d", "gone 20000")], 3_723), (None, 0));
         assert_eq!(look(&[], 3_724), (None, 0));
-        // For as long as it may answer, however long that is.
+        // A node is waited for as long as it may answer, however long that is.
         assert_eq!(look(&[("e", "4-0 1 9000000 r")], 4_000), (id(4), 0));
         assert_eq!(look(&[("e", "4-0 1 9000000 r")], 13_000), (id(4), 0));
         assert_eq!(look(&[("e", "4-0 1 9000000 r")], 13_001), (None, 1));
@@ -311,7 +316,7 @@ mod tests {
         assert_eq!(readers.least("r", now), None);
         let later = now + Duration::from_secs(1);
         assert_eq!(readers.see("k", all(), None, later).len(), FORGOTTEN_AT_ONCE);
-        // Nor takes up memory without a bound; of so many it is not known who has read what.
+        // Memory is bounded too. With so many nodes it is not known which have applied what.
         for round in 0..5 {
             let many = (0..2_000).map(|n| field(&format!("{round}-{n}"), "9-0 1 20000 r"));
             readers.see("k", many.collect(), None, later);
@@ -329,7 +334,8 @@ mod tests {
             readers.least("r", now)
         };
         assert_eq!(see("90-0 1 20000 r", Some(90)), Some(id(90)));
-        // Deleted, and at 50: he goes on saying the same until he notices, and then less.
+        // The stream is deleted and restarts at 50. The node writes its old position until it
+        // notices.
         assert_eq!(see("90-0 2 20000 r", Some(50)), Some(id(0)));
         assert_eq!(see("90-0 3 20000 r", None), Some(id(0)));
         assert_eq!(see("90-0 3 20000 r", Some(120)), Some(id(0)));
@@ -337,15 +343,22 @@ mod tests {
         assert_eq!(see("130-0 5 20000 r", Some(130)), Some(id(130)));
     }
 
-    /// The value of a command that sets a field.
+    /// Returns the value in a command that sets a field.
     fn value(command: Vec<u8>) -> String {
         let said = String::from_utf8(command).expect("text");
         said.trim_end().rsplit("\r\n").next().expect("a value").to_owned()
     }
 
+    /// A stream as it is configured; nothing connects to it.
+    fn stream() -> Arc<Database> {
+        let text = "site.origin = \"http://127.0.0.1:1\"\nstream.url = \"redis://localhost\"";
+        let file = toml::from_str(text).expect("a configuration");
+        crate::config::resolve(&file).expect("it can be used").stream.expect("a stream")
+    }
+
     #[test]
     fn what_is_said_is_understood() {
-        let config = crate::config::stream_for_tests("redis://localhost");
+        let config = stream();
         let mut own = Own::new("k", &config, &"ab12".into());
         let at = Id { ms: 3, number: 1 };
         let said = value(own.say(at).expect("it is said"));
@@ -358,10 +371,10 @@ mod tests {
         assert_eq!(saying(&left), Some(Saying { read: Read::Gone, silent_max }));
     }
 
-    /// A connection that begins anew where the one before has ended says something else: it is there.
+    /// After a reconnect the node writes another value, which shows that it is alive.
     #[test]
     fn another_connection_says_something_else() {
-        let config = crate::config::stream_for_tests("redis://localhost");
+        let config = stream();
         let say = || {
             let mut own = Own::new("k", &config, &"ab12".into());
             value(own.say(Id { ms: 3, number: 1 }).expect("it is said"))

@@ -1,8 +1,8 @@
-//! The stream: connects, reads, hands out one entry after the other.
+//! The stream: connects, reads, returns one entry after the other.
 //!
-//! What the server had lost when it ended nobody knows, so one that was started anew is another server: its
-//! `run_id` says so. Entries that were taken out before they were read are noticed with the next read, by
-//! their number (`valkey::Place`), before it is said that they are applied.
+//! A restarted server may have lost entries, so it counts as another server; its `run_id` shows the
+//! restart. Entries that were deleted before they were read are detected at the next read, by their
+//! count (`valkey::Place`). That happens before they are reported as applied.
 
 use super::connection::{Connection, good};
 use super::readers::{self, Own};
@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use valkey::{Entry, Id, Place, Reply, add_nothing, ask_extent, read_after, read_whole, whole};
 
-/// How many entries are asked for at once.
+/// The most entries that one read requests.
 const ENTRIES: usize = 32;
-/// How long the server waits for the next.
+/// How long the server waits for the next entry, in milliseconds.
 const WAIT_MS: u64 = 1_000;
 
-/// A connection for questions about a stream.
+/// A connection for queries about a stream.
 pub struct Session {
     connection: Connection,
     key: String,
@@ -31,31 +31,31 @@ impl Session {
     /// Connects.
     ///
     /// # Errors
-    /// Why it could not.
+    /// The connection or the login failed.
     pub async fn open(config: &Database) -> Result<Session, Failed> {
         let connection = Connection::open(&config.server).await?;
         Ok(Session { connection, key: shared(config).key })
     }
 
-    /// How far the stream has come.
+    /// Returns the end of the stream.
     ///
     /// # Errors
-    /// Why it could not be asked.
+    /// The query failed.
     pub async fn committed(&mut self) -> Result<Position, Failed> {
         Ok(Position::Stream(self.place().await?))
     }
 
-    /// Tries whether the account may add entries, and the server takes any.
+    /// Tests whether the account may add entries, and whether the server accepts them.
     async fn try_to_add(&mut self) -> Result<(), Failed> {
         self.connection.send(&add_nothing(&self.key)).await?;
         match self.connection.receive(Duration::ZERO).await? {
-            // Looked at after all else.
+            // The server checks the ID after everything else.
             Reply::Error(text) if text.contains("greater than 0-0") => Ok(()),
             other => good(other).map(drop),
         }
     }
 
-    /// Tries whether the account may say how far this machine is, and hear it of others.
+    /// Tests whether the account may write this node's position and read those of others.
     async fn try_to_say(&mut self) -> Result<(), Failed> {
         self.connection.send(&readers::try_all(&self.key)).await?;
         for _ in 0..3 {
@@ -70,7 +70,7 @@ impl Session {
     }
 }
 
-/// Of a configuration that has one.
+/// Returns the stream's settings from a configuration that has a stream.
 pub fn shared(config: &Database) -> SharedStream {
     match &config.server.kind {
         DatabaseKind::Valkey(shared) => shared.clone(),
@@ -80,8 +80,8 @@ pub fn shared(config: &Database) -> SharedStream {
     }
 }
 
-/// What cannot be read once cannot be read the next time: an entry that is too long, say. It is gone past, and
-/// may have been anything.
+/// Handles a reply that cannot be read, such as an entry that is too long. It would fail again, so
+/// it is skipped as a gap: it may have invalidated any page.
 fn unread(failed: Failed) -> Broken {
     match failed {
         Failed::Said(name @ "bad-reply", text) => Broken { name, text, then: Then::Gap },
@@ -89,21 +89,21 @@ fn unread(failed: Failed) -> Broken {
     }
 }
 
-/// A stream that is read.
+/// A stream that is being read.
 pub struct Stream {
     session: Session,
     place: Place,
     waiting: VecDeque<Entry>,
-    /// What is said of this machine; none where it is only looked whether the stream can be followed.
+    /// Writes this node's position; `None` during a check.
     own: Option<Own>,
-    /// Whether there was nothing more the last time.
+    /// Whether the last read reached the end.
     is_at_end: bool,
 }
 
-/// Connects, and looks whether the stream can be followed.
+/// Connects, and checks whether the stream can be followed.
 ///
 /// # Errors
-/// Why not.
+/// The server is unreachable, or the stream cannot be followed.
 pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
     let mut session = Session::open(config).await?;
     let server = session.connection.server().await?;
@@ -111,7 +111,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
         return Err(Broken::unusable("the server does not say which one it is (run_id)"));
     }
     if server.role != "master" {
-        // It may become one.
+        // A replica may be promoted later, so the connection is tried again.
         let why = format!("the server is no primary ({}): nothing can be told by it", server.role);
         return Err(Failed::Said("read-only", why).into());
     }
@@ -119,7 +119,8 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     let run: Arc<str> = server.run.as_str().into();
     let mut own = (aim == Aim::Follow).then(|| Own::new(&session.key, config, &run));
     match own.as_mut().and_then(|own| own.say(Id::default())) {
-        // Before it is asked how far the stream has come: whoever adds something after that waits for this one.
+        // Before the end of the stream is queried: a node that publishes after that waits for this
+        // one.
         Some(said) => drop(session.connection.ask(&said).await?),
         None => session.try_to_say().await?,
     }
@@ -148,17 +149,17 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
 }
 
 impl Stream {
-    /// Reads from this place on.
+    /// Sets the position after which reading starts.
     pub fn start(&mut self, from: &Position) {
         if let Position::Stream(place) = from {
             self.place = Place { gone: 0, ..*place };
         }
     }
 
-    /// The next entry, if one comes within a second. The first time nothing is waited for.
+    /// Returns the next entry, if one arrives within a second. The first call does not wait.
     ///
     /// # Errors
-    /// Why the stream has come to an end.
+    /// The stream has ended.
     pub async fn next(&mut self) -> Result<Read, Broken> {
         if self.waiting.is_empty() {
             self.read().await?;
@@ -188,15 +189,17 @@ impl Stream {
         Ok(())
     }
 
-    /// What comes next, and how far the stream had come at that moment.
+    /// Reads the next entries, and the end of the stream at the same moment.
     async fn ask(&mut self) -> Result<(Vec<Entry>, Place), Failed> {
         let Session { connection, key } = &mut self.session;
-        // What was handed out is applied. It is said before anything is read: `readers`.
+        // Returned entries are applied. Their position is written before the next read; see
+        // `readers`.
         let said = self.own.as_mut().and_then(|own| own.say(self.place.id));
         let is_said = said.is_some();
         let mut commands = said.unwrap_or_default();
         if self.is_at_end {
-            // What it reads is read again below, with how far the stream has come.
+            // This read only waits. Its entry is read again below, together with the end of the
+            // stream.
             commands.append(&mut read_after(key, self.place.id, 1, Some(WAIT_MS)));
         }
         commands.append(&mut read_whole(key, self.place.id, ENTRIES));
@@ -213,7 +216,7 @@ impl Stream {
         })
     }
 
-    /// Up to where entries were handed out.
+    /// Returns the position of the last returned entry.
     #[must_use]
     pub fn position(&self) -> Position {
         Position::Stream(self.place)

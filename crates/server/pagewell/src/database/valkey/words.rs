@@ -1,35 +1,35 @@
-//! A change as the fields of an entry, and back.
+//! Converts a change to the fields of a stream entry, and back.
 //!
-//! | field | | |
+//! | field | value | occurrences |
 //! |---|---|---|
-//! | `tag` | a name of data | as often as need be |
-//! | `url` | a path with its query, or a whole URL | as often as need be |
-//! | `path` | a path, with any query | as often as need be |
-//! | `prefix` | a path, and all that lies below it | as often as need be |
-//! | `all` | every page | what it says does not count |
-//! | `soft` | `1`: pages are marked, not dropped | once |
-//! | `from` | who tells it; whoever has told it himself has no need to hear it | once |
+//! | `tag` | a tag (surrogate key) | any number |
+//! | `url` | a path with its query, or an absolute URL | any number |
+//! | `path` | a path, with any query | any number |
+//! | `prefix` | a path, and everything below it | any number |
+//! | `all` | every page; the value is ignored | any number |
+//! | `soft` | `1`: pages are marked stale, not purged | once |
+//! | `from` | the publishing process, which skips its own entries | once |
 //!
-//! Whatever cannot be understood, or names nothing, is every page: somebody has changed something. Machines
-//! of several versions may read one stream.
+//! An entry that cannot be parsed, or names nothing, means every page, because some change was
+//! published. Nodes of different versions may read the same stream.
 
-use crate::control::{named_page, named_prefix};
+use crate::page_name::{path_and_query as named_page, prefix as named_prefix};
 use page_store::{Strength, Target};
 use site_rules::KeyForm;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use valkey::{Added, Entry};
 
-/// Names that take more than that to hold are every page: as many entries as are read at once have room in a
-/// reply. Some 6,000 names.
+/// If the names of a change take more bytes, it becomes a change of every page. A reply then has
+/// room for a full read of entries. The limit is about 6,000 names.
 const NAMES_BYTES_MAX: usize = 1 << 20;
 
-/// A change that was told.
+/// An invalidation that another node has published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// By whom; empty where it does not say so.
+    /// The publishing process; empty if the entry does not name it.
     pub from: Box<str>,
-    /// How strong.
+    /// Whether pages are purged or marked stale.
     pub strength: Strength,
     names: Vec<Name>,
 }
@@ -43,7 +43,7 @@ enum Name {
     Everything,
 }
 
-/// What this process calls itself.
+/// Returns the identifier of this process.
 pub fn own() -> &'static str {
     static OWN: OnceLock<String> = OnceLock::new();
     OWN.get_or_init(|| {
@@ -52,7 +52,7 @@ pub fn own() -> &'static str {
     })
 }
 
-/// A change as an entry.
+/// Converts a change to an entry.
 pub fn entry(targets: &[Target<'_>], strength: Strength) -> Added {
     let mut added = Added::default();
     added.field("from", own().as_bytes());
@@ -65,7 +65,7 @@ pub fn entry(targets: &[Target<'_>], strength: Strength) -> Added {
             Target::Url(url) => added.field("url", url),
             Target::Path(path) => added.field("path", path),
             Target::Prefix(prefix) => added.field("prefix", prefix),
-            // An owner's names are told as tags.
+            // Names of an owner are published as tags.
             Target::Everything
             | Target::Owner(_)
             | Target::OwnerTag { .. }
@@ -78,7 +78,7 @@ pub fn entry(targets: &[Target<'_>], strength: Strength) -> Added {
     added
 }
 
-/// What an entry tells.
+/// Parses an entry of the stream.
 pub fn read(entry: &Entry) -> Heard {
     let (mut from, mut strength, mut names) = ("", Strength::Drop, Vec::new());
     for (field, value) in &entry.fields {
@@ -107,7 +107,7 @@ pub fn read(entry: &Entry) -> Heard {
 }
 
 impl Heard {
-    /// Its pages as they are stored, by the normal form of a site's addresses; `then` is given what it names.
+    /// Calls `then` with the targets, with URLs in the site's normal form (URL normalisation).
     pub fn with_targets<T>(&self, form: &KeyForm, then: impl FnOnce(&[Target<'_>]) -> T) -> T {
         let normal = |name: &Name| match name {
             Name::Url(text) | Name::Path(text) | Name::Prefix(text) => {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use valkey::{Id, Replies, Reply, add};
 
-    /// What of this comes back out of a stream.
+    /// Converts a change to a command and back, and returns the result as text.
     fn there_and_back(targets: &[Target<'_>], strength: Strength) -> String {
         let mut replies = Replies::new(4 << 20);
         replies.push(&add("s", 7, &entry(targets, strength)));

@@ -1,7 +1,8 @@
-//! A request's content on its way to a FastCGI responder, as STDIN records, and reading the answer meanwhile.
+//! Writes a request's content to a FastCGI responder as STDIN records, and reads the response at the
+//! same time.
 //!
-//! Each of the two has a half of the socket: a responder that answers before it has read everything locks
-//! neither side up.
+//! Reading and writing each use one half of the socket, so a responder that answers before it has read
+//! everything cannot cause a deadlock.
 
 use super::RequestContent;
 use crate::origin::socket::Socket;
@@ -13,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Reads; the time-out does not run while content is still on its way to the responder.
+/// Reads from the responder. The time limit does not apply while content is still being written.
 pub(super) async fn read_while_sending(
     reading: &mut ReadHalf<Socket>,
     writer: &mut JoinHandle<Option<WriteHalf<Socket>>>,
@@ -28,8 +29,8 @@ pub(super) async fn read_while_sending(
     }
 }
 
-/// Writes a request's content; gives the connection back when all of it was written. A responder
-/// that takes nothing for `wait` gets no more.
+/// Writes a request's content. Returns its half of the connection if all was written, and `None` after
+/// an error or if the responder takes nothing for `wait`.
 pub(super) async fn send_content(
     content: RequestContent,
     mut writing: WriteHalf<Socket>,

@@ -1,0 +1,140 @@
+//! From the configuration as written to the configuration as used: rules, keys, cookies, hosts and
+//! trusted proxies.
+//!
+//! What is wrong with a rule is found by the crate that knows rules; here is what takes a file or
+//! randomness: the secret that marks of visitors who have written are signed with.
+
+use super::purging::LOOPBACK;
+use super::raw::File;
+use super::resolve::{LoadError, wrong};
+use super::{Hosts, OtherHosts};
+use crate::networks::Networks;
+use crate::steering_fields::is_from_clients;
+use crate::target::normal_host;
+use http_cache::Policy;
+use site_rules::{Secret, SiteRules, Surroundings};
+use std::io::Read;
+use std::sync::OnceLock;
+
+/// Reads the rules.
+pub(super) fn rules(
+    file: &File,
+    policy: &Policy,
+    trusted: &Networks,
+) -> Result<SiteRules, LoadError> {
+    let around = Surroundings {
+        base: policy.clone(),
+        secret: secret(file)?,
+        has_trusted_proxies: !trusted.is_empty(),
+    };
+    let is_read = |name: &&String| is_from_clients(&name.to_ascii_lowercase());
+    if let Some(bad) = file.keys.fields.iter().find(|name| !is_read(name)) {
+        let why =
+            "only Pagewell and trusted proxies set this field, so no client's reaches the origin";
+        return wrong("keys.fields", format!("{bad:?}: {why}"));
+    }
+    // A cookie that tells an owner is a session's.
+    let mut cookies = file.cookies.clone();
+    cookies.session.extend_from_slice(super::private::named(&file.private));
+    SiteRules::read(&file.rule, &file.keys, &cookies, around).map_err(|error| LoadError(error.0))
+}
+
+/// The configured secret, or one that lasts as long as this process.
+fn secret(file: &File) -> Result<Secret, LoadError> {
+    // A configuration that is read again must not forget who has just written.
+    static OF_THE_PROCESS: OnceLock<[u8; 32]> = OnceLock::new();
+    let mut bytes = [0; 32];
+    match &file.cookies.secret_file {
+        None => {
+            let random =
+                std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
+            random.or_else(|e| wrong("cookies.secret_file", format!("no randomness: {e}")))?;
+            bytes = *OF_THE_PROCESS.get_or_init(|| bytes);
+        }
+        Some(path) => {
+            let given = std::fs::read(path)
+                .or_else(|e| wrong("cookies.secret_file", format!("{}: {e}", path.display())))?;
+            let given = given.trim_ascii();
+            if given.len() < bytes.len() {
+                let why = format!("{}: {} characters at least", path.display(), bytes.len());
+                return wrong("cookies.secret_file", why);
+            }
+            bytes.copy_from_slice(&given[..32]);
+        }
+    }
+    Ok(Secret::new(bytes))
+}
+
+/// Reads the hosts of the site.
+pub(super) fn hosts(file: &File) -> Result<Hosts, LoadError> {
+    let site = &file.site;
+    let host = |key: &str, text: &String| {
+        normal_host(text, "http")
+            .or_else(|_| wrong(key, format!("{text:?} is no host; write for instance example.org")))
+    };
+    let others = match site.other_hosts.as_deref() {
+        None | Some("serve") => OtherHosts::Serve,
+        Some("refuse") => OtherHosts::Refuse,
+        Some(other) => return wrong("site.other_hosts", format!("{other:?}: serve or refuse")),
+    };
+    let canonical = site.host.as_ref().map(|text| host("site.host", text)).transpose()?;
+    if canonical.is_none() && (!site.aliases.is_empty() || others == OtherHosts::Refuse) {
+        return wrong("site.host", "is wanted beside site.aliases and other_hosts = \"refuse\"");
+    }
+    let aliases =
+        site.aliases.iter().map(|text| host("site.aliases", text)).collect::<Result<_, _>>()?;
+    Ok(Hosts { canonical, aliases, others })
+}
+
+/// Reads the networks whose connections are not counted.
+/// Loopback, where nothing is said: what runs on the machine itself.
+pub(super) fn connections_exempt(file: &File) -> Result<Networks, LoadError> {
+    let loopback = || LOOPBACK.map(str::to_owned).to_vec();
+    let named = file.connections_exempt.clone().unwrap_or_else(loopback);
+    Networks::read(&named).or_else(|error| wrong("connections_exempt", error))
+}
+
+/// Reads the networks of trusted proxies.
+pub(super) fn trusted_proxies(file: &File) -> Result<Networks, LoadError> {
+    Networks::read(&file.trusted_proxies).or_else(|error| wrong("trusted_proxies", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::resolve;
+
+    fn error_of(text: &str) -> String {
+        let text = format!("site.origin = \"http://127.0.0.1:8000\"\n{text}");
+        resolve(&toml::from_str(&text).unwrap()).unwrap_err().0
+    }
+
+    #[test]
+    fn the_secret_is_long_enough_or_refused() {
+        let path = std::env::temp_dir().join(format!("pagewell-secret-{}", std::process::id()));
+        let text = format!("cookies.secret_file = {:?}", path.display().to_string());
+        std::fs::write(&path, "short\n").unwrap();
+        let said = error_of(&text);
+        std::fs::write(&path, "0123456789abcdef0123456789abcdef\n").unwrap();
+        let text = format!("site.origin = \"http://127.0.0.1:8000\"\n{text}");
+        let resolved = resolve(&toml::from_str(&text).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(said.contains("32 characters at least"), "{said}");
+        assert!(resolved.is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        for (text, part) in [
+            ("[[rule]]\npath = \"x\"", "rule 1: path"),
+            ("site.aliases = [\"a\"]", "site.host"),
+            ("site.host = \"a b\"", "no host"),
+            ("site.other_hosts = \"maybe\"", "serve or refuse"),
+            ("trusted_proxies = [\"10.0.0.0/33\"]", "trusted_proxies"),
+            ("[[rule]]\ncountry_header = \"x\"", "trusted_proxies"),
+            ("cookies.secret_file = \"/nowhere\"", "/nowhere"),
+        ] {
+            let said = error_of(text);
+            assert!(said.contains(part), "{text}: {said}");
+        }
+    }
+}

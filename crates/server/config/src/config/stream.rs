@@ -1,0 +1,117 @@
+//! `[stream]`: the stream of a Valkey or Redis by which machines tell each other what was changed. It is
+//! followed as a database is ([`Database`]), and has no rules: what it says are names. Off where no URL is
+//! given. Not here: whether anything is there.
+
+use super::database::url::{Read, read_stream};
+use super::database::{BARRIER, WAIT_MAX, on_lag, password, wait};
+use super::raw;
+use super::resolve::{LoadError, wrong};
+use super::{Database, DatabaseKind, DatabaseServer, SharedStream};
+use change_feed::Rules;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What it is called in the log and in a snapshot, where databases have their names.
+pub const STREAM: &str = "stream";
+/// The key, but for the host.
+const KEY: &str = "pagewell";
+/// The longest.
+const KEY_MAX: usize = 256;
+/// Some 20 MB there, of changes that are short.
+const KEEP: u64 = 100_000;
+
+/// Checks and completes `[stream]`; `None` where there is none. `host` is the site's.
+pub(super) fn resolve(
+    raw: &raw::Stream,
+    host: Option<&str>,
+    databases: &[Arc<Database>],
+) -> Result<Option<Arc<Database>>, LoadError> {
+    let raw::Stream { url, password_file, key, keep, on_lag: lag, lag_max, barrier } = raw;
+    let Some(url) = url else {
+        let texts = [key, lag, lag_max, barrier];
+        let others = texts.iter().any(|text| text.is_some()) || keep.is_some();
+        return match others || password_file.is_some() {
+            true => wrong("stream.url", "has to be given as well: it turns the stream on"),
+            false => Ok(None),
+        };
+    };
+    if databases.iter().any(|database| database.name == STREAM) {
+        return wrong("database.name", "\"stream\" is what [stream] is called in the log");
+    }
+    let Read { place, mut account, tls, by, .. } =
+        read_stream(url).or_else(|why| wrong("stream.url", why))?;
+    if let Some(path) = password_file {
+        account.password = password("stream.password_file", path)?;
+    }
+    if !account.user.is_empty() && account.password.is_empty() {
+        return wrong("stream.url", "a user without a password: redis://user:password@host:port");
+    }
+    let mut key = key.clone().unwrap_or_else(|| KEY.into());
+    if key.is_empty() || key.len() > KEY_MAX {
+        return wrong("stream.key", format!("1 to {KEY_MAX} bytes"));
+    }
+    if let Some(host) = host {
+        key = format!("{key}:{host}");
+    }
+    let keep = keep.unwrap_or(KEEP);
+    if !(1_000..=1_000_000_000).contains(&keep) {
+        return wrong("stream.keep", format!("{keep}: 1000 to 1000000000"));
+    }
+    let kind = DatabaseKind::Valkey(SharedStream { key, keep });
+    Ok(Some(Arc::new(Database {
+        name: STREAM.into(),
+        server: DatabaseServer { kind, place, account, tls, by },
+        rules: Rules::default(),
+        on_lag: on_lag("stream", lag, lag_max)?,
+        barrier: wait("stream.barrier", barrier, BARRIER, WAIT_MAX)?,
+        // What is told has been committed, and everybody sees it.
+        settle: Duration::ZERO,
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, host: Option<&str>) -> Result<Option<Arc<Database>>, String> {
+        let file: raw::File = toml::from_str(text).map_err(|error| error.to_string())?;
+        resolve(&file.stream, host, &[]).map_err(|error| error.0)
+    }
+
+    fn key(text: &str, host: Option<&str>) -> String {
+        let found = read(text, host).expect("it can be used").expect("there is one");
+        let DatabaseKind::Valkey(SharedStream { key, .. }) = &found.server.kind else {
+            panic!("a stream")
+        };
+        key.clone()
+    }
+
+    #[test]
+    fn its_key_has_the_site_in_it() {
+        let url = "stream.url = \"redis://localhost\"\n";
+        assert_eq!(key(url, None), "pagewell");
+        assert_eq!(key(url, Some("a.example")), "pagewell:a.example");
+        assert_eq!(key(&format!("{url}stream.key = \"x\""), Some("a")), "x:a");
+        assert!(read("", Some("a")).expect("nothing").is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        let url = "stream.url = \"redis://localhost\"\n";
+        for (text, part) in [
+            ("stream.key = \"x\"".to_owned(), "stream.url"),
+            ("stream.keep = 5000".to_owned(), "stream.url"),
+            ("stream.url = \"http://a\"".to_owned(), "write redis://"),
+            ("stream.url = \"redis://me@a\"".to_owned(), "a user without a password"),
+            (format!("{url}stream.key = \"\""), "1 to 256"),
+            (format!("{url}stream.keep = 1"), "1000 to"),
+            (format!("{url}stream.on_lag = \"x\""), "stream.on_lag"),
+            (format!("{url}stream.barrier = \"2m\""), "at most"),
+            (format!("{url}stream.password_file = \"/no/such\""), "/no/such"),
+            (format!("{url}stream.slot = \"a\""), "unknown field"),
+        ] {
+            let said = read(&text, None).expect_err("refused");
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The log: one line an event, key and value, to standard error; event names are listed in
+//! `docs/operating/log.md`. A log that cannot be written (a full disk, a closed pipe) is given up: no
+//! answer fails because of it. A value that is more than one word stands in quotes, with its line ends
+//! written as `\n`: what others wrote cannot begin a line.
+
+use clap::ValueEnum;
+use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tracing::Level;
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
+
+/// What is logged: this, and what weighs more.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum LogLevel {
+    /// What does not work.
+    Error,
+    /// What may come to hurt.
+    Warn,
+    /// What happens seldom and may be of interest.
+    #[default]
+    Info,
+    /// What helps to find a fault.
+    Debug,
+}
+
+/// Starts logging at `level`.
+///
+/// # Errors
+/// It has been started before.
+pub fn start(level: LogLevel) -> Result<(), String> {
+    let level = match level {
+        LogLevel::Error => Level::ERROR,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Debug => Level::DEBUG,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        // It would be told on standard error too, and panic where that cannot be written.
+        .log_internal_errors(false)
+        .with_ansi(false)
+        .with_target(false)
+        .fmt_fields(debug_fn(write_field).delimited(" "))
+        .try_init()
+        .map_err(|error| error.to_string())
+}
+
+/// When something is said again that may happen as often as visitors like.
+pub struct Seldom {
+    every: Duration,
+    said: Mutex<Option<Duration>>,
+}
+
+impl Seldom {
+    /// Once in so long; it has not been said.
+    pub const fn once_in(every: Duration) -> Seldom {
+        Seldom { every, said: Mutex::new(None) }
+    }
+
+    /// Whether it is to be said `now`, by the monotonic clock.
+    #[inline]
+    pub fn is_due(&self, now: Duration) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = said.is_none_or(|at| now.saturating_sub(at) >= self.every);
+        if is_due {
+            *said = Some(now);
+        }
+        is_due
+    }
+}
+
+/// Writes a field as key and value.
+fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std::fmt::Result {
+    write!(out, "{field}={}", one_word(format!("{value:?}")))
+}
+
+/// In quotes what is more than a word and not in quotes yet.
+fn one_word(text: String) -> String {
+    let is_plain = |letter: char| !letter.is_whitespace() && !letter.is_control() && letter != '"';
+    match text.starts_with('"') || (!text.is_empty() && text.chars().all(is_plain)) {
+        true => text,
+        false => format!("{text:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_seldom_is_said_again_after_a_while() {
+        let seldom = Seldom::once_in(Duration::from_secs(10));
+        let due = [0, 1, 9, 10, 11, 19, 25].map(|at| seldom.is_due(Duration::from_secs(at)));
+        assert_eq!(due, [true, false, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_value_is_one_word_on_one_line() {
+        let word = |text: &str| one_word(text.to_owned());
+        assert_eq!(word("127.0.0.1:80"), "127.0.0.1:80");
+        assert_eq!(
+            word("Connection refused (os error 111)"),
+            "\"Connection refused (os error 111)\""
+        );
+        assert_eq!(word("a.toml:\nno key \"b\""), "\"a.toml:\\nno key \\\"b\\\"\"");
+        assert_eq!(word("\"said so\""), "\"said so\"");
+        assert_eq!(word(""), "\"\"");
+    }
+}

@@ -1,0 +1,295 @@
+//! The target URI of a request, determined from the request line and Host as in RFC 9110 section 7.1,
+//! and the cache key.
+//!
+//! The key consists of scheme, host, path and query. The host is in lower case and without the scheme's
+//! default port; path and query are normalised (see `site_rules::KeyForm`). Apart from that
+//! normalisation, path and query stay unchanged, because PHP distinguishes different bytes.
+
+use http::{HeaderMap, Uri, header};
+
+/// The target URI of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// `http` or `https`.
+    pub scheme: &'static str,
+    /// The host in lower case, with the port if it is not the scheme's default port.
+    pub host: String,
+    /// Path and query for the origin: as in the request, without parts that the origin must not see
+    /// when it generates a shared page.
+    pub path_and_query: String,
+    /// The normalised path and query under which the page is stored and invalidated, if different.
+    pub normal: Option<String>,
+    /// The path as in the request, if different; it is used to find files.
+    pub written: Option<String>,
+}
+
+/// Why the target of a request is invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetError {
+    /// The host is invalid.
+    HostInvalid,
+    /// The form of the request target is only for forward proxies, or invalid.
+    FormInvalid,
+}
+
+impl TargetError {
+    /// The reason's name, as in the response.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TargetError::HostInvalid => "host-invalid",
+            TargetError::FormInvalid => "target-invalid",
+        }
+    }
+}
+
+impl Target {
+    /// Determines the target of a request over a connection with this scheme. `fallback` is the host
+    /// for a client that sends none (HTTP/1.0).
+    ///
+    /// # Errors
+    /// See [`TargetError`]; the response is 400.
+    pub fn read(
+        uri: &Uri,
+        headers: &HeaderMap,
+        fallback: &str,
+        scheme: &'static str,
+    ) -> Result<Target, TargetError> {
+        // A target with another scheme is not for this connection.
+        if uri.scheme_str().is_some_and(|named| named != scheme) {
+            return Err(TargetError::FormInvalid);
+        }
+        let in_header = headers.get(header::HOST).map(|value| value.as_bytes());
+        // RFC 9112 section 3.2.2: in absolute form, the target's host takes precedence over Host.
+        let host = match (uri.authority(), in_header) {
+            // The authority form, which only CONNECT has.
+            (Some(_), _) if uri.scheme().is_none() => return Err(TargetError::FormInvalid),
+            (Some(authority), _) if authority.as_str().contains('@') => {
+                return Err(TargetError::FormInvalid);
+            }
+            (Some(authority), _) => authority.as_str(),
+            (None, Some(value)) => {
+                std::str::from_utf8(value).map_err(|_| TargetError::HostInvalid)?
+            }
+            (None, None) => fallback,
+        };
+        let path_and_query = match uri.path_and_query().map(|both| both.as_str()) {
+            Some(both) if both.starts_with('/') => both.to_owned(),
+            Some(both) if both.starts_with('?') => format!("/{both}"),
+            Some("*") => "*".to_owned(),
+            None if uri.authority().is_some() => "/".to_owned(),
+            _ => return Err(TargetError::FormInvalid),
+        };
+        Ok(Target {
+            scheme,
+            host: normal_host(host, scheme)?,
+            path_and_query,
+            normal: None,
+            written: None,
+        })
+    }
+
+    /// Parses a page's key, as [`write_key`](Self::write_key) writes it; `None` if the key has
+    /// additional parts.
+    pub fn of_key(key: &[u8]) -> Option<Target> {
+        let uri: Uri = str::from_utf8(key).ok()?.parse().ok()?;
+        let scheme = match uri.scheme_str()? {
+            "http" => "http",
+            "https" => "https",
+            _ => return None,
+        };
+        Target::read(&uri, &HeaderMap::new(), "", scheme).ok()
+    }
+
+    /// The path alone.
+    #[inline]
+    pub fn path(&self) -> &str {
+        self.path_and_query.split('?').next().unwrap_or_default()
+    }
+
+    /// The page's path and query in their normal form.
+    #[inline]
+    pub fn page(&self) -> &str {
+        self.normal.as_deref().unwrap_or(&self.path_and_query)
+    }
+
+    /// The same target with another scheme, which a trusted proxy has named.
+    pub fn by_scheme(mut self, scheme: &'static str) -> Target {
+        let own_port = if scheme == "https" { ":443" } else { ":80" };
+        if let Some(at) = self.host.len().checked_sub(own_port.len())
+            && self.host.ends_with(own_port)
+        {
+            self.host.truncate(at);
+        }
+        self.scheme = scheme;
+        self
+    }
+
+    /// Writes the cache key into `out`, which is cleared first.
+    pub fn write_key(&self, out: &mut Vec<u8>) {
+        out.clear();
+        for part in [self.scheme, "://", &self.host, self.page()] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    /// The URI under which the page is stored.
+    pub fn uri_of_page(&self) -> String {
+        [self.scheme, "://", &self.host, self.page()].concat()
+    }
+
+    /// The URI as one string.
+    pub fn uri(&self) -> String {
+        [self.scheme, "://", &self.host, &self.path_and_query].concat()
+    }
+}
+
+/// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
+/// bytes that [`Target::read`] and [`Target::write_key`] come to, without allocating. `None` for what
+/// only they can judge.
+#[inline]
+pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
+    let (name_part, port_part) = host.split_at(colon);
+    let valid = !name_part.is_empty() && name_part.len() <= 255 && name_part.iter().all(name);
+    if !valid {
+        return None;
+    }
+    let port = match port_part {
+        [] => &[][..],
+        b":80" if scheme == "http" => &[],
+        b":443" if scheme == "https" => &[],
+        // Leading zeros and numbers above 65,535 are left to the other parser.
+        [b':', digits @ ..] if is_plain_port(digits) => port_part,
+        _ => return None,
+    };
+    out.clear();
+    out.extend_from_slice(scheme.as_bytes());
+    out.extend_from_slice(b"://");
+    out.extend(name_part.iter().map(u8::to_ascii_lowercase));
+    out.extend_from_slice(port);
+    Some(())
+}
+
+/// Whether a port is written as a key has it.
+#[inline]
+fn is_plain_port(digits: &[u8]) -> bool {
+    let begins = matches!(digits, [b'1'..=b'9', ..]) && digits.len() <= 5;
+    begins && str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
+}
+
+/// Writes the path and query of a request in origin form behind what [`write_plain_origin`] wrote.
+/// `None` for what only [`Target::read`] can judge.
+#[inline]
+pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
+    let bytes = path.as_bytes();
+    if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {
+        return None;
+    }
+    out.extend_from_slice(bytes);
+    Some(())
+}
+
+/// The host as in the key, if it is valid (RFC 3986 section 3.2.2).
+pub fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
+    let (name, port) = match host.rfind(':') {
+        Some(at) if !host[at..].contains(']') => (&host[..at], Some(&host[at + 1..])),
+        _ => (host, None),
+    };
+    let inside = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_name = match inside {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'))
+        }
+    };
+    let port = match port {
+        None | Some("") => None,
+        Some(text) if text.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(text.parse::<u16>().map_err(|_| TargetError::HostInvalid)?)
+        }
+        Some(_) => return Err(TargetError::HostInvalid),
+    };
+    if !is_name || name.len() > 255 {
+        return Err(TargetError::HostInvalid);
+    }
+    let name = name.to_ascii_lowercase();
+    Ok(match (port, scheme) {
+        (None, _) | (Some(80), "http") | (Some(443), "https") => name,
+        (Some(port), _) => {
+            let mut name = name;
+            name.push(':');
+            name.push_str(itoa::Buffer::new().format(port));
+            name
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(uri: &str, host: Option<&str>) -> Result<Target, TargetError> {
+        let mut headers = HeaderMap::new();
+        if let Some(host) = host {
+            headers.insert(header::HOST, host.parse().unwrap());
+        }
+        Target::read(&uri.parse().unwrap(), &headers, "fallback", "http")
+    }
+
+    fn key(uri: &str, host: Option<&str>) -> String {
+        let mut key = Vec::new();
+        read(uri, host).unwrap().write_key(&mut key);
+        String::from_utf8(key).unwrap()
+    }
+
+    #[test]
+    fn keys() {
+        assert_eq!(key("/a?b=1", Some("Example.ORG")), "http://example.org/a?b=1");
+        assert_eq!(key("/a", Some("example.org:80")), "http://example.org/a");
+        assert_eq!(key("/a", Some("example.org:8080")), "http://example.org:8080/a");
+        assert_eq!(key("/a", Some("[::1]:80")), "http://[::1]/a");
+        assert_eq!(key("http://B/x", Some("a")), "http://b/x");
+        assert_eq!(key("/", None), "http://fallback/");
+        assert_ne!(key("/%41", Some("a")), key("/A", Some("a")));
+    }
+
+    #[test]
+    fn the_two_writers_of_keys_agree() {
+        let hosts = [
+            "a", "A.b", "a:80", "a:443", "a:8080", "a:080", "a:65535", "a:65536", "a:+80", "[::1]",
+            "a b", "",
+        ];
+        for host in hosts {
+            for path in ["/", "/a?b=c", "/A%41", "/a#b", "//x"] {
+                let mut plain = Vec::new();
+                let written = write_plain_origin("http", host.as_bytes(), &mut plain);
+                if written.and_then(|()| write_plain_path(path, &mut plain)).is_some() {
+                    assert_eq!(key(path, Some(host)), String::from_utf8(plain).unwrap());
+                }
+            }
+        }
+        for (port, is_plain) in [(":1", true), (":8080", true), (":65535", true), (":65536", false)]
+        {
+            let mut plain = Vec::new();
+            let host = format!("Example.org{port}");
+            let written = write_plain_origin("http", host.as_bytes(), &mut plain);
+            assert_eq!(written.is_some(), is_plain, "{port}");
+            assert!(!is_plain || write_plain_path("/a?b", &mut plain).is_some());
+            assert!(!is_plain || plain == format!("http://example.org{port}/a?b").as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_no_target() {
+        for host in ["", "a b", "a/b", "a,b", "a:x", "a:99999", "[::g]", "a@b", "[::1"] {
+            assert_eq!(read("/", Some(host)), Err(TargetError::HostInvalid), "{host}");
+        }
+        assert_eq!(read("a", Some("a")), Err(TargetError::FormInvalid));
+        assert_eq!(read("https://a/", Some("a")), Err(TargetError::FormInvalid));
+        assert_eq!(read("http://u@a/", Some("a")), Err(TargetError::FormInvalid));
+    }
+}

@@ -1,0 +1,90 @@
+//! The process that has taken over from this one, as far as changes are concerned: it has the pages, so it has
+//! to apply every change before that is acknowledged here.
+//!
+//! | state of [`Leaving`] | answers from memory | a change |
+//! |---|---|---|
+//! | here | this process | is applied to the store |
+//! | handed over | the successor | is applied by the successor as well, or the pages left for it may not be used |
+//! | alone | nobody: the server stops | is applied to the store, for the snapshot and the other nodes |
+//!
+//! Once a change did not reach a successor that has served, nothing is acknowledged any more
+//! ([`Leaving::has_lost_change`]). How a process takes over is described in `take_over`.
+
+use crate::propagation::Propagation;
+use page_store::{Strength, Target};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What became of a change that was sent to the successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handed {
+    /// The successor has applied it.
+    Applied,
+    /// The successor is not there (any more).
+    Lost,
+}
+
+/// The process that has the pages, at the other end of a connection.
+pub trait SuccessorProcess: Send + Sync {
+    /// Sends a change of the site with this host, and waits until it is applied. Blocks.
+    fn change(&self, host: Option<&str>, targets: &[Target<'_>], strength: Strength) -> Handed;
+
+    /// Waits until the successor has applied what its databases have committed. `bound`: how long it waits for
+    /// them.
+    fn barrier<'s>(
+        &'s self,
+        host: Option<&'s str>,
+        bound: Duration,
+    ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 's>>;
+
+    /// Whether it answers from memory, or has done so.
+    fn has_served(&self) -> bool;
+
+    /// Ends the connection: no operation is in flight any more that could change anything.
+    fn over(&self);
+}
+
+/// Whether a site's pages belong to another process, and to which.
+#[derive(Default)]
+pub struct Leaving {
+    is: AtomicBool,
+    /// Whether a change did not reach the successor, though it may have answered from memory since.
+    lost_change: AtomicBool,
+    successor: Mutex<Option<Arc<dyn SuccessorProcess>>>,
+}
+
+impl Leaving {
+    /// Whether this process has given the pages away.
+    #[inline]
+    pub fn is(&self) -> bool {
+        self.is.load(Ordering::Acquire)
+    }
+
+    /// Records that a change did not reach the successor.
+    pub fn change_lost(&self) {
+        self.lost_change.store(true, Ordering::Release);
+    }
+
+    /// Whether a change did not reach the successor.
+    pub fn has_lost_change(&self) -> bool {
+        self.lost_change.load(Ordering::Acquire)
+    }
+
+    /// The process that has the pages.
+    pub fn successor(&self) -> Option<Arc<dyn SuccessorProcess>> {
+        self.successor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The server stops: no process has the pages.
+    pub fn alone(&self) {
+        self.is.store(true, Ordering::Release);
+    }
+
+    /// The pages go to this process.
+    pub fn to(&self, successor: Arc<dyn SuccessorProcess>) {
+        *self.successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(successor);
+        self.is.store(true, Ordering::Release);
+    }
+}
