@@ -4,11 +4,11 @@
 //! one of HTTP/1.1, as exactly one.
 
 use config::Limits;
+use pagewell::hit::read;
 use pagewell::http2::PREFACE;
 use pagewell::http2::frame::{FrameHead, HEAD_BYTES, flag, kind};
 use pagewell::http2::reader::{Reader, Step};
 use pagewell::http2::windows::Windows;
-use pagewell::plain_head;
 
 /// A header list may count so many bytes.
 const HEADER_BYTES: usize = 16 << 10;
@@ -50,7 +50,7 @@ pub fn run(data: &[u8]) {
 /// Nothing in the fields ends the section early, or goes beyond it.
 fn is_one_request(text: &[u8]) {
     let mut places = Vec::new();
-    if let Some(plain) = plain_head::read(text, &Limits::default(), &mut places) {
+    if let Some(plain) = read::read(text, &Limits::default(), &mut places) {
         assert_eq!(plain.head_bytes, text.len());
     }
 }

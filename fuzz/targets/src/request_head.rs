@@ -5,7 +5,7 @@
 //! reader takes for a plain request, the strict one takes for well-formed, and ends at the same byte.
 
 use config::Limits;
-use pagewell::plain_head;
+use pagewell::hit::read;
 use pagewell::refusal::Refusal;
 use pagewell::request_head::{Inspection, inspect};
 
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
         assert_eq!(inspect(&[head, b"GET "].concat(), &limits), whole);
         assert_eq!(inspect(&head[..head_bytes - 1], &limits), Inspection::Incomplete);
     }
-    if let Some(plain) = plain_head::read(data, &limits, &mut Vec::new()) {
+    if let Some(plain) = read::read(data, &limits, &mut Vec::new()) {
         match whole {
             Inspection::Complete { head_bytes, .. } => assert_eq!(head_bytes, plain.head_bytes),
             // What the lines mean is not the quick reader's to judge.

@@ -3,8 +3,9 @@
 //!
 //! The data are a request target and a Host, one on each line.
 
-use config::target::{Target, normal_host, write_plain_origin, write_plain_path};
+use config::target::{Target, normal_host};
 use http::{HeaderMap, HeaderValue, Uri, header};
+use pagewell::hit::find::{Schemes, write_plain_origin, write_plain_path};
 
 /// Makes the key in both ways.
 pub fn run(data: &[u8]) {
@@ -17,7 +18,8 @@ pub fn run(data: &[u8]) {
     let read = Target::read(&uri, &headers, "fallback", "http");
     let (mut plain, mut key) = (Vec::new(), Vec::new());
     let written = std::str::from_utf8(path).ok().and_then(|path| {
-        write_plain_origin("http", host, &mut plain)?;
+        let schemes = Schemes { target: "http", connection: "http" };
+        write_plain_origin(schemes, host, &mut plain)?;
         write_plain_path(path, &mut plain)
     });
     let Ok(target) = read else {

@@ -143,53 +143,6 @@ impl Target {
     }
 }
 
-/// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
-/// bytes that [`Target::read`] and [`Target::write_key`] come to, without allocating. `None` for what
-/// only they can judge.
-#[inline]
-pub fn write_plain_origin(scheme: &str, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
-    let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
-    let (name_part, port_part) = host.split_at(colon);
-    let valid = !name_part.is_empty() && name_part.len() <= 255 && name_part.iter().all(name);
-    if !valid {
-        return None;
-    }
-    let port = match port_part {
-        [] => &[][..],
-        b":80" if scheme == "http" => &[],
-        b":443" if scheme == "https" => &[],
-        // Leading zeros and numbers above 65,535 are left to the other parser.
-        [b':', digits @ ..] if is_plain_port(digits) => port_part,
-        _ => return None,
-    };
-    out.clear();
-    out.extend_from_slice(scheme.as_bytes());
-    out.extend_from_slice(b"://");
-    out.extend(name_part.iter().map(u8::to_ascii_lowercase));
-    out.extend_from_slice(port);
-    Some(())
-}
-
-/// Whether a port is written as a key has it.
-#[inline]
-fn is_plain_port(digits: &[u8]) -> bool {
-    let begins = matches!(digits, [b'1'..=b'9', ..]) && digits.len() <= 5;
-    begins && str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
-}
-
-/// Writes the path and query of a request in origin form behind what [`write_plain_origin`] wrote.
-/// `None` for what only [`Target::read`] can judge.
-#[inline]
-pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
-    let bytes = path.as_bytes();
-    if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {
-        return None;
-    }
-    out.extend_from_slice(bytes);
-    Some(())
-}
-
 /// The host as in the key, if it is valid (RFC 3986 section 3.2.2).
 pub fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
     let (name, port) = match host.rfind(':') {
@@ -255,32 +208,6 @@ mod tests {
         assert_eq!(key("http://B/x", Some("a")), "http://b/x");
         assert_eq!(key("/", None), "http://fallback/");
         assert_ne!(key("/%41", Some("a")), key("/A", Some("a")));
-    }
-
-    #[test]
-    fn the_two_writers_of_keys_agree() {
-        let hosts = [
-            "a", "A.b", "a:80", "a:443", "a:8080", "a:080", "a:65535", "a:65536", "a:+80", "[::1]",
-            "a b", "",
-        ];
-        for host in hosts {
-            for path in ["/", "/a?b=c", "/A%41", "/a#b", "//x"] {
-                let mut plain = Vec::new();
-                let written = write_plain_origin("http", host.as_bytes(), &mut plain);
-                if written.and_then(|()| write_plain_path(path, &mut plain)).is_some() {
-                    assert_eq!(key(path, Some(host)), String::from_utf8(plain).unwrap());
-                }
-            }
-        }
-        for (port, is_plain) in [(":1", true), (":8080", true), (":65535", true), (":65536", false)]
-        {
-            let mut plain = Vec::new();
-            let host = format!("Example.org{port}");
-            let written = write_plain_origin("http", host.as_bytes(), &mut plain);
-            assert_eq!(written.is_some(), is_plain, "{port}");
-            assert!(!is_plain || write_plain_path("/a?b", &mut plain).is_some());
-            assert!(!is_plain || plain == format!("http://example.org{port}/a?b").as_bytes());
-        }
     }
 
     #[test]

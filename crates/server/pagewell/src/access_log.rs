@@ -18,7 +18,7 @@ pub use crate::access_log_format::{
     BUFFER_BYTES_MIN, Client, FILE, Format, HIT, LINE_BYTES_MAX, Line, Masks, Outcome, Unreadable,
     outcome,
 };
-pub use entry::{Entry, Spent};
+pub use entry::Entry;
 pub use writer::{Sink, Writing, start};
 
 use crate::access_log_format::{SHARD_BYTES_MIN, Stamp};

@@ -14,14 +14,11 @@
 //! a request gets.
 
 mod compressor;
-mod make;
 mod on_the_way;
-mod understand;
 
+pub use crate::content_encoding::{make, make_for_file};
 pub use compressor::Compressor;
-pub use make::{make, make_for_file};
 pub use on_the_way::{OnTheWay, on_the_way};
-pub use understand::{Understanding, may_be_understood, whole};
 
 use crate::page::{NewPage, Plain, ReadPage, SharedPage, StoredPage};
 use crate::phase::{Phase, Told};

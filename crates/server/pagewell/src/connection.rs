@@ -7,15 +7,17 @@
 //! With TLS, ALPN selects the protocol; without TLS, the first bytes do. A connection ends when the
 //! client closes it, at an error, or at shutdown after the request in progress has been answered.
 
-use crate::access_log::{Entry, Spent};
+use crate::access_log::Entry;
 use crate::body::ResponseBody;
+use crate::client::Besides;
+use crate::client::Spent;
 use crate::client::Visitor;
 use crate::exchange;
 use crate::front::{Front, Next};
-use crate::hits::Hits;
+use crate::hit::HitFinder;
 use crate::http2;
 use crate::in_flight::InFlight;
-use crate::origin::{Besides, Origin};
+use crate::origin::Origin;
 use crate::phase::{Phase, Told};
 use crate::reached::Limit;
 use crate::site::Site;
@@ -130,7 +132,7 @@ where
     let _ending = in_flight.ending();
     let redirected = exchange::is_redirected(&site, visitor.scheme);
     let hits = (site.config.hits_in_front && !redirected && !site.is_leaving())
-        .then(|| Hits::new(site.clone(), visitor.believed, visitor.scheme));
+        .then(|| HitFinder::new(site.clone(), visitor.believed, visitor.scheme));
     let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
     let mut front = front.logged(&visitor);
     loop {
@@ -184,7 +186,7 @@ where
             visitor.besides = besides(&request, in_flight);
         }
         visitor.besides.spent = is_timed.then(Spent::default);
-        visitor.besides.trace = Trace::of(&site, &request, &visitor);
+        visitor.besides.trace = Trace::of(site.state(), &request, &visitor);
         guard.entry = Entry::of(&site, &request, &visitor);
         let in_flight = in_flight.clone();
         async move {

@@ -18,12 +18,12 @@
 //! disconnects.
 
 use crate::body::{Content, Gathered, ResponseBody};
+use crate::client::Besides;
 use crate::client::{RequestContent, Visitor};
 use crate::codings::on_the_way;
 use crate::config::Hosts;
 use crate::exchange::dispatch;
 use crate::log::Seldom;
-use crate::origin::Besides;
 use crate::request_fields::{METHOD_OVERRIDES, read_facts};
 use crate::serve;
 use crate::site::Site;

@@ -1,7 +1,7 @@
 //! One request and its response: the heart. What is to be done is decided by a pure function
-//! (`http_cache::decide`); here is the one match on its verdict. Renders are in `render`, requests
+//! (`http_cache::decide`, asked by `lookup`); here is the one match on its verdict. Renders are in `render`, requests
 //! that are passed on in `forward`, responses as they are written in `serve`. Plain hits over HTTP/1.1
-//! do not come here: `hits` answers them in front of hyper, by the same verdict.
+//! do not come here: `hit` answers them in front of hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
 use crate::client::{RequestContent, Visitor};
@@ -10,9 +10,9 @@ use crate::esi::{self, Asked};
 use crate::forward::{self, Why};
 use crate::heard::Patience;
 use crate::litespeed;
-use crate::lookup::{self, StoredPages};
+use crate::lookup::decide_on;
 use crate::networks::forwarded_scheme;
-use crate::page::{SharedPage, StoredPage, ttl_seconds};
+use crate::page::{SharedPage, ttl_seconds};
 use crate::panics::{self, Place};
 use crate::private;
 use crate::purge;
@@ -32,8 +32,7 @@ use http_cache::{
     Answer, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict,
 };
 use hyper::body::Incoming;
-use page_store::Candidates;
-use site_rules::{BypassBecause, Handling, Peer, Plan, SiteRules, key_without_vary};
+use site_rules::{BypassBecause, Handling, Peer, Plan, SiteRules};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -349,49 +348,6 @@ pub fn tell_bypassed(
 ) {
     let cookies = site.config.rules.bypassing_cookies(plan, &AsSent(headers));
     site.why.bypassed(target, reason, &cookies);
-}
-
-/// What is stored under a key, and what is to be done with a request for it.
-pub fn decide_on(
-    site: &Site,
-    facts: &RequestFacts<'_>,
-    headers: &HeaderMap,
-    plan: &Plan,
-    key: &[u8],
-) -> (Candidates<StoredPage>, Verdict) {
-    decide_by(site, facts, headers, (plan, key), |site, key| {
-        site.store.candidates(site.store.key(key))
-    })
-}
-
-/// The same, with what is stored found by `look`.
-pub fn decide_by(
-    site: &Site,
-    facts: &RequestFacts<'_>,
-    headers: &HeaderMap,
-    (plan, key): (&Plan, &[u8]),
-    look: impl Fn(&Site, &[u8]) -> Candidates<StoredPage>,
-) -> (Candidates<StoredPage>, Verdict) {
-    let under = |key: &[u8]| {
-        let candidates = look(site, key);
-        let (fields, now) = (AsSent(headers), site.clock.now());
-        let stored = StoredPages::Shared(candidates.as_slice());
-        let verdict = lookup::choose(site, facts, &fields, plan, stored, now);
-        (candidates, verdict)
-    };
-    let (candidates, verdict) = under(key);
-    if matches!(verdict, Verdict::Reuse { .. }) {
-        return (candidates, verdict);
-    }
-    // A page that says `no-vary` is kept once, under the key without vary cookies.
-    let Some(plain) = key_without_vary(key) else { return (candidates, verdict) };
-    let (others, other) = under(&plain);
-    let is_for_all = others.iter().all(|page| page.payload().stored.says_no_vary());
-    let is_better = matches!(other, Verdict::Reuse { .. }) || candidates.as_slice().is_empty();
-    match is_for_all && is_better {
-        true => (others, other),
-        false => (candidates, verdict),
-    }
 }
 
 /// A fresh page from the store.

@@ -8,6 +8,7 @@ pub use process::{OfTheProcess, PROCESS, of_this_process};
 
 use crate::counters::Counters;
 use crate::kernel_counts::kernel_counts;
+use crate::reached::Limit;
 use crate::site::Site;
 use page_store::Stats;
 
@@ -224,6 +225,19 @@ pub fn values(site: &Site) -> Vec<(&'static str, u64)> {
     let counted = site.counters.rows().into_iter().map(|(name, _, value)| (name, value));
     let figures = FIGURES.iter().map(|figure| (figure.name, (figure.read)(site, &store)));
     counted.chain(figures).chain(of_the_kernel()).chain(of_this_process()).collect()
+}
+
+/// How often each limit was reached on a site and at its origin.
+pub fn limits_hit(site: &Site) -> impl Iterator<Item = (&'static str, u64)> {
+    let (own, places) = (&site.counters.reached, &site.origin.places().reached);
+    Limit::ALL.iter().map(move |limit| {
+        let count = match limit {
+            // This limit has a counter of its own, which is older than this family of metrics.
+            Limit::CodingQueue => site.counters.codings_skipped.get(),
+            limit => own.get(*limit) + places.get(*limit),
+        };
+        (limit.key(), count)
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! left `heard`'s.
 
 use crate::body::{Content, ResponseBody, SpoolContent};
+use crate::client::Besides;
 use crate::client::{RequestContent, Visitor};
 use crate::codings::on_the_way;
 use crate::config::Limits;
@@ -13,7 +14,7 @@ use crate::heard::{self, Patience};
 use crate::litespeed;
 use crate::log::Seldom;
 use crate::origin::{
-    Besides, Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
+    Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
 };
 use crate::pending_changes::PendingChange;
 use crate::private::{self, Keep, Taken};

@@ -27,7 +27,7 @@ mod refusing;
 
 use crate::config::Limits;
 use crate::deadline::Deadline;
-use crate::hits::{After, Hit, Hits};
+use crate::hit::{After, Hit, HitFinder};
 use crate::in_flight::InFlight;
 use crate::origin::Origin;
 use crate::pace::Pace;
@@ -96,7 +96,7 @@ pub struct Front<IO> {
     reading: Deadline,
     writing: Deadline,
     /// What answers plain hits; none when hyper is to answer everything.
-    hits: Option<Hits>,
+    hits: Option<HitFinder>,
     /// A buffer for the hit's lines, when no hit is using it.
     tail: Vec<u8>,
     /// Interim responses that are being written, and how far.
@@ -127,7 +127,7 @@ impl<IO> Front<IO> {
         site: Arc<Site>,
         in_flight: Arc<InFlight>,
         slot: Slot,
-        hits: Option<Hits>,
+        hits: Option<HitFinder>,
     ) -> Front<IO> {
         let limits = site.limits.clone();
         skip_empty_line(&mut arrived);
@@ -261,7 +261,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         // What the last one of a connection is answered with says so, which a plain hit does not.
         let is_last = self.requests + 1 >= self.limits.connection_requests;
         if let (Some(hits), false) = (&mut self.hits, is_last) {
-            match hits.look(&self.arrived[self.handed..], std::mem::take(&mut self.tail)) {
+            match hits.find(&self.arrived[self.handed..], std::mem::take(&mut self.tail)) {
                 Ok((hit, head_bytes)) => {
                     self.handed += head_bytes;
                     self.state = State::Hit(hit);
@@ -317,14 +317,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     fn poll_write_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let at_once = !self.writing.is_begun();
         while let State::Hit(hit) = &mut self.state {
-            let mut slices = [io::IoSlice::new(&[]); 3];
-            let written = if hit.left(&mut slices) {
-                // TLS keeps what the socket did not take; for a bare socket this is nothing.
-                Pin::new(&mut self.io).poll_flush(cx).map_ok(|()| None)
-            } else {
-                Pin::new(&mut self.io).poll_write_vectored(cx, &slices).map_ok(Some)
-            };
-            match written {
+            match hit.poll_write(&mut self.io, cx) {
                 Poll::Ready(Ok(None)) => {
                     self.writing.disarm();
                     if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Head) {

@@ -20,13 +20,14 @@ mod sent;
 pub mod streams;
 pub mod windows;
 
-use crate::access_log::{Entry, Spent};
+use crate::access_log::Entry;
 use crate::body::{Failed, ResponseBody};
+use crate::client::Besides;
+use crate::client::Spent;
 use crate::client::Visitor;
 use crate::config::Limits;
 use crate::exchange;
 use crate::listen::is_counted;
-use crate::origin::Besides;
 use crate::per_address::{AddressRequest, AddressRequests};
 use crate::phase::{Phase, Told};
 use crate::reached::Limit;
@@ -249,7 +250,7 @@ where
         let has_place = open.enter(of_address.as_ref(), &site);
         let (site, mut visitor) = (site.now(), visitor.clone());
         visitor.besides.spent = is_timed.then(Spent::default);
-        visitor.besides.trace = Trace::of(&site, &request, &visitor);
+        visitor.besides.trace = Trace::of(site.state(), &request, &visitor);
         let mut entry = Entry::of(&site, &request, &visitor);
         async move {
             let response = match has_place {

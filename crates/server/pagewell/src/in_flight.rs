@@ -14,6 +14,7 @@
 //! One lock, held to store or take a value. It is not taken while no request is in flight.
 
 use crate::access_log::Entry;
+use crate::client::{InterimResponses, Interims};
 use crate::send_backlog::Client;
 use crate::site::Site;
 use crate::traces::Trace;
@@ -134,7 +135,7 @@ impl InFlight {
         waiting.sealed = false;
         waiting.bytes.clear();
         self.early.store(false, Ordering::Release);
-        Interims { in_flight: self.clone(), request: waiting.request }
+        Interims::new(self.clone(), waiting.request)
     }
 
     /// Records that the response has been generated; later interim responses are dropped.
@@ -208,36 +209,27 @@ impl Drop for InFlightGuard {
     }
 }
 
-/// Sends interim responses to the client of one request.
-#[derive(Clone)]
-pub struct Interims {
-    in_flight: Arc<InFlight>,
-    request: u64,
-}
-
-impl std::fmt::Debug for Interims {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Interims").field("request", &self.request).finish_non_exhaustive()
-    }
-}
-
-impl Interims {
-    /// Buffers an interim response for the client, unless the final response has been generated.
-    /// Hop-by-hop fields and the fields in `internal` are removed.
-    pub fn pass(&self, status: StatusCode, headers: &HeaderMap, internal: &[http::HeaderName]) {
-        // Pagewell itself sends the 100 that a client expects (RFC 9110 section 10.1.1), and `switch`
-        // handles 101.
+impl InterimResponses for InFlight {
+    fn pass(
+        &self,
+        request: u64,
+        status: StatusCode,
+        headers: &HeaderMap,
+        internal: &[http::HeaderName],
+    ) {
+        // The 100 that the client has asked for is Pagewell's own (RFC 9110 section 10.1.1); 101 is
+        // for `switch`.
         if matches!(status.as_u16(), 100 | 101) || !status.is_informational() {
             return;
         }
         let response = written(status, headers, internal);
-        let mut waiting = self.in_flight.waiting();
-        let current = waiting.request == self.request && !waiting.sealed;
+        let mut waiting = self.waiting();
+        let current = waiting.request == request && !waiting.sealed;
         if !current || waiting.bytes.len() + response.len() > WAITING_BYTES_MAX {
             return;
         }
         waiting.bytes.extend_from_slice(&response);
-        self.in_flight.early.store(true, Ordering::Release);
+        self.early.store(true, Ordering::Release);
         let waker = waiting.waker.take();
         drop(waiting);
         if let Some(waker) = waker {

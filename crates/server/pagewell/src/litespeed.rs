@@ -11,65 +11,18 @@ use crate::config::Dialects;
 use crate::private;
 use crate::site::Site;
 use crate::why::Cause;
-use fastcgi::{Params, ParamsRefused};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use http_cache::litespeed::{
     CACHE_CONTROL_FIELD, CacheControl, Keeping, LSC_COOKIE, Purge, Purged, Scope, Staleness,
     VARY_VALUE_FIELD, has_esi, read_purges,
 };
-use http_cache::{FieldUse, NotStored, Policy, Stored, fields};
+use http_cache::{FieldUse, NotStored, Policy, Stored};
 use page_store::{Strength, Target as Changed};
 use purge_requests::{Purge as PurgeRequest, Selected, Taken};
 use site_rules::Plan;
 
-/// Request fields by which plugins detect a cache.
-const ANNOUNCED: [(&str, &str); 2] = [("x-lscache", "on,crawler"), ("x-litemage", "on")];
-
-/// The same for FastCGI scripts: as fields, and as separate params, as LiteSpeed's servers pass them to
-/// scripts.
-const ANNOUNCED_PARAMS: [(&str, &str); 4] = [
-    ("HTTP_X_LSCACHE", "on,crawler"),
-    ("X-LSCACHE", "on,crawler"),
-    ("HTTP_X_LITEMAGE", "on"),
-    ("X-LITEMAGE", "on"),
-];
-
-/// The param that contains the vary value for the client's device, in addition to its field.
-const VARY_VALUE_PARAM: &str = "LSCACHE_VARY_VALUE";
-
 /// The beginnings of the `User-Agent` of LiteSpeed's crawlers.
 const CRAWLERS: [&[u8]; 2] = [b"lscache_runner", b"lscache_walker"];
-
-/// Adds the fields that announce a compatible cache, unless the site ignores LiteSpeed's headers.
-pub fn announce(dialect: FieldUse, headers: &mut HeaderMap) {
-    if dialect == FieldUse::Ignore {
-        return;
-    }
-    for (name, value) in ANNOUNCED {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-    }
-}
-
-/// Adds the same announcement, and the vary value for the client's device, to the params of a FastCGI
-/// script.
-///
-/// # Errors
-/// The params exceed their maximum size.
-pub fn announce_to_script(
-    dialect: FieldUse,
-    headers: &HeaderMap,
-    params: &mut Params,
-) -> Result<(), ParamsRefused> {
-    if dialect == FieldUse::Obey {
-        for (name, value) in ANNOUNCED_PARAMS {
-            params.push(name, value)?;
-        }
-    }
-    match fields::lines(headers, VARY_VALUE_FIELD).next() {
-        Some(value) => params.push(VARY_VALUE_PARAM, value.as_bytes()),
-        None => Ok(()),
-    }
-}
 
 /// Adds the vary value for the client's device to the request, if the plan distinguishes mobile
 /// devices.

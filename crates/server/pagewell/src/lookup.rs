@@ -7,18 +7,21 @@
 //! | [`StoredPages::Rendered`] | as the plan changes them | no: the lease rule for sharing has been applied | the same |
 //! | [`StoredPages::Private`] | as the client sent them | yes | it is a private copy |
 //!
-//! A template is used only while ESI is on. Invariants: no lock, no I/O, no clock: `now` is an argument. The
+//! A template is used only while ESI is on. Invariants: `choose` takes no lock, does no I/O and reads no clock. The
 //! verdict contains the answer (200, 206, 304, 412 or 416), which callers pass on and never compute again.
-//! Not here: the cache key, the store, and the lease rules.
+//! Not here: the cache key, and the lease rules.
 
 use crate::esi;
-use crate::page::{SharedPage, marked};
+use crate::page::{SharedPage, StoredPage, marked};
+use crate::request_fields::AsSent;
 use crate::site::Site;
+use http::HeaderMap;
 use http_cache::{
     Answer, Candidate, Failure, Fields, ForwardReason, RequestFacts, Timestamp, Verdict, answer,
     decide, may_use_stale_on,
 };
-use site_rules::{Plan, Planned};
+use page_store::Candidates;
+use site_rules::{Plan, Planned, key_without_vary};
 use std::slice;
 
 /// The stored pages among which one is chosen.
@@ -99,6 +102,49 @@ pub fn choose(
         Verdict::Unsatisfied => {}
     }
     verdict
+}
+
+/// What is stored under a key, and what is to be done with a request for it.
+pub fn decide_on(
+    site: &Site,
+    facts: &RequestFacts<'_>,
+    headers: &HeaderMap,
+    plan: &Plan,
+    key: &[u8],
+) -> (Candidates<StoredPage>, Verdict) {
+    decide_by(site, facts, headers, (plan, key), |site, key| {
+        site.store.candidates(site.store.key(key))
+    })
+}
+
+/// The same, with what is stored found by `look`.
+pub fn decide_by(
+    site: &Site,
+    facts: &RequestFacts<'_>,
+    headers: &HeaderMap,
+    (plan, key): (&Plan, &[u8]),
+    look: impl Fn(&Site, &[u8]) -> Candidates<StoredPage>,
+) -> (Candidates<StoredPage>, Verdict) {
+    let under = |key: &[u8]| {
+        let candidates = look(site, key);
+        let (fields, now) = (AsSent(headers), site.clock.now());
+        let stored = StoredPages::Shared(candidates.as_slice());
+        let verdict = choose(site, facts, &fields, plan, stored, now);
+        (candidates, verdict)
+    };
+    let (candidates, verdict) = under(key);
+    if matches!(verdict, Verdict::Reuse { .. }) {
+        return (candidates, verdict);
+    }
+    // A page that says `no-vary` is kept once, under the key without vary cookies.
+    let Some(plain) = key_without_vary(key) else { return (candidates, verdict) };
+    let (others, other) = under(&plain);
+    let is_for_all = others.iter().all(|page| page.payload().stored.says_no_vary());
+    let is_better = matches!(other, Verdict::Reuse { .. }) || candidates.as_slice().is_empty();
+    match is_for_all && is_better {
+        true => (others, other),
+        false => (candidates, verdict),
+    }
 }
 
 /// Decides whether the page that a request falls back on answers it, because its render has failed with

@@ -148,6 +148,7 @@ fn from_store(
     let page = found.payload();
     codings::wanted(site, facts, found);
     site.counters.private_hits.add();
+    found.serve();
     let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));
     status.detail = Some("private");

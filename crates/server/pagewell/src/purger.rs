@@ -132,7 +132,7 @@ mod tests {
             headers.append(*name, value.parse().unwrap());
         }
         let peer = Some(std::net::SocketAddr::new(peer.parse().unwrap(), 99));
-        let (believed, besides) = (Peer::Trusted, crate::origin::Besides::default());
+        let (believed, besides) = (Peer::Trusted, crate::client::Besides::default());
         let visitor = Visitor { peer, local: peer, believed, said_by, scheme: "http", besides };
         check_with(&purging, &headers, &visitor)
     }

@@ -16,6 +16,7 @@ mod collect;
 mod fields;
 mod parts;
 mod revised;
+mod stale;
 mod superseded;
 mod told;
 mod turns;
@@ -23,6 +24,7 @@ mod understood;
 
 pub use fields::ExtraFields;
 pub use parts::Ranges;
+use stale::{on_failure, stale_on};
 pub use superseded::end_private_copies;
 use told::apart;
 pub use told::kept_for_owner;
@@ -31,13 +33,12 @@ pub use understood::{is_stream, understand};
 
 use crate::body::ResponseBody;
 use crate::client::Visitor;
-use crate::exchange::decide_on;
 use crate::forward::{self, Answerer, answerer};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
-use crate::lookup;
+use crate::lookup::decide_on;
 use crate::origin::{OriginRequest, OriginResponse, Unsent};
-use crate::page::{ReadPage, SharedPage, StoredPage, ttl_seconds};
+use crate::page::{ReadPage, SharedPage, StoredPage};
 use crate::panics::{self, Place};
 use crate::reached::Limit;
 use crate::request_fields::{AsSent, read_facts};
@@ -242,28 +243,6 @@ async fn rendered(
     apart(Box::pin(Render::new(site, ask, right, answer).run(script)), answered).await
 }
 
-/// The answer when the origin failed: the old page where that is allowed, else an error.
-fn on_failure(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Response<ResponseBody> {
-    stale_on(site, ask, failure)
-        .unwrap_or_else(|| forward::failed(site, Unsent::Failed(failure), ask.why))
-}
-
-/// RFC 5861 section 4, RFC 9111 section 4.2.4.
-fn stale_on(site: &Arc<Site>, ask: &Ask, failure: Failure) -> Option<Response<ResponseBody>> {
-    let fallback = ask.fallback.as_ref()?;
-    let (facts, fields, now) = (ask.facts(), AsSent(&*ask.headers), site.clock.now());
-    let (plan, when) = (&ask.plan, (failure, now));
-    let answer = lookup::choose_on_failure(site, &facts, &fields, plan, fallback, when)?;
-    site.counters.stale_hits.add();
-    let mut status = ask.status();
-    status.ttl_seconds = Some(ttl_seconds(fallback, now));
-    status.detail = Some(failure.as_str());
-    if let Failure::Status(code) = failure {
-        status.forward_status = Some(code);
-    }
-    Some(serve::page(&facts, fallback, answer, now, &status))
-}
-
 /// The right to render: with others waiting, or not.
 enum Right {
     Lead(Leader<Waiter>),
@@ -357,7 +336,7 @@ impl Render {
     fn unusable(self: Box<Self>) {
         let failure = Failure::InvalidResponse;
         self.tell_not_stored(failure.as_str(), Some(StatusCode::NOT_MODIFIED), &HeaderMap::new());
-        let response = on_failure(&self.site, &self.ask, failure);
+        let response = on_failure(&self.site, &self.ask, failure, self.recipient());
         self.give_up(response, Outcome::Failed(failure));
     }
 
@@ -440,7 +419,7 @@ impl Render {
         match unsent {
             Unsent::Failed(failure) => {
                 self.tell_not_stored(failure.as_str(), None, &HeaderMap::new());
-                let response = on_failure(&self.site, &self.ask, failure);
+                let response = on_failure(&self.site, &self.ask, failure, self.recipient());
                 self.give_up(response, Outcome::Failed(failure));
             }
             other => {
@@ -489,7 +468,7 @@ impl Render {
         panics::may_happen(Place::Render);
         if response.status.is_server_error() {
             let failure = Failure::Status(response.status);
-            if let Some(stale) = stale_on(&self.site, &self.ask, failure) {
+            if let Some(stale) = stale_on(&self.site, &self.ask, failure, self.recipient()) {
                 self.give_up(stale, Outcome::Failed(failure));
                 return Attempt::Done;
             }

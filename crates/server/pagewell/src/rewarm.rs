@@ -10,13 +10,11 @@
 //! or the rules bypass this request, the page waits for its next client. Not here: the choice of
 //! the pages (`page_store`), and renders that a stale hit starts.
 
-use crate::client::{SaidBy, Visitor};
-use crate::exchange::decide_on;
-use crate::origin::Besides;
+use crate::client::{Besides, SaidBy, Visitor};
+use crate::lookup::decide_on;
 use crate::phase::{Phase, Told};
 use crate::render::{self, Ask, ExtraFields, Ranges, Refreshed};
-use crate::request_fields::view_of;
-use crate::request_fields::{AsSent, read_facts};
+use crate::request_fields::{AsSent, read_facts, view_of};
 use crate::site::Site;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Version, header};

@@ -2,8 +2,8 @@
 //! has not changed; RFC 9110 sections 13 to 15), from a file, and errors of our own. Every response
 //! carries Cache-Status (RFC 9211).
 
-use crate::access_log::Spent;
 use crate::body::{Content, ResponseBody};
+use crate::client::Spent;
 use crate::config::Address;
 use crate::esi;
 use crate::litespeed;

@@ -172,7 +172,7 @@ impl Server {
         let doorway = Arc::new(doorway);
         let server = Server {
             writing,
-            exporting: tokio::spawn(traces::run(site.clone())),
+            exporting: tokio::spawn(traces::run(site.state().clone())),
             following,
             leaving: tokio::spawn(doorway.clone().wait(admin.address())),
             doorway,

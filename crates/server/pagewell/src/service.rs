@@ -15,16 +15,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The environment variables of the protocol; removed for processes that Pagewell starts.
-pub const ENVIRONMENT: [&str; 6] = [
-    "NOTIFY_SOCKET",
-    "WATCHDOG_USEC",
-    "WATCHDOG_PID",
-    "LISTEN_FDS",
-    "LISTEN_PID",
-    "LISTEN_FDNAMES",
-];
-
 /// The connection to the service manager, if there is one.
 pub struct Supervisor {
     socket: Option<UnixDatagram>,

@@ -20,7 +20,6 @@ use crate::site_state::SiteState;
 use crate::sites::Neighbours;
 use crate::spool::Spool;
 use crate::static_files::StaticFiles;
-use crate::traces::Exporter;
 use page_store::{FillLimits, Fills};
 use site_rules::Load;
 use std::ops::Deref;
@@ -46,8 +45,6 @@ pub struct Site {
     pub coding_queue: Arc<codings::Queue>,
     /// The access log, where there is one and this is the default site.
     pub access_log: Option<Arc<AccessLog>>,
-    /// Where spans go, where requests are traced and this is the default site.
-    pub exporter: Option<Arc<Exporter>>,
     /// Turns to search the pages for an expression.
     pub searches: Arc<Searches>,
     /// The databases and nodes whose changes invalidate pages.
@@ -86,7 +83,6 @@ impl Site {
     ) -> Arc<Site> {
         let limits = &config.limits;
         let log = config.access_log.as_ref().filter(|_| is_door);
-        let traces = config.traces.as_ref().filter(|_| is_door);
         let files_bytes = SiteState::files_bytes(&config) as u64;
         let files = config.site.files.clone();
         let fill_limits = FillLimits { followers_max: limits.followers, ..FillLimits::default() };
@@ -99,7 +95,6 @@ impl Site {
             resolved: Arc::default(),
             coding_queue: Arc::new(codings::Queue::new(limits.coding_queue)),
             access_log: log.map(|log| Arc::new(AccessLog::new(log))),
-            exporter: traces.map(|traces| Arc::new(Exporter::new(traces))),
             searches: Arc::default(),
             response_files: Arc::new(Spool::for_responses(&config)),
             connections: Arc::new(Semaphore::new(limits.connections)),
@@ -107,7 +102,7 @@ impl Site {
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             reload: Arc::default(),
             current: Arc::default(),
-            state: SiteState::new(config, clock, sources.cluster()),
+            state: SiteState::new(config, clock, sources.cluster(), is_door),
             sources,
         });
         *site.current() = Arc::downgrade(&site);

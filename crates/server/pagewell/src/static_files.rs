@@ -5,7 +5,7 @@
 //! the same three values. Range and conditional requests are answered as for pages.
 //!
 //! Compressed forms are cached, too; for larger files only those (`codings`). A file that was requested
-//! by its own path is remembered by that path for a second. During that time `hits` sends it without
+//! by its own path is remembered by that path for a second. During that time `hit` sends it without
 //! accessing the file system (`found`). The memory is limited. If it is full, files that were not
 //! requested since the last clean-up are removed first.
 

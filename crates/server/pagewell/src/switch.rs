@@ -12,12 +12,13 @@
 //! `h2c`, the Upgrade field is ignored. In HTTP/2 there is no such request.
 
 use crate::body::{Content, ResponseBody};
+use crate::client::Besides;
 use crate::client::{RequestContent, Visitor};
 use crate::config::Limits;
 use crate::forward;
 use crate::litespeed;
 use crate::origin::http::{HttpOrigin, Switch};
-use crate::origin::{Besides, Origin, OriginRequest, Reached, RequestBody};
+use crate::origin::{Origin, OriginRequest, Reached, RequestBody};
 use crate::pending_changes::PendingChange;
 use crate::phase::{Phase, Told};
 use crate::reached::Limit;

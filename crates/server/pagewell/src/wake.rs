@@ -11,10 +11,10 @@
 //! interface, or its database does.
 
 use crate::body::ResponseBody;
+use crate::client::Besides;
 use crate::client::{SaidBy, Visitor};
 use crate::config::Wake;
 use crate::forward::{self, Why};
-use crate::origin::Besides;
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use http::{HeaderValue, Request, header};

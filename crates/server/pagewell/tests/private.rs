@@ -5,6 +5,7 @@
 //! It must be able to fail: no page made for one visitor reaches another, and none is older than the last
 //! write that its visitor has an answer to. The server is in this process; no sleeps, free ports only.
 
+use page_store::Walk;
 use pagewell::clock::Clock;
 use pagewell::config::raw::File;
 use pagewell::config::{Address, resolve};
@@ -134,11 +135,10 @@ fn visit(to: SocketAddr, truth: &Truth, visitor: Option<usize>, mut random: u64)
     hits
 }
 
-#[test]
-fn no_page_reaches_another_visitor_or_outlives_its_owners_write() {
+/// A server whose origin answers from this truth, the runtime that it runs in, and its address.
+fn start(truth: &Arc<Truth>) -> (tokio::runtime::Runtime, Server, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let origin = listener.local_addr().expect("it is bound");
-    let truth = Arc::new(Truth::default());
     let shared = truth.clone();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -155,6 +155,13 @@ fn no_page_reaches_another_visitor_or_outlives_its_owners_write() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let server = runtime.block_on(Server::start(config, Clock::still())).expect("it starts");
     let Address::Tcp(to) = server.addresses()[0].clone() else { panic!("a TCP address") };
+    (runtime, server, to)
+}
+
+#[test]
+fn no_page_reaches_another_visitor_or_outlives_its_owners_write() {
+    let truth = Arc::new(Truth::default());
+    let (_runtime, server, to) = start(&truth);
     let visitors = (0..SESSIONS).map(Some).chain([None, None]);
     let visits: Vec<_> = visitors
         .enumerate()
@@ -170,5 +177,23 @@ fn no_page_reaches_another_visitor_or_outlives_its_owners_write() {
     }
     assert!(hits[1] > 100, "hardly any private hits, so nothing was tried: {hits:?}");
     assert!(hits[0] > hits[1], "no public hits: {hits:?}");
+    drop(server);
+}
+
+#[test]
+fn a_private_hit_counts_as_served() {
+    let truth = Arc::new(Truth::default());
+    let (_runtime, server, to) = start(&truth);
+    let request = "GET /private/1 HTTP/1.1\r\nhost: a\r\ncookie: sess=visitor-number-1-secret\r\n\
+                   connection: close\r\n\r\n";
+    let hits = (0..3).filter(|_| ask(to, request).1.contains("; hit")).count();
+    assert_eq!(hits, 2, "the first request has the copy made");
+    let store = &server.site().store;
+    let mut walk = Walk::default();
+    let mut served = Vec::new();
+    while !walk.is_over() {
+        served.extend(store.walk(&mut walk, 64).iter().map(|found| found.page.served()));
+    }
+    assert_eq!(served, [2], "each hit is counted by the copy");
     drop(server);
 }

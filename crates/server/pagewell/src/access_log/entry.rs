@@ -3,7 +3,7 @@
 //! exactly once, even if the client disconnects before there is a response.
 
 use super::{Client, Line, Logged, outcome};
-use crate::client::Visitor;
+use crate::client::{Spent, Visitor};
 use crate::networks::forwarded_scheme;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
@@ -11,29 +11,11 @@ use http_cache::Timestamp;
 use site_rules::Peer;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The logged status if the client disconnects before there is a response: 499, as in nginx, so that
 /// log analysers recognise it.
 const LEFT: u16 = 499;
-
-/// Total time that the origin took for a request, over all fetches.
-#[derive(Clone, Debug, Default)]
-pub struct Spent(Arc<AtomicU64>);
-
-impl Spent {
-    /// Adds the duration of one fetch.
-    pub fn add(&self, took: Duration) {
-        // At least 1 µs, because 0 means that no fetch was made.
-        self.0.fetch_add((took.as_micros() as u64).max(1), Ordering::Relaxed);
-    }
-
-    /// The total in microseconds; `None` if the origin was not contacted.
-    pub fn micros(&self) -> Option<u64> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|us| *us > 0)
-    }
-}
 
 /// A request and its result so far.
 pub struct Entry {

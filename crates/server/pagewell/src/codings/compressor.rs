@@ -10,7 +10,7 @@
 //! of their arrival, so a site with many pages does not block one with few. The thread exits only
 //! between two pages, so none is lost.
 
-use super::make;
+use crate::content_encoding::make;
 use crate::page::{ReadPage, SharedPage};
 use bytes::Bytes;
 use http_cache::codings::Coding;

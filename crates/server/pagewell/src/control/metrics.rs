@@ -6,8 +6,8 @@
 //! The number of series depends on the configuration and the code alone, not on requests.
 
 use crate::counters::Times;
+use crate::figures::limits_hit;
 use crate::figures::{self, Kind};
-use crate::reached;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, header};
 use std::fmt::Write as _;
@@ -68,7 +68,7 @@ pub fn text(door: &Arc<Site>, format: Format) -> String {
     for (site, label) in sites.iter().zip(&labels) {
         let and = label.trim_end_matches('}').trim_start_matches('{');
         let and = if and.is_empty() { String::new() } else { format!("{and},") };
-        for (limit, count) in reached::of(site) {
+        for (limit, count) in limits_hit(site) {
             let _ = writeln!(out, "pagewell_limits_hit_total{{{and}limit=\"{limit}\"}} {count}");
         }
     }

@@ -3,8 +3,8 @@
 //! process's) occur once. They are read on request, and no history is stored.
 
 use crate::counters::TimesNow;
+use crate::figures::limits_hit;
 use crate::figures::{self, UPTIME};
-use crate::reached;
 use crate::site::Site;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ pub(super) fn stats(site: &Arc<Site>) -> Value {
 pub(super) fn stats_and_limits(site: &Arc<Site>) -> Value {
     let mut all = stats(site);
     let mut hit = BTreeMap::new();
-    for (limit, count) in site.all_or(None).flat_map(|site| reached::of(site)) {
+    for (limit, count) in site.all_or(None).flat_map(|site| limits_hit(site)) {
         *hit.entry(limit).or_insert(0) += count;
     }
     all["limits_hit"] = json!(hit);

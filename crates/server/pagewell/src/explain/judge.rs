@@ -9,8 +9,9 @@
 //! | `answered` | answered by Pagewell itself: a file, a redirect, an error |
 
 use super::{Asked, visitor};
-use crate::exchange::{decide_by, is_redirected, plan};
+use crate::exchange::{is_redirected, plan};
 use crate::forward::route_of;
+use crate::lookup::decide_by;
 use crate::page::{SharedPage, StoredPage};
 use crate::request_fields::read_facts;
 use crate::routes::Route;

@@ -1,7 +1,7 @@
 //! Explains how a page is answered, for the control interface and `pagewell explain`: a URL, a tag,
 //! the last changes, and the top causes of misses.
 //!
-//! A URL is judged by the functions that answer requests (`exchange::plan`, `exchange::decide_by`),
+//! A URL is judged by the functions that answer requests (`exchange::plan`, `lookup::decide_by`),
 //! with a lookup that does not count as a use. Nothing is changed, and no request is sent to the
 //! origin. For a site with files, the file or script of the URL is looked up. [`crate::why`]
 //! remembers the past: the last render, the last purge.
@@ -22,8 +22,8 @@ pub mod text;
 
 pub use lists::{changes, offenders, tag};
 
+use crate::client::Besides;
 use crate::client::{SaidBy, Visitor};
-use crate::origin::Besides;
 use crate::page_name::PATH_OR_URL;
 use crate::site::Site;
 use crate::target::Target;

@@ -9,7 +9,7 @@ use super::reader::Request;
 use crate::client::Visitor;
 use crate::exchange;
 use crate::front::logged::{Lines, Said};
-use crate::hits::{Hit, Hits};
+use crate::hit::{Hit, HitFinder};
 use crate::site::Site;
 use hpack::{write_field, write_status};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const CONTENT_BYTES_MAX: usize = 128 << 10;
 /// The state for answering the plain hits of one connection.
 pub struct Answers {
     site: Arc<Site>,
-    hits: Hits,
+    hits: HitFinder,
     scheme: &'static str,
     /// Reused buffers: the request as HTTP/1.1, the variable header lines of a hit, and the header
     /// block.
@@ -38,7 +38,7 @@ impl Answers {
         let redirected = exchange::is_redirected(site, visitor.scheme);
         (site.config.hits_in_front && !redirected && !site.is_leaving()).then(|| Answers {
             site: site.clone(),
-            hits: Hits::new(site.clone(), visitor.believed, visitor.scheme),
+            hits: HitFinder::new(site.clone(), visitor.believed, visitor.scheme),
             scheme: visitor.scheme,
             text: Vec::new(),
             tail: Vec::new(),
@@ -56,7 +56,7 @@ impl Answers {
         }
         request.fields.write_plain(self.scheme, &mut self.text)?;
         self.hits.bound(request.room.min(CONTENT_BYTES_MAX));
-        match self.hits.look(&self.text, std::mem::take(&mut self.tail)) {
+        match self.hits.find(&self.text, std::mem::take(&mut self.tail)) {
             Ok((mut hit, head_bytes)) => {
                 debug_assert_eq!(head_bytes, self.text.len());
                 let sent = self.write(&hit, request.stream, out);

@@ -4,7 +4,7 @@
 //! A request that is written as HTTP/1.1 parses as exactly the fields that it was made from, whatever
 //! their content. The tests at the end check this. A plain hit relies on it.
 
-use crate::plain_head::{is_control, is_token};
+use crate::hit::read::{is_control, is_token};
 use hpack::{Decoder, FIELD_BYTES, write_field};
 
 /// A field that no HTTP/2 request may have (RFC 9113 section 8.2.2). If hyper finds it in a block, it
@@ -220,7 +220,7 @@ fn has_space_around(value: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::config::Limits;
-    use crate::plain_head;
+    use crate::hit::read;
     use proptest::prelude::*;
 
     fn fields(list: &[(&[u8], &[u8])]) -> Fields {
@@ -348,7 +348,7 @@ mod tests {
             let Some(text) = plain(&[&line[..], &more].concat()) else { return Ok(()) };
             let mut places = Vec::new();
             let limits = Limits::default();
-            if let Some(read) = plain_head::read(text.as_bytes(), &limits, &mut places) {
+            if let Some(read) = read::read(text.as_bytes(), &limits, &mut places) {
                 prop_assert_eq!(read.head_bytes, text.len());
                 prop_assert_eq!(read.target, &*path);
                 let mut lines = read.lines.iter();

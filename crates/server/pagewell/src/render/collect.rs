@@ -85,7 +85,7 @@ impl Render {
             }
             Held::Failed(failure) => {
                 self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
-                let response = super::on_failure(&self.site, &self.ask, failure);
+                let response = super::on_failure(&self.site, &self.ask, failure, self.recipient());
                 self.give_up(response, Outcome::Failed(failure));
             }
             Held::Abandoned => {}

@@ -12,7 +12,7 @@
 
 use super::{Ask, Outcome, Render};
 use crate::body::ResponseBody;
-use crate::exchange::decide_on;
+use crate::lookup::decide_on;
 use crate::origin::OriginResponse;
 use crate::page::{NewPage, ReadPage, SharedPage, variant};
 use crate::serve;

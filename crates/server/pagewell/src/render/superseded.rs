@@ -18,8 +18,9 @@
 
 use super::turns::is_personal;
 use super::{Ask, Ranges, Render, refresh};
+use crate::client::Besides;
 use crate::exchange::{may_refresh, plan};
-use crate::origin::{Besides, OriginResponse};
+use crate::origin::OriginResponse;
 use crate::page::{ReadPage, SharedPage, variant_of};
 use crate::request_fields::AsSent;
 use crate::site::Site;

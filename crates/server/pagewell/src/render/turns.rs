@@ -20,6 +20,7 @@
 //! | refused, timed out, overloaded: so would theirs | get the same, or a stale page |
 //! | hung up, no valid response, a status: it may have been its request's doing | take another turn; the second time they get the same |
 
+use super::stale::Recipient;
 use super::{Ask, Outcome, Ranges, Right, Waiter, on_failure, stale_on};
 use crate::body::ResponseBody;
 use crate::codings;
@@ -220,6 +221,7 @@ fn shared(site: &Arc<Site>, ask: &Ask, follower: &Follower<Waiter>, page: &Share
     let verdict = lookup::choose(site, &facts, &fields, &ask.plan, rendered, now);
     let Verdict::Reuse { answer, .. } = verdict else { return Followed::Refused };
     site.counters.collapsed.add();
+    page.serve();
     codings::wanted(site, &facts, page);
     let mut status = ask.status();
     status.collapsed = true;
@@ -235,8 +237,9 @@ fn failed(site: &Arc<Site>, ask: &Ask, failure: Failure, failed_before: bool) ->
         Failure::HungUp | Failure::InvalidResponse | Failure::Status(_) => false,
     };
     if is_of_origin || failed_before {
-        return Followed::Answered(on_failure(site, ask, failure));
+        return Followed::Answered(on_failure(site, ask, failure, Recipient::Client));
     }
-    let stale = matches!(failure, Failure::Status(_)).then(|| stale_on(site, ask, failure));
+    let stale = matches!(failure, Failure::Status(_))
+        .then(|| stale_on(site, ask, failure, Recipient::Client));
     stale.flatten().map_or(Followed::Failed, Followed::Answered)
 }

@@ -2,8 +2,8 @@
 //! a client gets it who does not accept it. Invariant: the fields that tell of the coding go with it, and
 //! an entity tag of the coded form is weakened. What cannot be understood stays as it is.
 
-use crate::codings::{self, Understanding};
 use crate::origin::{OriginBody, OriginResponse};
+use crate::origin::{Understanding, may_be_understood};
 use crate::request_fields::read_facts;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -22,7 +22,7 @@ pub fn understand(
     if !site.config.codings.are_made() {
         return;
     }
-    let Some(coding) = codings::may_be_understood(response) else { return };
+    let Some(coding) = may_be_understood(response) else { return };
     let facts = read_facts(method, headers);
     let lines = facts.accept_encoding.get();
     let accepted = lines.is_some_and(|lines| choose(lines, &[coding]).is_some());

@@ -1,0 +1,190 @@
+//! The write barrier: the answer to a write is held until everything that was committed before it is
+//! applied, so whoever wrote finds the pages of after.
+//!
+//! Each of the site's databases is asked for its position after the origin has answered, on a
+//! connection of its own; whoever waits at that moment shares the question, and never one that was
+//! put before. The position counts a transaction before its COMMIT is answered, so what the origin
+//! has committed is in it. Bounded: what takes longer is answered, and said in `Cache-Status`.
+
+use super::kept::Kept;
+use super::source::Position;
+use super::{ChangeSources, Feed};
+use site_state::SiteState;
+use site_state::propagation::Propagation;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// The most writes that may wait for a query to be sent.
+const ASKING_MAX: usize = 10_000;
+/// How long no query is sent after a connection failed.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a barrier waits after a failed query before it queries again.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(10);
+
+type Ask = oneshot::Sender<Position>;
+/// The sending side of the channel for position queries.
+pub type Asks = mpsc::Sender<Ask>;
+/// The receiving side of the channel for position queries.
+pub type Questions = mpsc::Receiver<Ask>;
+
+/// Creates the channel for position queries.
+pub fn asks() -> (Asks, Questions) {
+    mpsc::channel(ASKING_MAX)
+}
+
+/// Waits for all of a site's databases. Where another process follows them, it is asked.
+pub async fn barrier(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
+    if sources.feeds.is_empty() {
+        return Propagation::NotNeeded;
+    }
+    let waited = if site.is_leaving() { Propagation::TimedOut } else { own(site, sources).await };
+    match site.successor() {
+        // It may have taken over while the question was put here.
+        Some(successor) if waited == Propagation::TimedOut => {
+            let bound = sources.feeds.iter().map(|feed| feed.config.barrier).max();
+            let host = site.config.hosts.canonical.as_deref();
+            successor.barrier(host, bound.unwrap_or_default()).await
+        }
+        // Nothing is answered from memory any more.
+        None if site.is_leaving() => Propagation::NotNeeded,
+        _ => waited,
+    }
+}
+
+async fn own(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
+    let own = |feed: &Arc<Feed>| one(site.clone(), feed.clone());
+    let waiting: Vec<_> =
+        sources.feeds.iter().skip(1).map(|feed| tokio::spawn(own(feed))).collect();
+    let mut all = match sources.feeds.first() {
+        Some(feed) => own(feed).await,
+        None => return Propagation::NotNeeded,
+    };
+    for waited in waiting {
+        // A task that has panicked knows nothing.
+        all = all.and(waited.await.unwrap_or(Propagation::TimedOut));
+    }
+    all
+}
+
+/// Waits until all that the database has committed by now is applied, within the bound.
+async fn one(site: Arc<SiteState>, feed: Arc<Feed>) -> Propagation {
+    let bound = feed.config.barrier;
+    if bound.is_zero() {
+        return Propagation::NotNeeded;
+    }
+    // A failed query is repeated: a busy database may answer the next one in time.
+    let reached = async {
+        while feed.reach(&site).await.is_none() {
+            tokio::time::sleep(ASK_AGAIN_AFTER).await;
+        }
+    };
+    tokio::select! {
+        reached = tokio::time::timeout(bound, reached) => match reached {
+            Ok(()) => Propagation::Applied,
+            Err(_) => Propagation::TimedOut,
+        },
+        // Nothing is applied here any more once nobody follows the database.
+        () = feed.ended() => Propagation::TimedOut,
+    }
+}
+
+impl Feed {
+    /// Waits until all that the database has committed by now is applied, and counts how long that
+    /// took. None: the database could not be asked.
+    pub(super) async fn reach(&self, site: &SiteState) -> Option<()> {
+        let asked = Instant::now();
+        let committed = self.committed().await?;
+        let mut applied = self.applied.subscribe();
+        let reached = applied.wait_for(|applied| {
+            applied.as_ref().is_some_and(|applied| applied.has_all(&committed))
+        });
+        reached.await.ok()?;
+        count_lag(site, asked.elapsed());
+        Some(())
+    }
+
+    /// Queries the committed position of the database; `None` if the query failed.
+    pub(super) async fn committed(&self) -> Option<Position> {
+        let (ask, answer) = oneshot::channel();
+        self.asks.try_send(ask).ok()?;
+        answer.await.ok()
+    }
+}
+
+/// Counts how long it took until all was applied, or that it took at least so long.
+pub(super) fn count_lag(site: &SiteState, lag: Duration) {
+    let lag_us = lag.as_micros() as u64;
+    site.counters.lag_times.0.add(lag);
+    site.counters.database_lag_us.set(lag_us);
+    site.counters.database_lag_max_us.raise(lag_us);
+}
+
+/// Asks the database whenever somebody wants to know.
+pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions) {
+    let mut kept = Kept::default();
+    let mut asking = Vec::new();
+    let mut before = Before::default();
+    while questions.recv_many(&mut asking, ASKING_MAX).await > 0 {
+        before.look(&feed);
+        match kept.ask(&feed, |session| Box::pin(session.committed())).await {
+            Ok(position) if before.is_taken_back(&feed, &position) => {
+                feed.doubt(&site, before.generation);
+                asking.clear();
+            }
+            Ok(position) => {
+                for ask in asking.drain(..) {
+                    // A barrier that timed out has dropped its receiver.
+                    let _ = ask.send(position.clone());
+                }
+            }
+            Err(error) => {
+                // The senders are dropped, so each waiting barrier repeats its query or times out.
+                let (database, reason) = (&feed.config.name, error.as_str());
+                tracing::debug!(event = "database-unasked", database, reason, %error);
+                asking.clear();
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Positions that were known before a query was sent. Transactions sent or reported earlier were
+/// committed then, so the response must include them. If it does not, the log was reset
+/// (`RESET MASTER`) and its numbers mean something else. The stream does not notice a reset: the
+/// server waits at its end until the new log is longer.
+///
+/// Example: applied up to 9; the log is reset and 4 transactions are written; the query returns 4.
+/// Without this check, a write would be acknowledged although none of the 4 was sent. The applied
+/// position is read before the query: in the opposite order, a transaction that arrives in between
+/// would look lost.
+#[derive(Default)]
+struct Before {
+    /// The generation of the stream that the positions belong to.
+    generation: u64,
+    applied: Option<Position>,
+    /// The position that the database has reported last.
+    said: Option<Position>,
+}
+
+impl Before {
+    fn look(&mut self, feed: &Feed) {
+        let generation = feed.generation();
+        if generation != self.generation {
+            *self = Before { generation, applied: None, said: None };
+        }
+        self.applied = feed.applied.borrow().clone();
+    }
+
+    /// Returns whether `committed` lacks a known transaction, and remembers it for the next call.
+    fn is_taken_back(&mut self, feed: &Feed, committed: &Position) -> bool {
+        let is_lost = self.applied.as_ref().is_some_and(|own| own.is_lost_by(committed));
+        let said = self.said.replace(committed.clone());
+        let is_taken_back = said.is_some_and(|said| said.is_taken_back_by(committed));
+        // If the stream has been reopened in the meantime, the new connection checks the position
+        // itself.
+        (is_lost || is_taken_back) && feed.generation() == self.generation
+    }
+}

@@ -1,0 +1,271 @@
+//! Follows a database: connects, reads, applies, and resumes after a break without a gap.
+//!
+//! | state | event | next |
+//! |---|---|---|
+//! | not followed | connected; the schema is read and compared with the rules | behind |
+//! | behind | everything committed before connecting is applied | followed: the gate opens |
+//! | followed | a transaction | applied, then the position advances |
+//! | any | the connection breaks | not followed; reconnects after a pause, resumes at the position |
+//! | any | the position is lost, or unknown to this server | every page is purged; starts at the current position |
+//!
+//! A GTID position is valid on every server that has replicated its transactions. After a failover
+//! the stream resumes on the other server, which rejects a position that it does not have.
+//!
+//! Invariants: the gate is closed while there is no position to resume from. The position advances
+//! only after the change is applied. Not here: the contents of a stream (`source`).
+
+use super::Feed;
+use super::settle::{Entry, Opening, Waiting};
+use super::source::{
+    self, Aim, Broken, Connected, Left, Made, Mark, Position, Read, Stream, Then, Transaction,
+};
+use change_feed::Touched;
+use config::DatabaseKind;
+use page_store::{Opened, Target};
+use site_state::SiteState;
+use site_state::runtime::off_the_way;
+use site_state::terms::Look;
+use site_state::why::Cause;
+use site_state::why::shown::cut;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// The pause between two attempts to connect: the first, and the longest.
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// The longest pause for a cluster's stream, where other nodes wait for this one. A short pause
+/// costs the Valkey server almost nothing.
+const STREAM_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The most text in bytes that is searched on a thread that serves clients. It takes some tenths of
+/// a millisecond.
+const TEXT_BYTES: usize = 16 << 10;
+
+/// Whether a stream continues the log that was followed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Log {
+    /// It continues the same log.
+    Same,
+    /// It is another server's log, or the log is unknown.
+    Another,
+}
+
+/// The task that follows one database of a site and passes its open changes on to be settled.
+pub struct Follower {
+    /// The site.
+    pub site: Arc<SiteState>,
+    /// The database that this task follows.
+    pub feed: Arc<Feed>,
+    /// Receives the open changes, which `settle` settles.
+    pub entries: mpsc::Sender<Entry>,
+}
+
+impl Follower {
+    /// Follows the database without end. `first` is a connection that is already open.
+    pub async fn run(self, mut first: Option<Connected>) {
+        let feed = &self.feed;
+        let mut pause = PAUSE;
+        let pause_max = match feed.config.server.kind {
+            DatabaseKind::Valkey(_) => STREAM_PAUSE_MAX,
+            DatabaseKind::MariaDb | DatabaseKind::Postgres(_) => PAUSE_MAX,
+        };
+        loop {
+            let connected = match first.take() {
+                Some(connected) => Ok(connected),
+                None => source::connect(&feed.config, Aim::Follow).await,
+            };
+            let broken = match connected {
+                Ok(connected) => self.follow(connected).await,
+                Err(broken) => broken,
+            };
+            let was_followed = feed.applied.send_replace(None).is_some();
+            feed.next_generation();
+            match broken.then {
+                Then::Gap => self.gap(broken.name),
+                Then::Lost if feed.progress().is_known() => self.gap(broken.name),
+                Then::Again | Then::Unusable | Then::Lost => {}
+            }
+            pause = if was_followed { PAUSE } else { (pause * 2).min(pause_max) };
+            let again_ms = pause.as_millis() as u64;
+            let (database, reason, error) = (&feed.config.name, broken.name, broken.text);
+            tracing::warn!(event = "database-broken", database, reason, error, again_ms);
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Handles changes that may have been missed: purges every page.
+    fn gap(&self, reason: &'static str) {
+        self.feed.gate.close(&self.site, self.feed.name());
+        // Where it was closed already, pages of before the gap may be about to be put in.
+        self.site.changes().drop_local(&[Target::Everything], reason);
+        // The next process might not notice the gap, so the journal records it.
+        if let Some(snapshots) = &self.site.snapshots {
+            snapshots.note_everything();
+        }
+        self.feed.progress().gap();
+        self.site.counters.database_gaps.add();
+        tracing::error!(event = "database-gap", database = self.feed.config.name, reason);
+    }
+
+    async fn follow(&self, connected: Connected) -> Broken {
+        let Connected { mut stream, committed, mark, server, fits, warnings } = connected;
+        let feed = &self.feed;
+        source::say_if_wrong(&feed.config, &fits);
+        for (event, why) in warnings {
+            tracing::warn!(event, database = feed.config.name, why);
+        }
+        let is_another = feed.progress().is_of_another(&server);
+        if is_another && !feed.progress().is_anywhere() {
+            self.gap("another-server");
+        }
+        let mut resumed = feed.progress().resume(&server);
+        if resumed.as_ref().is_some_and(|from| from.position.is_lost_by(&committed)) {
+            self.gap("position-ahead");
+            resumed = feed.progress().resume(&server);
+        }
+        let log = if is_another || resumed.is_none() { Log::Another } else { Log::Same };
+        let (from, left) = match resumed {
+            None => (committed.clone(), Left::Never),
+            Some(from) if is_another => (from.position, Left::Elsewhere),
+            Some(from) => (from.position, Left::Here(from.landmark)),
+        };
+        if let Err(broken) = stream.start(&from, left).await {
+            return broken;
+        }
+        let mut is_behind = true;
+        let forget = |applied: &Position, bytes| feed.forget(applied, bytes);
+        loop {
+            let read = match stream.next(&forget).await {
+                Ok(read) => read,
+                Err(broken) => return broken,
+            };
+            if feed.is_doubted() {
+                return taken_back();
+            }
+            self.site.counters.database_events.add();
+            let has_moved = match read {
+                Read::Transaction(transaction) => {
+                    self.apply(transaction, &stream).await;
+                    true
+                }
+                Read::Moved => {
+                    if let Some(reached) = stream.reached() {
+                        feed.progress().advance(reached);
+                    }
+                    true
+                }
+                Read::Nothing => false,
+            };
+            let Some(applied) = stream.position() else { continue };
+            if is_behind && applied.has_all(&committed) {
+                is_behind = false;
+                if let Some(reached) = stream.reached() {
+                    feed.progress().advance(reached);
+                }
+                feed.applied.send_replace(Some(applied.clone()));
+                self.followed(&applied, log, mark.clone()).await;
+            } else if !is_behind && has_moved {
+                feed.applied.send_replace(Some(applied.clone()));
+            }
+            if let Some(opened) = feed.gate.open_at(&applied) {
+                tracing::info!(event = "database-caught-up", database = feed.config.name);
+                // Every change committed while the gate was closed is opened by now, and is queued
+                // before the gate.
+                self.let_in(opened, None).await;
+            }
+        }
+    }
+
+    /// Marks the database as followed, and opens the gate if it was closed.
+    async fn followed(&self, applied: &Position, log: Log, mark: Option<Mark>) {
+        let database = &self.feed.config.name;
+        tracing::info!(event = "database-followed", database, position = %applied);
+        if log == Log::Another {
+            // The send fails only if the server stops.
+            let _ = self.entries.send(Entry::Elsewhere).await;
+        }
+        if let Some(opened) = self.feed.gate.open() {
+            self.let_in(opened, mark).await;
+        }
+    }
+
+    /// Queues an opened gate: pages are stored again when all transactions of `mark` are visible.
+    async fn let_in(&self, opened: Opened, mark: Option<Mark>) {
+        self.feed.progress().opened();
+        let (what, since) = (Opening::Gate, Instant::now());
+        let waiting = Waiting { opened, look: None, mark, what, since };
+        let _ = self.entries.send(Entry::Change(waiting)).await;
+    }
+
+    async fn apply(&self, transaction: Transaction, stream: &Stream) {
+        let began = Instant::now();
+        let counters = &self.site.counters;
+        counters.database_transactions.add();
+        let Transaction { made, mark, server } = transaction;
+        match made {
+            Made::Rows(touched) if touched.is_empty() => {}
+            Made::Rows(touched) => {
+                self.feed.progress().opened();
+                let (opened, look) = open(&self.site, self.feed.name(), touched).await;
+                counters.database_changes.add();
+                counters.database_apply_us.set(began.elapsed().as_micros() as u64);
+                let what = Opening::Transaction;
+                let waiting = Waiting { opened, look, mark, what, since: Instant::now() };
+                // The send fails only if the server stops.
+                let _ = self.entries.send(Entry::Change(waiting)).await;
+            }
+            // A published invalidation needs no settling: its data is already visible to all
+            // readers.
+            Made::Told(heard) => {
+                let site = self.site.now();
+                let by = Cause::Stream { from: cut(&heard.from) };
+                heard.with_targets(site.config.rules.form(), |targets| {
+                    site.changes().apply(targets, heard.strength, by);
+                });
+                counters.stream_heard.add();
+            }
+        }
+        let mut progress = self.feed.progress();
+        if let Some(reached) = stream.reached() {
+            progress.advance(reached);
+        }
+        if let Some(server) = server {
+            progress.is_now(server);
+        }
+    }
+}
+
+/// The error for a server that has not committed what it has sent.
+fn taken_back() -> Broken {
+    let text = "the server has not committed what it has sent: its log was begun anew";
+    Broken { name: "position-ahead", text: text.into(), then: Then::Gap }
+}
+
+/// Opens a change of what was touched. Where texts were, what settles with it.
+async fn open(site: &Arc<SiteState>, database: &str, touched: Touched) -> (Opened, Option<Look>) {
+    let by = Cause::database(database, touched.tables());
+    if !touched.is_everything() {
+        let mut looked = None;
+        // Long texts are searched where they delay no client.
+        match touched.text_bytes() > TEXT_BYTES {
+            true => off_the_way(&mut || looked = site.terms.look(&touched)),
+            false => looked = site.terms.look(&touched),
+        }
+        let (searches, look) = looked.unzip();
+        let searches = searches.iter().flatten().map(|tag| Target::Tag(tag));
+        let tags = touched.tags().map(|tag| Target::Tag(tag.as_bytes()));
+        let targets: Vec<Target<'_>> = tags.chain(searches).collect();
+        return (site.changes().open(&targets, by), look);
+    }
+    // Purging a million pages takes a while, so it runs on a blocking thread.
+    let (own, again) = (site.clone(), by.clone());
+    let opening = move || own.changes().open(&[Target::Everything], by);
+    let opened = match tokio::task::spawn_blocking(opening).await {
+        Ok(opened) => opened,
+        // It has panicked, or the server ends: here, then.
+        Err(_) => site.changes().open(&[Target::Everything], again),
+    };
+    (opened, None)
+}

@@ -1,0 +1,348 @@
+//! Follows the databases of a site for changes (change data capture). A committed row change purges
+//! the pages that depend on it, whichever program made the change.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `source` | the interface to every kind of database: its operations, and types for stream positions |
+//! | `mariadb` | MariaDB and MySQL: login, change stream, schema, queries |
+//! | `postgres` | PostgreSQL: the same, and its set-up (publication, slot) |
+//! | `valkey` | the Valkey or Redis stream of a cluster: reads entries, publishes changes of this node |
+//! | `link` | the transport of a connection: TCP, Unix socket, TLS |
+//! | `kept` | a reused connection for queries |
+//! | `follow` | connects, reads, applies, counts; resumes after a break without a gap |
+//! | `progress` | the positions up to which changes are applied, and settled |
+//! | `settle` | queries which transactions are visible to all readers, and settles changes |
+//! | `gate` | stops storing pages while a database is not followed, or lags too far |
+//! | `check` | the database part of `pagewell check` and `pagewell changes suggest` |
+//! | `barrier` | holds the response to a write until its changes are applied |
+//!
+//! Invariants: a position covers only applied changes. Where a gap cannot be excluded, every page
+//! of the site is purged before any later change is applied. Not here: rules (`change_feed`), the
+//! bytes of the streams (`mysql_replication`, `postgres_replication`).
+
+mod barrier;
+pub mod check;
+mod follow;
+mod gate;
+mod kept;
+mod link;
+mod mariadb;
+mod postgres;
+mod progress;
+mod settle;
+mod source;
+mod valkey;
+
+pub use link::client as tls_client;
+
+pub use barrier::barrier;
+pub use mariadb::Tables as MariaDbTables;
+pub use source::Bookmark;
+pub use valkey::Others;
+
+use barrier::{Asks, Questions};
+use config::{Config, Database};
+use follow::Follower;
+use gate::Gate;
+use progress::{Became, Forgotten, Progress};
+use site_state::SiteState;
+use site_state::cluster::Cluster;
+use site_state::phase::{Phase, Told};
+use source::{Aim, Position, Then};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+/// What changes a site's data besides its own responses: its databases, and the other nodes of its cluster.
+pub struct ChangeSources {
+    /// The databases whose changes invalidate pages, and the stream by which other nodes publish theirs.
+    pub feeds: Vec<Arc<Feed>>,
+    /// The other nodes, where there are any.
+    pub others: Option<Arc<Others>>,
+}
+
+impl ChangeSources {
+    /// Those of the configuration. Nothing is followed before [`start`].
+    #[must_use]
+    pub fn new(config: &Config) -> ChangeSources {
+        let followed = config.databases.iter().chain(&config.stream);
+        ChangeSources {
+            feeds: followed.map(|one| Arc::new(Feed::new(one.clone()))).collect(),
+            others: config.stream.clone().map(|stream| Arc::new(Others::new(stream))),
+        }
+    }
+
+    /// How changes reach the other nodes.
+    #[must_use]
+    pub fn cluster(&self) -> Option<Arc<dyn Cluster>> {
+        self.others.clone().map(|others| others as Arc<dyn Cluster>)
+    }
+
+    /// How many changes the other nodes have not been sent yet.
+    #[must_use]
+    pub fn untold(&self) -> u64 {
+        self.others.as_ref().map_or(0, |others| others.untold())
+    }
+}
+
+/// A followed database, as the other modules of a site use it.
+pub struct Feed {
+    config: Arc<Database>,
+    /// The position up to which changes are applied; `None` while the database is not followed.
+    applied: watch::Sender<Option<Position>>,
+    progress: Mutex<Progress>,
+    asks: Asks,
+    questions: Mutex<Option<Questions>>,
+    gate: Gate,
+    /// Counts the breaks of the stream. Its value identifies the current connection to the stream.
+    generation: AtomicU64,
+    /// The generation (plus one) in which the server was found to have reset its log; 0: none.
+    doubted: AtomicU64,
+    /// The number of running tasks that follow this database.
+    tasks: watch::Sender<usize>,
+}
+
+impl Feed {
+    /// Creates the state for a database. Nothing is followed before [`start`].
+    #[must_use]
+    pub fn new(config: Arc<Database>) -> Feed {
+        let (asks, questions) = barrier::asks();
+        let (applied, _) = watch::channel(None);
+        Feed {
+            config,
+            applied,
+            progress: Mutex::default(),
+            asks,
+            questions: Mutex::new(Some(questions)),
+            gate: Gate::default(),
+            generation: AtomicU64::new(0),
+            doubted: AtomicU64::new(0),
+            tasks: watch::Sender::new(0),
+        }
+    }
+
+    /// Returns the database's name, which is unique within the site.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// Records that snapshots are written. The database then keeps its log from the position of the
+    /// newest snapshot, if it can. Must be called before [`start`].
+    pub fn keep_for_snapshots(&self) {
+        self.progress().keep_for_snapshots();
+    }
+
+    /// Begins a snapshot and returns the position that it is exact for: all changes up to it are
+    /// applied and visible to every reader. Returns `None` if no position is known; the gate is
+    /// closed then. The database keeps its log from this position as long as the returned
+    /// [`Needed`] exists.
+    #[must_use]
+    pub fn begin_snapshot(self: &Arc<Feed>) -> Option<(Bookmark, Needed)> {
+        let (bookmark, number) = self.progress().begin_snapshot()?;
+        Some((bookmark, Needed { feed: self.clone(), number, became: Became::Nothing }))
+    }
+
+    /// Returns the position up to which the database may discard its log. `None`: it must not
+    /// discard more than before. `bytes` is the most log that may be kept for snapshots.
+    fn forget(&self, applied: &Position, bytes: u64) -> Option<Position> {
+        let forgotten = self.progress().forget(applied, bytes);
+        match forgotten {
+            Forgotten::NoFurther => None,
+            Forgotten::UpTo(position) => Some(position),
+            Forgotten::Released(position) => {
+                tracing::warn!(event = "database-log-released", database = self.name(), bytes);
+                Some(position)
+            }
+        }
+    }
+
+    /// Sets the position to start from, which another process has saved. Must be called before
+    /// [`start`].
+    pub fn begin_at(&self, bookmark: Bookmark) {
+        self.progress().begin_at(bookmark);
+    }
+
+    /// Returns whether the database is followed and everything is applied that was committed when
+    /// the connection was opened.
+    #[must_use]
+    pub fn is_followed(&self) -> bool {
+        self.applied.borrow().is_some()
+    }
+
+    /// Returns whether this database prevents pages from being stored. It does until it is first
+    /// followed, and while its lag or an interruption exceeds the site's limit.
+    #[must_use]
+    pub fn keeps_pages_out(&self) -> bool {
+        self.gate.is_closed()
+    }
+
+    /// Returns the number of the current connection to the stream.
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn next_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Something is missing from what the database says that it has committed, and it was sent in this
+    /// following: every page goes, and whoever follows begins anew when it looks next.
+    fn doubt(&self, site: &SiteState, generation: u64) {
+        self.doubted.store(generation + 1, Ordering::Release);
+        self.gate.close(site, self.name());
+    }
+
+    fn is_doubted(&self) -> bool {
+        self.doubted.load(Ordering::Acquire) == self.generation() + 1
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps a database's log from the position of a snapshot while that snapshot is being written.
+pub struct Needed {
+    feed: Arc<Feed>,
+    number: u64,
+    became: Became,
+}
+
+impl Needed {
+    /// Records that the snapshot has replaced the one before. The log is needed from its position
+    /// until the next snapshot is complete.
+    pub fn written(mut self) {
+        self.became = Became::Written;
+    }
+}
+
+impl Drop for Needed {
+    fn drop(&mut self) {
+        self.feed.progress().end_snapshot(self.number, self.became);
+    }
+}
+
+/// Lets no page in until all of the site's databases are followed. [`start`] does it as well.
+pub fn close_gates(site: &SiteState, sources: &ChangeSources) {
+    sources.feeds.iter().for_each(|feed| feed.gate.close(site, feed.name()));
+}
+
+/// Starts following the databases of these sites, all concurrently. None of a site's pages is
+/// stored until all of its databases are followed.
+///
+/// # Errors
+/// A database is reachable, but its rules or its settings do not fit: a sentence for the operator.
+/// A database that is unreachable, or does not respond within `patience`, is no error. The follower
+/// tries it again.
+pub async fn start<'s>(
+    sites: impl Iterator<Item = (&'s Arc<SiteState>, &'s ChangeSources)>,
+    patience: Duration,
+    stop: &Told,
+) -> Result<(), String> {
+    let mut all = JoinSet::new();
+    for (site, sources) in sites {
+        if let Some(others) = &sources.others {
+            others.begin(site);
+        }
+        for feed in &sources.feeds {
+            feed.gate.close(site, feed.name());
+            all.spawn(start_one(site.clone(), feed.clone(), patience, stop.clone()));
+        }
+    }
+    while let Some(started) = all.join_next().await {
+        started.map_err(|panic| panic.to_string())??;
+    }
+    Ok(())
+}
+
+async fn start_one(
+    site: Arc<SiteState>,
+    feed: Arc<Feed>,
+    patience: Duration,
+    stop: Told,
+) -> Result<(), String> {
+    let questions = feed.questions.lock().unwrap_or_else(PoisonError::into_inner).take();
+    // A database is followed only once.
+    let Some(questions) = questions else { return Ok(()) };
+    let first = timeout(patience, source::connect(&feed.config, Aim::Follow)).await;
+    let (name, place) = (&feed.config.name, &feed.config.server.place);
+    let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");
+    match &first {
+        Ok(Err(broken)) if matches!(broken.then, Then::Unusable | Then::Lost) => {
+            return Err(wrong(&broken.text));
+        }
+        Ok(Ok(connected)) => connected.fits.as_ref().map_err(|why| wrong(why)).copied()?,
+        Ok(Err(_)) | Err(_) => {}
+    }
+    let (entries, waiting) = mpsc::channel(settle::WAITING_MAX);
+    let follower = Follower { site: site.clone(), feed: feed.clone(), entries };
+    let spawn = |task: Pin<Box<dyn Future<Output = ()> + Send>>| {
+        tokio::spawn(until(Running::new(&feed), stop.clone(), task));
+    };
+    spawn(Box::pin(settle::run(site.clone(), feed.clone(), waiting)));
+    spawn(Box::pin(barrier::run(site.clone(), feed.clone(), questions)));
+    spawn(Box::pin(gate::watch(site.clone(), feed.clone())));
+    spawn(Box::pin(gate::measure(site.clone(), feed.clone())));
+    spawn(Box::pin(follower.run(first.ok().and_then(Result::ok))));
+    Ok(())
+}
+
+/// Runs a task until the server stops.
+async fn until(running: Running, mut stop: Told, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+    tokio::select! {
+        _ = stop.wait_for(Phase::is_leaving) => {}
+        () = task => {}
+    }
+    // The task was moved into the `select!`, so its connections are closed by now.
+    drop(running);
+}
+
+/// Counts a task that follows a database while that task runs.
+struct Running(Arc<Feed>);
+
+impl Running {
+    fn new(feed: &Arc<Feed>) -> Running {
+        feed.tasks.send_modify(|tasks| *tasks += 1);
+        Running(feed.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.tasks.send_modify(|tasks| *tasks -= 1);
+    }
+}
+
+/// Waits until a site's databases are not followed any more, after the server was told to leave: another
+/// process may follow them.
+pub async fn ended(sources: &ChangeSources) {
+    for feed in &sources.feeds {
+        feed.ended().await;
+    }
+}
+
+/// Tells the other machines that nothing of this site is answered from memory here any more, so that nobody
+/// waits for this one. After [`ended`]. By a task of its own, for nobody is held up where the stream is away; it
+/// ends when they have been told, or cannot be.
+pub fn gone(sources: &ChangeSources) -> JoinHandle<()> {
+    let others = sources.others.clone();
+    tokio::spawn(async move {
+        if let Some(others) = others {
+            others.gone().await;
+        }
+    })
+}
+
+impl Feed {
+    /// Waits until no task follows the database.
+    async fn ended(&self) {
+        // The sender is a field of `self`, so it cannot be closed.
+        let _ = self.tasks.subscribe().wait_for(|tasks| *tasks == 0).await;
+    }
+}

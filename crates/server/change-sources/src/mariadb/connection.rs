@@ -1,0 +1,182 @@
+//! A connection to MariaDB or MySQL: login, statements, the packets of the replication stream.
+//!
+//! Every wait has a timeout. A connection that has failed is closed and not reused. TCP connections
+//! are unencrypted unless TLS is configured. The password is never sent in the clear: the login
+//! proves knowledge of it. Not here: the transport (`link`).
+
+use crate::link::{Link, within};
+use crate::source::Failed;
+use bytes::BytesMut;
+use config::{self, DatabaseServer, Place};
+use mysql_replication::position::Start;
+use mysql_replication::wire::command;
+use mysql_replication::wire::greeting::{Flavour, Greeting};
+use mysql_replication::wire::login::{Account, Channel, Login, LoginRefused, LoginStep};
+use mysql_replication::wire::packet::{Packet, PacketReader};
+use mysql_replication::wire::query::{Query, QueryLimits, Rows, query};
+use std::io;
+use std::time::Duration;
+
+/// The timeout for connecting, a packet of the login, or the response to a statement.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// The interval at which the server sends heartbeats on an idle stream, in seconds.
+const HEARTBEAT_SECONDS: u32 = 1;
+/// The longest time without a packet before the stream counts as broken.
+const SILENT_MAX: Duration = Duration::from_secs(10);
+/// The longest packet that is buffered, in bytes. A longer event counts as a change of any row of
+/// its table.
+const PACKET_BYTES: usize = 16 << 20;
+/// How many bytes are read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// A connection that is logged in.
+pub struct Connection {
+    link: Link,
+    packets: Packets,
+    flavour: Flavour,
+}
+
+impl Connection {
+    /// Connects and logs in.
+    ///
+    /// # Errors
+    /// The connection or the login failed.
+    pub async fn open(server: &DatabaseServer) -> Result<Connection, Failed> {
+        within(ANSWER_WITHIN, Self::log_in(server)).await
+    }
+
+    async fn log_in(server: &DatabaseServer) -> Result<Connection, Failed> {
+        let channel = match (&server.place, server.tls.as_ref()) {
+            (Place::Unix(_), _) => Channel::Local,
+            (Place::Tcp(..), None) => Channel::Plain,
+            (Place::Tcp(..), Some(_)) => Channel::Tls,
+        };
+        let mut link = Link::connect(server).await?;
+        let mut packets = Packets::default();
+        let mut login = Login::new(account(server), channel, 1 << 30);
+        loop {
+            let packet = packets.receive(&mut link).await?;
+            let mut step = login.read(&packet).map_err(refused)?;
+            if let LoginStep::StartTls(bytes) = &step {
+                // Bytes received before TLS are not authenticated.
+                if !packets.input.is_empty() {
+                    return Err(io::Error::from(io::ErrorKind::InvalidData).into());
+                }
+                link.write(bytes).await?;
+                link = link.over_tls(server).await?;
+                step = login.tls_is_up().map_err(refused)?;
+            }
+            match step {
+                LoginStep::Send(bytes) => link.write(&bytes).await?,
+                LoginStep::Wait => {}
+                LoginStep::StartTls(_) => return Err(io::Error::other("TLS within TLS").into()),
+                LoginStep::Done => break,
+            }
+        }
+        let flavour = login.greeting().map_or(Flavour::MySql, Greeting::flavour);
+        Ok(Connection { link, packets, flavour })
+    }
+
+    /// Returns whether the server is MariaDB or MySQL.
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
+    /// Runs a statement and returns its rows.
+    ///
+    /// # Errors
+    /// The server rejected the statement, which leaves the connection usable, or the connection
+    /// failed.
+    pub async fn query(&mut self, sql: &str) -> Result<Rows, Failed> {
+        within(ANSWER_WITHIN, self.ask(sql)).await
+    }
+
+    /// Runs a statement and returns its first value; empty for NULL and for no rows.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query).
+    pub async fn one(&mut self, sql: &str) -> Result<String, Failed> {
+        Ok(self.query(sql).await?.text(0, 0).unwrap_or_default())
+    }
+
+    async fn ask(&mut self, sql: &str) -> Result<Rows, Failed> {
+        self.link.write(&query(sql)).await?;
+        let mut reading = Query::new(QueryLimits::default());
+        loop {
+            let packet = self.receive().await?;
+            let read = reading.read(&packet);
+            let read = read.map_err(|error| Failed::Said(error.as_str(), error.to_string()))?;
+            if let Some(rows) = read {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// Requests the stream from `start`. Every packet after this is an event.
+    ///
+    /// # Errors
+    /// A setting was refused, or the connection failed.
+    pub async fn start_stream(&mut self, server_id: u32, start: &Start) -> Result<(), Failed> {
+        for sql in command::prepare(self.flavour, start, HEARTBEAT_SECONDS) {
+            self.query(&sql).await?;
+        }
+        self.link.write(&command::dump(server_id, start)).await?;
+        Ok(())
+    }
+
+    /// Returns the next packet of the stream.
+    ///
+    /// # Errors
+    /// The connection failed, or nothing arrived within [`SILENT_MAX`].
+    pub async fn next_event(&mut self) -> Result<Packet, Failed> {
+        // A timer has a cost, and most packets are in the buffer already.
+        match self.packets.ready()? {
+            Some(packet) => Ok(packet),
+            None => within(SILENT_MAX, self.receive()).await,
+        }
+    }
+
+    async fn receive(&mut self) -> Result<Packet, Failed> {
+        self.packets.receive(&mut self.link).await
+    }
+}
+
+/// Received bytes, split into packets.
+struct Packets {
+    reader: PacketReader,
+    input: BytesMut,
+}
+
+impl Default for Packets {
+    fn default() -> Packets {
+        Packets { reader: PacketReader::new(PACKET_BYTES), input: BytesMut::new() }
+    }
+}
+
+impl Packets {
+    fn ready(&mut self) -> Result<Option<Packet>, Failed> {
+        let read = self.reader.read(&mut self.input);
+        read.map_err(|refusal| Failed::Said(refusal.as_str(), refusal.to_string()))
+    }
+
+    async fn receive(&mut self, link: &mut Link) -> Result<Packet, Failed> {
+        loop {
+            if let Some(packet) = self.ready()? {
+                return Ok(packet);
+            }
+            self.input.reserve(READ_BYTES);
+            if link.read(&mut self.input).await? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
+    }
+}
+
+fn refused(error: LoginRefused) -> Failed {
+    Failed::Said(error.as_str(), error.to_string())
+}
+
+fn account(server: &DatabaseServer) -> Account {
+    let config::Account { user, password, database } = server.account.clone();
+    Account { user, password, database }
+}

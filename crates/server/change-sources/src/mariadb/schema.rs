@@ -1,0 +1,96 @@
+//! Reads the schema of a database. The stream needs it, because events lack column names and
+//! signedness; the rules need it too.
+//!
+//! Sources: MariaDB's manual, "Information Schema COLUMNS, TABLES, KEY_COLUMN_USAGE,
+//! REFERENTIAL_CONSTRAINTS". Foreign keys between databases are not followed.
+
+use super::connection::Connection;
+use crate::source::Failed;
+use change_feed::schema::{
+    Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
+};
+use mysql_replication::schema::{ColumnShape, TableShape, columns_query};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+const TABLES: &str =
+    "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
+const KEYS: &str = "SELECT k.TABLE_NAME, k.CONSTRAINT_NAME, k.COLUMN_NAME, \
+     k.REFERENCED_TABLE_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE \
+     FROM information_schema.KEY_COLUMN_USAGE k \
+     LEFT JOIN information_schema.REFERENTIAL_CONSTRAINTS r \
+     ON r.CONSTRAINT_SCHEMA = k.CONSTRAINT_SCHEMA AND r.TABLE_NAME = k.TABLE_NAME \
+     AND r.CONSTRAINT_NAME = k.CONSTRAINT_NAME \
+     WHERE k.TABLE_SCHEMA = DATABASE() AND k.REFERENCED_TABLE_SCHEMA = DATABASE() \
+     ORDER BY k.TABLE_NAME, k.CONSTRAINT_NAME, k.ORDINAL_POSITION";
+
+/// Table definitions as the stream needs them, by lower-case name.
+pub type Shapes = HashMap<String, Arc<TableShape>>;
+
+/// Queries the schema: its form for the rules, and the shapes for the stream.
+///
+/// # Errors
+/// A query failed, or its result is invalid.
+pub async fn read(connection: &mut Connection, name: &str) -> Result<(Schema, Shapes), Failed> {
+    let rows = connection.query(&columns_query(name, None)).await?;
+    let read = TableShape::read_all(&rows);
+    let read = read.map_err(|refusal| Failed::Said(refusal.as_str(), refusal.to_string()))?;
+    let mut shapes: Shapes =
+        read.into_iter().map(|((_, table), shape)| (table, Arc::new(shape))).collect();
+    let rows = connection.query(TABLES).await?;
+    let mut schema = Schema::default();
+    for row in 0..rows.rows.len() {
+        let table = rows.text(row, 0).unwrap_or_default();
+        let is_view = rows.text(row, 1).is_some_and(|kind| kind.contains("VIEW"));
+        let columns = shapes.get(&table).map(|shape| shape.columns()).unwrap_or_default();
+        let columns = columns.iter().map(column).collect();
+        let kind = if is_view { TableKind::View } else { TableKind::Table };
+        schema.add(TableDefinition { name: table, kind, columns });
+    }
+    schema.foreign_keys = foreign_keys(connection).await?;
+    shapes = shapes.into_iter().map(|(table, shape)| (table.to_lowercase(), shape)).collect();
+    Ok((schema, shapes))
+}
+
+fn column(shape: &ColumnShape) -> Column {
+    // Integer keys have the same type on both sides. Other values may differ as text and still be
+    // equal.
+    let is_whole = shape.declared.split(['(', ' ']).next().is_some_and(|word| {
+        matches!(word, "tinyint" | "smallint" | "mediumint" | "int" | "bigint")
+    });
+    let is_filled = shape.declared.contains("zerofill");
+    Column {
+        name: shape.name.to_string(),
+        key: if shape.in_primary_key { KeyPart::Primary } else { KeyPart::None },
+        equality: if is_whole && !is_filled { Equality::AsWritten } else { Equality::Loose },
+        is_generated: shape.is_generated,
+        is_text: is_text(&shape.declared),
+        collation: shape.collation.clone(),
+    }
+}
+
+/// Returns whether a declared type is textual, such as `char(20)` or `longtext`.
+fn is_text(declared: &str) -> bool {
+    let name = declared.split(['(', ' ']).next().unwrap_or_default();
+    name.ends_with("char") || name.ends_with("text")
+}
+
+async fn foreign_keys(connection: &mut Connection) -> Result<Vec<ForeignKey>, Failed> {
+    let rows = connection.query(KEYS).await?;
+    let mut keys: BTreeMap<(String, String), ForeignKey> = BTreeMap::new();
+    for row in 0..rows.rows.len() {
+        let text = |column| rows.text(row, column).unwrap_or_default();
+        // A rule that the account may not see counts as a cascade.
+        let key = keys.entry((text(0), text(1))).or_insert_with(|| ForeignKey {
+            child: text(0),
+            columns: Vec::new(),
+            parent: text(3),
+            parent_columns: Vec::new(),
+            on_delete: Action::of_rule(&text(5)),
+            on_update: Action::of_rule(&text(6)),
+        });
+        key.columns.push(text(2));
+        key.parent_columns.push(text(4));
+    }
+    Ok(keys.into_values().collect())
+}

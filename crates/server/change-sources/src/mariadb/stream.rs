@@ -1,0 +1,274 @@
+//! The replication stream of MariaDB and MySQL: connects, checks whether the server can be
+//! followed, reads whole transactions and computes what they touch.
+//!
+//! Invariants: changed table definitions are read before the next event. The position is that of
+//! the last returned transaction. Not here: applying transactions.
+
+use super::connection::Connection;
+use super::naming::{self, Naming};
+use super::schema::{self, Shapes};
+use super::touch::{self, Definitions, Tables};
+use crate::source::{
+    self, Broken, Connected, Failed, Left, Made, Position, Read, Then, Transaction, Warning,
+};
+use change_feed::Touched;
+use change_feed::schema::Schema;
+use config::Database;
+use mysql_replication::wire::greeting::Flavour;
+use mysql_replication::wire::response::ServerErrorKind;
+use mysql_replication::{
+    Landmark, Limits, Proof, Proving, Refusal, Step, StreamRefused, Transactions, What, Why,
+};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::sync::Arc;
+
+/// After this many changes of a transaction the task yields to others.
+const TURN: usize = 64;
+/// The most tables that one log line names.
+const NAMED_MAX: usize = 10;
+/// Replaces a table's name that was not buffered either.
+const UNKNOWN: &str = "?";
+
+/// Connects, and checks whether the server can be followed.
+///
+/// # Errors
+/// The server is unreachable, or cannot be followed.
+pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
+    let mut connection = Connection::open(&config.server).await?;
+    let naming = Naming::of(&mut connection, &config.server).await?;
+    let (server, warnings) = look_at(&mut connection).await?;
+    let committed = naming.committed(&mut connection).await?;
+    let (schema, shapes) = schema::read(&mut connection, &config.server.account.database).await?;
+    let fits = config.rules.check(&schema);
+    let tables = watched(config, schema, shapes);
+    let transactions = Transactions::new(&naming::start(&committed), Limits::default(), tables);
+    let config = config.clone();
+    let definitions = Definitions::Same;
+    let stream = Stream { config, connection, naming, transactions, definitions };
+    let stream = source::Stream::MariaDb(Box::new(stream));
+    let mark = naming::mark_of_all(&committed);
+    Ok(Connected { stream, server: server.into(), committed, mark, fits, warnings })
+}
+
+/// Returns the server's identifier, and warnings about its settings.
+async fn look_at(connection: &mut Connection) -> Result<(String, Vec<Warning>), Broken> {
+    let id = match connection.flavour() {
+        Flavour::MariaDb => "@@server_id",
+        Flavour::MySql => "@@server_uuid",
+    };
+    let ask = format!("SELECT {id}, @@log_bin, @@global.binlog_format, @@global.binlog_row_image");
+    let rows = connection.query(&ask).await?;
+    let text = |column| rows.text(0, column).unwrap_or_default();
+    if text(1) != "1" {
+        let why = "the server writes no binary log: set log_bin, and binlog_format = ROW";
+        return Err(Broken::unusable(why));
+    }
+    let mut warnings = replicates(connection).await?;
+    if text(2) != "ROW" {
+        let why = format!(
+            "binlog_format is {}: most writes will drop every page; set it to ROW",
+            text(2)
+        );
+        warnings.push(("database-format", why));
+    }
+    if text(3) == "MINIMAL" {
+        let why = "binlog_row_image is MINIMAL: tags with columns that a write leaves out drop \
+                   what stands for any row; FULL says which";
+        warnings.push(("database-format", why.to_owned()));
+    }
+    Ok((text(0), warnings))
+}
+
+/// Checks whether a replica writes replicated transactions to its own log. If it does not, the
+/// stream lacks them without any error. MariaDB's default is off, MySQL's is on. Whether a MySQL
+/// server is a replica is not known.
+async fn replicates(connection: &mut Connection) -> Result<Vec<Warning>, Broken> {
+    // The result omits variables that a server does not have.
+    let ask = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
+               ('log_slave_updates', 'log_replica_updates', 'gtid_slave_pos')";
+    let variables = connection.query(ask).await?;
+    let is_off = |name| variables.named(name).is_some_and(|value| value == "OFF");
+    if !is_off("log_slave_updates") && !is_off("log_replica_updates") {
+        return Ok(Vec::new());
+    }
+    if connection.flavour() == Flavour::MySql {
+        let why = "log_replica_updates is OFF: if this is a replica, nothing of what it replicates is \
+                   heard of";
+        return Ok(vec![("database-format", why.to_owned())]);
+    }
+    let running = connection.query("SHOW GLOBAL STATUS LIKE 'Slaves_running'").await?;
+    let is_running = running.named("Slaves_running").is_some_and(|count| count != "0");
+    if !is_running && variables.named("gtid_slave_pos").is_none_or(|at| at.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let text = "the server is a replica and does not log what it replicates, so none of it would be \
+                heard of: set log_slave_updates = ON and start it anew, or follow the primary (it \
+                replicates no more: RESET SLAVE ALL; SET GLOBAL gtid_slave_pos = '')";
+    // Replicated changes since the last connection are in no log.
+    Err(Broken { name: "replica-unlogged", text: text.into(), then: Then::Lost })
+}
+
+/// The stream of one connection.
+pub struct Stream {
+    config: Arc<Database>,
+    connection: Connection,
+    naming: Naming,
+    transactions: Transactions<Tables>,
+    /// Whether the last transaction has changed a table definition.
+    definitions: Definitions,
+}
+
+impl Stream {
+    /// Requests everything after `from`. `left` says how the earlier connection ended.
+    ///
+    /// After the server has opened the log for the stream, a landmark proves that it is still the
+    /// same log. If the log is reset between the two steps, the stream ends or the proof fails.
+    ///
+    /// # Errors
+    /// The stream could not be started, or the log is another one.
+    pub async fn start(&mut self, from: &Position, left: Left) -> Result<(), Broken> {
+        let start = naming::start(from);
+        let tables = std::mem::take(self.transactions.watch());
+        self.transactions = Transactions::new(&start, Limits::default(), tables);
+        self.connection.start_stream(own_id(), &start).await?;
+        while !self.transactions.has_begun() {
+            let packet = self.connection.next_event().await?;
+            match self.transactions.read(&packet)? {
+                Step::Nothing | Step::Heartbeat => {}
+                Step::Transaction(_) => return Err(StreamRefused::from(Refusal::BadValue).into()),
+                Step::Ended => return Err(ended()),
+            }
+        }
+        match left {
+            Left::Never | Left::Elsewhere => Ok(()),
+            Left::Here(Some(landmark)) => {
+                self.prove(&landmark).await?;
+                self.transactions.go_on(landmark);
+                Ok(())
+            }
+            Left::Here(None) => {
+                let text = "by what the log is known again was not left, as by older versions";
+                Err(Broken { name: "log-unknown", text: text.into(), then: Then::Gap })
+            }
+        }
+    }
+
+    /// Checks on a separate connection whether the log is the one that was read before.
+    async fn prove(&self, landmark: &Landmark) -> Result<(), Broken> {
+        let mut connection = Connection::open(&self.config.server).await?;
+        connection.start_stream(own_id(), &landmark.start()).await?;
+        let mut proving = Proving::new(landmark.clone());
+        loop {
+            let packet = connection.next_event().await?;
+            match proving.read(&packet)? {
+                None => {}
+                Some(Proof::Same) => return Ok(()),
+                Some(Proof::Another) => return Err(StreamRefused::Replaced.into()),
+            }
+        }
+    }
+
+    /// Returns the landmark that identifies the log at the current position.
+    pub fn landmark(&self) -> Option<Landmark> {
+        self.transactions.landmark().cloned()
+    }
+
+    /// Reads one packet.
+    ///
+    /// # Errors
+    /// The stream has ended.
+    pub async fn next(&mut self) -> Result<Read, Broken> {
+        if self.definitions == Definitions::Changed {
+            self.read_definitions().await?;
+        }
+        let packet = self.connection.next_event().await?;
+        match self.transactions.read(&packet)? {
+            Step::Transaction(transaction) => Ok(Read::Transaction(self.touch(&transaction).await)),
+            Step::Heartbeat => Ok(Read::Moved),
+            Step::Nothing => Ok(Read::Nothing),
+            Step::Ended => Err(ended()),
+        }
+    }
+
+    /// Returns the position after the last returned transaction.
+    pub fn position(&self) -> Option<Position> {
+        naming::reached(self.transactions.position())
+    }
+
+    async fn touch(&mut self, transaction: &mysql_replication::Transaction) -> Transaction {
+        let mut touched = Touched::default();
+        for (at, change) in transaction.changes.iter().enumerate() {
+            self.transactions.watch().touch(change, &mut touched);
+            if at % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.say_if_large(transaction);
+        let changed = |change| touch::definitions(change) == Definitions::Changed;
+        if transaction.changes.iter().any(changed) {
+            self.definitions = Definitions::Changed;
+        }
+        let mark = self.naming.mark(transaction.gtid.as_ref(), self.transactions.position());
+        Transaction { made: Made::Rows(touched), mark, server: None }
+    }
+
+    /// Logs a warning if a transaction was too large to buffer: its rows count as any row of their
+    /// tables.
+    fn say_if_large(&self, transaction: &mysql_replication::Transaction) {
+        let large = transaction.changes.iter().filter_map(|change| match &change.what {
+            What::Table { name, why: Why::TooLarge, .. } => Some(&**name),
+            What::Everything(Why::TooLarge) => Some(UNKNOWN),
+            _ => None,
+        });
+        let tables: Vec<&str> = large.take(NAMED_MAX).collect();
+        if !tables.is_empty() {
+            let (database, tables) = (&self.config.name, tables.join(", "));
+            tracing::warn!(event = "database-large", database, tables);
+        }
+    }
+
+    /// Reads the schema again, on a separate connection.
+    async fn read_definitions(&mut self) -> Result<(), Broken> {
+        let config = self.config.clone();
+        let mut connection = Connection::open(&config.server).await?;
+        let name = &config.server.account.database;
+        let (schema, shapes) = schema::read(&mut connection, name).await?;
+        source::say_if_wrong(&config, &config.rules.check(&schema));
+        *self.transactions.watch() = watched(&config, schema, shapes);
+        self.transactions.forget_tables();
+        self.definitions = Definitions::Same;
+        Ok(())
+    }
+}
+
+fn watched(config: &Database, schema: Schema, shapes: Shapes) -> Tables {
+    let feed = change_feed::Feed::new(&config.rules, &schema);
+    Tables::new(config.server.account.database.clone(), feed, shapes)
+}
+
+/// The error for a stream that the server has ended.
+fn ended() -> Broken {
+    Failed::Io(io::ErrorKind::UnexpectedEof.into()).into()
+}
+
+/// Returns a random server ID for this replication client, so that no other client has the same
+/// one.
+fn own_id() -> u32 {
+    let random = RandomState::new().build_hasher().finish() as u32;
+    // Administrators rarely choose IDs in the upper half of the range.
+    random | 1 << 31
+}
+
+impl From<StreamRefused> for Broken {
+    fn from(refused: StreamRefused) -> Broken {
+        let then = match &refused {
+            StreamRefused::Server(error) if error.kind() == ServerErrorKind::PositionGone => {
+                Then::Gap
+            }
+            StreamRefused::Replaced => Then::Gap,
+            StreamRefused::Server(_) | StreamRefused::Event(_) => Then::Again,
+        };
+        Broken { name: refused.as_str(), text: refused.to_string(), then }
+    }
+}

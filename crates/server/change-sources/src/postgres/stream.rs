@@ -1,0 +1,393 @@
+//! PostgreSQL's logical replication stream: connects, checks whether the server can be followed,
+//! reads whole transactions and computes what they touch.
+//!
+//! The stream has no table definitions. They are checked every second, when the stream has an
+//! unknown table, and when an event trigger reports a change. A changed table counts as a change of
+//! any of its rows. The server's identifier includes a fingerprint of the definitions, so a change
+//! while the stream is broken is a gap. Pagewell confirms its position every second.
+//!
+//! Invariants: the position is that of the last returned transaction. The slot is never confirmed
+//! beyond what is applied, nor beyond what snapshots need ([`Forget`]). A server that shuts down
+//! waits for full confirmation; if a snapshot needs the log, the connection is closed instead. Not
+//! here: applying transactions.
+
+use super::catalogue::{self, Catalogue};
+use super::connection::Connection;
+use super::setup;
+use super::touch::{Definitions, Tables};
+use crate::source::{
+    self, Aim, Broken, Connected, Failed, Forget, Made, Mark, Position, Read, Seen, Then,
+    Transaction,
+};
+use change_feed::{CheckError, Touched};
+use config::{Database, DatabaseKind, Replication};
+use postgres_replication::position::Lsn;
+use postgres_replication::wire::error::{ServerError, ServerErrorKind};
+use postgres_replication::wire::frame::Frame;
+use postgres_replication::wire::login::Purpose;
+use postgres_replication::wire::query::QueryRefused;
+use postgres_replication::wire::stream::{self as wire, Reply, Subscription};
+use postgres_replication::{Limits, Refusal, Step, Transactions};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// After this many changes of a transaction the task yields to others.
+const TURN: usize = 64;
+/// How often the position is confirmed and the definitions are checked.
+const BEAT: Duration = Duration::from_secs(1);
+/// The longest time without a frame before the stream counts as broken.
+const SILENT_MAX: Duration = Duration::from_secs(10);
+/// How long a transaction that changes definitions may take to become visible. The second constant
+/// is the pause between two queries.
+const VISIBLE_WITHIN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Connects, and checks whether the server can be followed.
+///
+/// # Errors
+/// The server is unreachable, or cannot be followed.
+pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
+    let DatabaseKind::Postgres(what) = &config.server.kind else {
+        return Err(Broken::unusable("this is no PostgreSQL"));
+    };
+    let mut connection = Connection::open(&config.server, Purpose::Replication).await?;
+    let system = setup::server(&mut connection).await?;
+    let mut spare = Connection::open(&config.server, Purpose::Statements).await?;
+    let (first, fits) = read(config, &mut spare).await?;
+    let followed = first.followed();
+    setup::tables(&followed)?;
+    let published = setup::publication(&mut spare, what, &followed, aim).await;
+    // If a rule names a missing table, the rule is the error to report.
+    let mut warnings = match (published, fits) {
+        (Err(_), Err(why)) => return Err(Broken::unusable(why.to_string())),
+        (published, _) => published?,
+    };
+    let slot = setup::slot(&mut spare, what, aim).await?;
+    warnings.extend(slot.warnings);
+    let committed = super::committed(&mut spare).await?;
+    // This query must come after the one for the committed position: every transaction in the log
+    // up to there has begun by now.
+    let mark = Some(Mark::Begun(super::begun(&mut spare).await?));
+    let prints = catalogue::prints(&followed, &what.publication);
+    let seen = prints_of(&mut spare, &prints).await?;
+    let (tables, fits) = read(config, &mut spare).await?;
+    warnings.extend(setup::not_sent(config, &tables.followed()));
+    let transactions = Transactions::new(Lsn(0), Limits::default(), tables);
+    let server = seen.named(&system);
+    let (now, config) = (Instant::now(), config.clone());
+    let (what, beat) = (what.clone(), now + BEAT);
+    let stream = Stream {
+        config,
+        what,
+        system,
+        connection,
+        spare,
+        transactions,
+        slot_at: slot.at,
+        told: slot.at,
+        keep_bytes: slot.keep_bytes,
+        committed: place(&committed),
+        prints,
+        seen,
+        heard: now,
+        beat,
+    };
+    let stream = source::Stream::Postgres(Box::new(stream));
+    Ok(Connected { stream, server, committed, mark, fits, warnings })
+}
+
+/// Reads the catalogue, and checks the rules against it.
+async fn read(
+    config: &Database,
+    connection: &mut Connection,
+) -> Result<(Tables, Result<(), CheckError>), Failed> {
+    let catalogue = Catalogue::read(connection).await?;
+    let fits = config.rules.check(&catalogue.schema);
+    let feed = change_feed::Feed::new(&config.rules, &catalogue.schema);
+    Ok((Tables::new(feed, catalogue), fits))
+}
+
+/// Queries the fingerprints of the definitions and of the publication.
+async fn prints_of(connection: &mut Connection, sql: &str) -> Result<Prints, Failed> {
+    let rows = connection.query(sql).await?;
+    let text = |column| rows.text(0, column).unwrap_or_default();
+    Ok(Prints { tables: text(0), told: text(1), publication: text(2) })
+}
+
+/// The last fingerprints of the followed tables (`catalogue::prints`).
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Prints {
+    /// The fingerprint of their definitions.
+    tables: String,
+    /// The fingerprint of what the publication sends of them.
+    told: String,
+    /// The fingerprint of the publication itself.
+    publication: String,
+}
+
+impl Prints {
+    /// Returns the server's identifier: the system, its table definitions and its publication.
+    fn named(&self, system: &str) -> Arc<str> {
+        format!("{system}/{}/{}", self.tables, self.publication).into()
+    }
+}
+
+fn place(position: &Position) -> Lsn {
+    match position {
+        Position::Postgres(place) => *place,
+        _ => Lsn(0),
+    }
+}
+
+/// The stream of one connection.
+pub struct Stream {
+    config: Arc<Database>,
+    what: Replication,
+    /// The identifier of the server and its timeline.
+    system: String,
+    connection: Connection,
+    /// A second connection, for queries about definitions.
+    spare: Connection,
+    transactions: Transactions<Tables>,
+    /// The position from which the slot can be read.
+    slot_at: Lsn,
+    /// The position that was confirmed to the slot, and the most log in bytes to keep for
+    /// snapshots.
+    told: Lsn,
+    keep_bytes: u64,
+    /// The committed position at the time of connecting.
+    committed: Lsn,
+    /// The statement that computes the fingerprints, and its last result.
+    prints: String,
+    seen: Prints,
+    /// The time of the last received frame, and the time of the next confirmation.
+    heard: Instant,
+    beat: Instant,
+}
+
+impl Stream {
+    /// Requests everything after `from`.
+    ///
+    /// # Errors
+    /// The stream could not be started.
+    pub async fn start(&mut self, from: &Position) -> Result<(), Broken> {
+        let from = place(from);
+        let gap = |name, text: String| Err(Broken { name, text, then: Then::Gap });
+        let from = from.before_header();
+        if from < self.slot_at.before_header() {
+            return gap("slot-ahead", format!("the slot begins at {}, not {from}", self.slot_at));
+        }
+        if from > self.committed {
+            return gap(
+                "server-behind",
+                format!("the server is at {}, not {from}", self.committed),
+            );
+        }
+        let tables = std::mem::take(self.transactions.watch());
+        self.transactions = Transactions::new(from, Limits::default(), tables);
+        let Replication { slot, publication, .. } = self.what.clone();
+        let subscription = Subscription { slot, publication };
+        match self.connection.start_stream(&subscription, from).await? {
+            Ok(()) => Ok(()),
+            Err(QueryRefused::Server(error)) if wire::is_slot_lost(&error) => {
+                gap("slot-lost", error.to_string())
+            }
+            Err(QueryRefused::Server(error)) => Err(broken(&error, Then::Again)),
+            Err(refused) => Err(Failed::Said(refused.as_str(), refused.to_string()).into()),
+        }
+    }
+
+    /// Reads one frame, or checks the definitions when they are due.
+    ///
+    /// # Errors
+    /// The stream has ended.
+    pub async fn next(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
+        if Instant::now() >= self.beat {
+            self.beat = Instant::now() + BEAT;
+            return self.on_beat(forget).await;
+        }
+        match self.connection.frame_by(self.beat).await? {
+            Some(frame) => self.frame(&frame, forget).await,
+            None => Ok(Read::Nothing),
+        }
+    }
+
+    /// Returns the position after the last returned transaction.
+    pub fn position(&self) -> Position {
+        Position::Postgres(self.transactions.position())
+    }
+
+    async fn on_beat(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
+        if self.heard.elapsed() > SILENT_MAX {
+            return Err(Failed::Io(io::ErrorKind::TimedOut.into()).into());
+        }
+        self.say(self.transactions.position(), Reply::Wanted, forget).await?;
+        let seen = prints_of(&mut self.spare, &self.prints).await?;
+        if seen == self.seen {
+            return Ok(Read::Nothing);
+        }
+        if seen.tables == self.seen.tables {
+            return Err(publication_changed());
+        }
+        let (touched, server) = self.read_definitions(seen).await?;
+        // Queries sent from now on see the new definitions, so there is nothing to settle.
+        Ok(Read::Transaction(Transaction { made: Made::Rows(touched), mark: None, server }))
+    }
+
+    /// Confirms `applied`, and up to where the log may be discarded. Returns whether all of it may
+    /// be.
+    async fn say(
+        &mut self,
+        applied: Lsn,
+        reply: Reply,
+        forget: Forget<'_>,
+    ) -> Result<Told, Broken> {
+        let forgotten = forget(&Position::Postgres(applied), self.keep_bytes);
+        let forgotten = forgotten.as_ref().map_or(self.told, place).min(applied);
+        self.told = self.told.max(forgotten);
+        self.connection.say(applied, self.told, reply).await?;
+        Ok(if self.told >= applied { Told::Everything } else { Told::Less })
+    }
+
+    async fn frame(&mut self, frame: &Frame, forget: Forget<'_>) -> Result<Read, Broken> {
+        self.heard = Instant::now();
+        if wire::is_aside(frame) {
+            return Ok(Read::Nothing);
+        }
+        if let Some(error) = wire::error(frame) {
+            return Err(broken(&error, Then::Gap));
+        }
+        let before = self.transactions.position();
+        match self.transactions.read(frame)? {
+            Step::Transaction(transaction) => {
+                Ok(Read::Transaction(self.touch(&transaction).await?))
+            }
+            Step::Keepalive(reply) => {
+                if reply == Reply::Wanted {
+                    // A server that shuts down waits for this confirmation. Everything up to here
+                    // is applied, because the caller applies a transaction before it requests the
+                    // next.
+                    let told = self.say(before, Reply::NotNeeded, forget).await?;
+                    if told == Told::Less {
+                        let text =
+                            "the server wants to hear that nothing is kept, as when it stops";
+                        let (name, text) = (ServerErrorKind::Away.as_str(), text.into());
+                        return Err(Broken { name, text, then: Then::Again });
+                    }
+                    self.beat = Instant::now();
+                }
+                let moved = self.transactions.position() > before;
+                Ok(if moved { Read::Moved } else { Read::Nothing })
+            }
+            Step::Nothing => Ok(Read::Nothing),
+            Step::Ended => Err(Failed::Io(io::ErrorKind::UnexpectedEof.into()).into()),
+        }
+    }
+
+    async fn touch(
+        &mut self,
+        transaction: &postgres_replication::Transaction,
+    ) -> Result<Transaction, Broken> {
+        let (mut touched, mut server) = (Touched::default(), None);
+        let changes = &transaction.changes;
+        if self.transactions.watch().definitions(changes) == Definitions::Changed {
+            self.until_visible(transaction.xid).await?;
+            let seen = prints_of(&mut self.spare, &self.prints).await?;
+            (touched, server) = self.read_definitions(seen).await?;
+        }
+        for (at, change) in changes.iter().enumerate() {
+            self.transactions.watch().touch(change, &mut touched);
+            if at % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let mark = Some(Mark::Xid(transaction.xid));
+        Ok(Transaction { made: Made::Rows(touched), mark, server })
+    }
+
+    /// Waits until a transaction is visible, because the stream may send it before its definitions
+    /// can be read.
+    async fn until_visible(&mut self, xid: u32) -> Result<(), Broken> {
+        let began = Instant::now();
+        loop {
+            let seen = super::visible(&mut self.spare).await?;
+            if seen.is_some_and(|seen: Seen| seen.shows(&Mark::Xid(xid))) {
+                return Ok(());
+            }
+            if began.elapsed() > VISIBLE_WITHIN {
+                let text = "a definition is committed, and nobody sees it".into();
+                return Err(Broken { name: "definition-not-visible", text, then: Then::Gap });
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Reads the catalogue again. Changed tables count as changes of any of their rows, and the
+    /// server gets a new identifier. `seen` was queried before the catalogue, so no change in
+    /// between is lost.
+    async fn read_definitions(
+        &mut self,
+        seen: Prints,
+    ) -> Result<(Touched, Option<Arc<str>>), Broken> {
+        // Changes made while the publication was incomplete are not known.
+        if !self.seen.publication.is_empty() && seen.publication != self.seen.publication {
+            return Err(publication_changed());
+        }
+        let (tables, fits) = read(&self.config, &mut self.spare).await?;
+        source::say_if_wrong(&self.config, &fits);
+        let followed = tables.followed();
+        setup::tables(&followed)?;
+        setup::publication(&mut self.spare, &self.what, &followed, Aim::Follow).await?;
+        let prints = catalogue::prints(&followed, &self.what.publication);
+        // This process may just have altered the publication.
+        let publication = prints_of(&mut self.spare, &prints).await?.publication;
+        // If other tables are followed now, there is no earlier fingerprint: it is queried once
+        // more.
+        self.seen = match prints == self.prints {
+            true => Prints { publication, ..seen },
+            false => Prints { publication, ..Prints::default() },
+        };
+        self.prints = prints;
+        let mut touched = Touched::default();
+        tables.touch_changed(self.transactions.watch(), &mut touched);
+        *self.transactions.watch() = tables;
+        self.transactions.ask_interests();
+        let is_seen = !self.seen.tables.is_empty();
+        Ok((touched, is_seen.then(|| self.seen.named(&self.system))))
+    }
+}
+
+fn publication_changed() -> Broken {
+    let text =
+        "the publication was altered: what was changed meanwhile may not have been told".into();
+    Broken { name: "publication-changed", text, then: Then::Gap }
+}
+
+/// How much of the log was confirmed to the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// Everything that is applied.
+    Everything,
+    /// Less, because a snapshot needs the log.
+    Less,
+}
+
+/// Converts an error of the server. An error other than those listed would recur at the same
+/// position, so `otherwise` decides, usually to skip that position.
+fn broken(error: &ServerError, otherwise: Then) -> Broken {
+    let then = match error.kind() {
+        ServerErrorKind::Away | ServerErrorKind::InUse | ServerErrorKind::Full => Then::Again,
+        ServerErrorKind::NotPermitted | ServerErrorKind::AccessDenied => Then::Unusable,
+        _ => otherwise,
+    };
+    Broken { name: error.kind().as_str(), text: error.to_string(), then }
+}
+
+impl From<Refusal> for Broken {
+    fn from(refusal: Refusal) -> Broken {
+        // A new connection would receive the same bytes.
+        Broken { name: refusal.as_str(), text: refusal.to_string(), then: Then::Gap }
+    }
+}

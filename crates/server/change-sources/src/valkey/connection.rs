@@ -1,0 +1,149 @@
+//! A connection to Valkey or Redis (RESP): login, commands, replies.
+//!
+//! Every wait has a timeout. A connection that has failed is closed and not reused. The password is
+//! sent as plain text: use TLS (`rediss://`) for a server on another machine. Not here: the
+//! transport (`link`).
+
+use crate::link::{Link, within};
+use crate::source::Failed;
+use bytes::BytesMut;
+use config::{DatabaseServer, Place};
+use std::io;
+use std::time::Duration;
+use valkey::{Place as Reached, Replies, Reply, authenticate, command, extent, fields, select};
+
+/// The timeout for connecting, and for the reply to a command.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// The longest reply in bytes. It exceeds the largest reply to a read of entries.
+const REPLY_BYTES: usize = 48 << 20;
+/// The most characters of a server's error message that are shown.
+const ERROR_CHARACTERS: usize = 300;
+/// How many bytes are read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// A connection that is logged in.
+pub struct Connection {
+    link: Link,
+    replies: Replies,
+    input: BytesMut,
+}
+
+impl Connection {
+    /// Connects and logs in.
+    ///
+    /// # Errors
+    /// The connection or the login failed.
+    pub async fn open(server: &DatabaseServer) -> Result<Connection, Failed> {
+        within(ANSWER_WITHIN, Self::log_in(server)).await
+    }
+
+    async fn log_in(server: &DatabaseServer) -> Result<Connection, Failed> {
+        let mut link = Link::connect(server).await?;
+        if server.tls.is_some() && matches!(server.place, Place::Tcp(..)) {
+            link = link.over_tls(server).await?;
+        }
+        let (replies, input) = (Replies::new(REPLY_BYTES), BytesMut::new());
+        let mut connection = Connection { link, replies, input };
+        let account = &server.account;
+        if !account.password.is_empty() {
+            connection.ask(&authenticate(&account.user, &account.password)).await?;
+        }
+        if account.database != "0" {
+            connection.ask(&select(&account.database)).await?;
+        }
+        Ok(connection)
+    }
+
+    /// Sends a command and returns its reply.
+    ///
+    /// # Errors
+    /// The connection failed, or the server replied with an error.
+    pub async fn ask(&mut self, command: &[u8]) -> Result<Reply, Failed> {
+        self.send(command).await?;
+        good(self.receive(Duration::ZERO).await?)
+    }
+
+    /// Queries the server's description (`INFO`).
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask).
+    pub async fn server(&mut self) -> Result<valkey::Server, Failed> {
+        match self.ask(&command(&[b"INFO"])).await? {
+            Reply::Bytes(text) => Ok(valkey::Server::read(&String::from_utf8_lossy(&text))),
+            _ => Err(Failed::Said("bad-reply", "INFO was answered with something else".into())),
+        }
+    }
+
+    /// Reads the next reply as the fields of a hash.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask), or the reply has another type.
+    pub async fn fields(&mut self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Failed> {
+        let read = fields(good(self.receive(Duration::ZERO).await?)?);
+        let why = "a hash was asked for, and something else was answered";
+        read.ok_or_else(|| Failed::Said("bad-reply", why.into()))
+    }
+
+    /// Reads the next reply as the end of the stream with this key: its last ID and its counts.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask), or the key is not a stream.
+    pub async fn extent(&mut self, key: &str) -> Result<Reached, Failed> {
+        let reply = self.receive(Duration::ZERO).await?;
+        if let Some(place) = extent(&reply) {
+            return Ok(place);
+        }
+        good(reply)?;
+        let why = format!("{key} is no stream, or the server is older than Redis 7.0");
+        Err(Failed::Said("old-server", why))
+    }
+
+    /// Sends commands without waiting for their replies.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub async fn send(&mut self, commands: &[u8]) -> Result<(), Failed> {
+        within(ANSWER_WITHIN, async { Ok(self.link.write(commands).await?) }).await
+    }
+
+    /// Reads the next reply. The timeout is extended by `longer`.
+    ///
+    /// # Errors
+    /// The connection failed, or the bytes are not a reply.
+    pub async fn receive(&mut self, longer: Duration) -> Result<Reply, Failed> {
+        within(ANSWER_WITHIN + longer, self.reply()).await
+    }
+
+    async fn reply(&mut self) -> Result<Reply, Failed> {
+        loop {
+            let read = self.replies.read();
+            let read = read.map_err(|why| Failed::Said("bad-reply", why.to_string()))?;
+            if let Some(reply) = read {
+                return Ok(reply);
+            }
+            self.input.clear();
+            self.input.reserve(READ_BYTES);
+            if self.link.read(&mut self.input).await? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            self.replies.push(&self.input);
+        }
+    }
+}
+
+/// Returns the reply unless it is an error.
+pub fn good(reply: Reply) -> Result<Reply, Failed> {
+    let Reply::Error(text) = reply else { return Ok(reply) };
+    // The text is shown in logs and on terminals.
+    let shown = |character: char| if character.is_control() { ' ' } else { character };
+    let text: String = text.chars().take(ERROR_CHARACTERS).map(shown).collect();
+    let name = match text.split(' ').next() {
+        Some("NOAUTH" | "WRONGPASS") => "access-denied",
+        Some("NOPERM") => "not-permitted",
+        Some("WRONGTYPE") => "no-stream",
+        // A password for a user without one gives `ERR AUTH <password> called without any …`.
+        Some("ERR") if text.contains("AUTH") => "access-denied",
+        _ => "refused",
+    };
+    Err(Failed::Said(name, text))
+}

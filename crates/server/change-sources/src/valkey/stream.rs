@@ -1,0 +1,224 @@
+//! The stream: connects, reads, returns one entry after the other.
+//!
+//! A restarted server may have lost entries, so it counts as another server; its `run_id` shows the
+//! restart. Entries that were deleted before they were read are detected at the next read, by their
+//! count (`valkey::Place`). That happens before they are reported as applied.
+
+use super::connection::{Connection, good};
+use super::readers::{self, Own};
+use super::words;
+use crate::source::{
+    self, Aim, Broken, Connected, Failed, Made, Position, Read, Then, Transaction, Warning,
+};
+use config::{Database, DatabaseKind, SharedStream};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use valkey::{Entry, Id, Place, Reply, add_nothing, ask_extent, read_after, read_whole, whole};
+
+/// The most entries that one read requests.
+const ENTRIES: usize = 32;
+/// How long the server waits for the next entry, in milliseconds.
+const WAIT_MS: u64 = 1_000;
+
+/// A connection for queries about a stream.
+pub struct Session {
+    connection: Connection,
+    key: String,
+}
+
+impl Session {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The connection or the login failed.
+    pub async fn open(config: &Database) -> Result<Session, Failed> {
+        let connection = Connection::open(&config.server).await?;
+        Ok(Session { connection, key: shared(config).key })
+    }
+
+    /// Returns the end of the stream.
+    ///
+    /// # Errors
+    /// The query failed.
+    pub async fn committed(&mut self) -> Result<Position, Failed> {
+        Ok(Position::Stream(self.place().await?))
+    }
+
+    /// Tests whether the account may add entries, and whether the server accepts them.
+    async fn try_to_add(&mut self) -> Result<(), Failed> {
+        self.connection.send(&add_nothing(&self.key)).await?;
+        match self.connection.receive(Duration::ZERO).await? {
+            // The server checks the ID after everything else.
+            Reply::Error(text) if text.contains("greater than 0-0") => Ok(()),
+            other => good(other).map(drop),
+        }
+    }
+
+    /// Tests whether the account may write this node's position and read those of others.
+    async fn try_to_say(&mut self) -> Result<(), Failed> {
+        self.connection.send(&readers::try_all(&self.key)).await?;
+        for _ in 0..3 {
+            good(self.connection.receive(Duration::ZERO).await?)?;
+        }
+        Ok(())
+    }
+
+    async fn place(&mut self) -> Result<Place, Failed> {
+        self.connection.send(&ask_extent(&self.key)).await?;
+        self.connection.extent(&self.key).await
+    }
+}
+
+/// Returns the stream's settings from a configuration that has a stream.
+pub fn shared(config: &Database) -> SharedStream {
+    match &config.server.kind {
+        DatabaseKind::Valkey(shared) => shared.clone(),
+        DatabaseKind::MariaDb | DatabaseKind::Postgres(_) => {
+            unreachable!("a database is no stream")
+        }
+    }
+}
+
+/// Handles a reply that cannot be read, such as an entry that is too long. It would fail again, so
+/// it is skipped as a gap: it may have invalidated any page.
+fn unread(failed: Failed) -> Broken {
+    match failed {
+        Failed::Said(name @ "bad-reply", text) => Broken { name, text, then: Then::Gap },
+        other => other.into(),
+    }
+}
+
+/// A stream that is being read.
+pub struct Stream {
+    session: Session,
+    place: Place,
+    waiting: VecDeque<Entry>,
+    /// Writes this node's position; `None` during a check.
+    own: Option<Own>,
+    /// Whether the last read reached the end.
+    is_at_end: bool,
+}
+
+/// Connects, and checks whether the stream can be followed.
+///
+/// # Errors
+/// The server is unreachable, or the stream cannot be followed.
+pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
+    let mut session = Session::open(config).await?;
+    let server = session.connection.server().await?;
+    if server.run.is_empty() {
+        return Err(Broken::unusable("the server does not say which one it is (run_id)"));
+    }
+    if server.role != "master" {
+        // A replica may be promoted later, so the connection is tried again.
+        let why = format!("the server is no primary ({}): nothing can be told by it", server.role);
+        return Err(Failed::Said("read-only", why).into());
+    }
+    session.try_to_add().await?;
+    let run: Arc<str> = server.run.as_str().into();
+    let mut own = (aim == Aim::Follow).then(|| Own::new(&session.key, config, &run));
+    match own.as_mut().and_then(|own| own.say(Id::default())) {
+        // Before the end of the stream is queried: a node that publishes after that waits for this
+        // one.
+        Some(said) => drop(session.connection.ask(&said).await?),
+        None => session.try_to_say().await?,
+    }
+    let committed = session.committed().await?;
+    let warnings: Vec<Warning> = server
+        .evicts_anything()
+        .then(|| {
+            let policy = &server.policy;
+            let why = format!(
+                "maxmemory-policy is {policy}: the stream may be thrown away like any other key, and every page with it; volatile-lru or noeviction keep it"
+            );
+            ("stream-evictable", why)
+        })
+        .into_iter()
+        .collect();
+    let (place, waiting) = (Place::default(), VecDeque::new());
+    let stream = Stream { session, place, waiting, own, is_at_end: false };
+    Ok(Connected {
+        stream: source::Stream::Valkey(Box::new(stream)),
+        server: run,
+        committed,
+        mark: None,
+        fits: Ok(()),
+        warnings,
+    })
+}
+
+impl Stream {
+    /// Sets the position after which reading starts.
+    pub fn start(&mut self, from: &Position) {
+        if let Position::Stream(place) = from {
+            self.place = Place { gone: 0, ..*place };
+        }
+    }
+
+    /// Returns the next entry, if one arrives within a second. The first call does not wait.
+    ///
+    /// # Errors
+    /// The stream has ended.
+    pub async fn next(&mut self) -> Result<Read, Broken> {
+        if self.waiting.is_empty() {
+            self.read().await?;
+        }
+        let Some(entry) = self.waiting.pop_front() else { return Ok(Read::Nothing) };
+        self.place.id = entry.id;
+        self.place.added += 1;
+        let heard = words::read(&entry);
+        if &*heard.from == words::own() {
+            return Ok(Read::Moved);
+        }
+        let made = Made::Told(heard);
+        Ok(Read::Transaction(Transaction { made, mark: None, server: None }))
+    }
+
+    async fn read(&mut self) -> Result<(), Broken> {
+        let (read, now) = self.ask().await.map_err(unread)?;
+        let (count, last) = (read.len(), read.last().map(|entry| entry.id));
+        let is_all = count < ENTRIES;
+        if self.place.read_on(count as u64, last, is_all, &now).is_none() {
+            let (key, from) = (&self.session.key, self.place);
+            let text =
+                format!("of {key} entries after {from} have gone unread; it has come to {now}");
+            return Err(Broken { name: "position-ahead", text, then: Then::Gap });
+        }
+        (self.waiting, self.is_at_end) = (read.into(), is_all);
+        Ok(())
+    }
+
+    /// Reads the next entries, and the end of the stream at the same moment.
+    async fn ask(&mut self) -> Result<(Vec<Entry>, Place), Failed> {
+        let Session { connection, key } = &mut self.session;
+        // Returned entries are applied. Their position is written before the next read; see
+        // `readers`.
+        let said = self.own.as_mut().and_then(|own| own.say(self.place.id));
+        let is_said = said.is_some();
+        let mut commands = said.unwrap_or_default();
+        if self.is_at_end {
+            // This read only waits. Its entry is read again below, together with the end of the
+            // stream.
+            commands.append(&mut read_after(key, self.place.id, 1, Some(WAIT_MS)));
+        }
+        commands.append(&mut read_whole(key, self.place.id, ENTRIES));
+        connection.send(&commands).await?;
+        if is_said {
+            good(connection.receive(Duration::ZERO).await?)?;
+        }
+        if self.is_at_end {
+            good(connection.receive(Duration::from_millis(WAIT_MS)).await?)?;
+        }
+        let read = whole(good(connection.receive(Duration::ZERO).await?)?);
+        read.ok_or_else(|| {
+            Failed::Said("bad-reply", "a read was answered with something else".into())
+        })
+    }
+
+    /// Returns the position of the last returned entry.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position::Stream(self.place)
+    }
+}

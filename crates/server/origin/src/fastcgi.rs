@@ -1,0 +1,577 @@
+//! A FastCGI responder as the origin: php-fpm, or any other FastCGI program.
+//!
+//! One connection carries one request at a time. A kept-alive connection occupies one of the
+//! responder's workers. So there are never more connections than allowed concurrent requests, and idle
+//! ones are closed after a while. A request's content is complete before the request occupies the
+//! origin (decision 0079). A separate task writes it, so a responder that answers before it has read
+//! everything cannot cause a deadlock. The response's content is streamed.
+//!
+//! If a kept-alive connection breaks before a byte of the response arrives, a request without content
+//! is sent once more over a new connection.
+
+mod stdin;
+
+use self::stdin::{read_while_sending, send_content};
+use super::places::Places;
+use super::{
+    Ended, HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
+    log_failure,
+};
+use crate::announce;
+use crate::spool::Spool;
+use crate::upload::{Flaw, Upload};
+use ::http::StatusCode;
+use bytes::{Buf, Bytes, BytesMut};
+use config::{Address, Config};
+use fastcgi::{
+    AfterRequest, CgiHead, CgiHeadReader, CgiRequest, Completeness, ContentFraming, Event,
+    HeadLimits, HeadRefusal, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatal,
+    PhpFatalWatch, ResponseKind, ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace,
+    StdinSent, cgi_params,
+};
+use http_cache::Failure;
+use site_state::propagation::Propagation;
+use site_state::reached::{Limit, Reached};
+use site_state::refusal::Refusal;
+use sockets::Socket;
+use std::collections::VecDeque;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout};
+
+/// How long a connection may be idle before it is closed, so that php-fpm can end its worker.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// Maximum size of one read, in bytes.
+const READ_BYTES: usize = 32 << 10;
+/// Maximum number of bytes of a request's STDERR that are logged.
+const STDERR_BYTES: usize = 8 << 10;
+
+/// A FastCGI responder.
+pub struct FastCgi {
+    address: Address,
+    idle: Arc<Idle>,
+    places: Places,
+    spool: Spool,
+    config: Arc<Config>,
+}
+
+/// The idle connections; the most recently used is last. The one that has been idle longest is used
+/// first. The reason: after `fastcgi_finish_request` php-fpm reports the end of the request, but its
+/// worker continues with the script before it reads the next request.
+struct Idle {
+    /// Held only to push or pop.
+    sockets: Mutex<VecDeque<(Socket, Instant)>>,
+    max: usize,
+}
+
+impl Idle {
+    fn take(&self) -> Option<Socket> {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((socket, since)) = sockets.pop_front() {
+            if since.elapsed() < IDLE_MAX && !socket.is_spent() {
+                return Some(socket);
+            }
+        }
+        None
+    }
+
+    fn put(&self, socket: Socket) {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        if sockets.len() < self.max {
+            sockets.push_back((socket, Instant::now()));
+        }
+    }
+
+    fn close_old(&self) {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.retain(|(_, since)| since.elapsed() < IDLE_MAX);
+    }
+}
+
+impl FastCgi {
+    /// A responder that is already running.
+    pub fn new(address: Address, config: &Arc<Config>) -> FastCgi {
+        let limits = &config.limits;
+        FastCgi::with(address, limits.origin_connections, limits.origin_idle_connections, config)
+    }
+
+    /// Pagewell's own php-fpm with `children` workers. All of them may have kept-alive connections.
+    pub fn own(socket: &Path, children: usize, config: &Arc<Config>) -> FastCgi {
+        let places = children.min(config.limits.origin_connections).max(1);
+        FastCgi::with(Address::Unix(socket.to_owned()), places, places, config)
+    }
+
+    fn with(address: Address, places: usize, idle: usize, config: &Arc<Config>) -> FastCgi {
+        FastCgi {
+            address,
+            idle: Arc::new(Idle { sockets: Mutex::default(), max: idle }),
+            places: Places::new(places, &config.limits, config.memory_bytes),
+            spool: Spool::new(config),
+            config: config.clone(),
+        }
+    }
+
+    /// The storage for content that is too long for memory.
+    pub fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    /// The concurrent requests at this responder.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Closes connections that have been idle for too long. Call it every few seconds.
+    pub fn close_idle(&self) {
+        self.idle.close_old();
+    }
+
+    /// Sends a request; see [`super::Origin::send`].
+    pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
+        let place = self.places.enter().await?;
+        let body = std::mem::replace(&mut request.body, RequestBody::Empty);
+        let content = RequestContent::of(body)?;
+        let params = self.params(request, content.length())?;
+        let after = if self.idle.max > 0 { AfterRequest::KeepOpen } else { AfterRequest::Close };
+        let mut start = params.into_request_start(after);
+        if content.is_empty() {
+            start.extend_from_slice(&STDIN_END);
+        }
+
+        let flaw = content.flaw();
+        let reply = Box::new(Reply::new(self, request, after, place));
+        let exchanged = self.exchange(request, &start, content, reply).await;
+        let (mut head, mut reply) = match (exchanged, flaw.and_then(|flaw| flaw.get())) {
+            (Ok(exchanged), _) => exchanged,
+            (Err(_), Some(refusal)) => return Err(Unsent::Client(refusal)),
+            (Err(unsent), None) => {
+                let timed_out = matches!(unsent, Unsent::Failed(Failure::TimedOut));
+                // If the connection was not even established, this limit was not reached.
+                if timed_out && request.reached.may_have() {
+                    self.places.reached.note(Limit::OriginTimeout);
+                }
+                if let Unsent::Failed(failure @ (Failure::TimedOut | Failure::HungUp)) = unsent {
+                    log_failure(&request.url(), failure, NO_ANSWER);
+                }
+                return Err(unsent);
+            }
+        };
+        reply.received = head.content.len() as u64;
+        reply.declared = head.content_length;
+        reply.framing = ContentFraming::of(&request.method, head.status);
+        reply.first = std::mem::take(&mut head.content);
+        if let ResponseKind::LocalRedirect(path) = &head.kind {
+            return Err(Unsent::Redirected(path.to_string()));
+        }
+        if head.status == StatusCode::NOT_MODIFIED {
+            // PHP sends its default type with a 304, whatever the type of the page is.
+            head.headers.remove(::http::header::CONTENT_TYPE);
+        }
+        Ok(OriginResponse {
+            status: head.status,
+            headers: head.headers,
+            body: OriginBody::FastCgi(reply),
+            waited: Propagation::NotNeeded,
+        })
+    }
+
+    /// Sends the request over an idle connection or a new one, and reads the head of the response.
+    async fn exchange(
+        &self,
+        request: &OriginRequest,
+        start: &[u8],
+        content: RequestContent,
+        mut reply: Box<Reply>,
+    ) -> Result<(Box<CgiHead>, Box<Reply>), Unsent> {
+        let kept = self.idle.take();
+        if !content.is_empty() || !request.method.is_safe() {
+            // Content and unsafe requests can be sent only once, because the script may have run (RFC
+            // 9110 section 9.2.2). So they do not use an idle connection, which may turn out to be
+            // dead. Closing one frees a worker for the new connection.
+            drop(kept);
+        } else if let Some(kept) = kept {
+            request.reached.note();
+            let tried = match reply.begin(kept, start, RequestContent::Empty).await {
+                Ok(()) => reply.head().await,
+                Err(failure) => Err(failure),
+            };
+            match tried {
+                Ok(head) => return Ok((head, reply)),
+                Err(Failure::HungUp) if !reply.heard => reply.reset(),
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        let fresh = self.connect().await?;
+        request.reached.note();
+        reply.begin(fresh, start, content).await?;
+        Ok((reply.head().await?, reply))
+    }
+
+    async fn connect(&self) -> Result<Socket, Failure> {
+        let connecting = Socket::connect(&self.address);
+        match timeout(self.config.limits.origin_connect_timeout, connecting).await {
+            Err(_) => {
+                self.places.reached.note(Limit::OriginConnectTimeout);
+                Err(Failure::TimedOut)
+            }
+            Ok(Ok(socket)) => Ok(socket),
+            Ok(Err(error)) => {
+                tracing::warn!(event = "origin-refused", address = %self.address, %error);
+                Err(Failure::Refused)
+            }
+        }
+    }
+
+    fn params(&self, request: &OriginRequest, length: Option<u64>) -> Result<Params, Unsent> {
+        let script = request.script.as_ref().ok_or(Failure::InvalidResponse)?;
+        let root = self.config.site.files.as_ref().map(|files| files.root.as_os_str().as_bytes());
+        let query = request.target.split_once('?').map_or("", |(_, query)| query);
+        let own_port = if request.scheme == "https" { 443 } else { 80 };
+        // Both come from the host in the URL, which is part of the cache key. The port that the client
+        // connected to is not.
+        let (host_name, port) = match request.host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => {
+                (name, port.parse().unwrap_or(own_port))
+            }
+            _ => (request.host.as_str(), own_port),
+        };
+        let made = cgi_params(
+            &CgiRequest {
+                method: &request.method,
+                version: request.version,
+                scheme: if request.scheme == "https" { Scheme::Https } else { Scheme::Http },
+                host: request.host.as_bytes(),
+                request_uri: request.target.as_bytes(),
+                query: query.as_bytes(),
+                headers: &request.headers,
+                content_length: length,
+                script: Script {
+                    document_root: root.unwrap_or(b"/"),
+                    filename: script.filename.as_os_str().as_bytes(),
+                    name: script.name.as_bytes(),
+                    path_info: script.path_info.as_bytes(),
+                },
+                client: request.peer,
+                server: ServerPlace {
+                    name: host_name.as_bytes(),
+                    addr: request.local.map(|local| local.ip()),
+                    port,
+                    software: concat!("pagewell/", env!("CARGO_PKG_VERSION")),
+                },
+            },
+            ParamsLimits::default(),
+        );
+        let made = made.and_then(|mut params| {
+            announce::announce_to_script(request.litespeed, &request.headers, &mut params)?;
+            Ok(params)
+        });
+        made.map_err(|refused| match refused {
+            ParamsRefused::PairTooLarge { .. } | ParamsRefused::TotalTooLarge { .. } => {
+                Unsent::Client(Refusal::HeadTooLarge)
+            }
+            _ => Unsent::Client(Refusal::Malformed),
+        })
+    }
+}
+
+/// The request's content, with its length in bytes.
+enum RequestContent {
+    Empty,
+    Stream(Box<Upload>, u64),
+}
+
+impl RequestContent {
+    /// Takes content that has been collected and therefore has a known length.
+    fn of(body: RequestBody) -> Result<RequestContent, Unsent> {
+        let RequestBody::Stream(upload) = body else { return Ok(RequestContent::Empty) };
+        let length = upload.length().ok_or(Unsent::Client(Refusal::ContentMalformed))?;
+        Ok(RequestContent::Stream(upload, length))
+    }
+
+    fn flaw(&self) -> Option<Arc<Flaw>> {
+        match self {
+            RequestContent::Stream(upload, _) => Some(upload.flaw()),
+            RequestContent::Empty => None,
+        }
+    }
+
+    fn length(&self) -> Option<u64> {
+        match self {
+            RequestContent::Empty => None,
+            RequestContent::Stream(_, length) => Some(*length),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, RequestContent::Empty)
+    }
+}
+
+/// The connection during a request.
+enum Line {
+    /// Nothing is left to be written.
+    Whole(Socket),
+    /// Content is still being written.
+    Sending {
+        reading: ReadHalf<Socket>,
+        writer: JoinHandle<Option<WriteHalf<Socket>>>,
+        flaw: Arc<Flaw>,
+    },
+    /// Returned to the idle connections, or closed.
+    Gone,
+}
+
+/// A response that is being received. If it is dropped before its end, it closes the connection, so
+/// that the responder can detect it.
+pub struct Reply {
+    line: Line,
+    reader: ResponseReader,
+    input: BytesMut,
+    /// Content that arrived together with the head.
+    first: Bytes,
+    /// Whether a byte of the response has arrived.
+    heard: bool,
+    received: u64,
+    declared: Option<u64>,
+    framing: ContentFraming,
+    after: AfterRequest,
+    idle: Arc<Idle>,
+    stderr: Vec<u8>,
+    fatal: PhpFatalWatch,
+    /// The request's scheme, host, and path with query.
+    asked: (&'static str, String, String),
+    /// Shared with the sender of the request: whether it may have reached the origin.
+    noted: super::Reached,
+    wait: Duration,
+    head_bytes: usize,
+    reached: Arc<Reached>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Reply {
+    fn new(
+        of: &FastCgi,
+        request: &OriginRequest,
+        after: AfterRequest,
+        place: OwnedSemaphorePermit,
+    ) -> Reply {
+        let config = &of.config;
+        Reply {
+            line: Line::Gone,
+            reader: ResponseReader::new(),
+            input: BytesMut::new(),
+            first: Bytes::new(),
+            heard: false,
+            received: 0,
+            declared: None,
+            framing: ContentFraming::of(&request.method, StatusCode::OK),
+            after,
+            idle: of.idle.clone(),
+            stderr: Vec::new(),
+            fatal: PhpFatalWatch::default(),
+            asked: (request.scheme, request.host.clone(), request.target.clone()),
+            noted: request.reached.clone(),
+            wait: config.limits.origin_timeout,
+            head_bytes: config.limits.origin_header_bytes,
+            reached: of.places.reached.clone(),
+            _place: place,
+        }
+    }
+
+    /// Resets the state after the connection turned out to be dead.
+    fn reset(&mut self) {
+        self.line = Line::Gone;
+        self.reader = ResponseReader::new();
+        self.input.clear();
+    }
+
+    /// The requested URL, for the log.
+    fn url(&self) -> String {
+        let (scheme, host, target) = &self.asked;
+        format!("{scheme}://{host}{target}")
+    }
+
+    /// Writes the request's start, which includes the end of the content if there is none. A separate
+    /// task writes the content.
+    async fn begin(
+        &mut self,
+        mut socket: Socket,
+        start: &[u8],
+        content: RequestContent,
+    ) -> Result<(), Failure> {
+        match timeout(self.wait, socket.write_all(start)).await {
+            Err(_) => return Err(Failure::TimedOut),
+            Ok(Err(_)) => return Err(Failure::HungUp),
+            Ok(Ok(())) => {}
+        }
+        self.line = if content.is_empty() {
+            Line::Whole(socket)
+        } else {
+            let (reading, writing) = tokio::io::split(socket);
+            let flaw = content.flaw().unwrap_or_default();
+            let writer = tokio::spawn(send_content(content, writing, self.wait));
+            Line::Sending { reading, writer, flaw }
+        };
+        Ok(())
+    }
+
+    /// Reads the head of the response.
+    async fn head(&mut self) -> Result<Box<CgiHead>, Failure> {
+        let limits = HeadLimits { bytes: self.head_bytes, ..HeadLimits::default() };
+        let mut reader = CgiHeadReader::new(limits);
+        loop {
+            match self.event().await? {
+                Event::Stdout(bytes) => match reader.read(bytes) {
+                    Ok(HeadStep::More(next)) => reader = next,
+                    Ok(HeadStep::Done(head)) => return Ok(head),
+                    Err(refused) => {
+                        if refused.reason == HeadRefusal::TooLarge {
+                            self.noted.note_too_long();
+                        }
+                        tracing::error!(event = "origin-invalid", url = self.url(), reason = %refused);
+                        return Err(Failure::InvalidResponse);
+                    }
+                },
+                Event::Stderr(bytes) => self.keep_stderr(&bytes),
+                Event::End(_) => {
+                    self.log_stderr();
+                    let refused = reader.cut_short();
+                    tracing::error!(event = "origin-invalid", url = self.url(), reason = %refused);
+                    return Err(Failure::InvalidResponse);
+                }
+            }
+        }
+    }
+
+    /// The next piece of content; see [`OriginBody::next`].
+    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        if !self.first.is_empty() {
+            return Some(Ok(std::mem::take(&mut self.first)));
+        }
+        loop {
+            match self.event().await {
+                Err(failure) => {
+                    self.note(failure);
+                    return Some(Err(failure));
+                }
+                Ok(Event::Stdout(bytes)) => {
+                    self.received += bytes.len() as u64;
+                    return Some(Ok(bytes));
+                }
+                Ok(Event::Stderr(bytes)) => self.keep_stderr(&bytes),
+                Ok(Event::End(_)) => return self.end().await.err().map(Err),
+            }
+        }
+    }
+
+    /// Counts and logs a failure that interrupted the content.
+    fn note(&self, failure: Failure) {
+        match failure {
+            Failure::TimedOut => self.reached.note(Limit::OriginTimeout),
+            Failure::HungUp => {}
+            // Has been logged where it was detected.
+            _ => return,
+        }
+        log_failure(&self.url(), failure, HALF_WAY);
+    }
+
+    /// How the response ended; see [`OriginBody::ended`]. PHP ends a request with a fatal error like
+    /// any other; only the message on STDERR shows the error.
+    pub fn ended(&self) -> Ended {
+        match self.fatal.fatal() {
+            PhpFatal::Reported => Ended::PhpFatal,
+            PhpFatal::NotReported => Ended::Well,
+        }
+    }
+
+    /// The next event. Reads from the connection as needed.
+    async fn event(&mut self) -> Result<Event, Failure> {
+        loop {
+            match self.reader.read(&mut self.input) {
+                Ok(Some(event)) => return Ok(event),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::error!(event = "origin-invalid", url = self.url(), reason = %error);
+                    return Err(Failure::InvalidResponse);
+                }
+            }
+            self.input.reserve(READ_BYTES);
+            let count = match &mut self.line {
+                Line::Whole(socket) => timeout(self.wait, socket.read_buf(&mut self.input)).await,
+                Line::Sending { reading, writer, flaw } => tokio::select! {
+                    read = read_while_sending(reading, writer, &mut self.input, self.wait) => read,
+                    () = flaw.happened() => return Err(Failure::HungUp),
+                },
+                Line::Gone => return Err(Failure::HungUp),
+            };
+            match count {
+                Err(_) => return Err(Failure::TimedOut),
+                Ok(Err(_) | Ok(0)) => return Err(Failure::HungUp),
+                Ok(Ok(_)) => self.heard = true,
+            }
+        }
+    }
+
+    /// Handles the end of the request: checks that the content is complete, and keeps the connection if
+    /// it can be reused.
+    async fn end(&mut self) -> Result<(), Failure> {
+        self.log_stderr();
+        let end = self.reader.end();
+        let complete = Completeness::of(end, self.framing, self.declared, self.received);
+        let (socket, sent) = match std::mem::replace(&mut self.line, Line::Gone) {
+            Line::Whole(socket) => (Some(socket), StdinSent::Whole),
+            Line::Sending { reading, writer, .. } if writer.is_finished() => match writer.await {
+                Ok(Some(writing)) => (Some(reading.unsplit(writing)), StdinSent::Whole),
+                _ => (None, StdinSent::Partly),
+            },
+            Line::Sending { writer, .. } => {
+                writer.abort();
+                (None, StdinSent::Partly)
+            }
+            Line::Gone => (None, StdinSent::Partly),
+        };
+        let reuse = Reuse::of(self.after, sent, &self.reader, self.input.remaining());
+        if let (Some(socket), Reuse::Keep) = (socket, reuse) {
+            self.idle.put(socket);
+        }
+        match complete {
+            Completeness::Complete => Ok(()),
+            Completeness::Incomplete(reason) => {
+                tracing::error!(
+                    event = "origin-incomplete",
+                    url = self.url(),
+                    reason = reason.as_str()
+                );
+                Err(Failure::HungUp)
+            }
+        }
+    }
+
+    fn keep_stderr(&mut self, bytes: &[u8]) {
+        self.fatal.push(bytes);
+        let room = STDERR_BYTES.saturating_sub(self.stderr.len());
+        self.stderr.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn log_stderr(&mut self) {
+        let text = String::from_utf8_lossy(&self.stderr);
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            tracing::warn!(event = "origin-stderr", url = self.url(), line);
+        }
+        self.stderr.clear();
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.log_stderr();
+        if let Line::Sending { writer, .. } = &self.line {
+            writer.abort();
+        }
+    }
+}

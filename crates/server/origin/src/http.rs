@@ -1,0 +1,380 @@
+//! An HTTP server as the origin: Apache, nginx, `php -S`, or any other. It uses hyper's client with its
+//! pool of kept-alive connections, and limits the concurrent requests. `X-Forwarded-*` fields describe
+//! the client. Interim responses (1xx), and trailers after streamed content, are forwarded to clients
+//! that accept them.
+//!
+//! Header sections of responses are validated strictly before hyper parses them (`strict`). A request
+//! with content gets a connection of its own. The reason: an origin that does not read the content
+//! might parse it as the next request, and send the result to another client.
+
+use super::places::Places;
+use super::strict::{Reuse, StrictConnector};
+use super::{
+    HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
+    log_failure,
+};
+use crate::announce;
+use crate::spool::Spool;
+use crate::upload::UploadFailed;
+use ::http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri};
+use bytes::Bytes;
+use config::Config;
+use http_body::{Body, Frame};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_cache::Failure;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use site_state::client::Besides;
+use site_state::propagation::Propagation;
+use site_state::reached::{Limit, Reached};
+use site_state::trailers::{self, Trailers};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// How long an idle connection is kept: less than the 5 s that are the default of Apache and Node.js.
+const IDLE: Duration = Duration::from_secs(4);
+
+const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
+
+type Sent = UnsyncBoxBody<Bytes, UploadFailed>;
+
+/// An HTTP server that generates the pages.
+pub struct HttpOrigin {
+    /// For requests without content, on connections that are reused.
+    client: Client<StrictConnector, Sent>,
+    /// For requests with content, each on a connection of its own.
+    client_once: Client<StrictConnector, Sent>,
+    authority: uri::Authority,
+    places: Places,
+    spool: Spool,
+    config: Arc<Config>,
+}
+
+impl HttpOrigin {
+    /// The server at `authority`, which has been validated with the configuration.
+    pub fn new(authority: String, config: &Arc<Config>) -> HttpOrigin {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(config.limits.origin_connect_timeout));
+        let client = |reuse: Reuse| {
+            let idle_max = match reuse {
+                Reuse::Pooled => config.limits.origin_connections,
+                Reuse::Once => 0,
+            };
+            Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE)
+                .pool_max_idle_per_host(idle_max)
+                .set_host(false)
+                .http1_max_buf_size(config.limits.origin_header_bytes.max(16 << 10))
+                .build(StrictConnector::new(connector.clone(), reuse))
+        };
+        HttpOrigin {
+            client: client(Reuse::Pooled),
+            client_once: client(Reuse::Once),
+            authority: authority.parse().expect("checked with the configuration"),
+            places: Places::new(
+                config.limits.origin_connections,
+                &config.limits,
+                config.memory_bytes,
+            ),
+            spool: Spool::new(config),
+            config: config.clone(),
+        }
+    }
+
+    /// The storage for content of requests that is too long for memory.
+    pub fn spool(&self) -> &Spool {
+        &self.spool
+    }
+
+    /// The concurrent requests at this server.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Sends a request; see [`super::Origin::send`].
+    pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
+        let asked = self.ask(request).await?;
+        // RFC 9110 section 15.2.2: only in response to a request with Upgrade.
+        if asked.response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            log_failure(&asked.url, Failure::InvalidResponse, "a 101 that was not asked for");
+            return Err(Failure::InvalidResponse.into());
+        }
+        Ok(self.response(asked))
+    }
+
+    /// Sends a request that asks for another protocol on the connection (Upgrade).
+    ///
+    /// # Errors
+    /// As for [`super::Origin::send`].
+    pub async fn switch(&self, mut request: OriginRequest) -> Result<Switch, Unsent> {
+        let mut asked = self.ask(&mut request).await?;
+        if asked.response.status() != ::http::StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(Switch::Refused(self.response(asked)));
+        }
+        let protocol = hyper::upgrade::on(&mut asked.response).await;
+        let protocol = protocol.map_err(|_| Failure::HungUp)?;
+        Ok(Switch::Agreed { headers: asked.response.into_parts().0.headers, protocol })
+    }
+
+    async fn ask(&self, request: &mut OriginRequest) -> Result<Asked, Unsent> {
+        let place = self.places.enter().await?;
+        let (client, flaw) = match &request.body {
+            RequestBody::Empty => (&self.client, None),
+            RequestBody::Stream(upload) => (&self.client_once, Some(upload.flaw())),
+        };
+        let Besides { interims, trailers, .. } = request.besides.clone();
+        let url = request.url();
+        request.reached.note();
+        let mut outgoing = self.outgoing(request)?;
+        if let Some(interims) = interims {
+            let config = self.config.clone();
+            hyper::ext::on_informational(&mut outgoing, move |interim| {
+                let internal = &config.policy.internal_fields;
+                interims.pass(interim.status(), interim.headers(), internal);
+            });
+        }
+        let wait = self.config.limits.origin_timeout;
+        match tokio::time::timeout(wait, client.request(outgoing)).await {
+            Err(_) => {
+                self.places.reached.note(Limit::OriginTimeout);
+                log_failure(&url, Failure::TimedOut, NO_ANSWER);
+                Err(Failure::TimedOut.into())
+            }
+            Ok(Err(error)) => {
+                if let Some(refusal) = flaw.and_then(|flaw| flaw.get()) {
+                    return Err(Unsent::Client(refusal));
+                }
+                let failure = failure_of(&error);
+                if is_too_long(&error) {
+                    request.reached.note_too_long();
+                }
+                if error.is_connect() && matches!(failure, Failure::TimedOut) {
+                    self.places.reached.note(Limit::OriginConnectTimeout);
+                }
+                match error.is_connect() {
+                    true => {
+                        let error = innermost(&error);
+                        tracing::warn!(event = "origin-refused", address = %self.authority, error);
+                    }
+                    false => log_failure(&url, failure, &innermost(&error)),
+                }
+                Err(failure.into())
+            }
+            Ok(Ok(response)) => Ok(Asked { response, place, trailers, url }),
+        }
+    }
+
+    fn response(&self, asked: Asked) -> OriginResponse {
+        let (head, body) = asked.response.into_parts();
+        let reply = Reply {
+            body,
+            wait: self.config.limits.origin_timeout,
+            wanted: asked.trailers,
+            trailers: None,
+            config: self.config.clone(),
+            url: asked.url,
+            reached: self.places.reached.clone(),
+            _place: asked.place,
+        };
+        OriginResponse {
+            status: head.status,
+            headers: head.headers,
+            body: OriginBody::Http(Box::new(reply)),
+            waited: Propagation::NotNeeded,
+        }
+    }
+
+    fn outgoing(&self, request: &mut OriginRequest) -> Result<::http::Request<Sent>, Failure> {
+        let target = request.target.parse::<uri::PathAndQuery>();
+        let uri = Uri::builder()
+            .scheme("http")
+            .authority(self.authority.clone())
+            .path_and_query(target.map_err(|_| Failure::InvalidResponse)?)
+            .build()
+            .map_err(|_| Failure::InvalidResponse)?;
+        let mut headers = request.headers.clone();
+        announce::announce(request.litespeed, &mut headers);
+        if let Ok(host) = HeaderValue::from_str(&request.host) {
+            headers.insert(header::HOST, host);
+        }
+        forwarded(&mut headers, &request.host, request.scheme, request.peer);
+        if request.besides.trailers == Trailers::Wanted {
+            // RFC 9110 section 10.1.4: TE is hop-by-hop, so Connection has to list it.
+            headers.insert(header::TE, HeaderValue::from_static("trailers"));
+            headers.append(header::CONNECTION, HeaderValue::from_static("te"));
+        }
+        let body = match std::mem::replace(&mut request.body, RequestBody::Empty) {
+            RequestBody::Empty => {
+                http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync()
+            }
+            RequestBody::Stream(upload) => {
+                match upload.length() {
+                    Some(length) => drop(headers.insert(header::CONTENT_LENGTH, length.into())),
+                    // Without this field hyper omits the content of GET and HEAD.
+                    None => drop(headers.insert(header::TRANSFER_ENCODING, CHUNKED)),
+                }
+                headers.append(header::CONNECTION, HeaderValue::from_static("close"));
+                upload.boxed_unsync()
+            }
+        };
+        let mut outgoing = ::http::Request::new(body);
+        *outgoing.method_mut() = request.method.clone();
+        *outgoing.uri_mut() = uri;
+        *outgoing.headers_mut() = headers;
+        Ok(outgoing)
+    }
+}
+
+/// The response to a request, with its place among the concurrent requests.
+struct Asked {
+    response: ::http::Response<Incoming>,
+    place: OwnedSemaphorePermit,
+    trailers: Trailers,
+    /// The requested URL, for the log.
+    url: String,
+}
+
+/// The response to an Upgrade request.
+pub enum Switch {
+    /// The origin has switched to the other protocol.
+    Agreed {
+        /// The fields of the 101 response.
+        headers: ::http::HeaderMap,
+        /// The connection, in the other protocol.
+        protocol: hyper::upgrade::Upgraded,
+    },
+    /// The origin sent an ordinary response instead.
+    Refused(OriginResponse),
+}
+
+impl Switch {
+    /// The status of the response.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Switch::Agreed { .. } => StatusCode::SWITCHING_PROTOCOLS,
+            Switch::Refused(response) => response.status,
+        }
+    }
+}
+
+/// Adds the `X-Forwarded-*` fields that describe the client's request. Fields of these names from the
+/// client have been removed before.
+fn forwarded(
+    headers: &mut ::http::HeaderMap,
+    host: &str,
+    scheme: &'static str,
+    peer: Option<std::net::SocketAddr>,
+) {
+    if let Some(peer) = peer
+        && let Ok(value) = HeaderValue::from_str(&peer.ip().to_string())
+    {
+        headers.insert("x-forwarded-for", value);
+    }
+    if let Ok(value) = HeaderValue::from_str(host) {
+        headers.insert("x-forwarded-host", value);
+    }
+    headers.insert("x-forwarded-proto", HeaderValue::from_static(scheme));
+}
+
+/// The kind of failure, as far as the client library's error reveals it.
+fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = cause {
+        if let Some(io) = inner.downcast_ref::<std::io::Error>() {
+            return match io.kind() {
+                std::io::ErrorKind::TimedOut => Failure::TimedOut,
+                std::io::ErrorKind::ConnectionReset
+                | std::io::ErrorKind::BrokenPipe
+                | std::io::ErrorKind::UnexpectedEof => Failure::HungUp,
+                std::io::ErrorKind::InvalidData => Failure::InvalidResponse,
+                _ if error.is_connect() => Failure::Refused,
+                _ => Failure::HungUp,
+            };
+        }
+        if let Some(hyper) = inner.downcast_ref::<hyper::Error>() {
+            if hyper.is_parse() {
+                return Failure::InvalidResponse;
+            }
+            if hyper.is_timeout() {
+                return Failure::TimedOut;
+            }
+        }
+        cause = inner.source();
+    }
+    if error.is_connect() { Failure::Refused } else { Failure::HungUp }
+}
+
+/// Whether the header section of the response exceeded the maximum length.
+fn is_too_long(error: &hyper_util::client::legacy::Error) -> bool {
+    let first: &(dyn std::error::Error + 'static) = error;
+    std::iter::successors(Some(first), |error| error.source())
+        .filter_map(|error| error.downcast_ref::<hyper::Error>())
+        .any(hyper::Error::is_parse_too_large)
+}
+
+/// The message of the innermost error; the outer ones name the library's steps.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// The content of a response that is being received.
+pub struct Reply {
+    body: Incoming,
+    wait: Duration,
+    wanted: Trailers,
+    /// The trailers, once received.
+    trailers: Option<HeaderMap>,
+    config: Arc<Config>,
+    url: String,
+    reached: Arc<Reached>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Reply {
+    /// See [`super::OriginBody::may_have_trailers`]. Content of a known length has no trailers (RFC
+    /// 9112 section 7.1.2).
+    pub fn may_have_trailers(&self) -> bool {
+        self.wanted == Trailers::Wanted && self.body.size_hint().exact().is_none()
+    }
+
+    /// Takes the received trailers; see [`super::OriginBody::trailers`].
+    pub fn trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take()
+    }
+
+    /// The next piece of content; see [`super::OriginBody::next`]. hyper reports an error if fewer
+    /// bytes arrive than announced, or the last chunk is missing.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        loop {
+            let frame = match tokio::time::timeout(self.wait, self.body.frame()).await {
+                Err(_) => {
+                    self.reached.note(Limit::OriginTimeout);
+                    log_failure(&self.url, Failure::TimedOut, HALF_WAY);
+                    return Some(Err(Failure::TimedOut));
+                }
+                Ok(frame) => frame?,
+            };
+            match frame {
+                Err(error) => {
+                    log_failure(&self.url, Failure::HungUp, &innermost(&error));
+                    return Some(Err(Failure::HungUp));
+                }
+                Ok(frame) => match frame.into_data().map_err(Frame::into_trailers) {
+                    Ok(piece) if piece.is_empty() => {}
+                    Ok(piece) => return Some(Ok(piece)),
+                    Err(Ok(all)) if self.wanted == Trailers::Wanted => {
+                        let internal = &self.config.policy.internal_fields;
+                        self.trailers = Some(trailers::permitted(all, internal));
+                    }
+                    Err(_) => {}
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The origin, which generates the pages. It takes a request, and returns a response head and a stream
+//! of content, whether it is a FastCGI responder or an HTTP server.
+//!
+//! A response is complete only if its end was signalled as its protocol requires. Any other end is a
+//! failure, and the response is never stored. Failures are expected results, for which the cache has
+//! rules (stale-if-error).
+
+mod announce;
+mod child;
+pub mod fastcgi;
+mod held;
+pub mod http;
+pub mod pace;
+pub mod php_fpm;
+pub mod places;
+pub mod routes;
+pub mod spool;
+mod strict;
+mod understand;
+pub mod upload;
+
+pub use understand::{Understanding, may_be_understood};
+
+use crate::routes::Script;
+use crate::spool::Spool;
+use crate::upload::Upload;
+use ::http::{HeaderMap, Method, StatusCode};
+use bytes::Bytes;
+use config::{Config, OriginConfig};
+use http_cache::{Failure, FieldUse};
+use site_state::client::Besides;
+use site_state::propagation::Propagation;
+use site_state::refusal::Refusal;
+use site_state::trailers::Trailers;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The environment variables of the service manager's protocol (`sd_notify`, `sd_listen_fds`), which are removed for processes that Pagewell starts.
+pub const SERVICE_MANAGER_ENVIRONMENT: [&str; 6] = [
+    "NOTIFY_SOCKET",
+    "WATCHDOG_USEC",
+    "WATCHDOG_PID",
+    "LISTEN_FDS",
+    "LISTEN_PID",
+    "LISTEN_FDNAMES",
+];
+
+/// A request to the origin.
+pub struct OriginRequest {
+    /// The request method.
+    pub method: Method,
+    /// The client's request target, unchanged: path and query.
+    pub target: String,
+    /// The host by which the site was requested.
+    pub host: String,
+    /// The scheme: `http` or `https`.
+    pub scheme: &'static str,
+    /// The end-to-end header fields.
+    pub headers: HeaderMap,
+    /// The request's content.
+    pub body: RequestBody,
+    /// The client's address; none over a Unix socket.
+    pub peer: Option<SocketAddr>,
+    /// The local address that the client connected to; none over a Unix socket.
+    pub local: Option<SocketAddr>,
+    /// The script for this request, for a FastCGI origin.
+    pub script: Option<Script>,
+    /// The HTTP version of the client's request.
+    pub version: ::http::Version,
+    /// Messages that the client accepts in addition to the response, and measurements of the request.
+    pub besides: Besides,
+    /// Whether LiteSpeed's compatibility headers are used, so that the cache is announced to the
+    /// application.
+    pub litespeed: FieldUse,
+    /// Records whether the request may have reached the origin.
+    pub reached: Reached,
+}
+
+impl OriginRequest {
+    /// The requested URL: scheme, host, and path with query.
+    pub fn url(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.host, self.target)
+    }
+}
+
+/// Whether a request may have reached the origin, so that its effects may have occurred even without a
+/// response. Also whether the response's header section was too long to be read. Shared by the sender
+/// of the request and the task that waits for the response.
+#[derive(Clone, Debug, Default)]
+pub struct Reached(Arc<Told>);
+
+#[derive(Debug, Default)]
+struct Told {
+    may_have: AtomicBool,
+    too_long: AtomicBool,
+}
+
+impl Reached {
+    /// Records that the request is being sent.
+    pub fn note(&self) {
+        self.0.may_have.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the request may have reached the origin.
+    pub fn may_have(&self) -> bool {
+        self.0.may_have.load(Ordering::Relaxed)
+    }
+
+    /// Records that the header section of the response is too long.
+    pub fn note_too_long(&self) {
+        self.0.too_long.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the header section of the response was too long to be read.
+    pub fn was_too_long(&self) -> bool {
+        self.0.too_long.load(Ordering::Relaxed)
+    }
+}
+
+/// Why the origin gave no response.
+#[derive(Debug)]
+pub enum Unsent {
+    /// The origin failed.
+    Failed(Failure),
+    /// The request cannot be sent because of an error of the client.
+    Client(Refusal),
+    /// The origin requests that another path of this site be answered instead (RFC 3875 section 6.2.2).
+    Redirected(String),
+}
+
+impl From<Failure> for Unsent {
+    fn from(failure: Failure) -> Unsent {
+        Unsent::Failed(failure)
+    }
+}
+
+/// Log messages for a response that did not begin, and for one that was cut off.
+const NO_ANSWER: &str = "no answer came";
+const HALF_WAY: &str = "the answer stopped half-way";
+
+/// Logs a failure of the origin. Refused and overloaded requests are logged elsewhere.
+fn log_failure(url: &str, failure: Failure, reason: &str) {
+    match failure {
+        Failure::TimedOut => tracing::warn!(event = "origin-timed-out", url, reason),
+        Failure::InvalidResponse => tracing::error!(event = "origin-invalid", url, reason),
+        Failure::HungUp => tracing::error!(event = "origin-incomplete", url, reason),
+        Failure::Refused | Failure::Overloaded | Failure::Status(_) => {}
+    }
+}
+
+/// A request's content.
+pub enum RequestBody {
+    /// The request has no content.
+    Empty,
+    /// Content that is being received or has been collected.
+    Stream(Box<Upload>),
+}
+
+/// A response from the origin.
+pub struct OriginResponse {
+    /// The status code.
+    pub status: StatusCode,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// The content.
+    pub body: OriginBody,
+    /// Whether the other machines have applied what it says to have changed; nothing waits at an origin.
+    pub waited: Propagation,
+}
+
+/// The content of a response, in pieces.
+pub enum OriginBody {
+    /// Content from a FastCGI responder.
+    FastCgi(Box<fastcgi::Reply>),
+    /// Content from an HTTP server.
+    Http(Box<http::Reply>),
+    /// Content from either, decompressed while it is read.
+    Understood(Box<Understanding>),
+    /// No content.
+    Nothing,
+}
+
+/// How a response ended whose end was signalled correctly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The response ended without an error.
+    Well,
+    /// PHP reported a fatal error: the client gets the content, but it is not stored.
+    PhpFatal,
+}
+
+impl Ended {
+    /// The reason not to store the response, if there is one.
+    pub fn against_storing(self) -> Option<&'static str> {
+        match self {
+            Ended::Well => None,
+            Ended::PhpFatal => Some("php-fatal-error"),
+        }
+    }
+}
+
+impl OriginBody {
+    /// How the response ended. Valid after [`OriginBody::next`] has returned `None`.
+    pub fn ended(&self) -> Ended {
+        match self {
+            OriginBody::FastCgi(reply) => reply.ended(),
+            OriginBody::Http(_) | OriginBody::Nothing => Ended::Well,
+            OriginBody::Understood(content) => content.body.ended(),
+        }
+    }
+
+    /// Whether trailers may follow that are to be forwarded.
+    pub fn may_have_trailers(&self) -> bool {
+        matches!(self, OriginBody::Http(reply) if reply.may_have_trailers())
+    }
+
+    /// Takes the trailers. Valid after [`OriginBody::next`] has returned `None`.
+    pub fn trailers(&mut self) -> Option<HeaderMap> {
+        match self {
+            OriginBody::Http(reply) => reply.trailers(),
+            _ => None,
+        }
+    }
+
+    /// The next piece; `None` at the signalled end.
+    ///
+    /// # Errors
+    /// The response was cut off, or no data arrived within the time limit.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Failure>> {
+        match self {
+            OriginBody::FastCgi(reply) => reply.next().await,
+            OriginBody::Http(reply) => reply.next().await,
+            OriginBody::Understood(content) => content.next().await,
+            OriginBody::Nothing => None,
+        }
+    }
+}
+
+/// The origin of a site.
+pub enum Origin {
+    /// A FastCGI responder.
+    FastCgi(fastcgi::FastCgi),
+    /// An HTTP server.
+    Http(Box<http::HttpOrigin>),
+}
+
+impl Origin {
+    /// Prepares the configured origin. Starts php-fpm if it is Pagewell's own.
+    ///
+    /// # Errors
+    /// php-fpm did not start, or the directory for uploads cannot be used: a sentence for the operator.
+    pub async fn start(config: &Arc<Config>) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
+        Spool::look(config)?;
+        match &config.site.origin {
+            OriginConfig::Http(authority) => {
+                Ok((Origin::Http(Box::new(http::HttpOrigin::new(authority.clone(), config))), None))
+            }
+            OriginConfig::FastCgi(address) => {
+                Ok((Origin::FastCgi(fastcgi::FastCgi::new(address.clone(), config)), None))
+            }
+            OriginConfig::OwnPhp(options) => {
+                let php = php_fpm::PhpFpm::start(options).await?;
+                let fastcgi = fastcgi::FastCgi::own(php.socket(), options.children, config);
+                Ok((Origin::FastCgi(fastcgi), Some(php)))
+            }
+        }
+    }
+
+    /// Waits for all of a request's content before the request occupies the origin, so that a slow
+    /// client does not. Trailers are kept for an HTTP server only.
+    ///
+    /// # Errors
+    /// The content is invalid, or there is no room for it.
+    pub async fn take_in(&self, request: &mut OriginRequest) -> Result<(), Unsent> {
+        let RequestBody::Stream(upload) = &mut request.body else { return Ok(()) };
+        let room = &self.places().room;
+        let taken = match self {
+            Origin::FastCgi(origin) => {
+                upload.collect(room, origin.spool(), Trailers::Dropped).await
+            }
+            Origin::Http(origin) => upload.collect(room, origin.spool(), Trailers::Wanted).await,
+        };
+        taken.map_err(Unsent::Client)
+    }
+
+    /// Sends a request, and waits for the head of the response. The request's content is moved out of
+    /// `request`; it must have been [collected](Self::take_in) before.
+    ///
+    /// # Errors
+    /// The origin's failure, or the reason why the request could not be sent.
+    pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
+        match self {
+            Origin::FastCgi(origin) => origin.send(request).await,
+            // Boxed, because the HTTP library's state would enlarge the state of every fetch.
+            Origin::Http(origin) => Box::pin(origin.send(request)).await,
+        }
+    }
+
+    /// The concurrent requests at this origin.
+    pub fn places(&self) -> &places::Places {
+        match self {
+            Origin::FastCgi(origin) => origin.places(),
+            Origin::Http(origin) => origin.places(),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What a change does, and in which order. Every invalidation of a site's pages goes through here, whoever asks
+//! for it: a write, a purge, the control API, a database, another node, a process that hands over.
+//!
+//! | step | `apply` | `apply_where` | `open` | `drop_local` | `ended_elsewhere` |
+//! |---|---|---|---|---|---|
+//! | 1. the store: the change gets its number, pages go | yes | yes | yes, and it stays open | yes | |
+//! | 2. the history, for `explain` | yes | yes | yes | | |
+//! | 3. the journal, for the next process | yes | as everything | | | yes |
+//! | 4. the cluster | where the source is this node's | the same, as everything | | | |
+//! | 5. the successor, after the journal: one that is closed has a successor | where the source is not the predecessor | as everything | | | yes |
+//! | 6. memcached leases, tidying, cache warming | yes | yes | warming when it is settled | leases | |
+//!
+//! When a call returns, no later request gets a page from before the change, in this process or in one that has
+//! taken over. The other nodes are waited for where the change is acknowledged (`pending_changes`). No lock is
+//! held between two steps: a render that began before step 1 is refused by the store (rule 1), a page that is
+//! stored between two steps is from after the change.
+
+use crate::SiteState;
+use crate::page::StoredPage;
+use crate::runtime::off_the_way;
+use crate::successor::Handed;
+use crate::terms::SearchedPages;
+use crate::why::{Cause, Telling};
+use page_store::{Applied, Change, Keys, Number, Opened, Strength, Target, Told, Touches};
+
+/// A change that drops so many pages leaves entries of the index to be tidied.
+const UNTIDY_PAGES: u64 = 1_000;
+
+/// The changes of one site.
+pub struct Changes<'s> {
+    site: &'s SiteState,
+}
+
+impl<'s> Changes<'s> {
+    /// The changes of this site.
+    #[inline]
+    pub fn of(site: &'s SiteState) -> Changes<'s> {
+        Changes { site }
+    }
+
+    /// Applies a change: when this returns, no request gets a page from before it.
+    pub fn apply(&self, targets: &[Target<'_>], strength: Strength, by: Cause) -> Applied {
+        self.apply_to(targets, Keys::All, strength, by)
+    }
+
+    /// Applies a change to the pages with these keys. The journal, other nodes and a successor are given no
+    /// keys: there it concerns all pages that depend on these targets.
+    pub fn apply_to(
+        &self,
+        targets: &[Target<'_>],
+        keys: Keys<'_>,
+        strength: Strength,
+        by: Cause,
+    ) -> Applied {
+        let site = self.site;
+        let change = Change { site: site.name, targets };
+        let (now_ms, source) = (site.clock.now().0, Source::of(&by));
+        let mut telling = Telling::new(&site.why, by, targets, strength, now_ms);
+        let mut tell = |told: Told<'_, StoredPage>| telling.page(&site.store, site.name, &told);
+        let how = (strength, now_ms);
+        let applied = site.store.change_telling(&change, keys, how, &mut tell, &off_the_way);
+        telling.end(&applied);
+        if let Some(snapshots) = &site.snapshots {
+            snapshots.note(targets);
+        }
+        self.announce(targets, strength, &source);
+        self.finish(&applied, targets.len(), source.kind);
+        self.warm();
+        applied
+    }
+
+    /// Applies a change to every page that `touches` selects, whatever the page depends on. All pages are looked
+    /// at: call it on a thread that may block. Lookups go on meanwhile.
+    pub fn apply_where(
+        &self,
+        touches: &Touches<StoredPage>,
+        strength: Strength,
+        by: Cause,
+    ) -> Applied {
+        let site = self.site;
+        let (now_ms, source) = (site.clock.now().0, Source::of(&by));
+        let mut telling = Telling::new(&site.why, by, &[], strength, now_ms);
+        let mut tell = |told: Told<'_, StoredPage>| telling.page(&site.store, site.name, &told);
+        let (store, name) = (&site.store, site.name);
+        let applied = store.change_where_telling(name, touches, strength, now_ms, &mut tell);
+        telling.end(&applied);
+        if let Some(snapshots) = &site.snapshots {
+            snapshots.note_everything();
+        }
+        self.announce(&[Target::Everything], strength, &source);
+        self.finish(&applied, 1, source.kind);
+        self.warm();
+        applied
+    }
+
+    /// Applies a change that not every reader of the data sees yet. Until it is settled, no page that depends on
+    /// these targets is stored.
+    pub fn open(&self, targets: &[Target<'_>], by: Cause) -> Opened {
+        let site = self.site;
+        let change = Change { site: site.name, targets };
+        let (now_ms, kind) = (site.clock.now().0, by.kind());
+        let mut telling = Telling::new(&site.why, by, targets, Strength::Drop, now_ms);
+        let mut tell = |told: Told<'_, StoredPage>| telling.page(&site.store, site.name, &told);
+        let opened = site.store.open_telling(&change, Strength::Drop, &mut tell, &off_the_way);
+        telling.end(&opened.applied());
+        self.finish(&opened.applied(), targets.len(), kind);
+        opened
+    }
+
+    /// Settles such a change: every reader of the data sees it. The pages that it dropped may be rendered again.
+    pub fn settle(&self, opened: Opened) {
+        self.site.store.settle(opened);
+        self.keep_lease();
+        self.warm();
+    }
+
+    /// Drops pages of this process only, of which it is not known any more whether they are right. `reason`: a
+    /// word for the log.
+    pub fn drop_local(&self, targets: &[Target<'_>], reason: &'static str) {
+        let change = Change { site: self.site.name, targets };
+        let applied = self.site.store.change(&change, Strength::Drop);
+        self.keep_lease();
+        log(&applied, targets.len(), reason);
+    }
+
+    /// Ends pages that another process may have under these targets: of a snapshot that is not loaded yet, or of
+    /// a successor. The origin has given a later answer for them, which the store here has taken in.
+    pub fn ended_elsewhere(&self, targets: &[Target<'_>]) {
+        if let Some(snapshots) = &self.site.snapshots {
+            snapshots.note(targets);
+        }
+        self.hand_on(targets, Strength::Drop);
+    }
+
+    /// Publishes a change to the other nodes alone: it is applied here already.
+    pub fn publish(&self, targets: &[Target<'_>], strength: Strength) {
+        if let Some(cluster) = &self.site.cluster {
+            cluster.publish(targets, strength);
+        }
+    }
+
+    fn announce(&self, targets: &[Target<'_>], strength: Strength, source: &Source) {
+        if source.is_for_others {
+            self.publish(targets, strength);
+        }
+        if source.is_for_successor {
+            self.hand_on(targets, strength);
+        }
+    }
+
+    /// Sends a change to the successor, where there is one. Where it does not arrive and the successor has not
+    /// served yet, it never will, and nothing that was left for it may be used. Where it has served, the pages
+    /// belong to it, or to a process that came after it: the change must not be acknowledged.
+    fn hand_on(&self, targets: &[Target<'_>], strength: Strength) {
+        let site = self.site;
+        if !site.is_leaving() {
+            return;
+        }
+        let Some(successor) = site.successor() else { return };
+        let (host, mut handed) = (site.config.hosts.canonical.as_deref(), Handed::Lost);
+        // It answers when it serves, and before that tasks may have to end which wait for this thread.
+        off_the_way(&mut || handed = successor.change(host, targets, strength));
+        match (handed, &site.snapshots) {
+            (Handed::Lost, _) if successor.has_served() => site.leaving.change_lost(),
+            (Handed::Lost, Some(snapshots)) => snapshots.start_over(),
+            (Handed::Applied, _) | (Handed::Lost, None) => {}
+        }
+    }
+
+    fn finish(&self, applied: &Applied, targets: usize, by: &'static str) {
+        self.site.counters.invalidations.add();
+        self.keep_lease();
+        if applied.dropped >= UNTIDY_PAGES {
+            self.site.untidy.notify_one();
+        }
+        log(applied, targets, by);
+    }
+
+    /// Wakes cache warming, where the site has it.
+    fn warm(&self) {
+        if self.site.config.rewarm.is_some() {
+            self.site.rewarm.notify_one();
+        }
+    }
+
+    /// Keeps a lease for pages of the memcached port, for which it is unknown when their render began.
+    fn keep_lease(&self) {
+        if let Some(leases) = &self.site.leases {
+            leases.changed(&self.site.store, || self.site.clock.now().0);
+        }
+    }
+}
+
+impl SearchedPages for Changes<'_> {
+    fn number(&self) -> Number {
+        self.site.store.number()
+    }
+
+    fn drop_pages(&self, targets: &[Target<'_>]) {
+        self.drop_local(targets, "searches-forgotten");
+    }
+}
+
+/// What the source of a change decides: its name, and to whom it is announced.
+struct Source {
+    kind: &'static str,
+    is_for_others: bool,
+    is_for_successor: bool,
+}
+
+impl Source {
+    fn of(by: &Cause) -> Source {
+        let (is_for_others, is_for_successor) = (by.is_for_others(), by.is_for_successor());
+        Source { kind: by.kind(), is_for_others, is_for_successor }
+    }
+}
+
+fn log(applied: &Applied, targets: usize, by: &'static str) {
+    tracing::debug!(
+        event = "invalidated",
+        by,
+        targets,
+        number = applied.number.get(),
+        dropped = applied.dropped,
+        marked = applied.marked
+    );
+}

@@ -1,0 +1,316 @@
+//! The part of a site's snapshots that outlives the process: its files, and the journal of changes that no database
+//! reports. A change is recorded here before it is acknowledged. Writing and restoring pages is `snapshot`.
+//!
+//! | [`Stage`] | restoring is over | a snapshot may be written | entered |
+//! |---|---|---|---|
+//! | `Restoring` | no | no | at the start, until the pages of the earlier process are in the store |
+//! | `Writing` | yes | yes | when they are, or there are none that may be used |
+//! | `Incomplete` | yes | no | when restoring was cut short: a new snapshot would lack the remaining pages |
+//! | `HandedOver` | yes | no | when a successor process uses the directory |
+//!
+//! A snapshot has the databases' positions from before its first page was read. Its journal and those after it have
+//! every later change that no database reports. [0036](../../../../docs/decisions/0036-warm-restart.md). Lock:
+//! `journal`, held to append to it, to begin one, and to replace the snapshot; no other lock is taken under it.
+
+mod files;
+mod open;
+
+pub use files::{Files, Running};
+pub use open::Open;
+
+use config;
+use page_snapshot::Name;
+use page_store::Target;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How far a site is with the snapshot of an earlier process, and whether it may write its own. See the table above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Pages of an earlier process may still be restored.
+    Restoring,
+    /// Snapshots may be written.
+    Writing,
+    /// Restoring was cut short.
+    Incomplete,
+    /// A successor process has the directory.
+    HandedOver,
+}
+
+/// The mark beside the snapshots that tells a later process of changes which the cluster was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnsentMark {
+    /// Every change was sent, or the mark says that one was not.
+    InOrder,
+    /// An earlier process has left the mark, or ended without an orderly shutdown.
+    LeftBehind,
+    /// A change is not sent, and the mark could not be written: no snapshot may be begun.
+    NotWritten,
+}
+
+/// The snapshots of a site: its files, its journal, and the state of loading and writing.
+pub struct Snapshots {
+    /// The configuration of the snapshots.
+    pub config: config::Snapshot,
+    /// The files, and what is known of them.
+    pub files: Files,
+    /// `None`: there is no usable snapshot, so no change is recorded.
+    journal: Mutex<Option<Open>>,
+    /// The number of operations in flight that may lead to a change. It is modified with `journal`
+    /// locked.
+    in_hand: AtomicUsize,
+    /// Held while a snapshot is written. The writer runs on even if the task that started it is
+    /// cancelled.
+    writing: Arc<tokio::sync::Mutex<()>>,
+    stage: AtomicU8,
+    mark: AtomicU8,
+}
+
+impl Snapshots {
+    /// Creates the state. Nothing is read or written before `snapshot::begin`.
+    pub fn new(config: config::Snapshot) -> Snapshots {
+        let files = Files::new(&config);
+        Snapshots {
+            config,
+            files,
+            journal: Mutex::new(None),
+            in_hand: AtomicUsize::new(0),
+            writing: Arc::default(),
+            stage: AtomicU8::new(Stage::Restoring as u8),
+            mark: AtomicU8::new(UnsentMark::InOrder as u8),
+        }
+    }
+
+    /// How far the site is.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            stage if stage == Stage::Restoring as u8 => Stage::Restoring,
+            stage if stage == Stage::Writing as u8 => Stage::Writing,
+            stage if stage == Stage::Incomplete as u8 => Stage::Incomplete,
+            _ => Stage::HandedOver,
+        }
+    }
+
+    /// Restoring is over. `is_whole`: every page was looked at. Where a successor has the directory already, that
+    /// stays so.
+    pub fn restored(&self, is_whole: bool) {
+        let next = if is_whole { Stage::Writing } else { Stage::Incomplete } as u8;
+        let from = Stage::Restoring as u8;
+        // It fails only where the directory was handed over meanwhile.
+        let _ = self.stage.compare_exchange(from, next, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    fn mark(&self, mark: UnsentMark) {
+        self.mark.store(mark as u8, Ordering::Release);
+    }
+
+    fn is_mark(&self, mark: UnsentMark) -> bool {
+        self.mark.load(Ordering::Acquire) == mark as u8
+    }
+
+    /// Returns whether an earlier process may have ended before it had published all of its changes
+    /// in the cluster. It left a mark, or was killed with an operation in flight. Known after
+    /// `snapshot::begin`.
+    #[must_use]
+    pub fn was_left_untold(&self) -> bool {
+        self.is_mark(UnsentMark::LeftBehind)
+    }
+
+    /// Writes the mark for unpublished changes. Returns whether it is on disk.
+    pub fn mark_untold(&self) -> bool {
+        let marked = self.files.mark_untold();
+        if let Err(error) = &marked {
+            // Without a complete journal the next process assumes unpublished changes.
+            self.mark(UnsentMark::NotWritten);
+            self.forget(&mut self.journal(), "untold", error);
+        }
+        marked.is_ok()
+    }
+
+    /// Deletes the mark, after all changes are published. Returns whether it is deleted.
+    pub fn unmark_untold(&self) -> bool {
+        let unmarked = self.files.unmark_untold().is_ok();
+        if unmarked {
+            self.mark(UnsentMark::InOrder);
+        }
+        unmarked
+    }
+
+    /// Returns whether changes are unpublished and their mark could not be written.
+    pub fn lacks_mark(&self) -> bool {
+        self.is_mark(UnsentMark::NotWritten)
+    }
+
+    /// Returns whether restoring has ended, successfully or not.
+    #[must_use]
+    pub fn is_taken_up(&self) -> bool {
+        self.stage() != Stage::Restoring
+    }
+
+    /// How many operations are in flight.
+    #[must_use]
+    pub fn operations_in_flight(&self) -> usize {
+        self.in_hand.load(Ordering::Relaxed)
+    }
+
+    /// Records a change in the journal, after it is applied and before it is acknowledged. Changes
+    /// of private copies are skipped, because these are never part of a snapshot.
+    pub fn note(&self, targets: &[Target<'_>]) {
+        let names: Vec<Name> = targets.iter().filter_map(name).collect();
+        if !names.is_empty() {
+            self.append(&names);
+        }
+    }
+
+    /// Records a change of every page, for a change that has no name in the journal.
+    pub fn note_everything(&self) {
+        self.append(&[Name::Everything]);
+    }
+
+    fn append(&self, names: &[Name]) {
+        let mut journal = self.journal();
+        let Some(open) = journal.as_mut() else {
+            self.remove_what_is_left();
+            return;
+        };
+        if let Err(error) = open.append(names) {
+            self.forget(&mut journal, "journal", &error);
+        }
+    }
+
+    /// Records an operation in flight that may lead to a change, such as a write request. Must be
+    /// called before the operation begins. The returned guard is dropped after its change is
+    /// recorded. If the process is killed in between, the change is not known.
+    pub fn in_hand(self: &Arc<Snapshots>) -> InHand {
+        let mut journal = self.journal();
+        if self.in_hand.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.say_in_hand(&mut journal, true);
+        }
+        drop(journal);
+        InHand(self.clone())
+    }
+
+    fn say_in_hand(&self, journal: &mut Option<Open>, is: bool) {
+        let said = journal.as_mut().map_or(Ok(()), |open| open.in_hand(is));
+        if let Err(error) = said {
+            self.forget(journal, "journal", &error);
+        }
+    }
+
+    /// Switches to this journal for all further changes.
+    pub fn begin_with(&self, journal: &mut Option<Open>, open: Open) {
+        *journal = Some(open);
+        if self.in_hand.load(Ordering::Relaxed) > 0 {
+            self.say_in_hand(journal, true);
+        }
+    }
+
+    /// An earlier process may have left changes unpublished: writes the mark for them.
+    ///
+    /// # Errors
+    /// The mark cannot be written.
+    pub fn found_untold(&self) -> std::io::Result<()> {
+        self.mark(UnsentMark::LeftBehind);
+        self.files.mark_untold()
+    }
+
+    /// Waits until no snapshot is being written. None begins while the guard is held.
+    pub async fn pause(&self) -> tokio::sync::OwnedMutexGuard<()> {
+        self.writing.clone().lock_owned().await
+    }
+
+    /// Leaves the snapshots to another process: closes the journal, and releases the directory's
+    /// lock. This process writes no snapshot any more.
+    pub async fn hand_over(&self) {
+        self.stage.store(Stage::HandedOver as u8, Ordering::Release);
+        let _writing = self.pause().await;
+        *self.journal() = None;
+        self.files.let_go();
+    }
+
+    /// Takes the snapshots back from a successor that failed, and deletes them: they miss changes.
+    pub fn take_back(&self) {
+        if let Err(error) = self.files.take_hold() {
+            // Changes are not recorded for the process that has the lock, so the files are deleted
+            // all the same.
+            tracing::warn!(event = "snapshot-not-written", reason = "lock", error);
+        }
+        self.start_over();
+    }
+
+    /// Stops recording, including the end of operations in flight.
+    pub fn abandon(&self) {
+        *self.journal() = None;
+    }
+
+    /// Deletes the snapshot and its journals, because pages have another meaning from now on. The
+    /// next snapshot is written at the usual time.
+    pub fn start_over(&self) {
+        let mut journal = self.journal();
+        self.give_up(&mut journal);
+    }
+
+    /// Handles a change that could not be recorded: deletes everything that a later process could
+    /// use. The journal is emptied first, in case the files cannot be deleted.
+    pub fn forget(&self, journal: &mut Option<Open>, reason: &str, error: &dyn std::fmt::Display) {
+        tracing::error!(event = "snapshot-forgotten", reason, %error);
+        self.give_up(journal);
+    }
+
+    /// Stops recording, and deletes the snapshot and its journals.
+    pub fn give_up(&self, journal: &mut Option<Open>) {
+        if let Some(Err(error)) = journal.take().map(|open| open.spoil()) {
+            tracing::error!(event = "snapshot-not-removed", file = "journal", %error);
+        }
+        self.files.are_unusable();
+        self.remove_what_is_left();
+    }
+
+    /// Tries again to delete unusable files, if there are any.
+    pub fn remove_what_is_left(&self) {
+        if let Err(error) = self.files.remove_unusable() {
+            let directory = self.files.directory().display();
+            tracing::error!(event = "snapshot-not-removed", %directory, %error);
+        }
+    }
+
+    /// The journal; locked until the guard is dropped.
+    pub fn journal(&self) -> MutexGuard<'_, Option<Open>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A guard for an operation in flight that may lead to a change.
+pub struct InHand(Arc<Snapshots>);
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        let mut journal = self.0.journal();
+        if self.0.in_hand.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.say_in_hand(&mut journal, false);
+        }
+    }
+}
+
+fn name(target: &Target<'_>) -> Option<Name> {
+    Some(match target {
+        Target::Tag(tag) => Name::Tag(tag.to_vec()),
+        Target::Url(url) => Name::Url(url.to_vec()),
+        Target::Path(path) => Name::Path(path.to_vec()),
+        Target::Prefix(prefix) => Name::Prefix(prefix.to_vec()),
+        Target::Everything => Name::Everything,
+        Target::Owner(_) | Target::OwnerTag { .. } | Target::OwnerUrl { .. } => return None,
+    })
+}
+
+/// The target of a change that the journal has recorded.
+pub fn target(name: &Name) -> Target<'_> {
+    match name {
+        Name::Tag(tag) => Target::Tag(tag),
+        Name::Url(url) => Target::Url(url),
+        Name::Path(path) => Target::Path(path),
+        Name::Prefix(prefix) => Target::Prefix(prefix),
+        Name::Everything => Target::Everything,
+    }
+}

@@ -1,0 +1,174 @@
+//! Operations in flight that may announce a change: requests whose responses may say what has changed, with a client
+//! or without (decision 0031), purges, calls of the control API, deletions over the memcached port. Each holds a
+//! [`PendingChange`]; nothing is acknowledged without one.
+//!
+//! | step | what happens |
+//! |---|---|
+//! | [`PendingChange::begin`] | the journal records that an operation is in flight |
+//! | the operation | its changes are applied ([`Changes`](crate::changes::Changes)) |
+//! | [`PendingChange::acknowledge`] | waits for the cluster, bounded; never returns if a successor missed a change |
+//!
+//! A process that ends waits until none is left. Only then, and when none can begin any more, it may tell its
+//! successor or the snapshot that there will be no further change (decision 0062). Invariant: a change is acknowledged
+//! while its `PendingChange` is held, or by the call that gives it back. So after [`PendingChanges::close`] has
+//! found none, no change is acknowledged.
+
+use crate::SiteState;
+use crate::journal::{InHand, Snapshots};
+use crate::propagation::Propagation;
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// No operation may begin any more.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+/// How many operations of a site are in flight that may announce a change.
+#[derive(Default)]
+pub struct PendingChanges(AtomicUsize);
+
+/// One such operation, in flight until this is dropped. Where there are snapshots, their journal records it: after a
+/// process was killed with one in flight, the journal does not have all that has changed.
+pub struct PendingChange {
+    site: Arc<SiteState>,
+    _counted: Counted,
+    recorded: Option<InHand>,
+    /// How many changes had been published to the other nodes when it began.
+    published: u64,
+}
+
+/// One of the operations that [`PendingChanges`] counts.
+pub struct Counted(Arc<PendingChanges>);
+
+impl PendingChanges {
+    /// Counts one more; `None` where none may begin any more.
+    pub fn begin(self: &Arc<PendingChanges>) -> Option<Counted> {
+        let before = self.0.fetch_add(1, Ordering::AcqRel);
+        // Where it may not begin, the drop takes back what was added.
+        let counted = Counted(self.clone());
+        (before & CLOSED == 0).then_some(counted)
+    }
+
+    /// How many operations are in flight.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire) & !CLOSED
+    }
+
+    /// From now on none begins. Returns how many are still in flight; 0: there will be no further change.
+    pub fn close(&self) -> usize {
+        self.0.fetch_or(CLOSED, Ordering::AcqRel) & !CLOSED
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for PendingChange {
+    fn drop(&mut self) {
+        // Before it is counted out: whoever finds none in flight closes the journal.
+        drop(self.recorded.take());
+    }
+}
+
+impl PendingChange {
+    /// Begins an operation that may announce a change of this site. Where none may begin any more, this never
+    /// returns: the client is cut off with the end of the process, and nothing was done.
+    pub async fn begin(site: &Arc<SiteState>) -> PendingChange {
+        match PendingChange::recorded(site, site.snapshots.as_ref()) {
+            Some(pending) => pending,
+            None => pending().await,
+        }
+    }
+
+    /// Begins an operation that is carried out at once, before anything else; `None` where none may begin any more.
+    /// If the process is killed meanwhile, this node has the change in its journal, or the operation was not carried
+    /// out. Only the other nodes may lack it, so it is recorded only where there are any.
+    pub fn begin_at_once(site: &Arc<SiteState>) -> Option<PendingChange> {
+        PendingChange::recorded(site, site.snapshots.as_ref().filter(|_| site.cluster.is_some()))
+    }
+
+    fn recorded(site: &Arc<SiteState>, journal: Option<&Arc<Snapshots>>) -> Option<PendingChange> {
+        let counted = site.pending.begin()?;
+        let recorded = journal.map(Snapshots::in_hand);
+        let published = site.cluster.as_ref().map_or(0, |cluster| cluster.published());
+        Some(PendingChange { site: site.clone(), _counted: counted, recorded, published })
+    }
+
+    /// The operation has ended and may be acknowledged: the other nodes have applied what it changed, or they are
+    /// not waited for any longer. Never returns where the process that has taken over has missed a change: then
+    /// nothing is acknowledged.
+    pub async fn acknowledge(self) -> Propagation {
+        self.propagated().await
+    }
+
+    /// The same after the site's databases were waited for, with `committed` as the result.
+    pub async fn acknowledge_after(self, committed: Propagation) -> Propagation {
+        if committed == Propagation::TimedOut {
+            self.site.counters.database_late.add();
+        }
+        committed.and(self.propagated().await)
+    }
+
+    async fn propagated(&self) -> Propagation {
+        let applied = self.applied_by_cluster().await;
+        if self.site.has_lost_change() {
+            pending::<()>().await;
+        }
+        applied
+    }
+
+    async fn applied_by_cluster(&self) -> Propagation {
+        let Some(cluster) = &self.site.cluster else { return Propagation::NotNeeded };
+        let applied = cluster.applied(self.published, self.site.snapshots.as_deref()).await;
+        if applied == Propagation::TimedOut {
+            self.site.counters.stream_late.add();
+        }
+        applied
+    }
+}
+
+/// One operation over several sites.
+pub struct PendingBatch(Vec<PendingChange>);
+
+impl PendingBatch {
+    /// Begins an operation that may announce changes of all these sites, as [`PendingChange::begin`].
+    pub async fn begin(sites: impl Iterator<Item = &Arc<SiteState>>) -> PendingBatch {
+        let mut all = Vec::new();
+        for site in sites {
+            all.push(PendingChange::begin(site).await);
+        }
+        PendingBatch(all)
+    }
+
+    /// As [`PendingChange::acknowledge`], for all of them.
+    pub async fn acknowledge(self) -> Propagation {
+        let mut applied = Propagation::NotNeeded;
+        for pending in &self.0 {
+            applied = applied.and(pending.propagated().await);
+        }
+        applied
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_begins_after_closing() {
+        let pending = Arc::new(PendingChanges::default());
+        let one = pending.begin().expect("it is open");
+        let other = pending.begin().expect("it is open");
+        drop(one);
+        assert_eq!((pending.count(), pending.close()), (1, 1));
+        assert!(pending.begin().is_none());
+        drop(other);
+        assert_eq!((pending.count(), pending.close()), (0, 0));
+        assert!(pending.begin().is_none());
+        assert_eq!(pending.count(), 0);
+    }
+}

@@ -1,0 +1,225 @@
+//! Optional tracing (`[traces]`): sends a request's spans to a collector with OTLP over HTTP, and the
+//! trace context to PHP. PHP's spans become children of Pagewell's.
+//!
+//! | file | content |
+//! |---|---|
+//! | `traceparent` | parses and writes `traceparent` (W3C Trace Context, level 1) |
+//! | `span` | a span, and its OTLP/JSON encoding |
+//! | `export` | sends finished spans to the collector in the background |
+//!
+//! A request's span lasts from its arrival until its response and the fetch for it are complete. Child
+//! spans: each origin request, and the wait of a write's response for the database. Invariants: no
+//! request waits for the collector; spans that do not fit into the queue are dropped and counted. No
+//! key depends on the context unless a rule or `Vary` names its field. No stored page contains one,
+//! because it is removed from responses first. Plain hits that the front answers are not traced, unless
+//! a trusted proxy's context requests it. Reasons, also for not using a library:
+//! docs/decisions/0049-traces.md.
+
+mod export;
+mod span;
+mod traceparent;
+
+pub use export::{Exporter, run};
+pub use traceparent::{Sampled, TraceParent};
+
+use crate::SiteState;
+use crate::client::Visitor;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use site_rules::Peer;
+use span::{Kind, Span};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use traceparent::{TRACE_PARENT, TRACE_STATE};
+
+/// Fields of a trace context, which are removed from responses.
+const OF_CONTEXTS: [&str; 3] = ["traceparent", "tracestate", "traceresponse"];
+
+/// The trace of a request in progress. Its span ends when the last clone is dropped.
+#[derive(Clone)]
+pub struct Trace(Arc<InHand>);
+
+struct InHand {
+    place: TraceParent,
+    parent: Option<u64>,
+    /// The vendor-specific part of the context.
+    state: Option<HeaderValue>,
+    site: Arc<SiteState>,
+    begun: Instant,
+    told: Mutex<Told>,
+}
+
+/// The facts about a request that its span contains.
+struct Told {
+    method: Method,
+    scheme: &'static str,
+    host: String,
+    path: String,
+    status: Option<u16>,
+    cache: Option<HeaderValue>,
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.place.fmt(f)
+    }
+}
+
+impl Trace {
+    /// Starts the trace of a request that arrived at the default site `door`. `None` if tracing is
+    /// disabled. Only a trusted proxy's context is used, for the parent span and for whether the trace
+    /// is sampled.
+    pub fn of<B>(door: &Arc<SiteState>, request: &Request<B>, visitor: &Visitor) -> Option<Trace> {
+        let exporter = door.exporter.as_ref()?;
+        let headers = request.headers();
+        let given = match visitor.believed {
+            Peer::Trusted => TraceParent::of(headers),
+            Peer::Anybody => None,
+        };
+        let place = match &given {
+            Some(given) => given.below(exporter.number()),
+            None => exporter.new_trace(),
+        };
+        let state = given.as_ref().and_then(|_| headers.get(TRACE_STATE).cloned());
+        let host = request.uri().authority().map(|authority| authority.as_str().to_owned());
+        let host = host.or_else(|| Some(headers.get(header::HOST)?.to_str().ok()?.to_owned()));
+        let told = Told {
+            method: request.method().clone(),
+            scheme: visitor.scheme,
+            host: host.unwrap_or_default(),
+            path: request.uri().path().to_owned(),
+            status: None,
+            cache: None,
+        };
+        Some(Trace(Arc::new(InHand {
+            place,
+            parent: given.map(|given| given.span),
+            state,
+            site: door.clone(),
+            begun: door.clock.instant(),
+            told: Mutex::new(told),
+        })))
+    }
+
+    /// Records the status and `Cache-Status` of the response.
+    pub fn answered<B>(&self, response: &Response<B>) {
+        let cache = response.headers().get_all("cache-status").iter().next_back().cloned();
+        let mut told = self.0.told();
+        (told.status, told.cache) = (Some(response.status().as_u16()), cache);
+    }
+
+    /// Starts the span of an origin request.
+    fn asked(&self) -> Asked {
+        let number = self.0.site.exporter.as_ref().map_or(1, |exporter| exporter.number());
+        let place = self.0.place.below(number);
+        Asked { trace: self.clone(), place, begun: self.0.site.clock.instant() }
+    }
+
+    /// Starts the span in which a write's response waits until its committed changes have been applied.
+    pub fn waits(&self) -> Waits {
+        Waits(self.asked())
+    }
+}
+
+impl InHand {
+    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn span(&self, place: TraceParent, parent: Option<u64>, kind: Kind, begun: Instant) -> Span {
+        let clock = &self.site.clock;
+        let ended = clock.instant();
+        let begun_ns = clock.at(begun).0.saturating_mul(1_000_000);
+        let took = ended.saturating_duration_since(begun).as_nanos() as u64;
+        let told = self.told();
+        Span {
+            trace: place.trace,
+            number: place.span,
+            parent,
+            kind,
+            method: told.method.clone(),
+            begun_ns,
+            ended_ns: begun_ns.saturating_add(took),
+            scheme: told.scheme,
+            host: told.host.clone(),
+            path: told.path.clone(),
+            status: told.status,
+            failed: told.status.is_none_or(|status| status >= 500),
+            cache: told.cache.as_ref().and_then(|value| value.to_str().ok()).map(str::to_owned),
+        }
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        if self.place.sampled == Sampled::Yes
+            && let Some(exporter) = &self.site.exporter
+        {
+            let span = self.span(self.place, self.parent, Kind::Server, self.begun);
+            exporter.put(span, &self.site.counters);
+        }
+    }
+}
+
+/// An origin request in progress.
+pub struct Asked {
+    trace: Trace,
+    place: TraceParent,
+    begun: Instant,
+}
+
+impl Asked {
+    /// Ends the span. `status` is `None` if there was no response.
+    pub fn ended(self, status: Option<StatusCode>) {
+        self.told(Kind::Client, |span| {
+            span.status = status.map(|status| status.as_u16());
+            span.failed = span.status.is_none_or(|status| status >= 500);
+        });
+    }
+
+    fn told(self, kind: Kind, ending: impl FnOnce(&mut Span)) {
+        let own = &self.trace.0;
+        if self.place.sampled == Sampled::Yes
+            && let Some(exporter) = &own.site.exporter
+        {
+            let mut span = own.span(self.place, Some(own.place.span), kind, self.begun);
+            (span.status, span.cache) = (None, None);
+            ending(&mut span);
+            exporter.put(span, &own.site.counters);
+        }
+    }
+}
+
+/// A write's response that waits for the database.
+pub struct Waits(Asked);
+
+impl Waits {
+    /// Ends the span; `is_applied` is false if the wait ended before the changes were applied.
+    pub fn ended(self, is_applied: bool) {
+        self.0.told(Kind::Internal, |span| span.failed = !is_applied);
+    }
+}
+
+/// Replaces the client's trace context in a request to the origin by Pagewell's, or removes it. If
+/// tracing is disabled, the context is forwarded unchanged.
+pub fn in_request(
+    site: &SiteState,
+    headers: &mut HeaderMap,
+    trace: Option<&Trace>,
+) -> Option<Asked> {
+    site.config.traces.as_ref()?;
+    headers.remove(TRACE_PARENT);
+    headers.remove(TRACE_STATE);
+    let asked = trace?.asked();
+    headers.insert(TRACE_PARENT, asked.place.to_value());
+    if let Some(state) = &asked.trace.0.state {
+        headers.insert(TRACE_STATE, state.clone());
+    }
+    Some(asked)
+}
+
+/// Removes trace contexts from a response, because it may be stored and sent to other clients.
+pub fn out_of_response(site: &SiteState, headers: &mut HeaderMap) {
+    if site.config.traces.is_some() {
+        OF_CONTEXTS.iter().for_each(|name| drop(headers.remove(*name)));
+    }
+}

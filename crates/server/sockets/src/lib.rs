@@ -1,0 +1,11 @@
+//! Connections over TCP or a Unix socket as one type: to a FastCGI responder, to a database, from a client.
+//!
+//! All I/O is non-blocking. Nothing here knows a protocol.
+
+mod socket;
+mod unix_socket;
+mod watched;
+
+pub use socket::Socket;
+pub use unix_socket::UnixSocket;
+pub use watched::watched;
