@@ -46,20 +46,25 @@ const PROTOCOLS: [&str; 8] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 9] = [
+const SERVER: [(&str, &[&str]); 10] = [
     ("doctor", &[]),
     ("config", &["doctor"]),
-    ("site-state", &["doctor", "config"]),
-    ("change-sources", &["doctor", "config", "site-state"]),
-    ("origin", &["doctor", "config", "site-state"]),
-    ("exchange", &["doctor", "config", "site-state", "change-sources", "origin"]),
-    ("front", &["doctor", "config", "site-state", "origin", "exchange"]),
-    ("control", &["doctor", "config", "site-state", "change-sources", "origin", "exchange"]),
+    ("sockets", &["doctor", "config"]),
+    ("site-state", &["doctor", "config", "sockets"]),
+    ("change-sources", &["doctor", "config", "sockets", "site-state"]),
+    ("origin", &["doctor", "config", "sockets", "site-state"]),
+    ("exchange", &["doctor", "config", "sockets", "site-state", "change-sources", "origin"]),
+    ("front", &["doctor", "config", "sockets", "site-state", "origin", "exchange"]),
+    (
+        "control",
+        &["doctor", "config", "sockets", "site-state", "change-sources", "origin", "exchange"],
+    ),
     (
         "pagewell",
         &[
             "doctor",
             "config",
+            "sockets",
             "site-state",
             "change-sources",
             "origin",
