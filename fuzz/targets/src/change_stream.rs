@@ -14,11 +14,11 @@ use mysql_replication::wire::login::{Account, Channel, Login};
 use mysql_replication::wire::packet::{Packet, PacketReader};
 use mysql_replication::wire::query::{Query, QueryLimits};
 use mysql_replication::{
-    Interest, Limits, Step, Transaction, Transactions, Watch, What, statement,
+    Interest, Limits, Step, Transaction, Transactions, Watch, ChangeScope, statement,
 };
 use std::sync::Arc;
 
-/// What may be held.
+/// ChangeScope may be held.
 pub const LIMITS: Limits =
     Limits { transaction_bytes: 4096, tables: 8, event_bytes: 64 << 10, prepared_bytes: 4096 };
 
@@ -87,7 +87,7 @@ fn stream(data: &[u8], start: &Start) {
 fn look_at(transaction: &Transaction) {
     let mut bytes = 0;
     for change in &transaction.changes {
-        let What::Rows(rows) = &change.what else { continue };
+        let ChangeScope::Rows(rows) = &change.what else { continue };
         bytes += rows.rows.len_bytes();
         for change in rows.changes() {
             let Ok(change) = change else { break };

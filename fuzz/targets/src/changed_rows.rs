@@ -8,7 +8,7 @@ use super::change_stream::{LIMITS, packets};
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
-use change_feed::{ChangeRule, Feed, Rules, Touched};
+use change_feed::{ChangeRule, Feed, Rules, TouchedTags};
 use mysql_replication::position::{GtidList, GtidSet, Start};
 use mysql_replication::{Step, Transactions};
 use pagewell::database::MariaDbTables;
@@ -67,7 +67,7 @@ fn touched(data: &[u8], start: &Start) {
     for packet in packets(data) {
         let Ok(step) = transactions.read(&packet) else { break };
         let Step::Transaction(transaction) = step else { continue };
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         for change in &transaction.changes {
             transactions.watch().touch(change, &mut touched);
         }

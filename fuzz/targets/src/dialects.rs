@@ -5,7 +5,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_cache::litespeed::{
-    CacheControl, Keeping, PURGE_ITEMS_MAX, Purged, Scope, read_purges, tags_by_scope,
+    CacheControl, PURGE_ITEMS_MAX, PurgeTarget, Scope, StorePermission, read_purges, tags_by_scope,
 };
 use http_cache::tags::{self, TAG_MAX_BYTES};
 use http_cache::{Policy, RequestFacts, Timestamp, storable};
@@ -41,7 +41,7 @@ fn purges(headers: &HeaderMap) {
     assert!(purges.len() <= PURGE_ITEMS_MAX);
     for purge in &purges {
         match &purge.what {
-            Purged::Tag(tag) => {
+            PurgeTarget::Tag(tag) => {
                 assert!(!tag.is_empty() && tag.len() <= TAG_MAX_BYTES);
                 // Nothing that a page could never be tagged with, so that nothing is missed.
                 assert!(
@@ -51,8 +51,8 @@ fn purges(headers: &HeaderMap) {
                     }
                 );
             }
-            Purged::Url(url) => assert!(url.starts_with('/') && !url.contains(';')),
-            Purged::Everything => {}
+            PurgeTarget::Url(url) => assert!(url.starts_with('/') && !url.contains(';')),
+            PurgeTarget::Everything => {}
         }
     }
 }
@@ -83,6 +83,6 @@ fn stored(headers: &HeaderMap) {
     if let Some(said) =
         CacheControl::read(headers).filter(|_| !headers.contains_key("pagewell-cache-control"))
     {
-        assert!(said.scope == Scope::Public && said.keeping != Keeping::Forbidden);
+        assert!(said.scope == Scope::Public && said.keeping != StorePermission::Forbidden);
     }
 }

@@ -7,9 +7,9 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_cache::{
-    Answer, Candidate, Policy, RequestControl, RequestFacts, Stored, Timestamp, Verdict, answer,
-    decide, freshen, freshen_by_head, invalidates, make_conditional, not_modified_fields, parts,
-    range, storable, tags,
+    Answer, Candidate, Policy, RequestControl, RequestFacts, StoredResponse, Timestamp, Verdict,
+    answer, decide, freshen, freshen_by_head, invalidates, make_conditional, not_modified_fields,
+    parts, range, storable, tags,
 };
 
 const NOW: Timestamp = Timestamp::from_seconds(784_111_777);
@@ -59,7 +59,7 @@ pub fn run(data: &[u8]) {
 }
 
 /// What was kept may be kept.
-fn check(stored: &Stored, now: Timestamp) {
+fn check(stored: &StoredResponse, now: Timestamp) {
     let most = (1u64 << 31) * 1000;
     assert!(stored.lifetime_ms() <= most && stored.age_ms(now) <= most);
     for name in ["connection", "age", "content-length"] {
@@ -85,7 +85,7 @@ fn parts_of(facts: &RequestFacts<'_>, asked: &HeaderMap, response: &HeaderMap, p
         return;
     }
     let content = vec![b'x'; part.range.length() as usize];
-    let held = || parts::Held { stored: &stored, content: &content };
+    let held = || parts::StoredPart { stored: &stored, content: &content };
     let (_, bytes) = parts::joined(&held(), &held(), 1 << 20).expect("both are of one whole");
     assert_eq!(bytes.len(), content.len());
 }

@@ -14,7 +14,7 @@ use postgres_replication::wire::login::{Account, Channel, Login, Purpose};
 use postgres_replication::wire::query::{Query, QueryLimits};
 use postgres_replication::wire::stream;
 use postgres_replication::{
-    Cell, Changed, Interest, Limits, Step, Transaction, Transactions, Watch, What,
+    Cell, ColumnChange, Interest, Limits, Step, Transaction, Transactions, Watch, ChangeScope,
 };
 
 const LIMITS: Limits = Limits { transaction_bytes: 4096, tables: 8, known_bytes: 64 << 10 };
@@ -71,7 +71,7 @@ fn transactions(mut data: &[u8]) {
 fn look_at(transaction: &Transaction) {
     let (mut bytes, mut tables) = (0, 0);
     for change in &transaction.changes {
-        let What::Rows(rows) = change else {
+        let ChangeScope::Rows(rows) = change else {
             tables += 1;
             continue;
         };
@@ -81,7 +81,7 @@ fn look_at(transaction: &Transaction) {
                 let (before, after) = (change.before(place), change.after(place));
                 let is_known = before != Cell::Unknown && after != Cell::Unknown;
                 if is_known && before != after {
-                    assert_eq!(change.changed(place), Changed::Yes);
+                    assert_eq!(change.changed(place), ColumnChange::Yes);
                 }
             }
         }

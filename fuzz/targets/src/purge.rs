@@ -6,7 +6,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use purge_requests::{
-    Conditions, Described, Pattern, Purge, Selected, TAGS_MAX, TagPattern, Unread, UrlPattern,
+    Conditions, PageProperties, Pattern, Purge, Selection, TAGS_MAX, TagPattern, PurgeRefusal, UrlPattern,
     read, read_get, read_tag_pattern, read_url_pattern,
 };
 
@@ -40,7 +40,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-fn judge(found: Result<Purge, Unread>, address: &str) {
+fn judge(found: Result<Purge, PurgeRefusal>, address: &str) {
     match found {
         Ok(purge) => {
             assert!(!purge.hard.is_empty() || !purge.soft.is_empty());
@@ -51,20 +51,20 @@ fn judge(found: Result<Purge, Unread>, address: &str) {
     }
 }
 
-fn selected(one: &Selected, address: &str) {
+fn selected(one: &Selection, address: &str) {
     match one {
-        Selected::Tag(tag) => assert!(!tag.is_empty()),
-        Selected::Url(url) | Selected::Path(url) => assert!(url.starts_with('/')),
-        Selected::Below(path) => assert!(path.starts_with('/') && path.ends_with('/')),
-        Selected::Where(conditions) => drop(holds(conditions, address)),
-        Selected::Everything => {}
+        Selection::Tag(tag) => assert!(!tag.is_empty()),
+        Selection::Url(url) | Selection::Path(url) => assert!(url.starts_with('/')),
+        Selection::Below(path) => assert!(path.starts_with('/') && path.ends_with('/')),
+        Selection::Where(conditions) => drop(holds(conditions, address)),
+        Selection::Everything => {}
     }
 }
 
 fn holds(conditions: &Conditions, address: &str) -> bool {
     let aliases = ["b.test".to_owned()];
     let (host, url) = ("a.test", address.as_bytes());
-    conditions.hold(&Described { host, aliases: &aliases, url, content_type: Some(b"text/html") })
+    conditions.hold(&PageProperties { host, aliases: &aliases, url, content_type: Some(b"text/html") })
 }
 
 fn expression(text: &str, address: &str) {

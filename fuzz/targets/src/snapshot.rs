@@ -4,17 +4,19 @@
 //! The data is taken for each of the three. Checksums stop nearly everything in the second and third, so
 //! what is inside is given to the reader of pages without one.
 
-use page_snapshot::{Content, Left, Piece, Reader, Record, read_journal, read_page, write_page};
+use page_snapshot::{
+    Content, JournalContents, Piece, Reader, Record, read_journal, read_page, write_page,
+};
 
 /// Reads the data as each of the three.
 pub fn run(data: &[u8]) {
     if let Some(bytes) = again(data) {
         assert_eq!(again(&bytes).as_ref(), Some(&bytes), "a page changes with each writing");
     }
-    if let Ok(Left { names, in_hand, mut journal }) = read_journal(data, 1) {
-        let more = [data, &journal.change(&names), &journal.in_hand(!in_hand)].concat();
+    if let Ok(JournalContents { names, in_flight, mut journal }) = read_journal(data, 1) {
+        let more = [data, &journal.change(&names), &journal.set_in_flight(!in_flight)].concat();
         let same = read_journal(&more, 1).expect("it goes on where it ended");
-        assert_eq!((same.names, same.in_hand), (names, !in_hand));
+        assert_eq!((same.names, same.in_flight), (names, !in_flight));
     }
     let (mut reader, mut rest) = (Reader::default(), data);
     while let Some(count) = reader.wants() {

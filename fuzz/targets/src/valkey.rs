@@ -3,7 +3,7 @@
 //!
 //! The data is what a server sends; its first byte says where it is cut.
 
-use valkey::{DEPTH_MAX, Place, Replies, Reply, Unreadable, entries, extent, fields, whole};
+use valkey::{DEPTH_MAX, Place, Replies, Reply, ReplyError, entries, extent, fields, whole};
 
 const BYTES_MAX: usize = 4_096;
 
@@ -39,7 +39,7 @@ fn depth(reply: &Reply) -> usize {
     }
 }
 
-fn replies(data: &[u8], piece: usize) -> (Vec<Reply>, Option<Unreadable>) {
+fn replies(data: &[u8], piece: usize) -> (Vec<Reply>, Option<ReplyError>) {
     let (mut reader, mut found) = (Replies::new(BYTES_MAX), Vec::new());
     for piece in data.chunks(piece) {
         reader.push(piece);

@@ -14,7 +14,7 @@ pub use pauses::pauses;
 
 use super::compare::two_cores;
 use super::told;
-use harness::{Address, Deadline, Load, Pagewell, Until, cpu, page_origin};
+use harness::{Address, Deadline, Load, LoadEnd, Pagewell, cpu, page_origin};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Subject {
         Ok(Subject { pagewell, address, load_core })
     }
 
-    fn load(&self, connections: usize, until: Until) -> Load {
+    fn load(&self, connections: usize, until: LoadEnd) -> Load {
         let mut load = Load::new(self.address, "/", connections, until);
         load.core = Some(self.load_core);
         load
@@ -65,7 +65,7 @@ impl Subject {
 
     /// The same with these field lines.
     fn ask_for_all(&self, pages: u32, headers: &[(&str, &str)]) -> Result<(), String> {
-        let mut load = self.load(16, Until::Requests(u64::from(pages)));
+        let mut load = self.load(16, LoadEnd::Requests(u64::from(pages)));
         load.targets = (0..pages).map(target).collect();
         load.headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let report = load.run().map_err(|error| format!("bench: {error}"))?;

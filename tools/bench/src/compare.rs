@@ -9,7 +9,7 @@ use super::figures::{Round, Series, table};
 use super::pages::{Pages, fast_dir};
 use super::rivals::{Ground, Rival, Server};
 use super::{Amount, plot, told};
-use harness::{Client, Deadline, Load, Request, Until, cpu};
+use harness::{Client, Deadline, Load, LoadEnd, Request, cpu};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::io::IsTerminal;
@@ -229,7 +229,7 @@ fn one_round(
     slice: Duration,
     into: Option<&mut Series>,
 ) -> Result<(), String> {
-    let until = Until::Elapsed(slice);
+    let until = LoadEnd::Elapsed(slice);
     let mut load = Load::new(server.address, measure.target, measure.connections, until);
     load.core = Some(ground.load_core);
     load.keep_alive = measure.keep_alive;

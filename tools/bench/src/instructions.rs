@@ -3,7 +3,7 @@
 //! The same count as the test of `crates/testing/acceptance/tests/instructions.rs` makes, for the binary as it is
 //! shipped. The figures need no quiet machine. With `--places` it says which functions they are in.
 
-use harness::instructions::{BROWSER_HEADERS, Bounds, Counted, Protocol};
+use harness::instructions::{BROWSER_HEADERS, Bounds, HitMeasurement, Protocol};
 use harness::root::{self, Profile};
 use serde_json::json;
 use std::fs;
@@ -48,7 +48,7 @@ pub fn run(amount: Amount) -> Result<(), String> {
     let bounds = Bounds::read(&text, section).map_err(|error| format!("{BOUNDS}: {error}"))?;
     let protocol = if amount.http2 { Protocol::Http2 } else { Protocol::Http1 };
     let more: &[&str] = if amount.access_log { &["--access-log", "/dev/null"] } else { &[] };
-    let whose = Counted { binary: &binary, more, protocol };
+    let whose = HitMeasurement { binary: &binary, more, protocol };
     let per_hit = whose.per_hit(amount.hits).map_err(|error| format!("bench: {error}"))?;
     let kinds = [
         ("bare", bounds.bare, per_hit.bare, &[][..]),
@@ -80,7 +80,7 @@ pub fn run(amount: Amount) -> Result<(), String> {
 }
 
 /// Prints the functions in which most of the instructions of many hits are.
-fn places(whose: &Counted<'_>, kind: &str, headers: &[(&str, &str)]) -> Result<(), String> {
+fn places(whose: &HitMeasurement<'_>, kind: &str, headers: &[(&str, &str)]) -> Result<(), String> {
     let dir = root::target().join("bench");
     fs::create_dir_all(&dir).map_err(|error| format!("bench: {}: {error}", dir.display()))?;
     let out = dir.join(format!("callgrind.{kind}.out"));

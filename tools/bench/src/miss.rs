@@ -16,7 +16,7 @@ use super::figures::{Round, Series, Spread, shown};
 use super::pages::Pages;
 use super::rivals::{Ground, Rival, Server};
 use super::{Amount, CaseResult};
-use harness::{Load, Until, cpu};
+use harness::{Load, LoadEnd, cpu};
 use serde_json::json;
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -135,7 +135,7 @@ fn one_round(
     server: &Server,
     ground: &Ground,
 ) -> Result<Round, String> {
-    let mut load = Load::new(server.address, page.target, connections, Until::Requests(requests));
+    let mut load = Load::new(server.address, page.target, connections, LoadEnd::Requests(requests));
     load.core = Some(ground.load_core);
     // As many more as may be begun before the load knows that it is enough.
     let spare = 2 * connections as u64;

@@ -11,7 +11,7 @@ use super::{Amount, CaseResult, told};
 use harness::Chance;
 use harness::root;
 use harness::{
-    Address, Load, LoadReport, MariaDbOptions, NewsSite, Pagewell, PrivateDir, Until, cpu,
+    Address, Load, LoadEnd, LoadReport, MariaDbOptions, NewsSite, Pagewell, PrivateDir, cpu,
 };
 use serde_json::json;
 use std::fmt::Write as _;
@@ -102,7 +102,7 @@ fn visit(
     articles: u32,
     long: Duration,
 ) -> Result<(LoadReport, Peaks), String> {
-    let mut load = Load::new(address, "/", CONNECTIONS, Until::Elapsed(long));
+    let mut load = Load::new(address, "/", CONNECTIONS, LoadEnd::Elapsed(long));
     load.targets = drawn(articles);
     let over = AtomicBool::new(false);
     let (report, peaks) = thread::scope(|scope| {

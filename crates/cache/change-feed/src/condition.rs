@@ -1,36 +1,37 @@
 //! Conditions on the values of a row: `where` and `unless` of a rule. A rule touches its tags for an image
-//! of a row (before or after the change) only if that image meets its conditions.
+//! of a row (before or after the change) only if that image meets the conditions.
 //!
 //! | value of the column | `where` | `unless` |
 //! |---|---|---|
 //! | text that a pattern matches | met | not met |
 //! | any other text, NULL | not met | met |
-//! | not known | met | met |
+//! | unknown | met | met |
 //!
-//! Invariant: a doubt never hides a change. Databases compare text without regard to case and to spaces
-//! at its end; so does `where`, which then touches more, and `unless` does not, for the same reason.
+//! Invariant: uncertainty never hides a change. Databases compare text without regard to case and trailing
+//! spaces. `where` does the same and therefore touches more; `unless` compares exactly, for the same
+//! reason.
 
 use crate::template::Filling;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The most columns that a rule has conditions on.
+/// The maximum number of columns in a rule's conditions.
 const COLUMNS_MAX: usize = 16;
-/// The most patterns for a column.
+/// The maximum number of patterns for a column.
 const PATTERNS_MAX: usize = 1_000;
-/// The longest pattern, in bytes.
+/// The maximum length of a pattern in bytes.
 const PATTERN_BYTES_MAX: usize = 1_024;
 
-/// Conditions as written: a column, and one pattern or several.
+/// Conditions as written: columns with one pattern or several.
 pub type WrittenConditions = BTreeMap<String, OneOrMany>;
 
-/// A pattern, or a list of them, in which `*` stands for any text.
+/// A pattern, or a list of patterns, in which `*` matches any text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "write a text or a whole number, or a list of them: [\"a\", \"b*\"]")]
 pub enum OneOrMany {
-    /// One.
+    /// One pattern.
     One(Value),
-    /// Several: one of them has to match.
+    /// Several patterns; at least one of them must match.
     Many(Vec<Value>),
 }
 
@@ -38,9 +39,9 @@ pub enum OneOrMany {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "write a text or a whole number")]
 pub enum Value {
-    /// Text, in which `*` stands for any text.
+    /// Text, in which `*` matches any text.
     Text(String),
-    /// A number, as `SELECT` shows it.
+    /// A number in the form that `SELECT` shows.
     Number(i64),
 }
 
@@ -64,10 +65,10 @@ enum Wants {
 }
 
 impl Conditions {
-    /// Reads them.
+    /// Reads the conditions.
     ///
     /// # Errors
-    /// The column whose condition cannot be read, and the reason.
+    /// The column whose condition is invalid, and the reason.
     pub(crate) fn read(
         only: &WrittenConditions,
         unless: &WrittenConditions,
@@ -89,12 +90,12 @@ impl Conditions {
         self.all.is_empty()
     }
 
-    /// The columns that they look at.
+    /// The columns in the conditions.
     pub(crate) fn columns(&self) -> impl Iterator<Item = &String> {
         self.all.iter().map(|condition| &condition.column)
     }
 
-    /// Whether an image with these values may meet them.
+    /// Whether an image with these values may meet the conditions.
     pub(crate) fn may_hold<'a>(&self, mut value: impl FnMut(&str) -> Filling<'a>) -> bool {
         self.all.iter().all(|condition| condition.may_hold(value(&condition.column)))
     }
@@ -145,12 +146,12 @@ impl Condition {
     }
 }
 
-/// Without case, and without spaces at the end.
+/// The text in lower case, without trailing spaces.
 fn folded(text: &str) -> String {
     text.trim_end_matches(' ').to_lowercase()
 }
 
-/// Whether a text matches a pattern in which `*` stands for any text.
+/// Whether a text matches a pattern in which `*` matches any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == text };
     let (between, end) = rest.rsplit_once('*').unwrap_or(("", rest));

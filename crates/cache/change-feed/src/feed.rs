@@ -1,91 +1,92 @@
-//! Rules held against a schema: a change of rows, or of a table, to what it touches.
+//! Rules applied to a schema: from a change of a row or a table to the tags that it touches.
 //!
 //! | image | value of a column |
 //! |---|---|
-//! | before | what is there; left out of the image: not known |
-//! | after | what is there; left out: it was not written, so as before |
+//! | before | its value in the image; unknown if the image leaves the column out |
+//! | after | its value in the image; as before if the image leaves the column out (not written) |
 //!
-//! A column that the stream's table does not have (it was altered) is not known, and counts as
-//! changed. Invariant: see the head of the crate. Not here: how a row is read.
+//! A column that the stream's table does not have (after `ALTER TABLE`) is unknown and counts as changed.
+//! The invariant is that of the crate. Not here: decoding rows.
 
-use crate::graph::{Fate, Graph, Known};
+use crate::graph::{Fate, Graph, KnownValues};
 use crate::rule::{Rule, Rules, Searches};
 use crate::schema::{Action, Schema};
 use crate::template::{Filling, NoTag};
-use crate::touched::{Room, Touched};
+use crate::touched::{Room, TouchedTags};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What an image has in a column.
+/// The value of a column in an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cell<'a> {
     /// A value, as text.
     Text(Cow<'a, str>),
-    /// NULL.
+    /// SQL NULL.
     Null,
     /// The image leaves the column out.
     LeftOut,
-    /// There is no such column, or its value cannot be written as text.
+    /// The column does not exist, or its value cannot be written as text.
     Unknown,
 }
 
-/// What happened to a row.
+/// The kind of a row change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKind {
-    /// It is new.
+    /// The row was inserted.
     Insert,
-    /// It is another.
+    /// The row was updated.
     Update,
-    /// It is gone.
+    /// The row was deleted.
     Delete,
 }
 
 /// A changed row.
 pub trait RowImages {
-    /// What happened to it.
+    /// The kind of the change.
     fn kind(&self) -> RowKind;
-    /// A column of the row as it was; `LeftOut` for an insert.
+    /// A column of the row before the change; `LeftOut` for an insert.
     fn before(&self, column: &str) -> Cell<'_>;
-    /// A column of the row as it is; `LeftOut` for a delete.
+    /// A column of the row after the change; `LeftOut` for a delete.
     fn after(&self, column: &str) -> Cell<'_>;
     /// Whether an update may have changed the column.
     fn may_have_changed(&self, column: &str) -> bool;
 }
 
-/// What of a table has to be read.
+/// The part of a table's changes that must be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequiredChanges {
     /// Nothing.
     Nothing,
-    /// That it changed.
+    /// Only the fact that the table changed.
     Table,
-    /// Its changed rows.
+    /// The changed rows.
     Rows,
 }
 
-/// Rules, and the schema that they are for.
+/// Rules, applied to a schema.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Feed {
-    by_table: BTreeMap<String, Vec<Held>>,
+    by_table: BTreeMap<String, Vec<AppliedRule>>,
     graph: Graph,
-    /// For each parent, its columns that others refer to so that a change of them acts.
+    /// For each parent table, the columns that acting foreign keys refer to.
     referred: BTreeMap<String, Vec<String>>,
 }
 
-/// A rule, held against the schema.
+/// A rule, applied to the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Held {
+struct AppliedRule {
     rule: Rule,
     by_cascade: ByCascade,
 }
 
-/// When a rule minds that the database has changed a key in a child's row, and whatever follows from it.
+/// Whether a rule applies if the database changes a foreign key in a child's row, and everything derived
+/// from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ByCascade {
-    /// Always: it watches nothing in particular, or something that is worked out from other columns.
-    Minds,
-    /// Where one of these is in the key; small letters.
-    MindsOf(Vec<String>),
+    /// Always: it watches no particular column, or a generated one.
+    Always,
+    /// If one of these columns (in lower case) is in the key.
+    IfChanged(Vec<String>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,12 +96,13 @@ enum Image {
 }
 
 impl Feed {
-    /// Puts them together. Whatever [`Rules::check`] complains about is any value here.
+    /// Applies the rules to a schema. Everything that [`Rules::check`] would report counts as an unknown
+    /// value here.
     #[must_use]
     pub fn new(rules: &Rules, schema: &Schema) -> Feed {
-        let mut by_table: BTreeMap<String, Vec<Held>> = BTreeMap::new();
+        let mut by_table: BTreeMap<String, Vec<AppliedRule>> = BTreeMap::new();
         for rule in &rules.all {
-            let held = Held { rule: rule.clone(), by_cascade: ByCascade::of(rule, schema) };
+            let held = AppliedRule { rule: rule.clone(), by_cascade: ByCascade::of(rule, schema) };
             by_table.entry(rule.table.to_lowercase()).or_default().push(held);
         }
         let mut referred: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -111,23 +113,23 @@ impl Feed {
         Feed { by_table, graph: Graph::new(schema, &rules.all), referred }
     }
 
-    /// What of a table has to be read.
+    /// The part of a table's changes that must be read.
     #[must_use]
-    pub fn wanted(&self, table: &str) -> Wanted {
+    pub fn wanted(&self, table: &str) -> RequiredChanges {
         let rules = self.rules(table);
         if !self.graph.from(table).is_empty() {
-            return Wanted::Rows;
+            return RequiredChanges::Rows;
         }
         match (rules.is_empty(), rules.iter().all(|held| held.rule.is_constant())) {
-            (true, _) => Wanted::Nothing,
-            (false, true) => Wanted::Table,
-            (false, false) => Wanted::Rows,
+            (true, _) => RequiredChanges::Nothing,
+            (false, true) => RequiredChanges::Table,
+            (false, false) => RequiredChanges::Rows,
         }
     }
 
-    /// A changed row.
-    pub fn row(&self, table: &str, row: &dyn RowImages, touched: &mut Touched) {
-        for Held { rule, .. } in self.rules(table) {
+    /// Adds the tags that a changed row touches.
+    pub fn row(&self, table: &str, row: &dyn RowImages, touched: &mut TouchedTags) {
+        for AppliedRule { rule, .. } in self.rules(table) {
             let matters =
                 row.kind() != RowKind::Update || rule.watched.is_empty() || rule.changed(row);
             if matters {
@@ -166,8 +168,9 @@ impl Feed {
         }
     }
 
-    /// Any row of a table: it was emptied, defined anew, or its rows cannot be read.
-    pub fn table(&self, table: &str, touched: &mut Touched) {
+    /// Adds the tags that any row of a table touches: the table was truncated or altered, or its rows
+    /// cannot be read.
+    pub fn table(&self, table: &str, touched: &mut TouchedTags) {
         for held in self.rules(table) {
             held.rule.touch_any(touched);
         }
@@ -179,13 +182,13 @@ impl Feed {
         table: &str,
         fate: &Fate,
         known: &dyn Fn(&str) -> Option<Option<String>>,
-        touched: &mut Touched,
+        touched: &mut TouchedTags,
     ) {
-        self.graph.walk(table, fate, known, &mut |child, known: &Known, fate| {
+        self.graph.walk(table, fate, known, &mut |child, known: &KnownValues, fate| {
             for held in self.rules(child) {
                 let matters = match fate {
                     Fate::Gone | Fate::Any => true,
-                    Fate::Updated(columns) => held.by_cascade.minds(columns),
+                    Fate::Updated(columns) => held.by_cascade.applies_to(columns),
                 };
                 if matters {
                     held.rule.touch(touched, |column| match known.get(&column.to_lowercase()) {
@@ -198,7 +201,7 @@ impl Feed {
         });
     }
 
-    fn rules(&self, table: &str) -> &[Held] {
+    fn rules(&self, table: &str) -> &[AppliedRule] {
         match self.by_table.get(table) {
             Some(held) => held,
             None => self.by_table.get(&table.to_lowercase()).map(Vec::as_slice).unwrap_or_default(),
@@ -212,7 +215,7 @@ impl Rule {
     }
 
     /// Touches the tags for one image of a row, if it meets the conditions.
-    fn touch<'a>(&self, touched: &mut Touched, mut value: impl FnMut(&str) -> Filling<'a>) {
+    fn touch<'a>(&self, touched: &mut TouchedTags, mut value: impl FnMut(&str) -> Filling<'a>) {
         if !self.conditions.may_hold(&mut value) {
             return;
         }
@@ -240,15 +243,15 @@ impl Rule {
         }
     }
 
-    /// The columns in which is looked, each with the kind of its tags.
+    /// The searched columns, each with the kind of its tags.
     fn searched(&self) -> impl Iterator<Item = (&str, &str)> {
         self.searches.iter().flat_map(|Searches { kind, columns }| {
             columns.iter().map(move |column| (kind.as_str(), column.as_str()))
         })
     }
 
-    /// Touches what stands for any row.
-    fn touch_any(&self, touched: &mut Touched) {
+    /// Touches the tags for any row.
+    fn touch_any(&self, touched: &mut TouchedTags) {
         touched.by_table(&self.table);
         if let Some(searches) = &self.searches {
             touched.search_any(&searches.kind);
@@ -268,22 +271,22 @@ impl Rule {
 }
 
 impl ByCascade {
-    /// What the schema does not have counts as worked out.
+    /// A column that the schema does not have counts as generated.
     fn of(rule: &Rule, schema: &Schema) -> ByCascade {
         let table = schema.table(&rule.table);
-        let is_worked_out = |name: &String| table?.column(name).map(|column| column.is_generated);
-        match rule.watched.iter().any(|name| is_worked_out(name).unwrap_or(true)) {
+        let is_generated = |name: &String| table?.column(name).map(|column| column.is_generated);
+        match rule.watched.iter().any(|name| is_generated(name).unwrap_or(true)) {
             false if !rule.watched.is_empty() => {
-                ByCascade::MindsOf(rule.watched.iter().map(|name| name.to_lowercase()).collect())
+                ByCascade::IfChanged(rule.watched.iter().map(|name| name.to_lowercase()).collect())
             }
-            _ => ByCascade::Minds,
+            _ => ByCascade::Always,
         }
     }
 
-    fn minds(&self, columns: &[String]) -> bool {
+    fn applies_to(&self, columns: &[String]) -> bool {
         match self {
-            ByCascade::Minds => true,
-            ByCascade::MindsOf(watched) => columns.iter().any(|column| watched.contains(column)),
+            ByCascade::Always => true,
+            ByCascade::IfChanged(watched) => columns.iter().any(|column| watched.contains(column)),
         }
     }
 }

@@ -1,47 +1,48 @@
-//! Which children a change of a parent reaches inside the database.
+//! The child rows that a change of a parent row affects inside the database.
 //!
-//! | what happens to the parent | a foreign key that acts | then the child |
+//! | change of the parent | acting foreign key | change of the child |
 //! |---|---|---|
-//! | it goes | `ON DELETE CASCADE` | goes |
-//! | it goes | `ON DELETE SET NULL` | is updated, in the key's columns |
-//! | the columns that are referred to change | `ON UPDATE CASCADE`, `SET NULL` | is updated |
+//! | deleted | `ON DELETE CASCADE` | deleted |
+//! | deleted | `ON DELETE SET NULL` | updated, in the key's columns |
+//! | referenced columns updated | `ON UPDATE CASCADE`, `SET NULL` | updated |
 //!
-//! and so on with the child as the parent. Edges that lead to no table with rules are left out.
-//! Invariants: the walk ends (an edge is gone along once where nothing is known of the row, and never
-//! deeper than InnoDB goes); what is not known of a child's row is any value.
+//! The child may in turn be the parent of further rows. Edges that lead to no table with rules are left
+//! out. Invariants: the walk ends, because an edge without known values is followed once, and the depth
+//! never exceeds InnoDB's limit. Unknown values of a child's row count as any value.
 
 use crate::rule::Rule;
 use crate::schema::{Action, Equality, ForeignKey, Schema};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// InnoDB refuses to go deeper than this ("FK_MAX_CASCADE_DEL").
+/// The maximum depth of a cascade in InnoDB ("FK_MAX_CASCADE_DEL").
 const DEPTH_MAX: usize = 15;
 
-/// What happened to a row.
+/// The change of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It went.
+    /// It was deleted.
     Gone,
-    /// These columns changed, in small letters.
+    /// These columns (in lower case) were updated.
     Updated(Vec<String>),
-    /// Any of both, in any column.
+    /// It may have been deleted or updated, in any column.
     Any,
 }
 
-/// What is known of a child's row: columns in small letters, and their text; none for NULL.
-pub(crate) type Known = BTreeMap<String, Option<String>>;
+/// The known values of a child's row: columns in lower case, and their text; `None` for NULL.
+pub(crate) type KnownValues = BTreeMap<String, Option<String>>;
 
 /// A foreign key that leads to tables with rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edge {
     child: String,
-    /// Column of the parent, column of the child, whether the one says what the other is.
+    /// For each column of the key: the parent's column, the child's column, and whether the parent's value
+    /// determines the child's.
     pairs: Vec<(String, String, Equality)>,
     on_delete: Action,
     on_update: Action,
 }
 
-/// The edges from each parent.
+/// The edges from each parent table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Graph {
     edges: BTreeMap<String, Vec<Edge>>,
@@ -54,7 +55,7 @@ impl Graph {
         let keys: Vec<&ForeignKey> = schema.foreign_keys.iter().filter(acts).collect();
         let mut reached: BTreeSet<String> =
             rules.iter().map(|rule| rule.table.to_lowercase()).collect();
-        // Parents of what matters matter.
+        // The parents of tables with rules are needed too.
         loop {
             let leads = |key: &&&ForeignKey| {
                 reached.contains(&key.child.to_lowercase())
@@ -78,14 +79,15 @@ impl Graph {
         self.edges.get(&table.to_lowercase()).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Visits every child that a row of `table` reaches: the table's name, what is known of the child's
-    /// row, and what happens to it. `value` says what the row has in a column; none: not known.
+    /// Visits every child row that a change of a row of `table` reaches. `visit` gets the table's name, the
+    /// known values of the child's row and its change. `value` returns the row's value in a column, or
+    /// `None` if it is unknown.
     pub(crate) fn walk(
         &self,
         table: &str,
         fate: &Fate,
         value: &dyn Fn(&str) -> Option<Option<String>>,
-        visit: &mut dyn FnMut(&str, &Known, &Fate),
+        visit: &mut dyn FnMut(&str, &KnownValues, &Fate),
     ) {
         let mut walk = Walk { graph: self, blind: HashSet::new(), visit };
         walk.on(table, fate, value, 0);
@@ -94,9 +96,9 @@ impl Graph {
 
 struct Walk<'a> {
     graph: &'a Graph,
-    /// Edges that were gone along with nothing known of the row, by address and fate.
+    /// Edges followed without known values, by address and kind of change.
     blind: HashSet<(*const Edge, bool)>,
-    visit: &'a mut dyn FnMut(&str, &Known, &Fate),
+    visit: &'a mut dyn FnMut(&str, &KnownValues, &Fate),
 }
 
 impl Walk<'_> {
@@ -145,7 +147,7 @@ impl Edge {
         self.pairs.iter().map(|(_, child, _)| child.clone()).collect()
     }
 
-    /// What happens to the child; none: nothing.
+    /// The change of the child; `None` if it does not change.
     fn fate(&self, parent: &Fate) -> Option<Fate> {
         let updated = || Fate::Updated(self.child_columns());
         match parent {
@@ -163,7 +165,7 @@ impl Edge {
         }
     }
 
-    fn known(&self, value: &dyn Fn(&str) -> Option<Option<String>>) -> Known {
+    fn known(&self, value: &dyn Fn(&str) -> Option<Option<String>>) -> KnownValues {
         let pairs = self.pairs.iter().filter(|(_, _, equality)| *equality == Equality::AsWritten);
         pairs.filter_map(|(parent, child, _)| Some((child.clone(), value(parent)?))).collect()
     }

@@ -1,15 +1,15 @@
-//! Which pages a changed row concerns: rules as data, a schema, a row before and after; out come tags.
+//! Database-driven invalidation: from change rules, a schema and a row before and after a change to the
+//! tags that the change invalidates (*touches*).
 //!
-//! [`Rules::compile`] reads the rules and says what is wrong with them, [`Feed::new`] holds them
-//! against a schema, and [`Feed::row`], [`Feed::table`] turn changes into [`Touched`]. [`suggest`]
-//! proposes rules for a schema. [`text`] finds the words of searches in what has changed.
+//! [`Rules::compile`] reads the rules and reports errors in them. [`Feed::new`] applies them to a schema,
+//! and [`Feed::row`] and [`Feed::table`] turn changes into [`TouchedTags`]. [`suggest`] proposes rules for a
+//! schema. [`text`] finds the words of searches in changed text.
 //!
-//! Invariants: nothing that may have changed is left out; the row before and the row after both count.
-//! What is not known, cannot be read, or is about a whole table touches what stands for *any row* of it:
-//! tags without columns, the rule's `any_row`, and where a tag with columns has neither, every page. Rows
-//! that a foreign key changes inside the database are told by no server: a change of the parent counts as
-//! one of the children that it reaches. Everything is bounded.
-//! Not here: sockets, streams, positions, what is done with the tags.
+//! Invariants: nothing that may have changed is left out, and the row before and after both count. Unknown
+//! values and changes of a whole table count as *any row*: they touch tags without columns, and the rule's
+//! `any_row` or every page. Database servers do not report child rows that a foreign key changes: a change
+//! of the parent counts as one of its children. Everything has a limit. Not in this crate: sockets,
+//! streams, positions, the use of the tags.
 
 mod condition;
 mod feed;
@@ -22,7 +22,7 @@ pub mod text;
 mod touched;
 
 pub use condition::{OneOrMany, Value, WrittenConditions};
-pub use feed::{Cell, Feed, RowImages, RowKind, Wanted};
+pub use feed::{Cell, Feed, RequiredChanges, RowImages, RowKind};
 pub use rule::{ChangeRule, CheckError, RuleError, Rules, Searches};
 pub use suggest::{NoWordPress, suggest, suggest_for_wordpress};
-pub use touched::{Searched, TEXT_BYTES_MAX, Touched};
+pub use touched::{TEXT_BYTES_MAX, TouchedSearches, TouchedTags};

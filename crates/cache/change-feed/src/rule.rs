@@ -1,7 +1,7 @@
-//! Rules: which tags a changed row of a table touches. As written, and compiled.
+//! Change rules, which say which tags a changed row of a table touches: as written, and compiled.
 //!
-//! [`Rules::compile`] finds what is wrong with a rule by itself, [`Rules::check`] what is wrong with
-//! it for a schema, and says what there is instead. Rules and their tags are bounded.
+//! [`Rules::compile`] reports errors in a rule itself, and [`Rules::check`] errors in a rule for a schema,
+//! with the valid alternatives. The numbers of rules and tags are limited.
 
 use crate::condition::{Conditions, WrittenConditions};
 use crate::schema::{Column, Schema, TableKind};
@@ -11,79 +11,80 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The most rules.
+/// The maximum number of rules.
 const RULES_MAX: usize = 10_000;
-/// The most tags of a rule, of each kind.
+/// The maximum number of tags of a rule, for each list.
 const TAGS_MAX: usize = 100;
-/// The longest kind of searches, in bytes.
+/// The maximum length of a kind of searches in bytes.
 const KIND_BYTES_MAX: usize = 64;
-/// How many names a message lists.
+/// The maximum number of names in a message.
 const LISTED_MAX: usize = 30;
 
 /// A rule as written: `[[change]]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeRule {
-    /// The name of the table's database, for whoever follows several; not looked at here.
+    /// The name of the table's database, for sites with several databases. Not used in this crate.
     #[serde(default)]
     pub database: Option<String>,
-    /// The table.
+    /// The name of the table.
     pub table: String,
     /// The tags that a changed row touches; `{column}` stands for a value.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// The searches in its text.
+    /// The searches in the text of the row.
     #[serde(default)]
     pub searches: Option<Searches>,
-    /// Columns and values: an image of a row touches them only if it has one of these values in each column.
+    /// Columns and values: an image of a row touches the tags only if it has one of these values in each
+    /// column.
     #[serde(default, rename = "where")]
     pub only_where: WrittenConditions,
-    /// Columns and values: an image of a row that has one of these values touches nothing.
+    /// Columns and values: an image of a row with one of these values touches nothing.
     #[serde(default)]
     pub unless: WrittenConditions,
-    /// If not empty: an update touches them only when one of these columns, or one in the tags,
+    /// If not empty, an update touches the tags only if one of these columns, or a column in the tags,
     /// changes.
     #[serde(default)]
     pub when_changed: Vec<String>,
-    /// What is touched when it is not known which rows changed, beside the library's tag for any of a kind
-    /// (`news:*` where a tag is `news:{id}`). Without it, every page where a tag has a column in it.
+    /// The tags touched if the changed rows are unknown, in addition to the library's tag for any row of a
+    /// kind (`news:*` for a tag `news:{id}`). Without it, every page is touched if a tag has a column.
     #[serde(default)]
     pub any_row: Vec<String>,
 }
 
-/// Pages that show the rows in whose text a word occurs. Such a page has a tag for what it looks for, which
-/// begins with the kind and a colon: `search:PHP`. A changed row touches the tags of the words that occur in
-/// its text, as it was or as it is.
+/// Pages that show the rows whose text contains a word. Such a page has a tag for its search, which begins
+/// with the kind and a colon: `search:PHP`. A changed row touches the tags of the words in its text, before
+/// and after the change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Searches {
-    /// How the tags begin: `search`.
+    /// The beginning of the tags: `search`.
     pub kind: String,
-    /// The columns in which is looked.
+    /// The searched columns.
     pub columns: Vec<String>,
 }
 
-/// What is wrong with a rule by itself.
+/// An error in a rule itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleError {
-    /// It names no table.
+    /// The rule names no table.
     NoTable,
-    /// It has no tags: it would never touch anything.
+    /// The rule has no tags and no searches, so it would never touch anything. With the table.
     NoTags(String),
-    /// A tag cannot be read: the table, the tag, why.
+    /// A tag is invalid: the table, the tag, the reason.
     BadTag(String, String, &'static str),
-    /// `any_row` has a column in it.
+    /// `any_row` contains a column: the table, the tag.
     AnyRowHasColumn(String, String),
-    /// `where` or `unless` cannot be read: the table, the column, why.
+    /// `where` or `unless` is invalid: the table, the column, the reason.
     BadCondition(String, String, &'static str),
-    /// `searches` has no kind, or no columns, or a kind that no tag can begin with: the table, why.
+    /// `searches` has no kind or no columns, or an invalid kind: the table, the reason.
     BadSearches(String, &'static str),
-    /// Too many rules, or tags of one.
+    /// There are too many rules, or too many tags in a rule.
     TooMany,
 }
 
 impl RuleError {
-    /// Its name, as in logs.
+    /// The name of the error, as logs show it.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -122,23 +123,23 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// What is wrong with a rule for a schema.
+/// An error in a rule for a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckError {
-    /// There is no such table: it, and those that there are.
+    /// The table does not exist: the table, and the existing ones.
     TableMissing(String, Vec<String>),
-    /// It is a view.
+    /// The table is a view.
     IsView(String),
-    /// A column in which is looked holds no text of its own: table, column.
+    /// A searched column holds no text of its own: the table, the column.
     NotText(String, String),
-    /// Letters are compared by a collation that is not known here: table, column, collation.
+    /// A searched column has an unknown collation: the table, the column, the collation.
     Collation(String, String, String),
-    /// There is no such column: table, column, and those that there are.
+    /// The column does not exist: the table, the column, and the existing ones.
     ColumnMissing(String, String, Vec<String>),
 }
 
 impl CheckError {
-    /// Its name, as in logs.
+    /// The name of the error, as logs show it.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -194,18 +195,18 @@ fn list(f: &mut fmt::Formatter<'_>, names: &[String]) -> fmt::Result {
     }
 }
 
-/// Rules that can be used.
+/// Valid rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     pub(crate) all: Vec<Rule>,
 }
 
-/// A rule, compiled.
+/// A compiled rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) table: String,
     pub(crate) tags: Vec<Template>,
-    /// Columns whose change matters; empty: all. Those in the tags are among them.
+    /// The columns whose change matters, including those in the tags; empty for all columns.
     pub(crate) watched: Vec<String>,
     pub(crate) any_row: Vec<String>,
     pub(crate) searches: Option<Searches>,
@@ -229,7 +230,7 @@ impl Searches {
         }
     }
 
-    /// Whether pages that look for something in its text have this tag.
+    /// Whether pages that search its text have this tag.
     fn has(&self, tag: &str) -> bool {
         tag.strip_prefix(&*self.kind).is_some_and(|rest| rest.starts_with(':'))
     }
@@ -240,10 +241,10 @@ impl Searches {
 }
 
 impl Rules {
-    /// Reads rules.
+    /// Compiles rules.
     ///
     /// # Errors
-    /// The first that cannot be used.
+    /// The first invalid rule.
     pub fn compile(rules: &[ChangeRule]) -> Result<Rules, RuleError> {
         if rules.len() > RULES_MAX {
             return Err(RuleError::TooMany);
@@ -251,26 +252,26 @@ impl Rules {
         Ok(Rules { all: rules.iter().map(Rule::compile).collect::<Result<_, _>>()? })
     }
 
-    /// Whether there are none.
+    /// Whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The columns that rules about this table need: in tags, and watched.
+    /// The columns that the rules for this table need: those in tags, and watched ones.
     #[must_use]
     pub fn columns(&self, table: &str) -> BTreeSet<String> {
         let own = self.all.iter().filter(|rule| rule.table.eq_ignore_ascii_case(table));
         own.flat_map(|rule| rule.columns().map(str::to_owned)).collect()
     }
 
-    /// The kinds of searches that they have.
+    /// The kinds of searches in the rules.
     #[must_use]
     pub fn searches(&self) -> BTreeSet<&str> {
         self.all.iter().filter_map(|rule| Some(&*rule.searches.as_ref()?.kind)).collect()
     }
 
-    /// Whether some changed row could touch this tag.
+    /// Whether a changed row could touch this tag.
     #[must_use]
     pub fn could_touch(&self, tag: &str) -> bool {
         let touches = |rule: &Rule| {
@@ -281,7 +282,7 @@ impl Rules {
         self.all.iter().any(touches)
     }
 
-    /// The tables whose changed rows could touch this tag, each with the tag as its rule has it.
+    /// The tables whose changed rows could touch this tag, each with the tag as written in its rule.
     pub fn touching(&self, tag: &str) -> impl Iterator<Item = (&str, String)> {
         self.all.iter().filter_map(move |rule| {
             let template = rule.tags.iter().find(|template| template.could_make(tag));
@@ -293,10 +294,10 @@ impl Rules {
         })
     }
 
-    /// Holds them against a schema.
+    /// Checks the rules against a schema.
     ///
     /// # Errors
-    /// The first table or column that is not there.
+    /// The first table or column that does not exist.
     pub fn check(&self, schema: &Schema) -> Result<(), CheckError> {
         self.all.iter().try_for_each(|rule| rule.check(schema))
     }
@@ -344,14 +345,14 @@ impl Rule {
             let in_tags = tags.iter().flat_map(Template::columns).map(str::to_owned);
             watched.extend(written.when_changed.iter().cloned().chain(in_tags));
             watched.extend(written.searches.iter().flat_map(|searches| searches.columns.clone()));
-            // A row that comes to meet the conditions, or no longer does, is another to the pages.
+            // A row that begins or ceases to meet the conditions has changed for the pages.
             watched.extend(conditions.columns().cloned());
         }
         let searches = written.searches.clone();
         Ok(Rule { table, tags, watched, any_row, searches, conditions })
     }
 
-    /// The columns that it needs: in tags, watched, searched, and in conditions.
+    /// The columns that the rule needs: in tags, watched, searched, and in conditions.
     fn columns(&self) -> impl Iterator<Item = &str> {
         let in_tags = self.tags.iter().flat_map(Template::columns);
         let searched = self.searches.iter().flat_map(|searches| &searches.columns);
@@ -375,8 +376,8 @@ impl Rule {
             }
         }
         for searched in self.searches.iter().flat_map(|searches| &searches.columns) {
-            let is_told = |column: &Column| column.is_text && !column.is_generated;
-            if !table.column(searched).is_some_and(is_told) {
+            let is_comparable = |column: &Column| column.is_text && !column.is_generated;
+            if !table.column(searched).is_some_and(is_comparable) {
                 return Err(CheckError::NotText(self.table.clone(), searched.clone()));
             }
             let collation = table.column(searched).and_then(|column| column.collation.as_ref());
@@ -388,9 +389,9 @@ impl Rule {
         Ok(())
     }
 
-    /// Whether every change of the table touches the same.
+    /// Whether every change of the table touches the same tags.
     pub(crate) fn is_constant(&self) -> bool {
-        let says_no_row = self.tags.iter().all(Template::is_constant) && self.searches.is_none();
-        self.watched.is_empty() && self.conditions.is_empty() && says_no_row
+        let has_no_columns = self.tags.iter().all(Template::is_constant) && self.searches.is_none();
+        self.watched.is_empty() && self.conditions.is_empty() && has_no_columns
     }
 }

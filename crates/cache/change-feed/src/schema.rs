@@ -1,14 +1,14 @@
-//! What the database says of its tables, as far as rules care: columns, keys, foreign keys.
+//! The database's description of its tables, as far as rules need it: columns, keys, foreign keys.
 //!
-//! Names of tables and columns are compared without regard to capitals: on some systems they are the
-//! same, and where they are not, more is touched than has to be. Not here: how it is asked for.
+//! Names of tables and columns are compared without regard to case. On some systems they are equal; on
+//! others, more is touched than necessary. Not here: the queries that read the schema.
 
 use std::collections::BTreeMap;
 
-/// A database's tables.
+/// The tables of a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schema {
-    /// The tables, by name in small letters.
+    /// The tables, by name in lower case.
     pub tables: BTreeMap<String, TableDefinition>,
     /// The foreign keys.
     pub foreign_keys: Vec<ForeignKey>,
@@ -17,89 +17,89 @@ pub struct Schema {
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDefinition {
-    /// Its name as the database writes it.
+    /// The name as the database writes it.
     pub name: String,
-    /// Whether rows are kept in it.
+    /// Whether it is a table or a view.
     pub kind: TableKind,
-    /// Its columns, in order.
+    /// The columns, in order.
     pub columns: Vec<Column>,
 }
 
-/// What keeps the rows.
+/// Where the rows are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
-    /// The table itself.
+    /// In the table itself.
     Table,
-    /// Other tables: it is a view, and no stream speaks of it.
+    /// In other tables: it is a view, which no stream reports.
     View,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
-    /// Whether it is a part of the primary key.
+    /// Whether the column is part of the primary key.
     pub key: KeyPart,
-    /// When two values of it are equal.
+    /// When two values of the column are equal.
     pub equality: Equality,
-    /// Whether its value is worked out from other columns.
+    /// Whether its value is computed from other columns.
     pub is_generated: bool,
-    /// Whether it holds text, which is told as the database compares it; numbers, times and bytes are not.
+    /// Whether it holds text in the form that the database compares; numbers, times and bytes do not.
     pub is_text: bool,
-    /// By which collation it is compared, where that is known.
+    /// The collation by which it is compared, if known.
     pub collation: Option<String>,
 }
 
 /// Whether a column is a part of the primary key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPart {
-    /// It is.
+    /// It is part of it.
     Primary,
-    /// It is not.
+    /// It is not part of it.
     None,
 }
 
-/// When the database takes two values for the same.
+/// When the database treats two values as equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Equality {
-    /// When they are written the same: whole numbers.
+    /// If they are written identically: whole numbers.
     AsWritten,
-    /// Otherwise as well, such as text without regard to capitals: a child's value is then not known
-    /// from its parent's.
+    /// Also otherwise, such as text in different case. A child's value is then unknown even if its parent's
+    /// is known.
     Loose,
 }
 
 /// A foreign key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKey {
-    /// The table that has it.
+    /// The table that has the key.
     pub child: String,
-    /// Its columns.
+    /// The columns of the key.
     pub columns: Vec<String>,
-    /// The table that it refers to.
+    /// The referenced table.
     pub parent: String,
-    /// The columns there, in the same order.
+    /// The referenced columns, in the same order.
     pub parent_columns: Vec<String>,
-    /// What the database does to children when a parent goes.
+    /// The action of the database on children when a parent is deleted.
     pub on_delete: Action,
-    /// What it does when the parent's columns change.
+    /// The action of the database on children when the referenced columns change.
     pub on_update: Action,
 }
 
-/// What a foreign key does to the children, inside the database.
+/// The action of a foreign key on child rows, inside the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing: it refuses.
+    /// None: the database refuses the change.
     Refuse,
-    /// They go, or get the new values.
+    /// The children are deleted, or get the new values.
     Cascade,
     /// Their columns become NULL or the default.
     Set,
 }
 
 impl Action {
-    /// From `information_schema.REFERENTIAL_CONSTRAINTS`. What is not known counts as `Cascade`.
+    /// The action from `information_schema.REFERENTIAL_CONSTRAINTS`. An unknown rule counts as `Cascade`.
     #[must_use]
     pub fn of_rule(rule: &str) -> Action {
         match rule {
@@ -111,20 +111,20 @@ impl Action {
 }
 
 impl Schema {
-    /// The table of this name.
+    /// The table with this name.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<&TableDefinition> {
         self.tables.get(&name.to_lowercase())
     }
 
-    /// Puts a table in.
+    /// Adds a table.
     pub fn add(&mut self, table: TableDefinition) {
         self.tables.insert(table.name.to_lowercase(), table);
     }
 }
 
 impl TableDefinition {
-    /// The column of this name.
+    /// The column with this name.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&Column> {
         let name = name.to_lowercase();

@@ -1,10 +1,9 @@
-//! Rules proposed for a schema, as the text of a configuration.
+//! Proposes change rules for a schema, as configuration text.
 //!
-//! A table with a primary key of one column gets its name and its name with the key; a foreign key of
-//! one column gets the parent's name with the value, for pages of the parent that list its children; when it
-//! is not known which rows changed, any of the table and any of its parents.
-//! A proposal is where to begin: which tags the pages have, only the application knows. Not here:
-//! anything about pages.
+//! A table whose primary key has one column gets its name as a tag, and its name with the key. A foreign
+//! key of one column gets the parent's name with the value, for pages of the parent that list its children.
+//! If the changed rows are unknown, the rule touches the table's name and those of its parents. A proposal
+//! is only a starting point, because only the application knows which tags its pages have.
 
 mod wordpress;
 
@@ -13,7 +12,7 @@ pub use wordpress::{NoWordPress, suggest_for_wordpress};
 use crate::schema::{ForeignKey, KeyPart, Schema, TableDefinition, TableKind};
 use std::fmt::Write as _;
 
-/// Proposes rules for every table; `database` is its name, where there are several.
+/// Proposes rules for every table. `database` is the name of the database, if the site has several.
 #[must_use]
 pub fn suggest(schema: &Schema, database: Option<&str>) -> String {
     let mut text = String::new();
@@ -33,7 +32,7 @@ pub fn suggest(schema: &Schema, database: Option<&str>) -> String {
                 }
             }
         }
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "[[change]]");
         if let Some(database) = database {
             let _ = writeln!(text, "database = {}", quoted(database));
@@ -45,7 +44,7 @@ pub fn suggest(schema: &Schema, database: Option<&str>) -> String {
     text
 }
 
-/// The primary key, if it is one column.
+/// The primary key, if it has one column.
 fn key_of(table: &TableDefinition) -> Option<&str> {
     let mut keys = table.columns.iter().filter(|column| column.key == KeyPart::Primary);
     match (keys.next(), keys.next()) {
@@ -66,7 +65,7 @@ fn list(tags: &[String]) -> String {
     tags.iter().map(|tag| quoted(tag)).collect::<Vec<_>>().join(", ")
 }
 
-/// As a basic string of TOML.
+/// The text as a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {

@@ -1,20 +1,20 @@
-//! A tag with columns in it: `news:{news_id}`, `month:{published:7}` for the first seven characters of a
-//! value. `{{` and `}}` stand for the braces themselves.
+//! Tag templates: tags with columns, such as `news:{news_id}`, or `month:{published:7}` for the first seven
+//! characters of a value. `{{` and `}}` stand for the braces themselves.
 //!
-//! Invariant: what was read once is written the same way for every row; a tag is never longer than
-//! [`TAG_BYTES_MAX`]. A value that is not plain ASCII may stand in the tags of pages as it is, or
-//! percent-encoded as the PHP library writes it: every spelling that a page could have is made
-//! (`contract/tags.json`). Not here: where the values come from.
+//! Invariant: a template is filled in the same way for every row, and a tag never exceeds
+//! [`TAG_BYTES_MAX`]. A value that is not plain ASCII may be in the tags of pages unchanged, or
+//! percent-encoded as the PHP library writes it. Every spelling that a page could have is produced
+//! (`contract/tags.json`). Not here: the source of the values.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// The longest tag, in bytes: pages cannot have longer ones.
+/// The maximum length of a tag in bytes; pages cannot have longer ones.
 pub const TAG_BYTES_MAX: usize = 1024;
-/// The most columns in one tag.
+/// The maximum number of columns in one tag.
 const COLUMNS_MAX: usize = 16;
 
-/// A tag, with places for values.
+/// A tag with placeholders for values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
@@ -25,7 +25,7 @@ enum Part {
     Text(String),
     Column {
         name: String,
-        /// How many characters of the value stand in the tag; none: all.
+        /// The number of characters of the value in the tag; `None` for all.
         first: Option<usize>,
     },
 }
@@ -44,7 +44,7 @@ impl Part {
     }
 }
 
-/// The first characters of a text.
+/// The first characters of a text, or all of it.
 fn first_of(text: Cow<'_, str>, first: Option<usize>) -> Cow<'_, str> {
     let end = first.and_then(|first| text.char_indices().nth(first)).map(|(at, _)| at);
     match (end, text) {
@@ -57,20 +57,21 @@ fn first_of(text: Cow<'_, str>, first: Option<usize>) -> Cow<'_, str> {
     }
 }
 
-/// How values are written into a tag.
+/// The encoding of values in a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spelling {
-    /// As they are.
+    /// Unchanged.
     Plain,
-    /// As the library does that was told kind and id: `%` and `*` are encoded, in a kind `:` as well, and what
-    /// is no printable ASCII.
+    /// As the library encodes a tag from kind and id: it encodes `%` and `*`, in a kind also `:`, and
+    /// everything except printable ASCII.
     Named,
-    /// As the library does with a tag that an application has: what is no printable ASCII.
+    /// As the library encodes a complete tag of the application: everything except printable ASCII.
     Ascii,
 }
 
 impl Spelling {
-    /// Of text that stands in the template, and of values, the first of which may be a kind.
+    /// Whether a byte is encoded. Template text is encoded less than values, and the first value may be a
+    /// kind.
     fn encodes(self, byte: u8, of: Of) -> bool {
         let is_reserved = match of {
             Of::Text => false,
@@ -91,9 +92,9 @@ impl Spelling {
         let mut written = String::with_capacity(text.len() * 3);
         for byte in text.bytes() {
             match self.encodes(byte, of) {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 true => drop(write!(written, "%{byte:02X}")),
-                // What is not encoded is ASCII.
+                // A byte that is not encoded is ASCII.
                 false => written.push(char::from(byte)),
             }
         }
@@ -105,7 +106,7 @@ fn is_printable(byte: u8) -> bool {
     matches!(byte, b' '..=b'~')
 }
 
-/// What a part of a tag is.
+/// The role of a part of a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     Text,
@@ -113,40 +114,40 @@ enum Of {
     Id,
 }
 
-/// A tag as pages could have it: nearly always in one spelling.
+/// A tag in every spelling that pages could have, nearly always one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spelled {
-    /// With the values as they are.
+pub struct TagSpellings {
+    /// With the values unchanged.
     pub tag: String,
-    /// Otherwise.
+    /// The other spellings.
     pub others: Vec<String>,
 }
 
-/// Why there is no tag for a row.
+/// The reason why a row has no tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoTag {
-    /// A value is NULL: no page can name it.
+    /// A value is NULL: no page can have such a tag.
     Null,
-    /// A value is not known, or the tag would be too long for a page to have it.
+    /// A value is unknown, or the tag would be too long for a page.
     Unknown,
 }
 
-/// A value that is put in.
+/// A value for a placeholder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filling<'a> {
-    /// This text.
+    /// A text.
     Text(Cow<'a, str>),
-    /// NULL.
+    /// SQL NULL.
     Null,
-    /// Nobody knows.
+    /// An unknown value.
     Unknown,
 }
 
 impl Template {
-    /// Reads it.
+    /// Reads a template.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A message that describes the error.
     pub fn read(text: &str) -> Result<Template, &'static str> {
         if text.is_empty() || text.len() > TAG_BYTES_MAX {
             return Err("a tag has 1 to 1,024 bytes");
@@ -183,7 +184,7 @@ impl Template {
         }
     }
 
-    /// The columns in it, in order.
+    /// The columns in the template, in order.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Column { name, .. } => Some(name.as_str()),
@@ -191,7 +192,7 @@ impl Template {
         })
     }
 
-    /// As it was written.
+    /// The template as it was written.
     pub(crate) fn written(&self) -> String {
         let brace = |text: &str| text.replace('{', "{{").replace('}', "}}");
         let part = |part: &Part| match part {
@@ -202,13 +203,13 @@ impl Template {
         self.parts.iter().map(part).collect()
     }
 
-    /// Whether it is the same for every row.
+    /// Whether the tag is the same for every row.
     pub fn is_constant(&self) -> bool {
         self.columns().next().is_none()
     }
 
-    /// Whether a row could make this tag of it: the text around the columns is there, in order, as it is or
-    /// percent-encoded.
+    /// Whether a row could produce this tag from the template: it contains the text around the columns in
+    /// order, unchanged or percent-encoded.
     pub fn could_make(&self, tag: &str) -> bool {
         let texts = |part: &Part| matches!(part, Part::Text(text) if !text.is_ascii());
         self.fits(tag, Spelling::Plain)
@@ -240,8 +241,8 @@ impl Template {
         after_column || rest.is_empty()
     }
 
-    /// The tags that the library gives every page which has one of these: `news:*` for `news:{id}`. None where a
-    /// column stands elsewhere.
+    /// The tags that the library gives every page with one of these tags: `news:*` for `news:{id}`. Empty
+    /// if the first column is not directly after a kind.
     pub fn of_any(&self) -> Vec<String> {
         let [Part::Text(kind), Part::Column { .. }, ..] = &self.parts[..] else {
             return Vec::new();
@@ -256,11 +257,14 @@ impl Template {
         all
     }
 
-    /// The tag with these values, in every spelling; `value` is asked for each column.
+    /// The tag with these values, in every spelling. `value` is called for each column.
     ///
     /// # Errors
-    /// Why there is none. What is not known outweighs NULL.
-    pub fn fill<'a>(&self, mut value: impl FnMut(&str) -> Filling<'a>) -> Result<Spelled, NoTag> {
+    /// The reason why there is no tag. An unknown value takes precedence over NULL.
+    pub fn fill<'a>(
+        &self,
+        mut value: impl FnMut(&str) -> Filling<'a>,
+    ) -> Result<TagSpellings, NoTag> {
         let (tag, is_one) = self.filled(&mut value, Spelling::Plain)?;
         let mut others = Vec::new();
         if !is_one {
@@ -271,10 +275,10 @@ impl Template {
                 }
             }
         }
-        Ok(Spelled { tag, others })
+        Ok(TagSpellings { tag, others })
     }
 
-    /// The tag in one spelling, and whether there is no other.
+    /// The tag in one spelling, and whether it is the only spelling.
     fn filled<'a>(
         &self,
         value: &mut impl FnMut(&str) -> Filling<'a>,
@@ -307,8 +311,8 @@ impl Template {
     }
 }
 
-impl Spelled {
-    /// Each of them.
+impl TagSpellings {
+    /// All spellings.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.tag).chain(&self.others).map(String::as_str)
     }
@@ -396,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_outweighs_null() {
+    fn an_unknown_value_takes_precedence_over_null() {
         let template = Template::read("{a}{b}").expect("a template");
         let with = |a: Filling<'static>, b: Filling<'static>| {
             template.fill(|name| if name == "a" { a.clone() } else { b.clone() })

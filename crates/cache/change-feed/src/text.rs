@@ -1,32 +1,32 @@
-//! Which of many words occur in a text, for searches: letters are compared without case, accents and width, as
-//! the usual collations of databases do.
+//! Which of many words occur in a text, for tags of searches. Letters are compared without case, accents
+//! and width, as the usual database collations do.
 //!
-//! Invariant: what a search by `LIKE '%word%'`, or for whole words, finds in a text is found here, too; more may
-//! be. So a word occurs where it is a part of another; of a search for several words each counts by itself; what
-//! is no letter and no digit, wildcards among it, separates them. Which letters of all scripts a collation takes
-//! for one is not known here: only searches in Latin, Greek and Cyrillic letters and ASCII digits have words, and
-//! where a text has a letter or a digit that some collation may take for one of these, every word may be in it.
-//! Not here: stemming, and collations of single languages ([`is_usual`]).
+//! Invariant: every word that `LIKE '%word%'` or a search for whole words finds in a text is found here
+//! too, and possibly more. A word therefore matches inside another word, each word of a search counts
+//! alone, and all characters except letters and digits separate words. Collations treat letters of all
+//! scripts as equal in ways unknown here. Only searches in Latin, Greek and Cyrillic letters and ASCII
+//! digits have words. If a text has a letter or digit that some collation may equate with one of these, it
+//! may contain every word. Not here: stemming, and collations of single languages ([`is_usual`]).
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// How many words of a search are told apart.
+/// The maximum number of words in a search.
 const WORDS_MAX: usize = 16;
-/// How much of a word is compared, in bytes: what has the word has its beginning.
+/// The number of bytes of a word that are compared: a text with the word contains its beginning.
 const WORD_BYTES_MAX: usize = 48;
 
-/// The words of a search, as they are compared: of it as it is, and of what it stands for if it is
-/// percent-encoded. None where that is not known, and it may find any row: it has no letters, others than those
-/// that can be compared, or too many words.
+/// The words of a search in folded form: those of the search itself, and those of its percent-decoded form.
+/// `None` if they are unknown, so that the search may find any row: it has no letters, letters that cannot
+/// be compared, or too many words.
 #[must_use]
 pub fn words(search: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     for spelled in [Cow::Borrowed(search), percent_decoded(search)?] {
         let folded = folded(&spelled);
-        // What is beyond the first plane is all one for some collations.
+        // Some collations treat all characters beyond the first plane as equal.
         let is_known = |letter: char| !letter.is_alphanumeric() || is_compared(letter);
         if spelled.chars().any(|letter| letter > '\u{ffff}') || !folded.chars().all(is_known) {
             return None;
@@ -47,7 +47,7 @@ fn cut(word: &str) -> String {
     word[..word.floor_char_boundary(WORD_BYTES_MAX)].to_owned()
 }
 
-/// None where it stands for no text.
+/// Decodes percent-escapes; `None` if the result is not UTF-8.
 fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
@@ -69,10 +69,10 @@ fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// A text as it is compared.
+/// The folded form of a text.
 fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
-    // Most letters are ASCII, and what is not changes nothing of them.
+    // Most letters are ASCII, and other letters do not affect them.
     for run in text.as_bytes().chunk_by(|one, next| one.is_ascii() == next.is_ascii()) {
         match str::from_utf8(run) {
             Ok(run) if run.is_ascii() => {
@@ -84,28 +84,28 @@ fn folded(text: &str) -> String {
                 folded[at..].make_ascii_lowercase();
             }
             Ok(run) => fold(run, &mut folded),
-            // Between ASCII letters all is UTF-8.
+            // A run between ASCII letters is valid UTF-8.
             Err(_) => {}
         }
     }
     one_s(&folded)
 }
 
-/// As collations that take `ß` for one `s` do, and Swedish ones, in which `ü` is `y`.
+/// Some collations treat `ß` as a single `s`, and Swedish ones treat `ü` as `y`.
 fn one_s(text: &str) -> String {
     let mut last = None;
     let is_one = |letter: &char| last.replace(*letter) != Some('s') || *letter != 's';
     text.chars().filter(is_one).map(|letter| if letter == 'y' { 'u' } else { letter }).collect()
 }
 
-/// Adds letters that are not ASCII.
+/// Appends the folded form of letters that are not ASCII.
 fn fold(text: &str, folded: &mut String) {
     if text.chars().any(is_letter_above) {
         folded.push(ODD);
     }
     let letters =
         text.nfkd().filter(|letter| !is_combining_mark(*letter) && !is_invisible(*letter));
-    // By way of capitals: ß is ss, and ς is σ.
+    // Through upper case: `ß` becomes ss, and `ς` becomes `σ`.
     let small = letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase);
     for letter in small.flat_map(|letter| std::iter::once(letter).nfkd()) {
         match letter {
@@ -126,8 +126,8 @@ fn fold(text: &str, folded: &mut String) {
     }
 }
 
-/// Of no weight in some collations: controls but for blanks, the soft hyphen, and what joins letters, keeps them
-/// apart or says which way they go.
+/// Whether a character has no weight in some collations: controls except blanks, the soft hyphen, and
+/// characters that join or separate letters or set their direction.
 fn is_invisible(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{61c}' | '\u{640}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
         || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{180e}' | '\u{fff9}'..='\u{fffb}')
@@ -135,34 +135,36 @@ fn is_invisible(letter: char) -> bool {
         || u8::try_from(letter).is_ok_and(is_control)
 }
 
-/// Of ASCII, and no blank.
+/// Whether an ASCII byte is a control character but not a blank.
 fn is_control(byte: u8) -> bool {
     matches!(byte, 0..=8 | 14..=31 | 127)
 }
 
-/// A letter of which it is not known which others are taken for it.
+/// Stands for a letter whose equal letters are unknown.
 const ODD: char = '\u{1c80}';
 
-/// Marks that are letters to a collation: small ones written above others, and the iota below.
+/// Marks that some collations treat as letters: small letters written above others, and the iota subscript.
 fn is_letter_above(mark: char) -> bool {
     matches!(mark, '\u{345}' | '\u{363}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}')
         || matches!(mark, '\u{2de0}'..='\u{2dff}' | '\u{a66f}'..='\u{a67f}' | '\u{a69e}'..='\u{a69f}')
 }
 
-/// A folded letter of which it is known what is taken for it.
+/// Whether all letters that collations equate with this folded letter are known.
 fn is_compared(letter: char) -> bool {
     matches!(letter, '0'..='9' | 'a'..='z' | 'α'..='ω' | 'а'..='џ')
 }
 
-/// Another one that some collation may take for one of these: of the same scripts, or a number.
+/// Whether some collation may equate this letter with a compared one: it has the same script, or is a
+/// number.
 fn is_odd(letter: char) -> bool {
     let is_alike = matches!(letter, '\u{80}'..='\u{52f}' | '\u{1c80}'..='\u{1fff}' | '\u{2000}'..='\u{2dff}')
         || matches!(letter, '\u{a640}'..='\u{a69f}' | '\u{a720}'..='\u{a7ff}' | '\u{ab30}'..='\u{ab6f}');
     letter.is_alphanumeric() && !is_compared(letter) && (is_alike || letter.is_numeric())
 }
 
-/// Whether letters are compared as they are here by a collation of MariaDB or MySQL (`utf8mb4_unicode_ci`). Those
-/// of single languages are not known: a Lithuanian one takes `i` for `y`, a Danish one `aa` for `å`.
+/// Whether a collation of MariaDB or MySQL (such as `utf8mb4_unicode_ci`) compares letters as this module
+/// does. Collations of single languages are unknown: a Lithuanian one equates `i` with `y`, a Danish one
+/// `aa` with `å`.
 #[must_use]
 pub fn is_usual(collation: &str) -> bool {
     const USUAL: [&str; 8] = [
@@ -176,7 +178,7 @@ pub fn is_usual(collation: &str) -> bool {
         "0900_bin",
     ];
     let without_charset = collation.split_once('_').map_or("", |(_, kind)| kind);
-    // With case or without, with accents or without, blanks at the end or not: more is found here.
+    // Case, accents and trailing blanks are ignored here, so at least as much is found.
     let kind = |name: &str| {
         let mut words: Vec<&str> = name.split('_').collect();
         words.retain(|word| !matches!(*word, "ci" | "cs" | "ai" | "as" | "nopad"));
@@ -185,22 +187,22 @@ pub fn is_usual(collation: &str) -> bool {
     [collation, without_charset].iter().any(|name| USUAL.contains(&kind(name).as_str()))
 }
 
-/// Words to be looked for all at once.
+/// A set of words, for searching all of them at once.
 #[derive(Debug)]
 pub struct Words {
     words: AhoCorasick,
 }
 
 impl Words {
-    /// To look for these, as [`words`] gives them. None where they are too many for memory.
+    /// A set of words from [`words`]. `None` if the automaton would be too large.
     #[must_use]
     pub fn new<'w>(words: impl IntoIterator<Item = &'w str>) -> Option<Words> {
         let words = AhoCorasick::builder().match_kind(MatchKind::Standard).build(words).ok()?;
         Some(Words { words })
     }
 
-    /// Calls `found` for each that occurs in this text, with its place among them; it may be told of one several
-    /// times.
+    /// Calls `found` with the index of each word that occurs in this text, possibly several times for one
+    /// word.
     pub fn find(&self, text: &str, mut found: impl FnMut(usize)) {
         let text = folded(text);
         if !text.is_ascii() && text.chars().any(is_odd) {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_found_as_the_usual_collations_find_it() {
+    fn a_word_is_found_wherever_the_usual_collations_find_it() {
         for (search, text) in [
             ("PHP", "all about php"),
             ("php", "PHPUnit 12"),
@@ -238,7 +240,7 @@ mod tests {
             ("große", "GROẞE"),
             ("Müller", "Myller"),
             ("Київ", "київ"),
-            // Letters and digits that some collations take for others.
+            // Letters and digits that some collations treat as equal to others.
             ("2024", "٢٠٢٤"),
             ("d", "ꝺ"),
             ("さくら", "サクラ"),
@@ -255,7 +257,7 @@ mod tests {
             ("co\u{ad}op", "coop"),
             ("İstanbul", "istanbul"),
             ("東京", "大東京市"),
-            // Marks that are letters, and characters that weigh nothing.
+            // Marks that are letters, and characters without weight.
             ("u", "t\u{367}n"),
             ("κι", "κ\u{345}"),
             ("к", "\u{2de6}"),
@@ -263,12 +265,12 @@ mod tests {
             ("php", "p\u{1}h\u{9f}p\u{fff9}"),
             ("php", "p\u{180e}hp"),
             ("p\u{1}hp", "php"),
-            // Any of several words, whatever stands between them.
+            // Any of several words, whatever separates them.
             ("php cache", "a cache"),
             ("+php -mysql", "php"),
             ("p_p%", "PHP"),
             ("100%25", "100 %"),
-            // Nobody knows.
+            // Searches whose words are unknown.
             ("C++", "c"),
             ("%", "anything"),
             ("", "anything"),
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn collations_of_single_languages_are_not_known() {
+    fn collations_of_single_languages_are_unknown() {
         for usual in [
             "utf8mb4_general_ci",
             "utf8mb4_unicode_520_nopad_ci",
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_not_known() {
+    fn a_search_over_the_limits_has_no_known_words() {
         let many: Vec<String> = (0..=WORDS_MAX).map(|n| n.to_string()).collect();
         assert_eq!(words(&many.join(" ")), None);
         assert_eq!(words(&many[1..].join(" ")).map(|words| words.len()), Some(WORDS_MAX));
@@ -327,13 +329,13 @@ mod tests {
     }
 
     proptest! {
-        /// What a text has in it is found in it, in any case.
+        /// Every piece of a text is found in it, in any case.
         #[test]
         fn each_piece_of_a_text_is_found_in_it(text in "\\PC{0,40}", from in 0..40_usize, to in 0..40_usize) {
             let letters: Vec<char> = text.chars().collect();
             let (from, to) = (from.min(letters.len()), to.min(letters.len()));
             let piece: String = letters[from.min(to)..from.max(to)].iter().collect();
-            // Letters that go together are one: half of them is found by no collation.
+            // A letter and its marks are one unit; no collation finds half of it.
             let is_whole = !letters.iter().any(|letter| is_combining_mark(*letter));
             prop_assume!(is_whole && !piece.contains('%'));
             prop_assert!(finds(&piece, &text), "{piece:?}");

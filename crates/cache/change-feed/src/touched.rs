@@ -1,61 +1,63 @@
-//! What a change touches: tags, or every page.
+//! The result of a change: the tags that it touches, or every page.
 //!
-//! Invariant: the tags with values in them are bounded ([`TAGS_MAX`]); beyond that a rule says what
-//! stands for any row of its table. Nothing is ever taken out again.
+//! Invariant: the number of tags with values is limited ([`TAGS_MAX`]). Beyond it, a rule touches its tags
+//! for any row of its table. Nothing is ever removed.
 
-use crate::template::Spelled;
+use crate::template::TagSpellings;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many tags of single rows one transaction may touch before its rules say it for any row.
+/// The maximum number of tags of single rows in one transaction. Beyond it, rules touch their tags for any
+/// row.
 pub const TAGS_MAX: usize = 10_000;
-/// How much text of a transaction is looked through, in bytes; where there is more, all searches are touched.
+/// The maximum amount of text of a transaction that is searched, in bytes. Beyond it, all searches are
+/// touched.
 pub const TEXT_BYTES_MAX: usize = 4 << 20;
-/// How many tables are named.
+/// The maximum number of tables that are reported.
 const TABLES_MAX: usize = 8;
 
-/// What one transaction touches.
+/// Everything that one transaction touches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Touched {
+pub struct TouchedTags {
     tags: BTreeSet<String>,
     tables: BTreeSet<String>,
     /// By the kind of their tags.
-    searches: BTreeMap<String, Searched>,
+    searches: BTreeMap<String, TouchedSearches>,
     text_bytes: usize,
     rows: usize,
     everything: bool,
 }
 
-/// Which searches of a kind are touched.
+/// The touched searches of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Searched {
-    /// Those for what occurs in one of these texts, each once.
+pub enum TouchedSearches {
+    /// The searches for words that occur in one of these texts.
     Texts(BTreeSet<String>),
-    /// All.
+    /// All searches of the kind.
     Any,
 }
 
-/// Whether there is room for another tag of a row.
+/// Whether there was room for another tag of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Room {
-    /// It is in.
+    /// The tag was added.
     Taken,
-    /// There is none.
+    /// There was no room.
     Full,
 }
 
-impl Touched {
-    /// The tags, each once, in order.
+impl TouchedTags {
+    /// The tags, sorted, without duplicates.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         self.tags.iter().map(String::as_str)
     }
 
-    /// The tables whose rules touched something, for explanations: 8 at most, and none where every page
-    /// is touched for another reason.
+    /// The tables whose rules touched something, for explanations. At most 8, and none if every page is
+    /// touched for another reason.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.iter().map(String::as_str)
     }
 
-    /// Notes a table whose rule touches something.
+    /// Records a table whose rule touches something.
     pub(crate) fn by_table(&mut self, table: &str) {
         if self.tables.len() < TABLES_MAX && !self.tables.contains(table) {
             self.tables.insert(table.to_owned());
@@ -74,25 +76,25 @@ impl Touched {
         self.tags.is_empty() && self.searches.is_empty() && !self.everything
     }
 
-    /// How much text there is to be looked through, in bytes.
+    /// The amount of text to be searched, in bytes.
     #[must_use]
     pub fn text_bytes(&self) -> usize {
         self.text_bytes
     }
 
-    /// The searches that are touched, by the kind of their tags.
-    pub fn searches(&self) -> impl Iterator<Item = (&str, &Searched)> {
+    /// The touched searches, by the kind of their tags.
+    pub fn searches(&self) -> impl Iterator<Item = (&str, &TouchedSearches)> {
         self.searches.iter().map(|(kind, searched)| (kind.as_str(), searched))
     }
 
-    /// Those of a kind for what occurs in this text.
+    /// Touches the searches of a kind for words in this text.
     pub(crate) fn search(&mut self, kind: &str, text: &str) {
         if self.text_bytes + text.len() > TEXT_BYTES_MAX {
             return self.search_any(kind);
         }
-        let none = || Searched::Texts(BTreeSet::new());
+        let none = || TouchedSearches::Texts(BTreeSet::new());
         let searched = self.searches.entry(kind.to_owned()).or_insert_with(none);
-        if let Searched::Texts(texts) = searched
+        if let TouchedSearches::Texts(texts) = searched
             && !texts.contains(text)
         {
             texts.insert(text.to_owned());
@@ -100,31 +102,31 @@ impl Touched {
         }
     }
 
-    /// All of a kind.
+    /// Touches all searches of a kind.
     pub(crate) fn search_any(&mut self, kind: &str) {
-        self.searches.insert(kind.to_owned(), Searched::Any);
+        self.searches.insert(kind.to_owned(), TouchedSearches::Any);
     }
 
-    /// Every page.
+    /// Touches every page.
     pub fn add_everything(&mut self) {
         self.everything = true;
     }
 
-    /// A tag that stands in the rules as it is; they bound how many there are.
+    /// Adds a constant tag of a rule; the rules limit their number.
     pub(crate) fn add(&mut self, tag: &str) {
         if !self.tags.contains(tag) {
             self.tags.insert(tag.to_owned());
         }
     }
 
-    /// The same, in whatever spellings.
-    pub(crate) fn add_spelled(&mut self, spelled: &Spelled) {
+    /// Adds a constant tag in all its spellings.
+    pub(crate) fn add_spelled(&mut self, spelled: &TagSpellings) {
         spelled.all().for_each(|tag| self.add(tag));
     }
 
-    /// A tag made from a row, which counts once in whatever spellings.
-    pub(crate) fn add_of_row(&mut self, spelled: Spelled) -> Room {
-        let Spelled { tag, others } = spelled;
+    /// Adds a tag made from a row, which counts once in all its spellings.
+    pub(crate) fn add_of_row(&mut self, spelled: TagSpellings) -> Room {
+        let TagSpellings { tag, others } = spelled;
         if self.tags.contains(&tag) && others.iter().all(|other| self.tags.contains(other)) {
             return Room::Taken;
         }

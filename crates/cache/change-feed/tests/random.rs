@@ -1,26 +1,26 @@
-//! Random rules, rows and foreign keys against a plain oracle: a small database that does what the
-//! foreign keys say, row by row, and knows which tags every row stands for before and after. Whatever
-//! changed there has to be touched here, though only the parent's row is told.
+//! Random rules, rows and foreign keys, checked by a simple oracle: a small database that executes the
+//! foreign keys row by row and knows the tags of every row before and after. Every change in it must be
+//! touched, although only the parent's row is reported.
 
 mod common;
 
 use change_feed::schema::{Action, Schema};
-use change_feed::{Feed, Rules, Touched};
+use change_feed::{Feed, Rules, TouchedTags};
 use common::{Row, foreign_key, rule, table};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tables t0 to t3, each with `id`, `up` (a foreign key to the table before) and `own`.
+/// The tables t0 to t3, each with `id`, `up` (a foreign key to the previous table) and `own`.
 const TABLES: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Kept {
+struct StoredRow {
     id: u8,
     up: Option<u8>,
     own: u8,
 }
 
-type Database = Vec<BTreeMap<u8, Kept>>;
+type Database = Vec<BTreeMap<u8, StoredRow>>;
 
 fn delete(database: &mut Database, actions: &[Action], table: usize, id: u8) {
     database[table].remove(&id);
@@ -38,7 +38,7 @@ fn delete(database: &mut Database, actions: &[Action], table: usize, id: u8) {
     }
 }
 
-/// The tags that the rows of a database stand for, with the row itself, so that a change is seen.
+/// The tags of the rows of a database, each with the row itself, so that changes are visible.
 fn tags(database: &Database) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     for (table, rows) in database.iter().enumerate() {
@@ -59,7 +59,7 @@ fn action() -> impl Strategy<Value = Action> {
 
 proptest! {
     #[test]
-    fn whatever_a_cascade_changes_is_touched(
+    fn every_change_by_a_cascade_is_touched(
         actions in prop::collection::vec(action(), TABLES - 1),
         rows in prop::collection::vec((0..TABLES, 0u8..4, prop::option::of(0u8..4), 0u8..3), 1..20),
         table_of in 0..TABLES,
@@ -83,14 +83,14 @@ proptest! {
         }
         let mut before: Database = vec![BTreeMap::new(); TABLES];
         for (at, id, up, own) in rows {
-            before[at].insert(id, Kept { id, up, own });
+            before[at].insert(id, StoredRow { id, up, own });
         }
         let Some(row) = before[table_of].get(&id).cloned() else { return Ok(()) };
         let mut after = before.clone();
         delete(&mut after, &actions, table_of, id);
 
         let feed = Feed::new(&Rules::compile(&rules).expect("rules"), &schema);
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         let up = row.up.map(|up| up.to_string());
         let (id, own) = (row.id.to_string(), row.own.to_string());
         let mut cells = vec![("id", id.as_str()), ("own", own.as_str())];

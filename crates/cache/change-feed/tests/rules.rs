@@ -1,11 +1,12 @@
-//! Rules on the tables of a newspaper: what each kind of change touches, what is refused and why.
+//! Rules for the tables of a newspaper: the tags that each kind of change touches, and the rules that are
+//! refused.
 
 mod common;
 
 use change_feed::schema::{Action, Schema};
 use change_feed::{
-    Cell, ChangeRule, CheckError, Feed, NoWordPress, RowKind, Rules, Searched, Searches,
-    TEXT_BYTES_MAX, Touched, Wanted, suggest, suggest_for_wordpress,
+    Cell, ChangeRule, CheckError, Feed, NoWordPress, RequiredChanges, RowKind, Rules, Searches,
+    TEXT_BYTES_MAX, TouchedSearches, TouchedTags, suggest, suggest_for_wordpress,
 };
 use common::{Row, foreign_key, rule, table};
 
@@ -29,12 +30,12 @@ fn comments() -> ChangeRule {
 }
 
 fn touched(feed: &Feed, table: &str, row: &Row) -> Vec<String> {
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     feed.row(table, row, &mut touched);
     told(&touched)
 }
 
-fn told(touched: &Touched) -> Vec<String> {
+fn told(touched: &TouchedTags) -> Vec<String> {
     let everything = touched.is_everything().then(|| "*".to_owned());
     touched.tags().map(str::to_owned).chain(everything).collect()
 }
@@ -65,9 +66,9 @@ fn other_columns_do_not_matter_but_those_in_tags_do() {
 }
 
 #[test]
-fn what_is_left_out_was_not_written_and_before_it_is_any_value() {
+fn a_column_left_out_is_unchanged_after_and_unknown_before() {
     let feed = feed(&[comments()], &news());
-    // A minimal image: the key before, what was written after.
+    // A minimal image: the key before, and the written columns after.
     let minimal = Row::update(&[("id", "1")], &[("body", "x")]);
     assert_eq!(touched(&feed, "comments", &minimal), ["comments", "*"]);
     let full_before = Row::update(&[("id", "1"), ("news_id", "4")], &[("body", "x")]);
@@ -75,7 +76,7 @@ fn what_is_left_out_was_not_written_and_before_it_is_any_value() {
 }
 
 #[test]
-fn null_is_in_no_tag_and_what_cannot_be_read_is_any_row() {
+fn null_is_in_no_tag_and_an_unreadable_value_is_any_row() {
     let mut with = comments();
     with.any_row = vec!["news".into()];
     let feed = feed(&[with], &news());
@@ -83,17 +84,17 @@ fn null_is_in_no_tag_and_what_cannot_be_read_is_any_row() {
     assert_eq!(touched(&feed, "comments", &null), ["comments"]);
     let unknown = Row::insert(&[("id", "1")]).cell("news_id", Cell::Unknown);
     assert_eq!(touched(&feed, "comments", &unknown), ["comments", "news", "news:*"]);
-    let mut all = Touched::default();
+    let mut all = TouchedTags::default();
     feed.table("comments", &mut all);
     assert_eq!(told(&all), ["comments", "news", "news:*"]);
 }
 
 #[test]
-fn a_parent_that_goes_takes_its_children_with_it() {
+fn deleting_a_parent_deletes_its_children() {
     let mut schema = news();
     schema.foreign_keys.push(foreign_key("votes", "comment_id", "comments", Action::Set));
     let feed = feed(&[comments(), rule("votes", &["votes"])], &schema);
-    // The children's rows are in no stream: the key's value is known, the rest is not.
+    // The children's rows are in no stream: the key's value is known, the others are unknown.
     let gone = Row::delete(&[("id", "4")]);
     assert_eq!(touched(&feed, "news", &gone), ["comments", "news:4", "votes"]);
     let renumbered = Row::update(&[("id", "4")], &[("id", "5")]);
@@ -123,17 +124,17 @@ fn a_table_that_refers_to_itself_ends() {
 }
 
 #[test]
-fn only_what_matters_is_read() {
+fn only_tables_with_rules_are_read() {
     let feed = feed(&[comments(), rule("votes", &["votes"])], &news());
-    assert_eq!(feed.wanted("comments"), Wanted::Rows);
-    assert_eq!(feed.wanted("COMMENTS"), Wanted::Rows);
-    assert_eq!(feed.wanted("news"), Wanted::Rows);
-    assert_eq!(feed.wanted("votes"), Wanted::Table);
-    assert_eq!(feed.wanted("other"), Wanted::Nothing);
+    assert_eq!(feed.wanted("comments"), RequiredChanges::Rows);
+    assert_eq!(feed.wanted("COMMENTS"), RequiredChanges::Rows);
+    assert_eq!(feed.wanted("news"), RequiredChanges::Rows);
+    assert_eq!(feed.wanted("votes"), RequiredChanges::Table);
+    assert_eq!(feed.wanted("other"), RequiredChanges::Nothing);
 }
 
 #[test]
-fn what_is_not_there_is_said_with_what_is() {
+fn an_error_for_a_missing_table_or_column_lists_the_existing_ones() {
     let check = |rule: ChangeRule| {
         let rules = Rules::compile(&[rule]).expect("rules");
         rules.check(&news()).expect_err("it does not fit").to_string()
@@ -155,7 +156,7 @@ fn what_is_not_there_is_said_with_what_is() {
 #[test]
 fn too_many_tags_become_any_row() {
     let feed = feed(&[comments()], &news());
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     for id in 0..20_000 {
         let id = id.to_string();
         feed.row("comments", &Row::insert(&[("id", &id), ("news_id", &id)]), &mut touched);
@@ -165,7 +166,7 @@ fn too_many_tags_become_any_row() {
 }
 
 #[test]
-fn proposals_can_be_used() {
+fn suggested_rules_compile() {
     let text = suggest(&news(), None);
     assert!(text.contains(
         "table = \"comments\"\ntags = [\"comments\", \"comments:{id}\", \"news:{news_id}\"]"
@@ -174,10 +175,10 @@ fn proposals_can_be_used() {
 }
 
 #[test]
-fn it_is_told_whose_rules_touched_something_and_whose_could() {
+fn the_tables_whose_rules_touch_or_could_touch_are_listed() {
     let rules = [comments(), rule("news", &["news", "news:{id}"]), rule("votes", &["votes"])];
     let feed = feed(&rules, &news());
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     feed.row("comments", &Row::insert(&[("id", "1"), ("news_id", "4")]), &mut touched);
     assert_eq!(touched.tables().collect::<Vec<_>>(), ["comments"]);
     feed.table("news", &mut touched);
@@ -192,7 +193,8 @@ fn it_is_told_whose_rules_touched_something_and_whose_could() {
     assert!(could("nothing").is_empty());
 }
 
-/// What the PHP library calls one of a kind, a row of it touches: `contract/tags.json`, which its tests read, too.
+/// A row touches the tag that the PHP library gives its page: `contract/tags.json`, which the library's
+/// tests read too.
 #[test]
 fn a_row_touches_the_tag_that_the_library_gives_its_page() {
     let text = include_str!("../../../../contract/tags.json");
@@ -207,14 +209,14 @@ fn a_row_touches_the_tag_that_the_library_gives_its_page() {
     }
 }
 
-/// A page that was made from one row has `news:4` and `news:*`, and nothing else: whatever touches any row has to
-/// reach it.
+/// A page made from one row has only `news:4` and `news:*`. A change of any row must therefore touch one of
+/// them.
 #[test]
 fn any_row_reaches_every_page_of_one() {
     let mut with = comments();
     with.any_row = vec!["comments".into()];
     let feed = feed(&[with], &news());
-    let mut all = Touched::default();
+    let mut all = TouchedTags::default();
     feed.table("comments", &mut all);
     assert_eq!(told(&all), ["comments", "news:*"]);
     let moved = Row::update(&[("id", "1")], &[("id", "1"), ("news_id", "5")]);
@@ -222,7 +224,7 @@ fn any_row_reaches_every_page_of_one() {
 }
 
 #[test]
-fn what_is_worked_out_changes_with_the_key() {
+fn a_generated_column_changes_with_the_key() {
     let mut schema = news();
     let watching = |watched: &str| {
         let mut only = rule("comments", &["shown"]);
@@ -254,9 +256,9 @@ fn searches_are_touched_by_the_text_before_and_the_text_after() {
     let mut schema = Schema::default();
     schema.add(table("news", &["id", "title", "body", "seen"]));
     let feed = feed(&[searching(&["title"])], &schema);
-    assert_eq!(feed.wanted("news"), Wanted::Rows);
+    assert_eq!(feed.wanted("news"), RequiredChanges::Rows);
     let searched = |row: &Row| {
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         feed.row("news", row, &mut touched);
         let all: Vec<_> =
             touched.searches().map(|(kind, by)| (kind.to_owned(), by.clone())).collect();
@@ -265,31 +267,31 @@ fn searches_are_touched_by_the_text_before_and_the_text_after() {
     };
     let texts = |texts: &[&str]| {
         let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-        vec![("search".to_owned(), Searched::Texts(texts))]
+        vec![("search".to_owned(), TouchedSearches::Texts(texts))]
     };
     let before = [("id", "1"), ("title", "a"), ("body", "b"), ("seen", "0")];
     assert_eq!(searched(&Row::insert(&before)), texts(&["a", "b"]));
     assert_eq!(searched(&Row::delete(&before)), texts(&["a", "b"]));
     let after = [("id", "1"), ("title", "c"), ("body", "b"), ("seen", "0")];
     assert_eq!(searched(&Row::update(&before, &after)), texts(&["a", "b", "c"]));
-    // What is searched counts as if it stood in a tag.
+    // A searched column counts as if it were in a tag.
     let after = [("id", "1"), ("title", "a"), ("body", "d"), ("seen", "0")];
     assert_eq!(searched(&Row::update(&before, &after)), texts(&["a", "b", "d"]));
     let after = [("id", "1"), ("title", "a"), ("body", "b"), ("seen", "1")];
     assert_eq!(searched(&Row::update(&before, &after)), []);
-    // A column that is not known, and a text that is too long, are any.
-    let any = vec![("search".to_owned(), Searched::Any)];
+    // An unknown column, and a text that is too long, touch all searches.
+    let any = vec![("search".to_owned(), TouchedSearches::Any)];
     assert_eq!(searched(&Row::insert(&[("id", "1"), ("title", "a")])), any);
     let long = "x".repeat(TEXT_BYTES_MAX);
     assert_eq!(searched(&Row::insert(&[("title", "a"), ("body", &long)])), any);
-    let mut touched = Touched::default();
+    let mut touched = TouchedTags::default();
     feed.table("news", &mut touched);
-    assert_eq!(touched.searches().collect::<Vec<_>>(), [("search", &Searched::Any)]);
+    assert_eq!(touched.searches().collect::<Vec<_>>(), [("search", &TouchedSearches::Any)]);
     assert!(!touched.is_everything());
 }
 
 #[test]
-fn searches_that_cannot_be_are_refused() {
+fn invalid_searches_are_refused() {
     let refused = |kind: &str, columns: &[&str]| {
         let columns = columns.iter().map(|column| (*column).to_owned()).collect();
         let searches = Some(Searches { kind: kind.into(), columns });
@@ -323,7 +325,7 @@ fn searches_that_cannot_be_are_refused() {
     assert_eq!(rules.check(&schema), Ok(()));
 }
 
-/// A table of settings: pages show few of its rows.
+/// A table of settings: pages depend on few of its rows.
 #[test]
 fn conditions_on_values_choose_rows() {
     let mut schema = Schema::default();
@@ -338,7 +340,7 @@ fn conditions_on_values_choose_rows() {
     }"#;
     let rule: ChangeRule = serde_json::from_str(written).expect("a rule");
     let feed = feed(std::slice::from_ref(&rule), &schema);
-    assert_eq!(feed.wanted("options"), Wanted::Rows);
+    assert_eq!(feed.wanted("options"), RequiredChanges::Rows);
     let insert = |name, value| {
         touched(&feed, "options", &Row::insert(&[("id", "1"), ("name", name), ("value", value)]))
     };
@@ -346,7 +348,7 @@ fn conditions_on_values_choose_rows() {
     assert_eq!(insert("theme_x", "a"), ["option:theme_x", "site"]);
     assert!(insert("_transient_x", "a").is_empty());
     assert!(insert("title", "draft").is_empty());
-    // Each image is judged alone, and a row that comes to meet them counts.
+    // Each image is tested separately, and a row that begins to meet the conditions counts.
     let update = |before: [(&str, &str); 3], after: [(&str, &str); 3]| {
         touched(&feed, "options", &Row::update(&before, &after))
     };
@@ -356,7 +358,7 @@ fn conditions_on_values_choose_rows() {
     assert!(update(row("other", "a"), row("other", "b")).is_empty());
     let unknown = Row::insert(&[("id", "1"), ("value", "a")]).cell("name", Cell::Unknown);
     assert_eq!(touched(&feed, "options", &unknown), ["option:*", "site"]);
-    let mut any = Touched::default();
+    let mut any = TouchedTags::default();
     feed.table("options", &mut any);
     assert_eq!(told(&any), ["option:*", "site"]);
     let missing = ChangeRule {

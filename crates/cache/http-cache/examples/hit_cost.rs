@@ -1,6 +1,6 @@
-//! What deciding a hit costs: a browser's request against one fresh stored response, as often as the
-//! argument says (default 1,000,000). Run it under a counter of instructions, twice with different
-//! arguments, and divide the difference; it reads no clock of its own.
+//! Measures the decision on a hit: a browser's request with one fresh stored response, repeated as often as
+//! the argument says (default 1,000,000). Run it under an instruction counter, twice with different
+//! arguments, and divide the difference. It does not read a clock.
 
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::{Candidate, Fields, Policy, RequestFacts, Timestamp, decide, storable};

@@ -1,11 +1,10 @@
-//! Content codings: which one a request is answered in, which responses may be coded at all, and what
-//! changes in the header section of one that is (RFC 9110 §8.4, §8.8.3.3, §12.5.3).
+//! Compression of responses: which content coding answers a request, which responses may be compressed, and
+//! which header fields change (RFC 9110 §8.4, §8.8.3.3, §12.5.3).
 //!
-//! Invariants: a coding that the request does not accept is never chosen; the untouched form
-//! (`identity`) is the last resort even where it is refused, for an answer in it is of more use than
-//! none (§12.5.3 lets a server). Choosing allocates nothing, and costs nothing where there is no choice.
-//! Deliberately not here: the coding itself; codings of a hop (`Transfer-Encoding`); media types other
-//! than by their names.
+//! Invariants: a coding that the request does not accept is never chosen. The uncompressed content
+//! (`identity`) is the last resort even if the request refuses it, which §12.5.3 allows, because it is more
+//! useful than no response. Choosing allocates nothing, and costs nothing if there is no choice. Not in
+//! this module: the compression itself, `Transfer-Encoding`, and media types other than their names.
 
 mod accept;
 mod etag;
@@ -22,7 +21,7 @@ use crate::stored::StoredFacts;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
-/// A content coding that is made and understood here.
+/// A content coding that this cache can encode and decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
     /// `gzip` (RFC 1952).
@@ -34,10 +33,10 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Every coding there is.
+    /// All content codings.
     pub const ALL: [Coding; 3] = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
 
-    /// Its registered name, as `Content-Encoding` has it.
+    /// The registered name, as used in `Content-Encoding`.
     pub fn as_str(self) -> &'static str {
         match self {
             Coding::Gzip => "gzip",
@@ -46,7 +45,7 @@ impl Coding {
         }
     }
 
-    /// The coding of this name, in any case; `x-gzip` is `gzip` (RFC 9110 §8.4.1.3).
+    /// The coding with this name, in any case; `x-gzip` is `gzip` (RFC 9110 §8.4.1.3).
     pub fn from_name(name: &[u8]) -> Option<Coding> {
         if name.eq_ignore_ascii_case(b"x-gzip") {
             return Some(Coding::Gzip);
@@ -54,7 +53,7 @@ impl Coding {
         Coding::ALL.into_iter().find(|coding| name.eq_ignore_ascii_case(coding.as_str().as_bytes()))
     }
 
-    /// What tells the entity tag of this form from that of the untouched one.
+    /// The suffix that distinguishes the entity tag of this coding from that of the uncompressed content.
     pub fn suffix(self) -> &'static str {
         match self {
             Coding::Gzip => "-gz",
@@ -64,119 +63,122 @@ impl Coding {
     }
 }
 
-/// What a response's `Content-Encoding` says.
+/// The value of a response's `Content-Encoding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoded {
-    /// Nothing, or `identity`: the content is as it is.
+pub enum ResponseEncoding {
+    /// Absent or `identity`: the content is not compressed.
     Not,
-    /// One coding that is understood here.
+    /// One known coding.
     In(Coding),
-    /// Several, or one that is not understood: to be passed on untouched.
+    /// Several codings, or an unknown one: the content must be forwarded unchanged.
     Otherwise,
 }
 
 /// Reads `Content-Encoding` (RFC 9110 §8.4).
-pub fn encoded(headers: &HeaderMap) -> Encoded {
+pub fn encoded(headers: &HeaderMap) -> ResponseEncoding {
     let lines = headers.get_all(header::CONTENT_ENCODING).iter();
     let mut members = lines
         .flat_map(|line| fields::members(line.as_bytes()))
         .filter(|name| !name.eq_ignore_ascii_case(b"identity"));
     match (members.next(), members.next()) {
-        (None, _) => Encoded::Not,
-        (Some(name), None) => Coding::from_name(name).map_or(Encoded::Otherwise, Encoded::In),
-        _ => Encoded::Otherwise,
+        (None, _) => ResponseEncoding::Not,
+        (Some(name), None) => {
+            Coding::from_name(name).map_or(ResponseEncoding::Otherwise, ResponseEncoding::In)
+        }
+        _ => ResponseEncoding::Otherwise,
     }
 }
 
-/// Why a response is sent in no other form than its own.
+/// The reason why a response is sent only as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotCoded {
-    /// Its status goes with no content, or with a part of it.
+pub enum NotCompressible {
+    /// Its status has no content, or only a part of the content.
     Status,
-    /// It is encoded already.
+    /// It is compressed already.
     Encoded,
     /// `no-transform` (RFC 9111 §5.2.2.6).
     NoTransform,
-    /// A digest of the content goes with it (RFC 9530 §2, RFC 1864), which a coding would belie.
+    /// It has a digest of the content (RFC 9530 §2, RFC 1864), which compression would make wrong.
     Digest,
-    /// Its media type is not among those that shrink.
+    /// Its media type is not in the list of compressible types.
     MediaType,
-    /// It is shorter than what is worth it.
+    /// It is shorter than the minimum.
     Short,
 }
 
-impl NotCoded {
-    /// Every reason there is.
-    pub const ALL: [NotCoded; 6] = [
-        NotCoded::Status,
-        NotCoded::Encoded,
-        NotCoded::NoTransform,
-        NotCoded::Digest,
-        NotCoded::MediaType,
-        NotCoded::Short,
+impl NotCompressible {
+    /// All reasons.
+    pub const ALL: [NotCompressible; 6] = [
+        NotCompressible::Status,
+        NotCompressible::Encoded,
+        NotCompressible::NoTransform,
+        NotCompressible::Digest,
+        NotCompressible::MediaType,
+        NotCompressible::Short,
     ];
 
-    /// The reason's name.
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
-            NotCoded::Status => "status",
-            NotCoded::Encoded => "encoded",
-            NotCoded::NoTransform => "no-transform",
-            NotCoded::Digest => "digest",
-            NotCoded::MediaType => "media-type",
-            NotCoded::Short => "short",
+            NotCompressible::Status => "status",
+            NotCompressible::Encoded => "encoded",
+            NotCompressible::NoTransform => "no-transform",
+            NotCompressible::Digest => "digest",
+            NotCompressible::MediaType => "media-type",
+            NotCompressible::Short => "short",
         }
     }
 }
 
-/// What may be coded.
+/// The conditions for compressing a response.
 #[derive(Clone, Debug)]
-pub struct Codable {
-    /// The media types that shrink.
+pub struct CompressionFilter {
+    /// The compressible media types.
     pub types: MediaTypes,
-    /// The shortest content that is worth it, in bytes.
+    /// The minimum length of the content in bytes.
     pub bytes_min: u64,
 }
 
-impl Codable {
-    /// Whether a response may be sent in a coding. `length` is that of its content in bytes, if known.
+impl CompressionFilter {
+    /// Checks whether a response may be compressed. `length` is the length of its content in bytes, if
+    /// known.
     ///
     /// # Errors
-    /// The first reason that stands against it.
+    /// The first reason against it.
     pub fn check(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
         length: Option<u64>,
-    ) -> Result<(), NotCoded> {
+    ) -> Result<(), NotCompressible> {
         if matches!(status.as_u16(), 100..=199 | 204 | 205 | 206 | 304 | 416)
             || headers.contains_key(header::CONTENT_RANGE)
         {
-            return Err(NotCoded::Status);
+            return Err(NotCompressible::Status);
         }
-        if encoded(headers) != Encoded::Not {
-            return Err(NotCoded::Encoded);
+        if encoded(headers) != ResponseEncoding::Not {
+            return Err(NotCompressible::Encoded);
         }
         if says_no_transform(headers) {
-            return Err(NotCoded::NoTransform);
+            return Err(NotCompressible::NoTransform);
         }
         if ["content-digest", "content-md5", "digest"]
             .iter()
             .any(|name| fields::is_there(headers, name))
         {
-            return Err(NotCoded::Digest);
+            return Err(NotCompressible::Digest);
         }
         if !self.types.contain(fields::first(headers, "content-type").unwrap_or_default()) {
-            return Err(NotCoded::MediaType);
+            return Err(NotCompressible::MediaType);
         }
         match length {
-            Some(length) if length < self.bytes_min => Err(NotCoded::Short),
+            Some(length) if length < self.bytes_min => Err(NotCompressible::Short),
             _ => Ok(()),
         }
     }
 }
 
-/// Whether nobody on the way may change the content (RFC 9111 section 5.2.2.6).
+/// Whether `no-transform` forbids to change the content (RFC 9111 §5.2.2.6).
 pub fn says_no_transform(headers: &HeaderMap) -> bool {
     headers
         .get_all(header::CACHE_CONTROL)
@@ -185,7 +187,7 @@ pub fn says_no_transform(headers: &HeaderMap) -> bool {
         .any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
 }
 
-/// Adds `Accept-Encoding` to `Vary`, unless it is there or `*` is (RFC 9110 §12.5.5).
+/// Adds `Accept-Encoding` to `Vary`, unless it is listed already or `*` is (RFC 9110 §12.5.5).
 pub fn vary_on_accept_encoding(headers: &mut HeaderMap) {
     let named = headers.get_all(header::VARY).iter().any(|line| {
         fields::members(line.as_bytes())
@@ -205,8 +207,8 @@ pub fn vary_on_accept_encoding(headers: &mut HeaderMap) {
     }
 }
 
-/// Makes a header section that of the same content in `coding`: `Content-Encoding`, an entity tag of
-/// its own, `Vary`. `Content-Length`, if it is there, is the caller's to mend.
+/// Changes a header section to that of the same content in `coding`: it sets `Content-Encoding`, an entity
+/// tag of its own, and `Vary`. The caller corrects `Content-Length`, if there is one.
 pub fn describe(headers: &mut HeaderMap, coding: Coding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
     vary_on_accept_encoding(headers);
@@ -216,8 +218,8 @@ pub fn describe(headers: &mut HeaderMap, coding: Coding) {
     }
 }
 
-/// Makes the validators of a header section weak (RFC 9110 §8.8.1), for content that is equal in
-/// meaning and not in every byte.
+/// Makes the entity tag of a header section weak (RFC 9110 §8.8.1), for content that is equivalent but not
+/// identical byte for byte.
 pub fn weaken(headers: &mut HeaderMap) {
     let tag = headers.get(header::ETAG).filter(|tag| tag.as_bytes().starts_with(b"\""));
     let weak = tag.and_then(|tag| HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat()).ok());
@@ -226,15 +228,15 @@ pub fn weaken(headers: &mut HeaderMap) {
     }
 }
 
-/// The fields that say how content is coded; a response that was decoded has them no more.
+/// The fields that describe a compressed content; a decoded response does not have them.
 pub const CODED_FIELDS: [HeaderName; 2] = [header::CONTENT_ENCODING, header::CONTENT_LENGTH];
 
-/// The form in which the whole of `stored` is sent, out of those that there are, the smallest first;
-/// none for the untouched one.
+/// The coding in which the whole of `stored` is sent; `None` for the uncompressed content. `forms` are the
+/// codings available, the smallest first.
 ///
-/// A request for a part is about the untouched form (RFC 9110 §14.2 speaks of the selected
-/// representation, and selecting is ours): parts of two forms cannot be put together, and an offset
-/// into compressed content is of use to nobody who has not the same form.
+/// A range request is answered from the uncompressed content. Ranges refer to the selected representation
+/// (RFC 9110 §14.2), and the cache selects it. Ranges of two codings cannot be combined, and a client
+/// without the same compressed content cannot use an offset into it.
 pub fn form_of_whole(request: &RequestFacts<'_>, forms: &[Coding]) -> Option<Coding> {
     if forms.is_empty() || (request.range.is_some() && request.method == Method::Get) {
         return None;
@@ -242,8 +244,9 @@ pub fn form_of_whole(request: &RequestFacts<'_>, forms: &[Coding]) -> Option<Cod
     choose(request.accept_encoding.get()?, forms)
 }
 
-/// The form that a 304 speaks of: the one whose entity tag the client gave, so that its own cache finds
-/// what to freshen (RFC 9111 §4.3.4); the negotiated one where it gave none or any.
+/// The coding to which a 304 refers: that of the entity tag in `If-None-Match`, so that the client's cache
+/// finds the response to freshen (RFC 9111 §4.3.4). Without a matching tag, or with `*`, it is the
+/// negotiated coding.
 pub fn form_of_not_modified(
     request: &RequestFacts<'_>,
     stored: &StoredFacts,

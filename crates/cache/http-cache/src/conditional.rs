@@ -1,29 +1,29 @@
-//! Answering a request's preconditions and ranges from a stored response (RFC 9110 §13, §14,
-//! RFC 9111 §4.3.2).
+//! Evaluates the preconditions and ranges of a request against a stored response (RFC 9110 §13, §14, RFC
+//! 9111 §4.3.2).
 //!
-//! Invariant: the order of RFC 9110 §13.2.2: If-Match, else If-Unmodified-Since; If-None-Match, else
-//! If-Modified-Since; Range with If-Range last. If-Match and If-Unmodified-Since, which a cache may
-//! ignore, are evaluated, for this cache stands in for the origin and its own entity tags are known
-//! nowhere else. Where content is sent in several codings the tag of any form meets a condition, but
-//! If-Range only that of the untouched one, of which ranges are cut. Dates that cannot be read are ignored (§13.1.3, §13.1.4).
+//! Invariant: the order is that of RFC 9110 §13.2.2: If-Match, else If-Unmodified-Since; If-None-Match,
+//! else If-Modified-Since; Range with If-Range last. A cache may ignore If-Match and If-Unmodified-Since.
+//! This one evaluates them, because it acts as the origin and only it knows its own entity tags. If content
+//! is sent in several codings, the tag of any of them satisfies a condition. If-Range requires the tag of
+//! the uncompressed content, from which ranges are cut. Unreadable dates are ignored (§13.1.3, §13.1.4).
 
 use crate::codings::{strong_match_any_form, weak_match_any_form};
 use crate::date;
-use crate::range::{Ranges, Resolved, resolve};
+use crate::range::{Ranges, ResolvedRange, resolve};
 use crate::request::{Method, RequestFacts};
-use crate::stored::{Forms, Stored, StoredFacts};
+use crate::stored::{Forms, StoredFacts, StoredResponse};
 use crate::validators::{any_match, strong_match, weak_match};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
-/// What to send of a stored response. For HEAD the same, but without content.
+/// The part of a stored response to send. For HEAD the same, without content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The response as it is.
+    /// The whole response.
     Whole,
     /// 304, with [`not_modified_fields`].
     NotModified,
-    /// 206 with these parts; one or several.
+    /// 206 with these ranges; one or several.
     Ranges(Ranges),
     /// 416, with [`unsatisfied_content_range`](crate::range::unsatisfied_content_range).
     RangeNotSatisfiable,
@@ -31,14 +31,14 @@ pub enum Answer {
     PreconditionFailed,
 }
 
-/// What to send to a GET or HEAD of a stored response, or of one just fetched, with
-/// `content_length` bytes of content; ranges are ignored while that is unknown.
+/// The answer to a GET or HEAD from a stored response, or from one just fetched. `content_length` is the
+/// length of its content in bytes; ranges are ignored while it is unknown.
 pub fn answer(
     request: &RequestFacts<'_>,
     stored: &StoredFacts,
     content_length: Option<u64>,
 ) -> Answer {
-    // §13.2.1: no preconditions where the answer without them would be no success.
+    // §13.2.1: preconditions are ignored if the response without them is not a success.
     if !stored.status.is_success() || stored.forms == Forms::Assembled {
         return Answer::Whole;
     }
@@ -50,22 +50,24 @@ pub fn answer(
     }
     match (request.range, content_length) {
         (Some(range), Some(length)) if may_cut(request, stored) => match resolve(range, length) {
-            Resolved::Whole => Answer::Whole,
-            Resolved::Parts(ranges) => Answer::Ranges(ranges),
-            Resolved::Unsatisfiable => Answer::RangeNotSatisfiable,
+            ResolvedRange::Whole => Answer::Whole,
+            ResolvedRange::Parts(ranges) => Answer::Ranges(ranges),
+            ResolvedRange::Unsatisfiable => Answer::RangeNotSatisfiable,
         },
         _ => Answer::Whole,
     }
 }
 
-/// The fields of a stored response that go with a 304.
-pub fn not_modified_fields(stored: &Stored) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
+/// The fields of a stored response to send with a 304.
+pub fn not_modified_fields(
+    stored: &StoredResponse,
+) -> impl Iterator<Item = (&HeaderName, &HeaderValue)> {
     let goes = goes_with_not_modified(&stored.headers);
     stored.headers.iter().filter(move |(name, _)| goes(name))
 }
 
-/// Which of the fields of a stored response go with a 304 (RFC 9110 §15.4.5): all that describe not the
-/// content, and Content-Location; Last-Modified only where there is no ETag to go by.
+/// Which fields of a stored response to send with a 304 (RFC 9110 §15.4.5): those that do not describe the
+/// content, and Content-Location; Last-Modified only if there is no ETag.
 pub fn goes_with_not_modified(headers: &HeaderMap) -> impl Fn(&HeaderName) -> bool + use<> {
     let has_etag = headers.contains_key(header::ETAG);
     move |name| match name.as_str() {
@@ -106,13 +108,14 @@ fn is_not_modified(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     let Some(since) = date::parse(value, stored.response_time) else { return false };
     match stored.modified() {
         Some(modified) => modified <= since,
-        // RFC 9111 §4.3.2 takes Date where there is no Last-Modified, and equality for unmodified.
-        // A page that was invalidated may be made twice in one second, so here it must be earlier.
+        // RFC 9111 §4.3.2 uses Date if there is no Last-Modified, and treats equal dates as unmodified. A
+        // page may be invalidated and rendered twice in one second, so here Date must be earlier.
         None => stored.date() < since,
     }
 }
 
-/// Whether parts may be cut: GET (§14.2) of a 200, and If-Range holds (§13.1.5).
+/// Whether ranges may be cut: the request is a GET (§14.2), the response a 200, and If-Range holds
+/// (§13.1.5).
 fn may_cut(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     if request.method != Method::Get || stored.status != StatusCode::OK {
         return false;
@@ -123,7 +126,7 @@ fn may_cut(request: &RequestFacts<'_>, stored: &StoredFacts) -> bool {
     }
     let date = date::parse(condition, stored.response_time);
     match (stored.modified(), date) {
-        // A strong validator only if a second older than Date, §8.8.2.2.
+        // The date is a strong validator only if it is at least a second before Date, §8.8.2.2.
         (Some(modified), Some(date)) => modified == date && stored.date().since(modified) >= 1000,
         _ => false,
     }

@@ -1,34 +1,34 @@
-//! A cookie's name as applications read it: the one place where names are folded.
+//! Cookie names as applications read them: the only place where names are folded.
 //!
-//! | in the name | PHP reads | so does |
+//! | in the name | PHP reads | exceptions |
 //! |---|---|---|
-//! | `.`, a space | `_` | a space before `=` as well |
-//! | `[` with a `]` behind it | a member of the array whose name stands before it | |
-//! | `[` without | `_` | |
-//! | `%5f`, `+` | the byte that is meant, a space; then as above | PHP before 7.4.11, Rack before 2.2.3 |
+//! | `.`, a space | `_` | also a space before `=` |
+//! | `[` with a later `]` | a member of the array named before the `[` | |
+//! | `[` without `]` | `_` | |
+//! | `%5f`, `+` | the decoded byte, a space; then as above | only PHP before 7.4.11, Rack before 2.2.3 |
 //!
-//! Others read a name as it is written. So a name may be several cookies, and counts as each of them: a
-//! session under another spelling would otherwise be nobody's cookie here, and a session there.
-//! What is compared with a name, a pattern of a list, is folded as well ([`folded`]): then the written
-//! form need not be looked at for itself.
+//! Other applications read a name as it is written. One name may therefore be several cookies and counts as
+//! each of them. Otherwise an unusual spelling would hide a session cookie from the cache, but not from the
+//! application. A name to compare with, or a pattern of a list, is folded as well ([`folded`]), so the
+//! written form needs no check.
 //!
-//! Invariants: a name without any of these bytes, as nearly all are, has one reading, which is the name
-//! itself, and costs nothing; no other allocates up to [`SHORT_BYTES`]; a name has at most five readings.
+//! Invariants: a name without these bytes, as nearly all are, has one reading, the name itself, at no cost.
+//! Other names do not allocate up to [`SHORT_BYTES`]. A name has at most five readings.
 
 use crate::fields::trim;
 
-/// A longer name of more than one reading is read in memory of its own, in bytes.
+/// The maximum length, in bytes, of a name with several readings that is read without an allocation.
 const SHORT_BYTES: usize = 96;
 
-/// A cookie's name.
+/// The name of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieName<'a> {
-    /// Up to the `=`, with the white space before it.
+    /// Everything up to the `=`, with the white space before it.
     whole: &'a [u8],
     is_plain: bool,
 }
 
-/// The bytes by which a name may be read in more than one way.
+/// The bytes that allow several readings of a name.
 const ODD: [bool; 256] = {
     let mut odd = [false; 256];
     let (bytes, mut at) = (b". [%+\t", 0);
@@ -40,13 +40,13 @@ const ODD: [bool; 256] = {
 };
 
 impl<'a> CookieName<'a> {
-    /// The name of a cookie that is written so.
+    /// The name that is written like this.
     pub fn of(name: &'a [u8]) -> CookieName<'a> {
         let whole = name.trim_ascii_start();
         CookieName { whole, is_plain: !whole.iter().any(|byte| ODD[usize::from(*byte)]) }
     }
 
-    /// The name of a pair, and what stands behind its `=`, where it has one: without, all is the name.
+    /// The name of a pair and the value after its `=`. Without a `=`, all of it is the name.
     pub fn of_pair(pair: &'a [u8]) -> (CookieName<'a>, Option<&'a [u8]>) {
         let mut is_plain = true;
         for (at, byte) in pair.iter().enumerate() {
@@ -64,17 +64,18 @@ impl<'a> CookieName<'a> {
         trim(self.whole)
     }
 
-    /// The name with the white space behind it, which PHP takes for a part of it.
+    /// The name with the white space after it, which PHP includes in the name.
     pub fn whole(&self) -> &'a [u8] {
         self.whole
     }
 
-    /// Whether the name is read in one way only.
+    /// Whether the name has only one reading.
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// Whether one of the readings is what is looked for. `test` gets each, folded, until it says so.
+    /// Whether `test` accepts one of the readings. It is called with each reading, folded, until it returns
+    /// true.
     pub fn any(&self, mut test: impl FnMut(&[u8]) -> bool) -> bool {
         match self.is_plain {
             true => test(self.whole),
@@ -95,12 +96,12 @@ impl<'a> CookieName<'a> {
             || (is_escaped && also_decoded(test))
     }
 
-    /// Whether two names may be one cookie, or members of one array.
+    /// Whether two names may be the same cookie, or members of the same array.
     pub fn is_same(&self, other: &CookieName<'_>) -> bool {
         self.any(|one| other.any(|other| one == other))
     }
 
-    /// The readings, each once.
+    /// The readings, without duplicates.
     pub fn readings(&self) -> Vec<Vec<u8>> {
         let mut all: Vec<Vec<u8>> = Vec::new();
         self.any(|reading| {
@@ -113,12 +114,12 @@ impl<'a> CookieName<'a> {
     }
 }
 
-/// A name, or a pattern of names, as it is compared with readings.
+/// A name, or a pattern of names, in the form that is compared with readings.
 pub fn folded(name: &str) -> String {
     name.replace(['.', ' ', '['], "_")
 }
 
-/// As a name, and as the array that it may be a member of.
+/// Tests a name as it is, and the name of the array to which it may belong.
 fn in_both_ways(name: &[u8], test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
     let array = name.iter().position(|byte| *byte == b'[').map(|bracket| &name[..bracket]);
     with_folded(name, test) || array.is_some_and(|array| with_folded(array, test))
@@ -139,7 +140,7 @@ fn with_folded(name: &[u8], test: &mut dyn FnMut(&[u8]) -> bool) -> bool {
     }
 }
 
-/// Escapes undone, as in a query; to the first zero byte, where PHP ends a name.
+/// Decodes percent-escapes and `+` as in a query, up to the first zero byte, where PHP ends a name.
 fn decoded(name: &[u8]) -> Vec<u8> {
     let digit = |byte: Option<&u8>| (*byte? as char).to_digit(16).map(|digit| digit as u8);
     let mut decoded = Vec::with_capacity(name.len());
@@ -154,7 +155,7 @@ fn decoded(name: &[u8]) -> Vec<u8> {
         if byte == 0 {
             break;
         }
-        // PHP begins a name at its first byte that is no space.
+        // PHP skips leading spaces of a name.
         if byte != b' ' || !decoded.is_empty() {
             decoded.push(byte);
         }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_to_somebody() {
+    fn names_that_may_be_the_same_cookie() {
         let same = |one: &str, other: &str| {
             CookieName::of(one.as_bytes()).is_same(&CookieName::of(other.as_bytes()))
         };

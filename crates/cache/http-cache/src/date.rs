@@ -1,9 +1,9 @@
-//! HTTP dates: the three formats of RFC 9110 §5.6.7, and no others. Names are compared without
-//! regard to case and any zone but GMT is refused, both as RFC 9111 §4.2 asks of caches. The name of
-//! the day must be one, but is not held against the date.
+//! HTTP dates in the three formats of RFC 9110 §5.6.7. Names are compared without regard to case, and any
+//! zone except GMT is refused, as RFC 9111 §4.2 requires of caches. The weekday must be valid, but is not
+//! checked against the date.
 //!
-//! Invariant: reading never panics; years run from 1 to 9999; what lies before 1970 is read as 1970,
-//! which is as long ago as anything here can tell.
+//! Invariant: reading never panics. Years range from 1 to 9999; a date before 1970 is read as the Unix
+//! epoch, the earliest time that a [`Timestamp`] can represent.
 
 use crate::time::Timestamp;
 
@@ -13,8 +13,8 @@ const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// Reads a date. `now` settles the century of a two-digit year: one that would lie more than fifty
-/// years ahead is in the past (RFC 9110 §5.6.7). `None` when it is in none of the three formats.
+/// Reads a date; `None` if it has none of the three formats. `now` determines the century of a two-digit
+/// year: a year more than fifty years ahead is in the past (RFC 9110 §5.6.7).
 pub fn parse(value: &[u8], now: Timestamp) -> Option<Timestamp> {
     let mut text = Reader { rest: value };
     let date = match value.iter().position(|byte| *byte == b',') {
@@ -25,14 +25,14 @@ pub fn parse(value: &[u8], now: Timestamp) -> Option<Timestamp> {
     text.rest.is_empty().then_some(date)
 }
 
-/// Writes a date as IMF-fixdate (RFC 9110 §5.6.7), 29 bytes; fractions of a second are cut off, and
-/// years beyond 9999 become the end of 9999.
+/// Writes a date as IMF-fixdate (RFC 9110 §5.6.7), 29 bytes. Fractions of a second are cut off, and later
+/// years than 9999 become the end of 9999.
 pub fn format(date: Timestamp) -> [u8; 29] {
     let seconds = date.seconds().min(253_402_300_799);
     let (days, time) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days);
     let mut out = *b"Thu, 01 Jan 1970 00:00:00 GMT";
-    out[..3].copy_from_slice(&DAYS[(days as usize + 3) % 7][..3]); // 1 January 1970: a Thursday.
+    out[..3].copy_from_slice(&DAYS[(days as usize + 3) % 7][..3]); // 1 January 1970 was a Thursday.
     put(&mut out[5..7], day);
     out[8..11].copy_from_slice(MONTHS[month as usize - 1]);
     put(&mut out[12..16], year);
@@ -87,7 +87,7 @@ impl Reader<'_> {
         if year > this_year + 50 {
             year -= 100;
         } else if year + 50 <= this_year {
-            year += 100; // The turn of a century lies within the next fifty years.
+            year += 100; // The next century begins within the next fifty years.
         }
         point(year, month, day, time)
     }
@@ -167,13 +167,14 @@ fn point(year: u64, month: u64, day: u64, time: u64) -> Option<Timestamp> {
 
 /// Days from 1 January 1970 to a date of the Gregorian calendar; `None` before it.
 fn days_since_epoch(year: u64, month: u64, day: u64) -> Option<u64> {
-    // Years that begin in March: the leap day is the last, and months fall into a pattern of five.
+    // Years that begin in March: the leap day is then the last day, and month lengths repeat every five
+    // months.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
     days.checked_sub(719_468)
 }
 
-/// The year, month and day that lie so many days after 1 January 1970.
+/// The year, month and day of the date that is this many days after 1 January 1970.
 fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read() {
+    fn a_written_date_can_be_read() {
         assert_eq!(&format(Timestamp::from_seconds(784_111_777)), b"Sun, 06 Nov 1994 08:49:37 GMT");
         for days in (0..200_000u64).step_by(37) {
             let date = Timestamp::from_seconds(days * 86_400 + days % 86_400);

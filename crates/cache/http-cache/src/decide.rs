@@ -1,8 +1,9 @@
-//! The heart: what is done with a request, given the stored responses for its page (RFC 9111 §4).
+//! The central decision: what to do with a request, given the stored responses of its page (RFC 9111 §4).
 //!
-//! Invariants: pure, and the only place where reuse is decided; nothing here allocates, unless a
-//! candidate nominates fields; each verdict that goes to the origin says why (RFC 9211 §2.2). The
-//! decision is a table, beside [`decide`]. How failures of the origin are met is in `stale`.
+//! Invariants: it is a pure function and the only place that decides reuse. Nothing here allocates, unless
+//! a candidate nominates fields. Each verdict that goes to the origin has a reason (RFC 9211 §2.2). The
+//! decision is a table, at [`decide`]. The use of stale responses after failures of the origin is in
+//! `stale`.
 
 use crate::conditional::{Answer, answer};
 use crate::fields::Fields;
@@ -12,83 +13,83 @@ use crate::stale;
 use crate::stored::StoredFacts;
 use crate::time::{Timestamp, milliseconds};
 
-/// A stored response for the page that a request is about.
+/// A stored response of the requested page.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'c> {
     /// The response.
     pub stored: &'c StoredFacts,
-    /// When a soft invalidation has marked it, if one has: it counts as stale from then on.
+    /// The time of the soft invalidation that marked it, if any. From then on it counts as stale.
     pub marked: Option<Timestamp>,
 }
 
-/// What is done with a request.
+/// The decision on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// A stored response is used.
     Reuse {
-        /// Which of the candidates, counted from 0.
+        /// The index of the candidate, from 0.
         candidate: usize,
         /// Whether it is fresh.
         state: Reuse,
-        /// What to send of it.
+        /// The part of it to send.
         answer: Answer,
     },
     /// The request goes to the origin.
     Forward {
-        /// Why.
+        /// The reason.
         why: ForwardReason,
-        /// The candidate to validate, see [`make_conditional`](crate::make_conditional).
+        /// The index of the candidate to validate, see [`make_conditional`](crate::make_conditional).
         validate: Option<usize>,
-        /// The candidate to ask [`may_use_stale_on`](crate::may_use_stale_on) about should the
-        /// origin fail.
+        /// The index of the candidate for [`may_use_stale_on`](crate::may_use_stale_on), if the origin
+        /// fails.
         fallback: Option<usize>,
     },
-    /// `only-if-cached`, and there is nothing to use: 504 (RFC 9111 §5.2.1.7).
+    /// `only-if-cached`, and no stored response can be used: 504 (RFC 9111 §5.2.1.7).
     Unsatisfied,
 }
 
-/// In which state a response is reused.
+/// The freshness of a response that is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// Fresh.
+    /// It is fresh.
     Fresh,
-    /// Stale, but allowed.
+    /// It is stale, but its use is allowed.
     Stale(StaleBecause),
 }
 
-/// Why a stale response is used without asking the origin.
+/// The reason why a stale response is used without a request to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleBecause {
-    /// RFC 5861 §3: a new one is to be fetched meanwhile.
+    /// RFC 5861 §3: it is refreshed in the background.
     WhileRevalidate,
     /// The request's `max-stale` (RFC 9111 §5.2.1.2), where the site honours it.
     MaxStale,
 }
 
-/// Why a request goes to the origin: the `fwd` values of RFC 9211 §2.2.
+/// The reason why a request goes to the origin: the `fwd` values of RFC 9211 §2.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ForwardReason {
     /// The cache is configured not to handle this request.
     Bypass,
     /// The method's semantics require it.
     Method,
-    /// Nothing is stored for the page.
+    /// No response is stored for the page.
     UriMiss,
-    /// Something is stored for the page, but not for a request like this.
+    /// Responses are stored for the page, but none for a request like this one.
     VaryMiss,
-    /// Nothing is stored; which of the two is not known.
+    /// No response is stored; which of the two applies is unknown.
     Miss,
-    /// There was a fresh response, but the request's directives did not allow it.
+    /// A fresh response is stored, but the request's directives do not allow it.
     Request,
-    /// There was a response, but it was stale.
+    /// A response is stored, but it is stale.
     Stale,
-    /// There was a part of a response only. Never decided here: who keeps parts finds out
-    /// ([`parts`](crate::parts)).
+    /// Only a part of the response is stored. Never returned by [`decide`]: the keeper of parts determines
+    /// it ([`parts`](crate::parts)).
     Partial,
 }
 
 impl ForwardReason {
-    /// Every reason there is.
+    /// All reasons.
     pub const ALL: [ForwardReason; 8] = [
         ForwardReason::Bypass,
         ForwardReason::Method,
@@ -115,23 +116,23 @@ impl ForwardReason {
     }
 }
 
-/// Decides what is done with a request. The first line that fits counts:
+/// Decides what to do with a request. The first matching row applies:
 ///
-/// | method | selected response | | verdict |
+/// | method | selected response | condition | verdict |
 /// |---|---|---|---|
 /// | not GET, HEAD | | | forward: method |
 /// | | none | | forward: uri-miss, or vary-miss |
-/// | | made without Authorization, the request has it | | forward: bypass |
-/// | | any | the request forbids, the site honours it | forward: request |
+/// | | stored without Authorization, the request has it | | forward: bypass |
+/// | | any | the request forbids it, the site honours that | forward: request |
 /// | | fresh, not marked, without no-cache | | reuse |
-/// | | stale or marked | within stale-while-revalidate, or marked lately | reuse, and refresh |
+/// | | stale or marked | within stale-while-revalidate, or marked recently | reuse, and refresh |
 /// | | stale | within the request's max-stale, honoured | reuse |
 /// | | otherwise | | forward: stale |
 ///
 /// Under `only-if-cached` each *forward* of a GET or HEAD becomes *unsatisfied*.
 ///
-/// `fields` are the request's as they would go to the origin (the same that
-/// [`storable`](crate::storable) is given); `candidates` all that is stored for its page.
+/// `fields` are the request's fields as they would go to the origin, the same as for
+/// [`storable`](crate::storable). `candidates` are all stored responses of its page.
 pub fn decide<'c>(
     request: &RequestFacts<'_>,
     fields: &dyn Fields,
@@ -147,19 +148,19 @@ pub fn decide<'c>(
         Selection::Missing(why) => Verdict::Forward { why, validate: None, fallback: None },
     };
     match verdict {
-        // §5.2.1.7; honoured whatever the policy, for it asks for less work, not more.
+        // §5.2.1.7; honoured under every policy, because it causes less work, not more.
         Verdict::Forward { .. } if request.cache_control.only_if_cached => Verdict::Unsatisfied,
         verdict => verdict,
     }
 }
 
-/// What selecting by nominated fields comes to.
+/// The result of selecting by nominated fields.
 enum Selection<'c> {
     Found { index: usize, candidate: Candidate<'c> },
     Missing(ForwardReason),
 }
 
-/// The most recent of the candidates that the request selects (RFC 9111 §4.1).
+/// The most recent candidate that the request selects (RFC 9111 §4.1).
 fn select<'c>(
     fields: &dyn Fields,
     candidates: impl Iterator<Item = Candidate<'c>>,
@@ -181,13 +182,13 @@ fn select<'c>(
     selection
 }
 
-/// §4.1: the most recent is told by Date; among equals by the time of reception. A Date of the future is of an
-/// origin whose clock is fast: it is no younger than what came later.
+/// §4.1: the most recent response is that with the latest Date, and among equals that received last. A Date
+/// in the future comes from an origin with a fast clock and does not make a response newer than later ones.
 fn recency(stored: &StoredFacts) -> (Timestamp, Timestamp) {
     (stored.date().min(stored.response_time), stored.response_time)
 }
 
-/// Whether the selected response may be used.
+/// Decides whether the selected response may be used.
 fn weigh(
     request: &RequestFacts<'_>,
     index: usize,
@@ -196,9 +197,9 @@ fn weigh(
     now: Timestamp,
 ) -> Verdict {
     let Candidate { stored, marked } = candidate;
-    // §3.5 forbids to store an answer to Authorization unless marked. We do not use an unmarked
-    // answer for a request with it either: a PHP page that shows more to those who sign in by HTTP
-    // rarely says so in Vary.
+    // §3.5 forbids to store a response to a request with Authorization, unless marked as shared. An
+    // unmarked response is not used for such a request either: PHP pages that show more with HTTP
+    // authentication rarely send `Vary`.
     if request.authorization && !stored.directives.allows_authorization() {
         return Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None };
     }
@@ -221,7 +222,7 @@ fn weigh(
     if stale::is_allowed_while_revalidating(stored, marked, policy, now) {
         return reuse(Reuse::Stale(StaleBecause::WhileRevalidate));
     }
-    // §5.2.1.2. Not for marked responses: those are known to be outdated.
+    // §5.2.1.2. Not for marked responses, which are known to be outdated.
     let max_stale = request.cache_control.max_stale.filter(|_| honours && marked.is_none());
     if let Some(seconds) = max_stale
         && !stale::is_forbidden(stored)
@@ -232,18 +233,18 @@ fn weigh(
     forward(ForwardReason::Stale)
 }
 
-/// Whether the request's directives forbid a response that would otherwise do (RFC 9111 §5.2.1).
+/// Whether the request's directives forbid a response that could otherwise be reused (RFC 9111 §5.2.1).
 fn is_refused_by_request(request: &RequestFacts<'_>, stored: &StoredFacts, now: Timestamp) -> bool {
     let directives = &request.cache_control;
     if request.asks_validation() {
         return true; // §5.2.1.4, §5.4
     }
     let age = stored.age_ms(now);
-    // §5.2.1.1: not older than that. Nothing is of age 0, so max-age=0 asks for validation.
+    // §5.2.1.1: not older than max-age. No response has age 0, so max-age=0 requires validation.
     if directives.max_age.is_some_and(|seconds| age > milliseconds(seconds) || seconds == 0) {
         return true;
     }
-    // §5.2.1.3; a stale response is no matter of min-fresh.
+    // §5.2.1.3; min-fresh does not concern stale responses.
     let left = stored.lifetime_ms().saturating_sub(age);
     stored.is_fresh(now) && directives.min_fresh.is_some_and(|s| left < milliseconds(s))
 }

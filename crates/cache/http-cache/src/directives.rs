@@ -1,36 +1,37 @@
-//! Cache-Control as it occurs in the wild, read from requests and responses (RFC 9111 §5.2).
+//! Parsing of Cache-Control, as it occurs in practice, in requests and responses (RFC 9111 §5.2).
 //!
-//! Invariants: names in any case, arguments as token or quoted string (§5.2: "recipients ought to
-//! accept both forms"); numbers clamp at 2^31 (§1.2.2). Where a directive occurs twice the first
-//! counts, as §4.2.1 says. A lifetime that cannot be read (`max-age=x`, `-1`, `1.5`, spaces round
-//! the `=`) is zero, for §4.2.1 encourages to take invalid freshness for stale. An unreadable
-//! permission (`stale-while-revalidate=x`) permits nothing. Unknown directives are ignored (§5.2.3).
+//! Invariants: names in any case, arguments as token or quoted string (§5.2: "recipients ought to accept
+//! both forms"). Numbers are limited to 2^31 (§1.2.2). If a directive occurs twice, the first counts, as in
+//! §4.2.1. An unreadable lifetime (`max-age=x`, `-1`, `1.5`, spaces around the `=`) is zero, because §4.2.1
+//! encourages to treat invalid freshness as stale. An unreadable permission (`stale-while-revalidate=x`)
+//! permits nothing. Unknown directives are ignored (§5.2.3).
 
 use crate::fields::{self, digits, trim};
 use crate::time::SECONDS_MAX;
 use http::header::HeaderName;
 
-/// What a request asks of caches (RFC 9111 §5.2.1). Spans are in seconds.
+/// The Cache-Control directives of a request (RFC 9111 §5.2.1). Durations are in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestDirectives {
-    /// `no-cache`, §5.2.1.4: nothing unvalidated.
+    /// `no-cache`, §5.2.1.4: no stored response without validation.
     pub no_cache: bool,
-    /// `no-store`, §5.2.1.5: the response is not to be stored.
+    /// `no-store`, §5.2.1.5: the response must not be stored.
     pub no_store: bool,
     /// `only-if-cached`, §5.2.1.7: a stored response, or 504.
     pub only_if_cached: bool,
-    /// `max-age`, §5.2.1.1: nothing older. Unreadable: 0.
+    /// `max-age`, §5.2.1.1: no older response. If unreadable, 0.
     pub max_age: Option<u32>,
-    /// `max-stale`, §5.2.1.2: stale by this much will do; without argument 2^31.
+    /// `max-stale`, §5.2.1.2: a response that has been stale for at most this long; 2^31 without an
+    /// argument.
     pub max_stale: Option<u32>,
-    /// `min-fresh`, §5.2.1.3: fresh for this long yet.
+    /// `min-fresh`, §5.2.1.3: a response that stays fresh for at least this long.
     pub min_fresh: Option<u32>,
     /// `stale-if-error`, RFC 5861 §4.
     pub stale_if_error: Option<u32>,
 }
 
 impl RequestDirectives {
-    /// Adds one line of the request's Cache-Control.
+    /// Adds the directives of one Cache-Control line of the request.
     pub(crate) fn read_line(&mut self, line: &[u8]) {
         for (name, argument) in fields::members(line).map(split) {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
@@ -48,12 +49,12 @@ impl RequestDirectives {
     }
 }
 
-/// What a response says to a shared cache (RFC 9111 §5.2.2, RFC 5861). Spans are in seconds.
+/// The directives of a response for a shared cache (RFC 9111 §5.2.2, RFC 5861). Durations are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseDirectives {
-    /// `max-age`, §5.2.2.1. Unreadable: 0.
+    /// `max-age`, §5.2.2.1. If unreadable, 0.
     pub max_age: Option<u32>,
-    /// `s-maxage`, §5.2.2.10. Unreadable: 0.
+    /// `s-maxage`, §5.2.2.10. If unreadable, 0.
     pub s_maxage: Option<u32>,
     /// `no-cache` without field names, §5.2.2.4.
     pub no_cache: bool,
@@ -73,14 +74,14 @@ pub struct ResponseDirectives {
     pub stale_while_revalidate: Option<u32>,
     /// `stale-if-error`, RFC 5861 §4.
     pub stale_if_error: Option<u32>,
-    /// A quoted string opens and never closes: what is behind it may be part of it or a directive.
+    /// A quoted string is not closed, so the text after it may be part of it or a directive.
     pub unreadable: bool,
-    /// The fields that `no-cache="…"` and `private="…"` name: not kept (§5.2.2.4, §5.2.2.7).
+    /// The fields named by `no-cache="…"` and `private="…"`, which are not stored (§5.2.2.4, §5.2.2.7).
     pub withheld: Vec<HeaderName>,
 }
 
 impl ResponseDirectives {
-    /// Reads Cache-Control lines, or those of a field with the same syntax.
+    /// Reads the lines of Cache-Control, or of a field with the same syntax.
     pub fn read<'a>(lines: impl Iterator<Item = &'a [u8]>) -> ResponseDirectives {
         let mut directives = ResponseDirectives::default();
         for line in lines {
@@ -114,14 +115,13 @@ impl ResponseDirectives {
         }
     }
 
-    /// Whether storing and reusing an answer to a request with Authorization is allowed
-    /// (RFC 9111 §3.5).
+    /// Whether a response to a request with Authorization may be stored and reused (RFC 9111 §3.5).
     pub fn allows_authorization(&self) -> bool {
         self.public || self.must_revalidate || self.s_maxage.is_some()
     }
 
-    /// Takes the field names of a qualified directive; false when there are none to be read, in
-    /// which case the directive counts as unqualified, which is the more restrictive.
+    /// Adds the field names of a qualified directive. Returns false if no names can be read; the directive
+    /// then counts as unqualified, which is the more restrictive.
     fn withhold(&mut self, argument: &Argument<'_>) -> bool {
         let Argument::Text(text) = argument else { return false };
         let names: Option<Vec<HeaderName>> =
@@ -136,21 +136,21 @@ impl ResponseDirectives {
     }
 }
 
-/// A directive's argument.
+/// The argument of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Argument<'a> {
-    /// There is none.
+    /// No argument.
     Absent,
-    /// A token, or what was between the quotes.
+    /// A token, or the text between the quotes.
     Text(&'a [u8]),
-    /// A number that has been read already.
+    /// A number that is already parsed.
     Seconds(u32),
-    /// Something that cannot be an argument.
+    /// Text that is not a valid argument.
     Malformed,
 }
 
 impl Argument<'_> {
-    /// The argument as a span in seconds, if it is one.
+    /// The argument as a duration in seconds, if it is one.
     pub(crate) fn seconds(&self) -> Option<u32> {
         match self {
             Argument::Seconds(seconds) => Some(*seconds),
@@ -161,12 +161,12 @@ impl Argument<'_> {
         }
     }
 
-    /// The argument as a lifetime: what cannot be read is stale (RFC 9111 §4.2.1).
+    /// The argument as a lifetime in seconds; an unreadable one is 0, that is, stale (RFC 9111 §4.2.1).
     fn lifetime(&self) -> u32 {
         self.seconds().unwrap_or(0)
     }
 
-    /// The argument of `max-stale`, which may be left out to mean any (RFC 9111 §5.2.1.2).
+    /// The argument of `max-stale`, which means any duration if it is missing (RFC 9111 §5.2.1.2).
     fn seconds_or_any(&self) -> Option<u32> {
         match self {
             Argument::Absent => Some(SECONDS_MAX),
@@ -175,14 +175,14 @@ impl Argument<'_> {
     }
 }
 
-/// Keeps the first of several (RFC 9111 §4.2.1).
+/// Keeps the first of several values (RFC 9111 §4.2.1).
 fn first(kept: &mut Option<u32>, next: Option<u32>) {
     if kept.is_none() {
         *kept = next;
     }
 }
 
-/// A directive's name and argument: `token [ "=" ( token / quoted-string ) ]`, RFC 9111 §5.2.
+/// Splits a directive into name and argument: `token [ "=" ( token / quoted-string ) ]` (RFC 9111 §5.2).
 pub(crate) fn split(directive: &[u8]) -> (&[u8], Argument<'_>) {
     let Some(equals) = directive.iter().position(|byte| *byte == b'=') else {
         return (directive, Argument::Absent);
@@ -190,7 +190,7 @@ pub(crate) fn split(directive: &[u8]) -> (&[u8], Argument<'_>) {
     let (before, after) = (&directive[..equals], &directive[equals + 1..]);
     let name = trim(before);
     if name.len() != before.len() || trim(after).len() != after.len() {
-        return (name, Argument::Malformed); // No white space is allowed round the "=".
+        return (name, Argument::Malformed); // White space around the "=" is not allowed.
     }
     let argument = match after {
         [b'"', inner @ .., b'"'] => Argument::Text(inner),
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn an_open_quote_makes_the_whole_unreadable() {
-        // RFC 9110 §5.6.4: nobody can tell where the quoted string was meant to end.
+        // RFC 9110 §5.6.4: the intended end of the quoted string is unknown.
         for line in ["max-age=60, x=\"private", "x=\"a\\\", max-age=60", "max-age=\"60"] {
             assert!(response(&[line]).unreadable, "{line}");
         }

@@ -1,13 +1,13 @@
-//! Header fields: reading them line by line, splitting lists, and dropping what is meant for one
-//! connection only (RFC 9110 §5.3, §5.6.1, §7.6.1; RFC 9111 §3.1).
+//! Header fields: reading lines, splitting lists, and removing fields of one connection only (RFC 9110
+//! §5.3, §5.6.1, §7.6.1; RFC 9111 §3.1).
 //!
-//! Invariant: names are compared without regard to case, values are bytes and never assumed to be
-//! text. Nothing here allocates, apart from the removal of what `Connection` lists.
+//! Invariant: names are compared without regard to case; values are bytes and need not be text. Nothing
+//! here allocates, except to read the names that `Connection` lists.
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 
-/// A message's header section, as whoever holds it holds it.
+/// The header section of a message, in any representation.
 pub trait Fields {
     /// Calls `visit` with the value of each line of the field `name` (in lower case), in order.
     fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8]));
@@ -37,8 +37,8 @@ impl Fields for &[(&[u8], &[u8])] {
     }
 }
 
-/// Fields that concern one connection, or one hop's caches, and are never stored (RFC 9111 §3.1,
-/// RFC 9110 §7.6.1, §11.7; `Warning` is obsolete, RFC 9111 §5.5).
+/// Fields of one connection, or of one hop's caches, which are never stored (RFC 9111 §3.1, RFC 9110
+/// §7.6.1, §11.7; `Warning` is obsolete, RFC 9111 §5.5).
 const HOP_BY_HOP: [&str; 11] = [
     "connection",
     "keep-alive",
@@ -53,25 +53,26 @@ const HOP_BY_HOP: [&str; 11] = [
     "warning",
 ];
 
-/// Removes the fields that belong to one connection: the known ones, and those that `Connection`
-/// lists (RFC 9110 §7.6.1). For requests on their way to the origin as well as for responses.
+/// Removes the fields of one connection: the known ones, and those that `Connection` lists (RFC 9110
+/// §7.6.1). For forwarded requests as well as for responses.
 pub fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let hop = OneHop::of(headers);
-    // A message has few of them or none: to look for each of them would be to read each of their names.
+    // A message has few of these fields, so one pass over its names is faster than a search for each of
+    // them.
     let all: Vec<HeaderName> = headers.keys().filter(|name| hop.has(name)).cloned().collect();
     for name in &all {
         headers.remove(name);
     }
 }
 
-/// The fields of a message that belong to one connection: the known ones, and those that `Connection`
-/// lists (RFC 9110 §7.6.1). For whoever copies the others.
+/// The fields of a message that belong to one connection: the known ones, and those that `Connection` lists
+/// (RFC 9110 §7.6.1). Used to copy the other fields.
 pub struct OneHop {
     listed: Vec<HeaderName>,
 }
 
 impl OneHop {
-    /// Those of a message with these fields.
+    /// The hop-by-hop fields of a message with these headers.
     pub fn of(headers: &HeaderMap) -> OneHop {
         let mut listed = Vec::new();
         for line in headers.get_all(http::header::CONNECTION) {
@@ -80,13 +81,13 @@ impl OneHop {
         OneHop { listed }
     }
 
-    /// Whether a field is one of them.
+    /// Whether this field is hop-by-hop.
     pub fn has(&self, name: &HeaderName) -> bool {
         HOP_BY_HOP.contains(&name.as_str()) || self.listed.contains(name)
     }
 }
 
-/// Whether `Connection` lists the field of this name (in lower case) as one of that connection.
+/// Whether `Connection` lists the field of this name (in lower case).
 pub fn is_listed(all: &dyn Fields, name: &str) -> bool {
     let mut is_listed = false;
     all.values("connection", &mut |line| {
@@ -95,11 +96,11 @@ pub fn is_listed(all: &dyn Fields, name: &str) -> bool {
     is_listed
 }
 
-/// In a message with so few fields each is looked at: that takes less than to have a name read and hashed
-/// that is most often not there.
+/// In a message with at most this many fields, the names are compared one by one. This is faster than
+/// hashing a name that is usually absent.
 const FEW: usize = 16;
 
-/// Whether there is a field of this name (in lower case).
+/// Whether a field with this name (in lower case) is present.
 pub fn is_there(headers: &HeaderMap, name: &str) -> bool {
     match headers.keys_len() <= FEW {
         true => headers.keys().any(|other| other.as_str() == name),
@@ -107,24 +108,24 @@ pub fn is_there(headers: &HeaderMap, name: &str) -> bool {
     }
 }
 
-/// The lines of a field (its name in lower case), most often none.
+/// The lines of the field `name` (in lower case), usually none.
 pub fn lines<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h HeaderValue> {
     is_there(headers, name).then(|| headers.get_all(name)).into_iter().flatten()
 }
 
-/// The first line of a field, without surrounding white space.
+/// The first line of the field `name`, without surrounding white space.
 pub(crate) fn first<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
     is_there(headers, name).then(|| headers.get(name)).flatten().map(|value| trim(value.as_bytes()))
 }
 
-/// The members of a comma-separated list (RFC 9110 §5.6.1), empty ones left out. A comma in a
-/// quoted string does not separate; from a quote that is never closed on, quotes are ordinary
-/// characters, so that a mangled extension cannot hide the `no-store` behind it. Time is linear.
+/// The members of a comma-separated list (RFC 9110 §5.6.1), without empty ones. A comma in a quoted string
+/// does not separate. After a quote that is never closed, quotes are ordinary characters, so that a
+/// malformed extension cannot hide a later `no-store`. The time is linear.
 pub(crate) fn members(line: &[u8]) -> Members<'_> {
     Members { rest: line, quotes: Quotes::Count }
 }
 
-/// Iterator of [`members`].
+/// The iterator that [`members`] returns.
 pub(crate) struct Members<'a> {
     rest: &'a [u8],
     quotes: Quotes,
@@ -153,7 +154,7 @@ impl<'a> Iterator for Members<'a> {
 }
 
 impl Members<'_> {
-    /// Where the first member ends: at a comma outside quotes, or at the end of the line.
+    /// The end of the first member: a comma outside quotes, or the end of the line.
     fn end(&mut self) -> usize {
         let mut at = 0;
         while let Some(byte) = self.rest.get(at) {
@@ -170,15 +171,15 @@ impl Members<'_> {
     }
 }
 
-/// Whether a quoted string in the line opens and never closes, so that nobody can tell what it was meant to
-/// hold (RFC 9110 §5.6.4).
+/// Whether a quoted string in the line is never closed, so that its intended content is unknown (RFC 9110
+/// §5.6.4).
 pub(crate) fn has_open_quote(line: &[u8]) -> bool {
     let mut members = members(line);
     members.by_ref().for_each(drop);
     members.quotes == Quotes::Ignore
 }
 
-/// Where the quoted string that opens at `open` closes, if it does (RFC 9110 §5.6.4).
+/// The position at which the quoted string that opens at `open` closes, if it does (RFC 9110 §5.6.4).
 pub(crate) fn closing_quote(line: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     while at < line.len() {
@@ -191,19 +192,19 @@ pub(crate) fn closing_quote(line: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// The value without white space around it (RFC 9110 §5.6.3: space and tab).
+/// The value without surrounding white space (space and tab, RFC 9110 §5.6.3).
 pub(crate) fn trim(value: &[u8]) -> &[u8] {
     let start = value.iter().position(|b| !is_space(*b)).unwrap_or(value.len());
     let end = value.iter().rposition(|b| !is_space(*b)).map_or(start, |last| last + 1);
     &value[start..end]
 }
 
-/// White space as RFC 9110 §5.6.3 has it.
+/// Whether a byte is white space by RFC 9110 §5.6.3.
 pub(crate) const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// A run of digits as a number, clamped at `ceiling`; `None` when empty or anything else is in it.
+/// Parses decimal digits, limited to `ceiling`; `None` if the text is empty or contains another character.
 pub(crate) fn digits(text: &[u8], ceiling: u64) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;

@@ -1,15 +1,15 @@
-//! Freshness lifetime and initial age of a response (RFC 9111 §4.2.1–§4.2.3, §5.1).
+//! The freshness lifetime and the initial age of a response (RFC 9111 §4.2.1–§4.2.3, §5.1).
 //!
-//! Invariants: both are computed once, when the response is stored; in milliseconds, and never more
-//! than 2^31 seconds. A declared lifetime is never replaced by a guess.
+//! Invariants: both are computed once, when the response is stored, in milliseconds, at most 2^31 seconds.
+//! A heuristic never replaces a declared lifetime.
 
 use crate::fields;
 use crate::policy::{HeuristicStatuses, Policy};
-use crate::targeted::{DateField, Declared, DeclaredBy, date_field};
+use crate::targeted::{DateField, Declaration, DeclaredBy, date_field};
 use crate::time::{SECONDS_MAX, Timestamp, milliseconds};
 use http::{HeaderMap, StatusCode};
 
-/// Where a response's freshness lifetime comes from.
+/// The source of a response's freshness lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LifetimeSource {
     /// A targeted field (RFC 9213).
@@ -24,18 +24,18 @@ pub enum LifetimeSource {
     SMaxage,
     /// `max-age` of Cache-Control.
     MaxAge,
-    /// Expires, less Date.
+    /// Expires minus Date.
     Expires,
-    /// The site's rule for responses that declare none.
+    /// The site's rule for responses without caching headers.
     Rule,
-    /// A guess from Last-Modified (RFC 9111 §4.2.2).
+    /// A heuristic from Last-Modified (RFC 9111 §4.2.2).
     Heuristic,
-    /// Nothing: the response is stored to be validated each time.
+    /// None: the response is stored and validated on each use.
     None,
 }
 
 impl LifetimeSource {
-    /// The source's name, as in explanations and logs.
+    /// The name of the source, as explanations and logs show it.
     pub fn as_str(self) -> &'static str {
         match self {
             LifetimeSource::Targeted => "targeted",
@@ -57,14 +57,14 @@ impl LifetimeSource {
 pub(crate) struct Times {
     /// When the request was sent.
     pub(crate) request: Timestamp,
-    /// When the response's header section had come.
+    /// When the response's header section was received.
     pub(crate) response: Timestamp,
 }
 
-/// The corrected initial age, in milliseconds (RFC 9111 §4.2.3).
+/// The corrected initial age in milliseconds (RFC 9111 §4.2.3).
 ///
-/// Date has whole seconds only: a difference of one may be due to that alone and is taken for none,
-/// for otherwise a page with `max-age=1` would mostly be born stale.
+/// Date has a resolution of one second, so a difference of one second counts as zero. Otherwise a page with
+/// `max-age=1` would usually be stale at once.
 pub(crate) fn initial_age_ms(headers: &HeaderMap, times: Times) -> u64 {
     let apparent = match date_field(headers, "date", times.response) {
         DateField::At(date) => times.response.seconds().saturating_sub(date.seconds()),
@@ -76,8 +76,7 @@ pub(crate) fn initial_age_ms(headers: &HeaderMap, times: Times) -> u64 {
     apparent.max(corrected).min(milliseconds(SECONDS_MAX))
 }
 
-/// The Age field in seconds: first line, first member; what is not a number is ignored
-/// (RFC 9111 §5.1).
+/// The Age field in seconds: the first member of the first line; 0 if it is not a number (RFC 9111 §5.1).
 pub(crate) fn age_value(headers: &HeaderMap) -> u32 {
     fields::first(headers, "age")
         .and_then(|line| line.split(|byte| *byte == b',').next())
@@ -85,11 +84,11 @@ pub(crate) fn age_value(headers: &HeaderMap) -> u32 {
         .map_or(0, |age| age as u32)
 }
 
-/// The freshness lifetime in milliseconds, and its source; `None` when nothing gives one.
+/// The freshness lifetime in milliseconds and its source; `None` if there is none.
 pub(crate) fn lifetime(
     status: StatusCode,
     headers: &HeaderMap,
-    declared: &Declared,
+    declared: &Declaration,
     initial_age_ms: u64,
     times: Times,
     policy: &Policy,
@@ -100,7 +99,7 @@ pub(crate) fn lifetime(
     }
     if let Some(seconds) = directives.max_age {
         let lifetime = match declared.by {
-            // nginx counts from the reception.
+            // nginx counts from the time of reception.
             DeclaredBy::XAccelExpires => {
                 milliseconds(seconds).saturating_add(initial_age_ms).min(milliseconds(SECONDS_MAX))
             }
@@ -114,7 +113,7 @@ pub(crate) fn lifetime(
         return Some((lifetime, LifetimeSource::Expires));
     }
     if let Some(rule) = policy.default_lifetime_ms.filter(|_| may_default(status)) {
-        // The site's rule counts from the reception, whatever age the response came with.
+        // The site's rule counts from the time of reception, whatever the age of the response.
         let lifetime = rule.saturating_add(initial_age_ms).min(milliseconds(SECONDS_MAX));
         return Some((lifetime, LifetimeSource::Rule));
     }
@@ -122,8 +121,8 @@ pub(crate) fn lifetime(
     Some((guess, LifetimeSource::Heuristic))
 }
 
-/// Expires less Date; a date that cannot be read, "0" above all, is past (RFC 9111 §5.3). Without
-/// Date, or with one that cannot be read, the time of reception stands for it (RFC 9110 §6.6.1).
+/// Expires minus Date. An unreadable Expires, usually "0", is in the past (RFC 9111 §5.3). If Date is
+/// missing or unreadable, the time of reception replaces it (RFC 9110 §6.6.1).
 fn expires(headers: &HeaderMap, times: Times) -> Option<u64> {
     let expires = match date_field(headers, "expires", times.response) {
         DateField::Absent => return None,
@@ -137,11 +136,12 @@ fn expires(headers: &HeaderMap, times: Times) -> Option<u64> {
     Some(expires.since(date).min(milliseconds(SECONDS_MAX)))
 }
 
-/// Heuristic freshness (RFC 9111 §4.2.2): a share of the time since the last modification.
+/// Heuristic freshness (RFC 9111 §4.2.2): a percentage of the time since the last modification, in
+/// milliseconds.
 fn guess(
     status: StatusCode,
     headers: &HeaderMap,
-    declared: &Declared,
+    declared: &Declaration,
     times: Times,
     policy: &Policy,
 ) -> Option<u64> {
@@ -162,13 +162,13 @@ fn guess(
     Some(share.min(milliseconds(heuristic.max_seconds)))
 }
 
-/// The statuses that RFC 9110 §15.1 calls heuristically cacheable, save 206.
+/// The statuses that are heuristically cacheable by RFC 9110 §15.1, except 206.
 pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// The statuses to which a site's default lifetime is given: those, the temporary redirects, and no
-/// server errors.
+/// The statuses that get a site's default lifetime: these without server errors, and the temporary
+/// redirects.
 fn may_default(status: StatusCode) -> bool {
     matches!(status.as_u16(), 302 | 307)
         || (is_heuristically_cacheable(status) && !status.is_server_error())

@@ -1,6 +1,6 @@
 //! Tests of `freshness`: lifetimes and ages, by section of RFC 9111.
 //!
-//! All exchanges take place at one moment, the one RFC 9110 uses in its examples of dates.
+//! All exchanges take place at the time of RFC 9110's date examples.
 
 use super::*;
 use crate::policy::Heuristic;
@@ -31,7 +31,7 @@ fn of(status: u16, lines: &[(&str, &str)], policy: &Policy) -> Option<(u64, Life
     lifetime(status, &headers, &declared, initial_age_ms(&headers, at_once()), at_once(), policy)
 }
 
-/// With heuristic freshness.
+/// A policy with heuristic freshness.
 fn guessing() -> Policy {
     Policy { heuristic: Some(Heuristic::default()), ..Policy::default() }
 }
@@ -54,7 +54,7 @@ fn s_maxage_over_max_age_over_expires() {
 }
 
 #[test]
-fn expires_counts_from_date_and_what_cannot_be_read_is_past() {
+fn expires_counts_from_date_and_an_unreadable_one_is_past() {
     // §5.3.
     let expires = "Sun, 06 Nov 1994 08:49:47 GMT";
     let later = ("date", "Sun, 06 Nov 1994 08:49:40 GMT");
@@ -72,7 +72,7 @@ fn expires_counts_from_date_and_what_cannot_be_read_is_past() {
 }
 
 #[test]
-fn a_targeted_field_puts_expires_out_of_force() {
+fn a_targeted_field_overrides_expires() {
     // RFC 9213 §2.2.
     let lines = [("cdn-cache-control", "public"), ("expires", "Mon, 07 Nov 1994 08:49:37 GMT")];
     assert_eq!(lifetime_of(&lines), None);
@@ -99,7 +99,7 @@ fn heuristics_for_listed_statuses_with_a_date_only() {
 }
 
 #[test]
-fn heuristics_for_what_is_public_too_unless_otherwise_chosen() {
+fn heuristics_for_public_responses_unless_disabled() {
     let heuristic = Heuristic { statuses: HeuristicStatuses::Listed, ..Default::default() };
     let listed = Policy { heuristic: Some(heuristic), ..Policy::default() };
     let lines = [("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT"), ("cache-control", "public")];
@@ -112,7 +112,7 @@ fn heuristics_for_what_is_public_too_unless_otherwise_chosen() {
 }
 
 #[test]
-fn a_rule_gives_a_lifetime_to_what_declares_none() {
+fn a_rule_gives_a_lifetime_to_undeclared_responses() {
     let policy = Policy { default_lifetime_ms: Some(500), ..Policy::default() };
     let rule = |status, lines: &[(&str, &str)]| of(status, lines, &policy);
     assert_eq!(rule(200, &[]), Some((500, LifetimeSource::Rule)));

@@ -1,19 +1,19 @@
-//! What a response to an unsafe request invalidates (RFC 9111 §4.4): the target URI, and what
-//! Location and Content-Location name, on the same host.
+//! The URLs that a response to an unsafe request invalidates (RFC 9111 §4.4): the target URI, and the URLs
+//! in Location and Content-Location on the same host.
 //!
-//! Invariants: at most three; a refused request (4xx, 501) invalidates nothing, one that may have been
-//! carried out before it failed only its target, and so does one that says itself which groups changed;
-//! another host's pages never, for anyone could empty
-//! anyone's store by it. Ports that are the scheme's own do not tell hosts apart,
-//! for behind a front that ends TLS an application writes `https:` where the request came as `http:`.
+//! Invariants: at most three URLs. A rejected request (4xx, 501) invalidates nothing. A request that failed
+//! but may have been executed invalidates only its target, and so does one whose response names the changed
+//! groups. Pages of another host are never invalidated, because any site could empty the cache of another.
+//! The default ports of http and https are the same host: behind a TLS proxy, an application writes
+//! `https:` although the request arrived as `http:`.
 
 use crate::fields;
 use crate::request::Method;
 use http::{HeaderMap, StatusCode, Uri};
 
-/// The path and query of every page that a response with `status` and `headers` to an unsafe request
-/// for `target` invalidates; `authority` is the host, with port if any, that the request was for.
-/// Empty for safe methods and for refusals.
+/// The path and query of each page that a response with `status` and `headers` to an unsafe request for
+/// `target` invalidates. `authority` is the host of the request, with its port if it has one. Empty for
+/// safe methods and for rejected requests.
 pub fn invalidates(
     method: Method,
     authority: &str,
@@ -28,9 +28,9 @@ pub fn invalidates(
     let mut pages = vec![target.to_owned()];
     // §4.4: "a non-error response is one with a 2xx or 3xx status code".
     if !(status.is_success() || status.is_redirection()) {
-        return if may_have_been_done(status) { pages } else { Vec::new() };
+        return if may_have_been_executed(status) { pages } else { Vec::new() };
     }
-    // The application says itself what has changed (RFC 9875 §3). §4.4 asks for the target only.
+    // The application names the changed groups (RFC 9875 §3). §4.4 requires only the target.
     if fields::is_there(headers, "cache-group-invalidation") {
         return pages;
     }
@@ -45,15 +45,15 @@ pub fn invalidates(
     pages
 }
 
-/// Whether an error leaves open if an unsafe request was carried out. §4.4 asks for nothing then; but a
-/// script that has written and then fails answers with a 500, and a gateway that lost it with a 502 or
-/// 504. A 501 says that the method is not known, a 4xx that the request was refused.
-fn may_have_been_done(status: StatusCode) -> bool {
+/// Whether an unsafe request that failed may have been executed. §4.4 requires nothing in this case. But a
+/// script that writes and then fails returns a 500, and a gateway that loses the response returns a 502 or
+/// 504. A 501 means an unknown method, and a 4xx a rejected request.
+fn may_have_been_executed(status: StatusCode) -> bool {
     status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
 }
 
-/// The path and query that a URI reference names, seen from `target` (RFC 3986 §5.2); `None` when it
-/// is of another host, or no http URI.
+/// The path and query of a URI reference relative to `target` (RFC 3986 §5.2). `None` if it refers to
+/// another host or is not an http URI.
 fn resolve(reference: &str, authority: &str, target: &str) -> Option<String> {
     let reference = reference.split('#').next().unwrap_or_default();
     let (hierarchy, has_authority) = match scheme_of(reference) {
@@ -88,7 +88,7 @@ fn resolve(reference: &str, authority: &str, target: &str) -> Option<String> {
     })
 }
 
-/// The scheme and what follows its colon (RFC 3986 §3.1), if the reference has one.
+/// Splits a reference into its scheme and the text after the colon (RFC 3986 §3.1), if it has a scheme.
 fn scheme_of(reference: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = reference.split_once(':')?;
     let letters = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -100,7 +100,7 @@ fn without_own_port(host: &str) -> &str {
     host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(host)
 }
 
-/// The path without `.` and `..` segments (RFC 3986 §5.2.4), with its query.
+/// Removes `.` and `..` segments from the path (RFC 3986 §5.2.4) and keeps the query.
 fn without_dots(path_and_query: &str) -> String {
     let (path, query) = match path_and_query.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_on_the_way_may_have_been_done() {
+    fn a_failed_write_may_have_been_executed() {
         for status in [500, 502, 503, 504, 599] {
             assert_eq!(pages(Method::Unsafe, status, &[("location", "/x")]), ["/a/b?c"]);
         }
@@ -210,7 +210,7 @@ mod tests {
         {
             assert!(with(reference).is_empty(), "{reference}");
         }
-        // The application says itself which groups changed, also if it names none.
+        // The application names the changed groups, possibly none.
         for said in ["", "\"news\""] {
             let lines = [("location", "/x"), ("cache-group-invalidation", said)];
             assert_eq!(pages(Method::Unsafe, 302, &lines), ["/a/b?c"]);

@@ -1,12 +1,11 @@
-//! RFC 9111 for a shared cache, as pure functions: what may be stored, when it may be reused, how it
-//! is validated and freshened, what a write invalidates. Beside it its companions: RFC 9110 (dates,
-//! validators, preconditions, ranges), RFC 5861 (stale), RFC 9211 (Cache-Status), RFC 9213 (targeted
-//! fields), RFC 9875 (Cache-Groups).
+//! RFC 9111 for a shared cache, as pure functions: storing, reuse, validation, freshening and invalidation.
+//! It also covers RFC 9110 (dates, validators, preconditions, ranges), RFC 5861 (stale), RFC 9211
+//! (Cache-Status), RFC 9213 (targeted fields) and RFC 9875 (Cache-Groups).
 //!
-//! Invariants: no clock (every time is an argument, in milliseconds), no sockets, no logging, no
-//! locks; nothing here can panic on what a client or an origin sent; every list is bounded; reading a
-//! request and deciding on a stored response without `Vary` allocates nothing.
-//! Deliberately not here: the store, the key of a page, the coding of content, routing, TLS.
+//! Invariants: no clock (every time is an argument, in milliseconds), no sockets, no logging, no locks. No
+//! input from a client or an origin causes a panic, and every list has a limit. Reading a request and
+//! deciding on a stored response without `Vary` allocates nothing. Not in this crate: the store, cache
+//! keys, compression, routing, TLS.
 
 #![doc = include_str!("../OVERVIEW.md")]
 
@@ -26,8 +25,8 @@ mod packed;
 pub mod parts;
 mod policy;
 pub mod range;
-mod rare;
 mod request;
+mod sparse;
 mod stale;
 pub mod status;
 mod stored;
@@ -53,10 +52,10 @@ pub use policy::{
     Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
     SENDFILE_FIELDS,
 };
-pub use rare::{Emptiable, Rare};
 pub use request::{FieldLines, Method, RequestFacts};
+pub use sparse::{MaybeEmpty, Sparse};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
-pub use stored::{Beside, Forms, Stored, StoredFacts};
+pub use stored::{Forms, ResponseExtras, StoredFacts, StoredResponse};
 pub use storing::storable;
 pub use targeted::says_esi;
 pub use time::{SECONDS_MAX, Timestamp};

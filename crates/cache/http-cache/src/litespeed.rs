@@ -1,11 +1,10 @@
-//! The fields by which LiteSpeed's cache plugins speak to the server in front of PHP: how long a page
-//! is good and for whom (`X-LiteSpeed-Cache-Control`), its tags (`X-LiteSpeed-Tag`). Beside it `vary`
-//! (the cookies that tell copies apart), `cookies` (`lsc-cookie`) and `purge` (what has changed).
+//! The header fields of LiteSpeed's cache plugins: lifetime and scope of a page
+//! (`X-LiteSpeed-Cache-Control`) and its tags (`X-LiteSpeed-Tag`). Further modules: `vary` (cookies that
+//! select a variant), `cookies` (`lsc-cookie`) and `purge`.
 //!
-//! The grammar is that of OpenLiteSpeed's own reader, and of what the plugins send. Invariants: every
-//! list is bounded; what cannot be read is never taken for leave to store; words that are not known are
-//! ignored. Deliberately not here: private copies (a private page is not stored), ESI (a page that has
-//! it is not stored), rewrite directives.
+//! The grammar is that of OpenLiteSpeed's parser and of the plugins' output. Invariants: every list has a
+//! limit; unreadable text never permits storing; unknown words are ignored. Not in this module: private
+//! copies (a private page is not stored), ESI (a page with ESI elements is not stored), rewrite directives.
 
 mod cookies;
 mod purge;
@@ -13,7 +12,7 @@ mod vary;
 
 pub use cookies::{LSC_COOKIE, LSC_COOKIES_MAX, LSC_COOKIES_MAX_BYTES};
 pub use purge::{
-    PURGE_FIELDS, PURGE_ITEMS_MAX, Purge, PurgeUnreadable, Purged, Staleness, read_purges,
+    PURGE_FIELDS, PURGE_ITEMS_MAX, Purge, PurgeTarget, PurgeUnreadable, Staleness, read_purges,
 };
 pub use vary::{VARY_FIELD, VARY_VALUE_FIELD, is_vary_cookie, is_vary_reading};
 
@@ -26,63 +25,63 @@ use crate::tags::{Tags, TagsRefused};
 use crate::time::SECONDS_MAX;
 use http::HeaderMap;
 
-/// The field that says how long a page is good, and for whom.
+/// The field with the lifetime and the scope of a page.
 pub const CACHE_CONTROL_FIELD: &str = "x-litespeed-cache-control";
 
-/// For whom a page is.
+/// The clients that may receive a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// For everybody whose vary cookies are the same.
+    /// All clients with the same vary cookies.
     #[default]
     Public,
-    /// For the one visitor who asked.
+    /// Only the client that requested it.
     Private,
-    /// For visitors who are signed in; one copy does for all of them whose vary cookies are the same.
+    /// Clients that are signed in; those with the same vary cookies share one copy.
     SharedPrivate,
 }
 
-/// Whether a page may be kept at all.
+/// Whether a page may be stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keeping {
-    /// Nothing is said.
+pub enum StorePermission {
+    /// Not specified.
     #[default]
     Unsaid,
-    /// It may.
+    /// It may be stored.
     Allowed,
     /// `no-cache` or `no-store`, which mean the same here.
     Forbidden,
 }
 
-/// Whether something is switched on.
+/// The state of an option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Switch {
-    /// It is not.
+    /// Off.
     #[default]
     Off,
-    /// It is.
+    /// On.
     On,
 }
 
-/// What `X-LiteSpeed-Cache-Control` says. Spans are in seconds.
+/// The content of `X-LiteSpeed-Cache-Control`. Durations are in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheControl {
-    /// For whom the page is.
+    /// The clients that may receive the page.
     pub scope: Scope,
-    /// Whether it may be kept.
-    pub keeping: Keeping,
-    /// How long: `s-maxage`, or else `max-age`.
+    /// Whether the page may be stored.
+    pub keeping: StorePermission,
+    /// The lifetime: `s-maxage`, or else `max-age`.
     pub lifetime_seconds: Option<u32>,
-    /// `no-vary`: one copy whatever the vary cookies are.
+    /// `no-vary`: one copy for all values of the vary cookies.
     pub no_vary: Switch,
-    /// `esi=on`: the content has ESI elements to be worked through.
+    /// `esi=on`: the content has ESI elements to be processed.
     pub esi: Switch,
-    /// `no-autoflush`: the requester's private copies outlive a POST of his.
+    /// `no-autoflush`: a POST does not purge the private copies of the client that sent it.
     pub no_autoflush: Switch,
 }
 
 impl CacheControl {
-    /// Reads the field; `None` when it is not there. Words count in their order, as they do for
-    /// OpenLiteSpeed: a lifetime takes back a `no-cache` before it, and `public` a `private` before it.
+    /// Reads the field; `None` if it is absent. Words apply in their order, as in OpenLiteSpeed: a lifetime
+    /// overrides an earlier `no-cache`, and `public` overrides an earlier `private`.
     pub fn read(headers: &HeaderMap) -> Option<CacheControl> {
         let mut read = Reading::default();
         let mut lines = fields::lines(headers, CACHE_CONTROL_FIELD).peekable();
@@ -93,24 +92,25 @@ impl CacheControl {
         Some(read.done())
     }
 
-    /// Whether it says anything about keeping the page. `esi=on` alone does not: Cache-Control counts.
+    /// Whether the field says if the page may be stored. `esi=on` alone does not; Cache-Control then
+    /// applies.
     pub fn speaks(&self) -> bool {
-        self.keeping != Keeping::Unsaid || self.scope != Scope::Public
+        self.keeping != StorePermission::Unsaid || self.scope != Scope::Public
     }
 
-    /// The same in the words of RFC 9111. `public` is not among them: there it allows to store an answer
-    /// to Authorization, here it only says that the page is not private.
+    /// The equivalent directives of RFC 9111. `public` is not among them: in RFC 9111 it permits to store a
+    /// response to a request with Authorization, here it only means that the page is not private.
     pub(crate) fn directives(&self) -> ResponseDirectives {
         ResponseDirectives {
             max_age: self.lifetime_seconds,
-            no_store: self.keeping == Keeping::Forbidden,
+            no_store: self.keeping == StorePermission::Forbidden,
             private: self.scope != Scope::Public,
             ..ResponseDirectives::default()
         }
     }
 }
 
-/// The field while it is read.
+/// The state of the parser.
 #[derive(Default)]
 struct Reading {
     control: CacheControl,
@@ -128,13 +128,13 @@ impl Reading {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         let control = &mut self.control;
         if is("max-age") || is("s-maxage") {
-            // What is no number gives no leave: the lifetime is over at once, as in Cache-Control.
+            // A value that is not a number means a lifetime of 0, as in Cache-Control.
             let seconds = value.map(plain).and_then(number).unwrap_or(0);
             let kept = if is("max-age") { &mut self.max_age } else { &mut self.s_maxage };
             *kept = Some(seconds);
-            control.keeping = Keeping::Allowed;
+            control.keeping = StorePermission::Allowed;
         } else if is("no-cache") || is("no-store") {
-            control.keeping = Keeping::Forbidden;
+            control.keeping = StorePermission::Forbidden;
         } else if is("public") {
             (self.public, self.private) = (true, false);
             allow(control);
@@ -156,7 +156,8 @@ impl Reading {
         let scope = match (self.private, self.shared) {
             (true, true) => Scope::SharedPrivate,
             (true, false) => Scope::Private,
-            // `shared` is said of private pages only; alone it is no leave to show one to everybody.
+            // `shared` is defined for private pages only; alone it does not permit to serve the page to all
+            // clients.
             (false, true) if !self.public => Scope::SharedPrivate,
             (false, _) => Scope::Public,
         };
@@ -166,12 +167,12 @@ impl Reading {
 }
 
 fn allow(control: &mut CacheControl) {
-    if control.keeping == Keeping::Unsaid {
-        control.keeping = Keeping::Allowed;
+    if control.keeping == StorePermission::Unsaid {
+        control.keeping = StorePermission::Allowed;
     }
 }
 
-/// A value without white space and quotes around it.
+/// A value without surrounding white space and quotes.
 fn plain(value: &[u8]) -> &[u8] {
     match trim(value) {
         [b'"', inner @ .., b'"'] => trim(inner),
@@ -183,16 +184,16 @@ fn number(text: &[u8]) -> Option<u32> {
     digits(text, u64::from(SECONDS_MAX)).and_then(|number| u32::try_from(number).ok())
 }
 
-/// Whether content has elements of ESI in it, in either of LiteSpeed's spellings.
+/// Whether the content has ESI elements, in either of LiteSpeed's spellings.
 pub fn has_esi(content: &[u8]) -> bool {
     content.windows(5).any(|five| matches!(five, b"<esi:" | b"<esi_"))
 }
 
-/// The tags of `X-LiteSpeed-Tag` by whom they are for: on a private page a tag is of the visitor's own
-/// copies unless it is written `public:`; on a public one all are everybody's.
+/// The tags of `X-LiteSpeed-Tag` by scope. On a private page, a tag without the prefix `public:` applies to
+/// the client's own copies; on a public page, every tag is public.
 ///
 /// # Errors
-/// They are over a limit.
+/// The tags exceed a limit.
 pub fn tags_by_scope(headers: &HeaderMap, scope: Scope) -> Result<TagsByScope, TagsRefused> {
     let mut found = TagsByScope::default();
     each_tag(headers, |marked, tag| match (scope, marked) {
@@ -202,23 +203,23 @@ pub fn tags_by_scope(headers: &HeaderMap, scope: Scope) -> Result<TagsByScope, T
     Ok(TagsByScope { public: found.public.once(), private: found.private.once() })
 }
 
-/// Tags by whom they are for.
+/// Tags by scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagsByScope {
-    /// A change of these concerns everybody's copies.
+    /// Tags whose change affects every copy.
     pub public: Tags,
-    /// A change of these concerns the copies of the visitor who made it.
+    /// Tags whose change affects only the copies of the client that made the change.
     pub private: Tags,
 }
 
-/// What is written at a tag.
+/// The scope written before a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TagScope {
     Unsaid,
     Public,
 }
 
-/// Calls `visit` with each tag of `X-LiteSpeed-Tag`. A line may begin with a scope, which is no tag.
+/// Calls `visit` with each tag of `X-LiteSpeed-Tag`. A line may begin with a scope, which is not a tag.
 pub(crate) fn each_tag(
     headers: &HeaderMap,
     mut visit: impl FnMut(TagScope, &[u8]) -> Result<(), TagsRefused>,

@@ -1,69 +1,70 @@
-//! The reasons for which a response is not stored: their names, and what to do about each.
+//! The reasons why a response is not stored: their names, and the advice for each.
 //!
-//! Invariant: a reason's name is part of the product: it stands in Cache-Status, in logs and metrics,
-//! and in the scenarios that show it. Which reason applies is decided in `storing`.
+//! Invariant: the names are part of the product. They appear in Cache-Status, logs, metrics and scenario
+//! tests. `storing` decides which reason applies.
 
 use crate::tags::TagsRefused;
 use crate::variants::NotSelectable;
 use std::fmt;
 
-/// Why a response is not stored. [`NotStored::advice`] says what to do about it.
+/// The reason why a response is not stored. [`NotStored::advice`] says how to change that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotStored {
     /// The request's method is not GET (RFC 9111 §3).
     Method,
-    /// An interim response, or 101 (RFC 9111 §3: "the response status code is final").
+    /// An interim response, including 101 (RFC 9111 §3: "the response status code is final").
     Interim,
-    /// A part is not stored as the whole (RFC 9111 §3.3).
+    /// A 206; a part is not stored as the whole (RFC 9111 §3.3).
     PartialContent,
-    /// A part whose Content-Range cannot be read, or contradicts the content (RFC 9110 §14.4).
+    /// A part with an unreadable Content-Range, or one that contradicts the content (RFC 9110 §14.4).
     PartUnreadable,
-    /// A part without a strong entity tag, which alone tells what it is a part of (RFC 9111 §3.4).
+    /// A part without a strong entity tag, which is needed to identify the whole (RFC 9111 §3.4).
     PartNotStrong,
-    /// A 304 to a request that did not come from a stored response.
+    /// A 304 to a request that did not validate a stored response.
     NotModified,
-    /// `must-understand` with a status that is not known here (RFC 9111 §5.2.2.3).
+    /// `must-understand` with an unknown status (RFC 9111 §5.2.2.3).
     StatusNotUnderstood,
-    /// A quoted string in Cache-Control never closes: what is behind it may be a directive.
+    /// A quoted string in Cache-Control is not closed, so the text after it may be a directive.
     DirectivesUnreadable,
     /// `no-store`, RFC 9111 §5.2.2.5.
     NoStore,
-    /// The request said `no-store` (RFC 9111 §5.2.1.5), and the site honours that.
+    /// The request has `no-store` (RFC 9111 §5.2.1.5), and the site honours that.
     RequestNoStore,
     /// `private`, RFC 9111 §5.2.2.7.
     Private,
-    /// A cookie is set: for one visitor, not for all.
+    /// The response sets a cookie, so it is for one client only.
     SetCookie,
-    /// An answer to Authorization that is not marked as shareable (RFC 9111 §3.5).
+    /// A response to a request with Authorization that is not marked as shared (RFC 9111 §3.5).
     Authorization,
-    /// No lifetime is declared, none given by a rule, and none can be guessed.
+    /// The response declares no lifetime, no rule gives one, and there is no heuristic.
     NoLifetime,
-    /// The origin has failed (5xx) and does not say that its answer may be kept.
+    /// An error of the origin (5xx) that is not declared storable.
     ServerError,
-    /// It could not be reused: stale at once, no validator, and no permission to use it stale.
+    /// The response could never be reused: it is stale at once, has no validator and must not be used
+    /// stale.
     NeverReusable,
     /// `Vary: *`, RFC 9111 §4.1.
     VaryStar,
-    /// Vary lists what is not a field name.
+    /// Vary contains an invalid field name.
     VaryUnreadable,
-    /// Vary nominates more fields than the site allows.
+    /// Vary names more fields than the site allows.
     VaryTooLong,
-    /// The content is longer than the site stores.
+    /// The content is longer than the site's limit.
     TooLarge,
-    /// A tag, or the list of tags, is over the limit.
+    /// A tag, or the list of tags, exceeds a limit.
     TagsTooLong,
-    /// The tags cannot be read.
+    /// The tags are unreadable.
     TagsUnreadable,
-    /// `X-LiteSpeed-Vary: value=`: for requests that the server gives a word which this one did not get.
+    /// `X-LiteSpeed-Vary: value=` names another value than the server passed with this request.
     VaryValue,
     /// `lsc-cookie` has no name, or there are too many or too long ones.
     SharedCookies,
-    /// `esi=on`, and there are elements of ESI in the content, which would be sent as they are.
+    /// `esi=on`, and the content has ESI elements, which would be sent unprocessed.
     EsiUnsupported,
 }
 
 impl NotStored {
-    /// Every reason there is.
+    /// All reasons.
     pub const ALL: [NotStored; 25] = [
         NotStored::Method,
         NotStored::Interim,
@@ -92,7 +93,7 @@ impl NotStored {
         NotStored::EsiUnsupported,
     ];
 
-    /// The reason's name, as in the `detail` of Cache-Status.
+    /// The name of the reason, as in the `detail` of Cache-Status.
     pub fn as_str(self) -> &'static str {
         match self {
             NotStored::Method => "method",
@@ -123,7 +124,7 @@ impl NotStored {
         }
     }
 
-    /// What to do to have it stored, in one sentence.
+    /// How to have the response stored, in one sentence.
     pub fn advice(self) -> &'static str {
         match self {
             NotStored::Method => "Only responses to GET are stored.",

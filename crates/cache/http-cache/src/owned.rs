@@ -1,10 +1,9 @@
-//! What may be kept of a private response for the one visitor it was made for (RFC 9111 §3, §5.2.2.7).
-//! For such a copy this cache is a private one: `s-maxage` says nothing to it (§5.2.2.10).
+//! Storing a private response for the client that requested it (RFC 9111 §3, §5.2.2.7). For such a copy
+//! this cache is a private cache: `s-maxage` does not apply (§5.2.2.10).
 //!
-//! Invariants: all that stands against storing a response for everybody stands against this, but the
-//! word `private` itself; a lifetime is never guessed and never a rule's; what is kept says `private` to
-//! whoever gets it. Deliberately not here: who the owner is, and that nobody else finds the copy, which
-//! is a matter of its key.
+//! Invariants: every reason against storing a shared response applies here too, except `private` itself. A
+//! lifetime must be declared; it is never heuristic or from a rule. The copy is sent with `private`. Not in
+//! this module: who the owner is, and the cache key that keeps other clients from the copy.
 
 use crate::directives::ResponseDirectives;
 use crate::fields::Fields;
@@ -13,42 +12,42 @@ use crate::litespeed::{Scope, shared_cookies, tags_by_scope};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy};
 use crate::request::RequestFacts;
-use crate::stored::{Beside, Stored};
+use crate::stored::{ResponseExtras, StoredResponse};
 use crate::storing::{content_length, keep, may_store};
 use crate::tags::read_tags;
-use crate::targeted::{Declared, DeclaredBy, declared};
+use crate::targeted::{Declaration, DeclaredBy, declared};
 use crate::time::{SECONDS_MAX, Timestamp};
-use crate::variants::Nominated;
+use crate::variants::NominatedFields;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
-/// Whose word that a response is for one visitor counts.
+/// Which fields may declare a response private.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrivateWord {
-    /// That of whichever field speaks to this cache.
+    /// Any field that applies to this cache.
     Anybodys,
-    /// That of `X-LiteSpeed-Cache-Control` only.
+    /// Only `X-LiteSpeed-Cache-Control`.
     LiteSpeeds,
 }
 
-/// When a response was asked for and came, and how it may be kept for its owner.
+/// The times of the exchange, and the conditions for storing the response for its owner.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnedTerms {
     /// When the request was sent to the origin.
     pub request_time: Timestamp,
-    /// When the response came.
+    /// When the response was received.
     pub response_time: Timestamp,
-    /// Whose word counts.
+    /// Which fields may declare the response private.
     pub word: PrivateWord,
-    /// The longest lifetime, from the reception, in milliseconds.
+    /// The maximum lifetime in milliseconds, from the time of reception.
     pub lifetime_max_ms: u64,
 }
 
-/// What may be kept of a response for the visitor who sent `request`; `Ok(None)` where it is not said to
-/// be for one visitor.
+/// The stored copy of a response for the client that sent `request`. `Ok(None)` if the response is not
+/// declared private.
 ///
 /// # Errors
-/// The first reason that stands against it.
+/// The first reason against storing it.
 pub fn storable_for_owner(
     request: &RequestFacts<'_>,
     request_fields: &dyn Fields,
@@ -56,16 +55,16 @@ pub fn storable_for_owner(
     headers: &HeaderMap,
     terms: OwnedTerms,
     policy: &Policy,
-) -> Result<Option<Stored>, NotStored> {
-    let Declared { mut directives, by } = declared(headers, policy, terms.response_time);
-    // `private="x-name"` is not meant: it withholds fields of a page that is for all (§5.2.2.7).
+) -> Result<Option<StoredResponse>, NotStored> {
+    let Declaration { mut directives, by } = declared(headers, policy, terms.response_time);
+    // `private="x-name"` does not count: it only withholds fields of a shared page (§5.2.2.7).
     let is_asked =
         directives.private && (by == DeclaredBy::LiteSpeed || terms.word == PrivateWord::Anybodys);
     if !is_asked {
         return Ok(None);
     }
     if directives.no_store {
-        return Err(NotStored::NoStore); // Also beside must-understand: when in doubt, not.
+        return Err(NotStored::NoStore); // Even with must-understand: if in doubt, the response is not stored.
     }
     if directives.no_cache {
         return Err(NotStored::NeverReusable);
@@ -79,28 +78,29 @@ pub fn storable_for_owner(
     if content_length(headers).is_some_and(|length| length > policy.content_max_bytes) {
         return Err(NotStored::TooLarge);
     }
-    let nominated = Nominated::of(headers, request_fields, policy)?;
+    let nominated = NominatedFields::of(headers, request_fields, policy)?;
     let cookies = match policy.litespeed {
         FieldUse::Obey => shared_cookies(headers).ok_or(NotStored::SharedCookies)?,
         FieldUse::Ignore => Vec::new(),
     };
     let times = Times { request: terms.request_time, response: terms.response_time };
-    let mut stored = keep(status, headers, Declared { directives, by }, nominated, times, policy)?;
+    let mut stored =
+        keep(status, headers, Declaration { directives, by }, nominated, times, policy)?;
     limit(&mut stored, terms.lifetime_max_ms)?;
     for cookie in cookies {
         stored.headers.append(http::header::SET_COOKIE, cookie);
     }
     let (everybodys, owners) = tags(headers)?;
     stored.set_tags(everybodys);
-    let litespeed = stored.beside().litespeed;
-    stored.set_beside(Beside { owner_tags: owners, litespeed });
+    let litespeed = stored.extras().litespeed;
+    stored.set_extras(ResponseExtras { owner_tags: owners, litespeed });
     stored.directives = stored.directives.made_private();
     say_private(&mut stored);
     Ok(Some(stored))
 }
 
-/// Takes a lifetime that the origin has declared, and no more of it than the site allows.
-fn limit(stored: &mut Stored, max_ms: u64) -> Result<(), NotStored> {
+/// Limits the declared lifetime to the maximum of the site.
+fn limit(stored: &mut StoredResponse, max_ms: u64) -> Result<(), NotStored> {
     match stored.lifetime_source {
         LifetimeSource::Targeted
         | LifetimeSource::LiteSpeed
@@ -122,7 +122,7 @@ fn limit(stored: &mut Stored, max_ms: u64) -> Result<(), NotStored> {
     }
 }
 
-/// The tags by which everybody's changes drop the copy, and those by which only its owner's do.
+/// The tags that everybody's changes invalidate, and the tags that only the owner's changes invalidate.
 fn tags(headers: &HeaderMap) -> Result<(crate::tags::Tags, crate::tags::Tags), NotStored> {
     let mut others = headers.clone();
     others.remove("x-litespeed-tag");
@@ -130,8 +130,8 @@ fn tags(headers: &HeaderMap) -> Result<(crate::tags::Tags, crate::tags::Tags), N
     Ok((read_tags(&others)?.joined(&scoped.public)?, scoped.private))
 }
 
-/// Caches on the way to the visitor go by Cache-Control, whatever field spoke to this one.
-fn say_private(stored: &mut Stored) {
+/// Downstream caches obey Cache-Control, whichever field applied to this cache.
+fn say_private(stored: &mut StoredResponse) {
     let lines = stored.headers.get_all(CACHE_CONTROL).iter().map(|value| value.as_bytes());
     let said = ResponseDirectives::read(lines);
     if !said.private && !said.no_store {

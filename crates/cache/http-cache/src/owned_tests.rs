@@ -1,4 +1,4 @@
-//! Tests of private copies: what is kept for one visitor, and what is kept for nobody.
+//! Tests of private copies: which responses are stored for one client, and which are not stored at all.
 
 use super::*;
 use crate::request::Method;
@@ -15,7 +15,7 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-fn kept(word: PrivateWord, lines: &[(&str, &str)]) -> Result<Option<Stored>, NotStored> {
+fn kept(word: PrivateWord, lines: &[(&str, &str)]) -> Result<Option<StoredResponse>, NotStored> {
     let request: &[(&[u8], &[u8])] = &[];
     let facts = RequestFacts::read(&http::Method::GET, request.iter().copied());
     assert_eq!(facts.method, Method::Get);
@@ -25,40 +25,40 @@ fn kept(word: PrivateWord, lines: &[(&str, &str)]) -> Result<Option<Stored>, Not
     storable_for_owner(&facts, &request, StatusCode::OK, &headers(lines), terms, &policy)
 }
 
-fn by_anybody(lines: &[(&str, &str)]) -> Result<Option<u64>, NotStored> {
+fn by_any_field(lines: &[(&str, &str)]) -> Result<Option<u64>, NotStored> {
     kept(PrivateWord::Anybodys, lines).map(|stored| stored.map(|stored| stored.lifetime_ms()))
 }
 
 #[test]
-fn what_says_private_and_how_long_is_kept() {
+fn a_private_response_with_a_lifetime_is_stored() {
     for (line, ms) in [
         ("private, max-age=60", 60_000),
         ("max-age=60, private", 60_000),
         ("private, max-age=3600", 600_000),
         ("private, max-age=60, s-maxage=5", 60_000),
     ] {
-        assert_eq!(by_anybody(&[("cache-control", line)]), Ok(Some(ms)), "{line}");
+        assert_eq!(by_any_field(&[("cache-control", line)]), Ok(Some(ms)), "{line}");
     }
-    // What PHP's session_cache_limiter("private") sends.
+    // PHP sends this with session_cache_limiter("private").
     let php = [
         ("expires", "Thu, 19 Nov 1981 08:52:00 GMT"),
         ("cache-control", "private, max-age=120"),
         ("last-modified", "Thu, 01 Jan 1970 00:00:01 GMT"),
     ];
-    assert_eq!(by_anybody(&php), Ok(Some(120_000)));
+    assert_eq!(by_any_field(&php), Ok(Some(120_000)));
 }
 
 #[test]
-fn what_does_not_say_private_is_nobodys_copy() {
+fn a_response_without_private_is_no_private_copy() {
     for line in ["max-age=60", "public, max-age=60", "private=\"set-cookie\", max-age=60", ""] {
-        assert_eq!(by_anybody(&[("cache-control", line)]), Ok(None), "{line}");
+        assert_eq!(by_any_field(&[("cache-control", line)]), Ok(None), "{line}");
     }
     let mixed = [("cache-control", "private"), ("x-litespeed-cache-control", "public,max-age=9")];
-    assert_eq!(by_anybody(&mixed), Ok(None));
+    assert_eq!(by_any_field(&mixed), Ok(None));
 }
 
 #[test]
-fn what_stands_against_it() {
+fn reasons_against_storing_a_private_copy() {
     let cc = |line: &'static str| ("cache-control", line);
     for (lines, why) in [
         (vec![cc("private")], NotStored::NoLifetime),
@@ -76,12 +76,12 @@ fn what_stands_against_it() {
             NotStored::NoLifetime,
         ),
     ] {
-        assert_eq!(by_anybody(&lines), Err(why), "{lines:?}");
+        assert_eq!(by_any_field(&lines), Err(why), "{lines:?}");
     }
 }
 
 #[test]
-fn an_answer_to_authorization_is_kept_for_nobody() {
+fn a_response_to_authorization_is_stored_for_no_client() {
     let request: &[(&[u8], &[u8])] = &[(b"authorization", b"Basic eA==")];
     let facts = RequestFacts::read(&http::Method::GET, request.iter().copied());
     let word = PrivateWord::Anybodys;
@@ -93,14 +93,14 @@ fn an_answer_to_authorization_is_kept_for_nobody() {
 }
 
 #[test]
-fn litespeeds_word_alone_may_count() {
+fn only_litespeeds_field_may_count() {
     let private = [("cache-control", "private, max-age=60")];
     assert!(matches!(kept(PrivateWord::LiteSpeeds, &private), Ok(None)));
     for line in ["private,max-age=60", "shared,private,max-age=60"] {
         let litespeed = [("x-litespeed-cache-control", line)];
         let stored = kept(PrivateWord::LiteSpeeds, &litespeed).expect("storable").expect("private");
         assert!(stored.is_private());
-        // Nobody between here and the visitor may keep it for others.
+        // No downstream cache may store it for others.
         assert_eq!(stored.headers["cache-control"], "private", "{line}");
     }
     let contradicts = [
@@ -116,7 +116,7 @@ fn litespeeds_word_alone_may_count() {
 }
 
 #[test]
-fn tags_are_the_owners_or_everybodys() {
+fn tags_are_the_owners_or_public() {
     let lines = [
         ("cache-control", "private, max-age=60"),
         ("cache-groups", "\"news\""),
@@ -126,5 +126,5 @@ fn tags_are_the_owners_or_everybodys() {
     let list =
         |tags: &crate::tags::Tags| -> Vec<Vec<u8>> { tags.iter().map(<[u8]>::to_vec).collect() };
     assert_eq!(list(stored.tags()), [b"news".to_vec(), b"whole".to_vec()]);
-    assert_eq!(list(&stored.beside().owner_tags), [b"mine".to_vec()]);
+    assert_eq!(list(&stored.extras().owner_tags), [b"mine".to_vec()]);
 }

@@ -1,13 +1,13 @@
-//! What is kept of every page, in few bytes: points in time, spans and lengths in six, spans of seconds that
-//! may be missing in four, words in a bit each.
+//! Compact representations of the values of every stored response: times, durations and lengths in six
+//! bytes, optional durations in seconds in four bytes, and directives in one bit each.
 //!
-//! Invariant: what is read is what was put in, within bounds that no page comes near (8,900 years, 280
-//! terabytes). No place is wasted on alignment: what has six or four bytes is made of pairs.
+//! Invariant: every value is restored exactly within limits that no page approaches (8,900 years, 280
+//! terabytes). The types consist of pairs of bytes, so no memory is lost to alignment.
 
 use crate::directives::ResponseDirectives;
 use crate::time::Timestamp;
 
-/// Milliseconds, up to some 8,900 years: more count as so many.
+/// Milliseconds, at most about 8,900 years; larger values become the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Millis([u16; 3]);
 
@@ -25,20 +25,20 @@ impl Millis {
     }
 }
 
-/// Last-Modified: nothing, something that cannot be read, or a point in time.
+/// Last-Modified: absent, unreadable, or a point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Modified(Millis);
+pub(crate) struct LastModified(Millis);
 
-impl Modified {
-    pub(crate) const ABSENT: Modified = Modified(Millis::of(Millis::MAX));
-    pub(crate) const UNREADABLE: Modified = Modified(Millis::of(Millis::MAX - 1));
+impl LastModified {
+    pub(crate) const ABSENT: LastModified = LastModified(Millis::of(Millis::MAX));
+    pub(crate) const UNREADABLE: LastModified = LastModified(Millis::of(Millis::MAX - 1));
 
-    pub(crate) fn at(time: Timestamp) -> Modified {
-        Modified(Millis::of(time.0.min(Millis::MAX - 2)))
+    pub(crate) fn at(time: Timestamp) -> LastModified {
+        LastModified(Millis::of(time.0.min(Millis::MAX - 2)))
     }
 
     pub(crate) fn is_there(self) -> bool {
-        self != Modified::ABSENT
+        self != LastModified::ABSENT
     }
 
     pub(crate) fn get(self) -> Option<Timestamp> {
@@ -47,7 +47,7 @@ impl Modified {
     }
 }
 
-/// Bytes that may not be known, up to some 280 terabytes: more count as so many.
+/// An optional number of bytes, at most about 280 terabytes; larger values become the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Length(Millis);
 
@@ -62,7 +62,7 @@ impl Length {
     }
 }
 
-/// Seconds that may be missing. Spans are at most 2^31 (RFC 9111 §1.2.2).
+/// An optional number of seconds, at most 2^31 (RFC 9111 §1.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seconds([u16; 2]);
 
@@ -79,8 +79,8 @@ impl Seconds {
     }
 }
 
-/// What a stored response said of its reuse, packed: [`ResponseDirectives`] but for the names of fields that
-/// it withheld.
+/// The directives of a stored response in packed form: [`ResponseDirectives`] without the names of withheld
+/// fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directives {
     max_age: Seconds,
@@ -123,7 +123,7 @@ impl Directives {
         self.says(MUST_REVALIDATE | PROXY_REVALIDATE)
     }
 
-    /// Whether there is `s-maxage`, §5.2.2.10.
+    /// Whether `s-maxage` is present, §5.2.2.10.
     pub fn has_s_maxage(self) -> bool {
         self.s_maxage.get().is_some()
     }
@@ -138,18 +138,17 @@ impl Directives {
         self.stale_if_error.get()
     }
 
-    /// Whether storing and reusing an answer to a request with Authorization is allowed
-    /// (RFC 9111 §3.5).
+    /// Whether a response to a request with Authorization may be stored and reused (RFC 9111 §3.5).
     pub fn allows_authorization(self) -> bool {
         self.says(PUBLIC | MUST_REVALIDATE) || self.has_s_maxage()
     }
 
-    /// The same, and `private`.
+    /// These directives with `private` added.
     pub fn made_private(self) -> Directives {
         Directives { words: self.words | PRIVATE, ..self }
     }
 
-    /// All of it; it names no fields.
+    /// All directives, without the names of withheld fields.
     pub fn unpacked(self) -> ResponseDirectives {
         ResponseDirectives {
             max_age: self.max_age.get(),
@@ -196,17 +195,17 @@ mod tests {
     use crate::time::SECONDS_MAX;
 
     #[test]
-    fn times_are_what_they_were() {
+    fn times_are_restored_exactly() {
         for at in [0, 1, 65_535, 65_536, 784_111_777_123, 253_402_300_799_000, Millis::MAX] {
             assert_eq!(Millis::of(at).get(), at);
         }
         assert_eq!(Millis::of(u64::MAX).get(), Millis::MAX);
         for time in [Timestamp(0), Timestamp(253_402_300_799_000)] {
-            let modified = Modified::at(time);
+            let modified = LastModified::at(time);
             assert_eq!((modified.get(), modified.is_there()), (Some(time), true));
         }
-        assert!(Modified::at(Timestamp(u64::MAX)).get().is_some());
-        let (none, unreadable) = (Modified::ABSENT, Modified::UNREADABLE);
+        assert!(LastModified::at(Timestamp(u64::MAX)).get().is_some());
+        let (none, unreadable) = (LastModified::ABSENT, LastModified::UNREADABLE);
         assert_eq!((none.get(), none.is_there()), (None, false));
         assert_eq!((unreadable.get(), unreadable.is_there()), (None, true));
         for length in [None, Some(0), Some(2_042), Some(1 << 40)] {
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_what_they_were() {
+    fn directives_are_restored_exactly() {
         let spans = [None, Some(0), Some(60), Some(SECONDS_MAX)];
         for (at, span) in spans.into_iter().enumerate() {
             for word in 0..7 {

@@ -1,14 +1,13 @@
-//! Parts of a response (206): which may be stored, and how two become one (RFC 9110 §14.4, §15.3.7.3,
-//! RFC 9111 §3.3, §3.4).
+//! Parts of a response (206): which may be stored, and how two are combined (RFC 9110 §14.4, §15.3.7.3, RFC
+//! 9111 §3.3, §3.4).
 //!
-//! Invariants: a part is never the whole, and is used only for ranges wholly inside it (§3.3). It is
-//! stored only with a strong entity tag of the origin's, if Content-Range and content agree to the
-//! byte, and if no If-Range selected it, for then fields may be missing (§15.3.7). Two become one only
-//! if their tags match strongly, they are of one length, overlap or touch, are the same bytes where
-//! they overlap, and have the same fields but for those that tell the time: so whatever a change is
-//! aimed at in the older is to be found in both together. Not here: several ranges in one response;
-//! and whether the older still holds, which is a matter of leases (it has to be in the store after the
-//! newer's request was sent).
+//! Invariants: a part never counts as the whole, and answers only ranges that lie completely inside it
+//! (§3.3). It is stored only with a strong entity tag of the origin, if Content-Range and content agree,
+//! and without If-Range, which may omit fields (§15.3.7). Two parts are combined only if their tags match
+//! strongly and they have the same complete length. They must also touch or overlap with equal bytes, and
+//! have the same fields except for times: a change that affects the older part then also affects the
+//! combined one. Not in this module: several ranges in one response, and the validity of the older part,
+//! which leases ensure (it must be in the store after the newer request was sent).
 
 use crate::conditional::{Answer, answer};
 use crate::fields::{self, Fields, digits};
@@ -16,26 +15,26 @@ use crate::not_stored::NotStored;
 use crate::policy::Policy;
 use crate::range::ByteRange;
 use crate::request::RequestFacts;
-use crate::stored::Stored;
+use crate::stored::StoredResponse;
 use crate::storing::storable;
 use crate::time::Timestamp;
-use crate::validators::{TagText, Whose, strong_match};
+use crate::validators::{EtagSource, TagText, strong_match};
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, DATE, EXPIRES, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use std::ops::Range;
 
-/// Where a part lies in the whole.
+/// The position of a part in the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The bytes it has.
+    /// The bytes of the part.
     pub range: ByteRange,
-    /// How many bytes the whole has.
+    /// The length of the whole in bytes.
     pub complete_length: u64,
 }
 
 impl Part {
-    /// Reads a Content-Range (RFC 9110 §14.4). `None` for another unit, an unknown complete length,
-    /// and what §14.4 calls invalid: a last position before the first, or beyond the complete length.
+    /// Reads a Content-Range (RFC 9110 §14.4). `None` for another unit, an unknown complete length, or a
+    /// value that §14.4 calls invalid: a last position before the first, or beyond the complete length.
     pub fn read(value: &[u8]) -> Option<Part> {
         let space = value.iter().position(|byte| *byte == b' ')?;
         if !value[..space].eq_ignore_ascii_case(b"bytes") {
@@ -52,18 +51,18 @@ impl Part {
         is_valid.then_some(Part { range, complete_length })
     }
 
-    /// The part that a stored response holds; `None` if it is a whole one.
-    pub fn of(stored: &Stored) -> Option<Part> {
+    /// The part in a stored response; `None` if the response is a whole one.
+    pub fn of(stored: &StoredResponse) -> Option<Part> {
         Part::read(stored.headers.get(CONTENT_RANGE)?.as_bytes())
     }
 
-    /// Whether nothing is missing.
+    /// Whether the part is the whole.
     pub fn is_whole(&self) -> bool {
         self.range.length() == self.complete_length
     }
 
-    /// How this part and a newer one of the same whole become one; `None` where bytes between them
-    /// are missing.
+    /// How to combine this part with a newer one of the same whole. `None` if bytes between them are
+    /// missing.
     fn join(&self, newer: &Part) -> Option<Join> {
         let (old, new) = (self.range, newer.range);
         let apart =
@@ -72,7 +71,7 @@ impl Part {
             return None;
         }
         let range = ByteRange { first: old.first.min(new.first), last: old.last.max(new.last) };
-        // Both parts are in memory: their lengths, and what is left of them, fit.
+        // Both parts are in memory, so their lengths fit `usize`.
         let at = |position: u64| (position - old.first) as usize;
         let before = 0..if old.first < new.first { at(new.first) } else { 0 };
         let end = old.length() as usize;
@@ -81,20 +80,20 @@ impl Part {
     }
 }
 
-/// Two parts as one: so much of the older, then the newer, then so much of the older.
+/// The combination of two parts: bytes of the older part, the newer part, bytes of the older part.
 struct Join {
     part: Part,
     before: Range<usize>,
     after: Range<usize>,
 }
 
-/// Whether the 206 that came to `request` may be stored as a part (RFC 9111 §3.3), and what is kept:
-/// as of the whole, but for Content-Range, which stays. Its content has to be as long as the part.
+/// Whether the 206 to `request` may be stored as a part (RFC 9111 §3.3), and the stored part. The stored
+/// fields are those of a whole response, plus Content-Range. The content must have the length of the part.
 ///
 /// The other parameters are those of [`storable`].
 ///
 /// # Errors
-/// The first reason that stands against it.
+/// The first reason against storing it.
 pub fn storable_part(
     request: &RequestFacts<'_>,
     request_fields: &dyn Fields,
@@ -102,7 +101,7 @@ pub fn storable_part(
     request_time: Timestamp,
     response_time: Timestamp,
     policy: &Policy,
-) -> Result<(Stored, Part), NotStored> {
+) -> Result<(StoredResponse, Part), NotStored> {
     let mut lines = headers.get_all(CONTENT_RANGE).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else {
         return Err(NotStored::PartUnreadable);
@@ -112,7 +111,7 @@ pub fn storable_part(
     if announced.is_some_and(|length| length != Some(part.range.length())) {
         return Err(NotStored::PartUnreadable);
     }
-    // A coded part cannot be undone, and is not cut further.
+    // A compressed part cannot be decoded and is not cut further.
     if request.if_range.is_some() || headers.contains_key(CONTENT_ENCODING) {
         return Err(NotStored::PartialContent);
     }
@@ -120,7 +119,7 @@ pub fn storable_part(
         return Err(NotStored::TooLarge);
     }
     let (asked, came) = (request_time, response_time);
-    // What else RFC 9111 §3 asks of the whole, it asks of a part.
+    // The other conditions of RFC 9111 §3 are the same for a part as for the whole.
     let mut stored =
         storable(request, request_fields, StatusCode::OK, headers, asked, came, policy)?;
     if strong_tag(&stored).is_none() {
@@ -130,28 +129,28 @@ pub fn storable_part(
     Ok((stored, part))
 }
 
-fn strong_tag(stored: &Stored) -> Option<TagText<'_>> {
-    // What is no entity tag at all matches nothing, itself neither.
+fn strong_tag(stored: &StoredResponse) -> Option<TagText<'_>> {
+    // A malformed entity tag matches nothing, not even itself.
     let tag = stored.etag.as_it_came().filter(|tag| strong_match(tag, tag));
-    tag.filter(|_| stored.etag.whose() == Some(Whose::Origins))
+    tag.filter(|_| stored.etag.source() == Some(EtagSource::Origins))
 }
 
 /// A stored part with its content.
-pub struct Held<'a> {
+pub struct StoredPart<'a> {
     /// The stored response.
-    pub stored: &'a Stored,
-    /// Its content: the part's bytes.
+    pub stored: &'a StoredResponse,
+    /// The content: the bytes of the part.
     pub content: &'a [u8],
 }
 
-/// A part and an older one put together (RFC 9111 §3.4, RFC 9110 §15.3.7.3): the fields are the
-/// newer's, the tags both's. `None` if the two must not be put together, or would have more than
+/// Combines a part with an older one (RFC 9111 §3.4, RFC 9110 §15.3.7.3). The result has the fields of the
+/// newer part and the tags of both. `None` if they must not be combined, or if the result would exceed
 /// `content_max_bytes`.
 pub fn joined(
-    older: &Held<'_>,
-    newer: &Held<'_>,
+    older: &StoredPart<'_>,
+    newer: &StoredPart<'_>,
     content_max_bytes: u64,
-) -> Option<(Stored, Vec<u8>)> {
+) -> Option<(StoredResponse, Vec<u8>)> {
     let is_same = strong_match(&strong_tag(older.stored)?, &strong_tag(newer.stored)?);
     if !is_same || older.stored.nominated() != newer.stored.nominated() {
         return None;
@@ -164,7 +163,7 @@ pub fn joined(
     if part.range.length() > content_max_bytes {
         return None;
     }
-    // Where both have bytes they are the same, or the tag is not what it says.
+    // Overlapping bytes must be equal; otherwise the entity tag is wrong.
     let (kept_end, content) = (older.content.len().checked_sub(after.len())?, newer.content);
     let shared = older.content.get(before.len()..kept_end)?;
     let skipped = old_part.range.first.saturating_sub(new_part.range.first) as usize;
@@ -179,9 +178,8 @@ pub fn joined(
     Some((stored, whole))
 }
 
-/// Whether both have the same fields, but for those that tell when they were made and which part they
-/// are.
-fn has_same_fields(one: &Stored, other: &Stored) -> bool {
+/// Whether both have the same fields, except those for their times and for their position in the whole.
+fn has_same_fields(one: &StoredResponse, other: &StoredResponse) -> bool {
     let may_differ = |name: &HeaderName| [CONTENT_RANGE, DATE, EXPIRES].contains(name);
     let all_in = |one: &HeaderMap, other: &HeaderMap| {
         one.keys()
@@ -193,8 +191,8 @@ fn has_same_fields(one: &Stored, other: &Stored) -> bool {
         .all(|(one, other)| all_in(one, other) && all_in(other, one))
 }
 
-/// Says which part it is; says nothing of parts any more once nothing is missing.
-fn set_part(stored: &mut Stored, part: Part) {
+/// Sets Content-Range to `part`, or removes it if the part is the whole.
+fn set_part(stored: &mut StoredResponse, part: Part) {
     if part.is_whole() {
         stored.headers.remove(CONTENT_RANGE);
         return;
@@ -204,18 +202,17 @@ fn set_part(stored: &mut Stored, part: Part) {
     stored.headers.insert(CONTENT_RANGE, value);
 }
 
-/// The stored response of a part in which nothing is missing is that of the whole (RFC 9110
-/// §15.3.7.3).
-pub fn whole_if_complete(mut stored: Stored, part: Part) -> Stored {
+/// The stored response of a part; if the part is complete, that of the whole (RFC 9110 §15.3.7.3).
+pub fn whole_if_complete(mut stored: StoredResponse, part: Part) -> StoredResponse {
     set_part(&mut stored, part);
     stored
 }
 
-/// The one range of a stored part that answers a request, if one does: asked for alone, and wholly
-/// inside the part (RFC 9111 §3.3). First its place in the whole, then in the part's content.
+/// The range of a stored part that answers a request: a single range, completely inside the part (RFC 9111
+/// §3.3). Returns its position in the whole and its position in the content of the part.
 pub fn range_inside(
     request: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
 ) -> Option<(ByteRange, Range<usize>)> {
     let part = Part::of(stored)?;
     let Answer::Ranges(ranges) = answer(request, stored, Some(part.complete_length)) else {

@@ -1,5 +1,5 @@
-//! Parts: Content-Range as it may come, what is stored, and that two parts put together are bytes of
-//! the one whole, wherever they lie.
+//! Parts: valid and invalid Content-Range fields, the stored parts, and that two combined parts have the
+//! bytes of the whole at every position.
 
 use super::*;
 use http::Method;
@@ -16,7 +16,7 @@ fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
     map
 }
 
-fn kept(range: &str, more: &[(&'static str, &str)]) -> Result<(Stored, Part), NotStored> {
+fn kept(range: &str, more: &[(&'static str, &str)]) -> Result<(StoredResponse, Part), NotStored> {
     let facts = RequestFacts::read(&Method::GET, std::iter::empty());
     let mut lines = headers(&[("cache-control", "max-age=60"), ("content-range", range)]);
     for (name, value) in more {
@@ -26,11 +26,11 @@ fn kept(range: &str, more: &[(&'static str, &str)]) -> Result<(Stored, Part), No
     storable_part(&facts, &HeaderMap::new(), &lines, now, now, &Policy::default())
 }
 
-fn part(first: u64, last: u64, tag: &str) -> Stored {
+fn part(first: u64, last: u64, tag: &str) -> StoredResponse {
     kept(&format!("bytes {first}-{last}/10"), &[("etag", tag)]).expect("storable").0
 }
 
-fn content(stored: &Stored) -> &'static [u8] {
+fn content(stored: &StoredResponse) -> &'static [u8] {
     let range =
         Part::of(stored).map_or(0..10, |p| p.range.first as usize..p.range.last as usize + 1);
     &WHOLE[range]
@@ -57,7 +57,7 @@ fn content_range_is_read_strictly() {
         "bytes 2-4/99999999999999999999999",
     ] {
         let found = Part::read(wrong.as_bytes());
-        // Numbers beyond all bounds are as large as can be; the part is as it says.
+        // Numbers over the limit become the maximum; the part is as declared.
         assert!(found.is_none() || wrong.len() > 30, "{wrong}");
     }
 }
@@ -85,7 +85,7 @@ fn parts_are_joined_to_bytes_of_the_whole() {
     for (first, last) in (0..10).flat_map(|first| (first..10).map(move |last| (first, last))) {
         for (other, end) in (0..10).flat_map(|first| (first..10).map(move |last| (first, last))) {
             let (older, newer) = (part(first, last, "\"1\""), part(other, end, "\"1\""));
-            let held = |stored| Held { stored, content: content(stored) };
+            let held = |stored| StoredPart { stored, content: content(stored) };
             let apart = other > last + 1 || first > end + 1;
             match joined(&held(&older), &held(&newer), 1 << 20) {
                 None => assert!(apart, "{first}-{last} {other}-{end}"),
@@ -101,18 +101,18 @@ fn parts_are_joined_to_bytes_of_the_whole() {
 }
 
 #[test]
-fn what_is_not_of_one_whole_is_not_joined() {
+fn parts_of_different_wholes_are_not_joined() {
     // RFC 9110 §15.3.7.3: "if they all share the same strong validator".
     let older = part(0, 4, "\"1\"");
-    let old = Held { stored: &older, content: &WHOLE[..5] };
+    let old = StoredPart { stored: &older, content: &WHOLE[..5] };
     let other_tag = part(5, 9, "\"2\"");
-    assert!(joined(&old, &Held { stored: &other_tag, content: &WHOLE[5..] }, 99).is_none());
+    assert!(joined(&old, &StoredPart { stored: &other_tag, content: &WHOLE[5..] }, 99).is_none());
     let newer = part(4, 9, "\"1\"");
-    assert!(joined(&old, &Held { stored: &newer, content: b"x56789" }, 99).is_none());
-    assert!(joined(&old, &Held { stored: &newer, content: &WHOLE[4..] }, 9).is_none());
-    assert!(joined(&old, &Held { stored: &newer, content: &WHOLE[4..] }, 10).is_some());
+    assert!(joined(&old, &StoredPart { stored: &newer, content: b"x56789" }, 99).is_none());
+    assert!(joined(&old, &StoredPart { stored: &newer, content: &WHOLE[4..] }, 9).is_none());
+    assert!(joined(&old, &StoredPart { stored: &newer, content: &WHOLE[4..] }, 10).is_some());
     let longer = kept("bytes 5-9/11", &[("etag", "\"1\"")]).expect("storable").0;
-    assert!(joined(&old, &Held { stored: &longer, content: &WHOLE[5..] }, 99).is_none());
+    assert!(joined(&old, &StoredPart { stored: &longer, content: &WHOLE[5..] }, 99).is_none());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn parts_with_other_fields_are_not_joined() {
     let with = |range, field| kept(range, &[("etag", "\"1\""), field]).expect("storable").0;
     let (older, newer) = (("x-a", "1"), ("x-a", "2"));
     let (older, newer) = (with("bytes 0-4/10", older), with("bytes 5-9/10", newer));
-    let held = |stored| Held { stored, content: content(stored) };
+    let held = |stored| StoredPart { stored, content: content(stored) };
     assert!(joined(&held(&older), &held(&newer), 99).is_none());
     let (first, plain) = (part(0, 4, "\"1\""), part(5, 9, "\"1\""));
     assert!(joined(&held(&older), &held(&plain), 99).is_none());
@@ -131,12 +131,12 @@ fn parts_with_other_fields_are_not_joined() {
 
 #[test]
 fn the_tags_of_both_parts_count() {
-    // Surrogate-Key, which is taken out of the fields, may differ.
+    // Surrogate-Key may differ, because it is removed from the fields.
     let tagged = |range, tags| {
         kept(range, &[("etag", "\"1\""), ("surrogate-key", tags)]).expect("storable").0
     };
     let (older, newer) = (tagged("bytes 0-4/10", "a"), tagged("bytes 5-9/10", "b"));
-    let held = |stored| Held { stored, content: content(stored) };
+    let held = |stored| StoredPart { stored, content: content(stored) };
     let (stored, _) = joined(&held(&older), &held(&newer), 99).expect("joined");
     let tags: Vec<&[u8]> = stored.tags().iter().collect();
     assert_eq!(tags, [b"b", b"a"]);

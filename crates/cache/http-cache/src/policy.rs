@@ -1,69 +1,69 @@
-//! What a site may choose. Plain data: where it comes from (flags, a file, rules) is not known here.
+//! The choices of a site, as plain data. Their origin (flags, a file, rules) is unknown here.
 //!
-//! The defaults are those of a site that says nothing: obey what the origin declares, ignore what
-//! visitors ask of caches, guess nothing.
+//! The defaults are those of a site without configuration: caching headers of the origin are obeyed, cache
+//! directives of requests are ignored, and nothing is cached by heuristics.
 
 use crate::tags::internal_tag_fields;
 use http::StatusCode;
 use http::header::HeaderName;
 
-/// The choices that the functions of this crate are given. See each field for its default.
+/// The choices of a site, which the functions of this crate take. Each field documents its default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Whether visitors' Cache-Control and Pragma count. Default: ignored.
+    /// Whether Cache-Control and Pragma of requests are obeyed. Default: no.
     pub request_directives: RequestControl,
-    /// Heuristic freshness, RFC 9111 §4.2.2. Default: none. The share of the time since the last modification
-    /// says nothing of when a page was taken back, and a program's own 304 confirms what it has not changed.
+    /// Heuristic freshness, RFC 9111 §4.2.2. Default: none. The time since the last modification does not
+    /// say when a page is withdrawn. An application's own 304 may confirm a page that it did not check.
     pub heuristic: Option<Heuristic>,
-    /// A lifetime, in milliseconds from the reception, for responses that declare none (the
-    /// micro-cache). Given to 200, 203, 204, 300, 301, 302, 307, 308, 404, 405, 410 and 414; never to
-    /// server errors. Goes before the heuristic. Default: none.
+    /// A lifetime in milliseconds, from the time of reception, for responses without caching headers
+    /// (micro-caching). It applies to 200, 203, 204, 300, 301, 302, 307, 308, 404, 405, 410 and 414, never
+    /// to server errors. It takes precedence over the heuristic. Default: none.
     pub default_lifetime_ms: Option<u64>,
-    /// stale-while-revalidate in seconds, for responses that do not say. Default: 0.
+    /// stale-while-revalidate in seconds, for responses without one. Default: 0.
     pub stale_while_revalidate_seconds: u32,
-    /// How long a response that a soft invalidation has marked may be used while a new one is fetched, in
-    /// seconds from the invalidation, beside what stale-while-revalidate allows. Default: 0.
+    /// How long a response marked by a soft invalidation may be used while it is refreshed, in seconds from
+    /// the invalidation. It applies in addition to stale-while-revalidate. Default: 0.
     pub soft_seconds: u32,
-    /// stale-if-error in seconds, for responses that do not say. Default: 0.
+    /// stale-if-error in seconds, for responses without one. Default: 0.
     pub stale_if_error_seconds: u32,
-    /// For how many seconds a response that was fresh once may be used stale when the origin cannot
-    /// be reached ([`Failure::is_disconnection`]) and nobody has said anything about it: RFC 9111
-    /// §4.2.4 leaves that to a cache that is disconnected. Default: 3,600.
+    /// How many seconds a formerly fresh response may be used stale while the origin is unreachable
+    /// ([`Failure::is_disconnection`]) and no directive applies. RFC 9111 §4.2.4 permits this to a
+    /// disconnected cache. Default: 3,600.
     pub stale_if_disconnected_seconds: u32,
-    /// On which failures a stale response may be used at all, whether the response or this policy
-    /// allows it. Default: all of them.
+    /// The failures on which a stale response may be used at all, whether the response or this policy
+    /// permits it. Default: all.
     pub stale_if_error_causes: FailureSet,
-    /// The targeted fields that are obeyed, the first valid one counts (RFC 9213 §2.2). Default:
+    /// The targeted fields that are obeyed; the first valid one applies (RFC 9213 §2.2). Default:
     /// `Pagewell-Cache-Control`, `CDN-Cache-Control`.
     pub targets: Vec<HeaderName>,
     /// Whether `Surrogate-Control` is obeyed, after the targeted fields. Default: yes.
     pub surrogate_control: FieldUse,
-    /// Whether LiteSpeed's fields are obeyed, right after the targeted field that bears this cache's own
-    /// name ([`litespeed`](crate::litespeed)). Default: yes.
+    /// Whether LiteSpeed's fields are obeyed, directly after the targeted field with this cache's own name
+    /// ([`litespeed`](crate::litespeed)). Default: yes.
     pub litespeed: FieldUse,
     /// Whether `X-Accel-Expires` is obeyed, after `Surrogate-Control`. Default: yes.
     pub x_accel_expires: FieldUse,
-    /// Whether `Accept-Encoding` tells variants apart. To be ignored where this cache codes the content
-    /// itself and the field does not go to the origin ([`codings`](crate::codings)): then no response
-    /// depends on it, whatever its `Vary` says. Default: it does.
+    /// Whether `Accept-Encoding` selects variants. Ignore it if this cache compresses the content itself
+    /// and does not forward the field ([`codings`](crate::codings)): then no response depends on it,
+    /// whatever its `Vary` says. Default: yes.
     pub accept_encoding: FieldUse,
-    /// The name by which this cache calls itself in Cache-Status (RFC 9211 §2), and by which a
-    /// parameter of `Surrogate-Control` may address it. Default: `pagewell`.
+    /// The name of this cache in Cache-Status (RFC 9211 §2), by which a parameter of `Surrogate-Control`
+    /// may address it. Default: `pagewell`.
     pub cache_name: String,
-    /// The longest content that is stored, in bytes, as far as Content-Length tells; who reads the
-    /// content goes on counting. Default: 64 MiB.
+    /// The maximum length of stored content in bytes, checked here against Content-Length only; the caller
+    /// checks the actual content. Default: 64 MiB.
     pub content_max_bytes: u64,
-    /// The most fields that `Vary` may nominate. Default: 16.
+    /// The maximum number of fields in `Vary`. Default: 16.
     pub nominated_max: usize,
-    /// Fields meant for this cache and not for clients: not kept. Default: those of `targets` and
-    /// `Surrogate-*` that address an accelerator, LiteSpeed's, and every field of tags, except
-    /// `CDN-Cache-Control` (a further cache may stand in front, RFC 9213 §3) and `Cache-Groups`
-    /// (clients' caches use it too, RFC 9875). Tags name rows of the application's tables, and are no
-    /// business of visitors.
+    /// Fields for this cache that are not sent to clients. Default: `Pagewell-Cache-Control`,
+    /// `Surrogate-Control`, nginx's and LiteSpeed's fields, [`SENDFILE_FIELDS`], and the tag fields.
+    /// `CDN-Cache-Control` is not among them, because another cache may be in front (RFC 9213 §3). Neither
+    /// is `Cache-Groups`, because clients' caches use it (RFC 9875). Tags name rows of the application's
+    /// tables and are not meant for clients.
     pub internal_fields: Vec<HeaderName>,
 }
 
-/// What speaks to this cache alone, but for the fields of tags.
+/// The fields that are meant for this cache only, without the tag fields.
 const INTERNAL_FIELDS: [&str; 12] = [
     "pagewell-cache-control",
     "surrogate-control",
@@ -79,7 +79,7 @@ const INTERNAL_FIELDS: [&str; 12] = [
     "x-accel-limit-rate",
 ];
 
-/// Fields that name a file of the machine, for a web server to send in place of the response.
+/// Fields that name a file on the server, which a web server would send instead of the response.
 pub const SENDFILE_FIELDS: [&str; 5] = [
     "x-accel-redirect",
     "x-sendfile",
@@ -118,37 +118,37 @@ impl Default for Policy {
     }
 }
 
-/// Whether a visitor's Cache-Control and Pragma count (RFC 9111 §5.2.1, §5.4).
+/// Whether Cache-Control and Pragma of requests are obeyed (RFC 9111 §5.2.1, §5.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestControl {
-    /// They do not: a reload must not be able to wake PHP. This cache stands in for the origin, whose
-    /// pages it knows to be current; RFC 9111 §5.2.1 calls the request directives advisory.
-    /// `only-if-cached` is honoured all the same, for it costs nothing.
+    /// They are ignored, so that a browser reload does not cause an origin request. This cache acts as the
+    /// origin and knows that its pages are current; RFC 9111 §5.2.1 calls request directives advisory.
+    /// `only-if-cached` is honoured nevertheless, because it costs nothing.
     #[default]
     Ignore,
-    /// They do.
+    /// They are obeyed.
     Honour,
 }
 
-/// Whether a field counts.
+/// Whether a field is obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldUse {
-    /// It does.
+    /// It is obeyed.
     Obey,
-    /// It does not.
+    /// It is ignored.
     Ignore,
 }
 
-/// Freshness guessed from Last-Modified (RFC 9111 §4.2.2).
+/// Heuristic freshness from Last-Modified (RFC 9111 §4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heuristic {
-    /// The share of the time since the last modification, in percent. Default: 10, as §4.2.2 has it.
+    /// The percentage of the time since the last modification. Default: 10, as in §4.2.2.
     pub percent: u32,
-    /// The longest lifetime guessed, in seconds. Default: 600. A page that sends Last-Modified alone
-    /// leaves it to caches how long it lives, but a day, which the share often comes to, is long to
-    /// wait for a correction; ten minutes is what sites choose for a micro-cache.
+    /// The maximum heuristic lifetime in seconds. Default: 600. Last-Modified alone leaves the lifetime to
+    /// the cache, and the percentage often amounts to a day, which is too long for a correction. Ten
+    /// minutes is a usual micro-cache lifetime.
     pub max_seconds: u32,
-    /// For which statuses. Default: those that RFC 9110 lists, and what is marked `public`.
+    /// The statuses to which it applies. Default: those listed in RFC 9110, and responses with `public`.
     pub statuses: HeuristicStatuses,
 }
 
@@ -158,35 +158,35 @@ impl Default for Heuristic {
     }
 }
 
-/// The statuses whose lifetime may be guessed (RFC 9111 §4.2.2).
+/// The statuses that may get a heuristic lifetime (RFC 9111 §4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeuristicStatuses {
-    /// Those that RFC 9110 §15.1 calls heuristically cacheable.
+    /// Those that are heuristically cacheable by RFC 9110 §15.1.
     Listed,
-    /// Those, and any other that the origin marks `public`: it has said in so many words that the
-    /// response may be stored (RFC 9111 §4.2.2, §5.2.2.9).
+    /// These, and any other status with `public`, which explicitly permits to store the response (RFC 9111
+    /// §4.2.2, §5.2.2.9).
     ListedOrPublic,
 }
 
-/// Why the origin gave no usable response.
+/// The failure due to which the origin gave no usable response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// No connection.
+    /// The connection was refused or not established.
     Refused,
     /// The connection was closed before the response was complete.
     HungUp,
-    /// The response did not come in time.
+    /// The response did not arrive in time.
     TimedOut,
-    /// What came was not HTTP, nor CGI.
+    /// The response was neither HTTP nor CGI.
     InvalidResponse,
-    /// The origin has no room: its queue is full.
+    /// The origin is overloaded: its queue is full.
     Overloaded,
-    /// A response with this status, which says that the origin failed.
+    /// A response with a status that indicates a failure of the origin.
     Status(StatusCode),
 }
 
 impl Failure {
-    /// The failure's name, as in configuration, logs and the `detail` of Cache-Status.
+    /// The name of the failure, as configuration, logs and the `detail` of Cache-Status show it.
     pub fn as_str(&self) -> &'static str {
         match self {
             Failure::Refused => "refused",
@@ -204,8 +204,8 @@ impl Failure {
         }
     }
 
-    /// Whether the cache was cut off from the origin: there was no answer at all, not even a bad one
-    /// (RFC 9111 §4.2.4, "disconnected").
+    /// Whether the cache was disconnected from the origin: there was no response at all (RFC 9111 §4.2.4,
+    /// "disconnected").
     pub fn is_disconnection(&self) -> bool {
         match self {
             Failure::Refused | Failure::HungUp | Failure::TimedOut | Failure::Overloaded => true,
@@ -213,13 +213,13 @@ impl Failure {
         }
     }
 
-    /// The failure of that name; `None` when there is none, or it cannot be chosen.
+    /// The failure with this name; `None` if there is none, or if it is not configurable.
     pub fn from_name(name: &str) -> Option<Failure> {
         Failure::ALL.iter().find(|failure| failure.as_str() == name).copied()
     }
 
-    /// Every failure on which a stale response may be used (RFC 5861 §4: "an error is any situation
-    /// that would result in a 500, 502, 503, or 504").
+    /// All failures on which a stale response may be used (RFC 5861 §4: "an error is any situation that
+    /// would result in a 500, 502, 503, or 504").
     pub const ALL: [Failure; 9] = [
         Failure::Refused,
         Failure::HungUp,
@@ -238,12 +238,12 @@ impl Failure {
 pub struct FailureSet(u16);
 
 impl FailureSet {
-    /// Every failure there is.
+    /// All failures.
     pub const ALL: FailureSet = FailureSet((1 << Failure::ALL.len()) - 1);
-    /// None.
+    /// No failure.
     pub const NONE: FailureSet = FailureSet(0);
 
-    /// The set with `failure` in it. A status that is not in [`Failure::ALL`] is never in a set.
+    /// The set with `failure` added. A status that is not in [`Failure::ALL`] is never in a set.
     #[must_use]
     pub fn with(self, failure: Failure) -> FailureSet {
         FailureSet(self.0 | bit(failure))

@@ -1,17 +1,16 @@
-//! Range requests in bytes: reading, resolving against the stored content, and the heads of a
-//! multipart answer (RFC 9110 §14).
+//! Byte range requests: parsing, resolving against the stored content, and the part headers of a multipart
+//! response (RFC 9110 §14).
 //!
-//! Invariants: every resolved range lies inside the content and is not empty; at most
-//! [`RANGES_MAX`] of them, none overlapping another, in the order in which they were asked for. A
-//! field that is not understood is ignored (§14.2), as is one that asks for more ranges than that,
-//! which §14.2 allows as a guard against abuse.
+//! Invariants: every resolved range lies inside the content and is not empty. There are at most
+//! [`RANGES_MAX`] ranges without overlap, in the order of the request. A field that is not understood is
+//! ignored (§14.2). So is a field with more ranges, which §14.2 allows as a protection against abuse.
 
 use crate::fields::{self, digits};
 
-/// The most ranges that are answered in one response.
+/// The maximum number of ranges in one response.
 pub const RANGES_MAX: usize = 8;
 
-/// Some bytes of the content, both ends included, as in Content-Range (RFC 9110 §14.4).
+/// A range of bytes of the content, both ends included, as in Content-Range (RFC 9110 §14.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ByteRange {
     /// The position of the first byte.
@@ -21,12 +20,12 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// How many bytes it has; never 0.
+    /// The number of bytes; never 0.
     pub fn length(&self) -> u64 {
         (self.last - self.first).saturating_add(1)
     }
 
-    /// The value of Content-Range for this part of `complete_length` bytes (RFC 9110 §14.4).
+    /// The value of Content-Range for this range of `complete_length` bytes (RFC 9110 §14.4).
     pub fn content_range(&self, complete_length: u64) -> String {
         format!("bytes {}-{}/{complete_length}", self.first, self.last)
     }
@@ -37,7 +36,7 @@ pub fn unsatisfied_content_range(complete_length: u64) -> String {
     format!("bytes */{complete_length}")
 }
 
-/// The ranges to answer with; one at least.
+/// The ranges of a response; at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranges {
     list: [ByteRange; RANGES_MAX],
@@ -45,13 +44,14 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// The ranges, in the order asked for. One: a plain 206; more: multipart/byteranges.
+    /// The ranges in the order of the request. One range makes a plain 206, several make
+    /// multipart/byteranges.
     pub fn as_slice(&self) -> &[ByteRange] {
         &self.list[..self.count]
     }
 
-    /// Adds a range, joined with those that it overlaps or touches (RFC 9110 §15.3.7.2), in the
-    /// place of the first of them. False when there is no room.
+    /// Adds a range. It is joined with ranges that it overlaps or touches (RFC 9110 §15.3.7.2), at the
+    /// position of the first of them. Returns false if there is no room.
     fn add(&mut self, mut range: ByteRange) -> bool {
         let mut place = None;
         let mut at = 0;
@@ -87,51 +87,53 @@ impl Ranges {
     }
 }
 
-/// What a Range field comes to.
+/// The result of resolving a Range field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolved {
-    /// Not understood, or not worth it: answer with the whole.
+pub enum ResolvedRange {
+    /// The field is not understood or selects everything: send the whole.
     Whole,
-    /// Answer with these parts.
+    /// Send these ranges.
     Parts(Ranges),
-    /// None of it lies in the content: 416 (RFC 9110 §15.5.17).
+    /// No range lies in the content: 416 (RFC 9110 §15.5.17).
     Unsatisfiable,
 }
 
 /// Resolves the value of a Range field against content of `length` bytes (RFC 9110 §14.1.2, §14.2).
-pub fn resolve(field: &[u8], length: u64) -> Resolved {
-    let Some(equals) = field.iter().position(|byte| *byte == b'=') else { return Resolved::Whole };
+pub fn resolve(field: &[u8], length: u64) -> ResolvedRange {
+    let Some(equals) = field.iter().position(|byte| *byte == b'=') else {
+        return ResolvedRange::Whole;
+    };
     if !field[..equals].eq_ignore_ascii_case(b"bytes") {
-        return Resolved::Whole; // Another unit, §14.1.
+        return ResolvedRange::Whole; // Another unit, §14.1.
     }
     let mut ranges = Ranges { list: [ByteRange::default(); RANGES_MAX], count: 0 };
     let mut asked = 0;
     for spec in fields::members(&field[equals + 1..]) {
         asked += 1;
         match resolve_one(spec, length) {
-            One::Malformed => return Resolved::Whole,
+            One::Malformed => return ResolvedRange::Whole,
             One::Outside => {}
             One::Inside(range) => {
                 if !ranges.add(range) {
-                    return Resolved::Whole;
+                    return ResolvedRange::Whole;
                 }
             }
-            One::All => return Resolved::Whole,
+            One::All => return ResolvedRange::Whole,
         }
     }
     match (asked, ranges.count) {
-        (0, _) => Resolved::Whole,
-        (_, 0) => Resolved::Unsatisfiable,
-        _ => Resolved::Parts(ranges),
+        (0, _) => ResolvedRange::Whole,
+        (_, 0) => ResolvedRange::Unsatisfiable,
+        _ => ResolvedRange::Parts(ranges),
     }
 }
 
-/// What one range-spec comes to.
+/// The result of resolving one range-spec.
 enum One {
     Malformed,
     Outside,
     Inside(ByteRange),
-    /// A suffix of empty content: there is nothing to cut.
+    /// A suffix of empty content, which has nothing to cut.
     All,
 }
 
@@ -161,25 +163,25 @@ fn resolve_one(spec: &[u8], length: u64) -> One {
     }
 }
 
-/// A multipart/byteranges answer (RFC 9110 §14.6): what goes before each part, and at the end.
+/// A multipart/byteranges response (RFC 9110 §14.6): the text before each part and at the end.
 pub struct Multipart<'a> {
-    /// The parts.
+    /// The ranges.
     pub ranges: Ranges,
-    /// Must not occur in the content; letters and digits, up to 70 of them (RFC 2046 §5.1.1).
+    /// The boundary: up to 70 letters and digits that do not occur in the content (RFC 2046 §5.1.1).
     pub boundary: &'a str,
-    /// The Content-Type of the whole, repeated in each part.
+    /// The Content-Type of the whole, which each part repeats.
     pub content_type: Option<&'a [u8]>,
     /// The length of the whole in bytes.
     pub complete_length: u64,
 }
 
 impl Multipart<'_> {
-    /// The Content-Type of the answer.
+    /// The Content-Type of the response.
     pub fn content_type(&self) -> String {
         format!("multipart/byteranges; boundary={}", self.boundary)
     }
 
-    /// What goes before the part of that index.
+    /// The text before the part with this index.
     pub fn part_head(&self, part: usize) -> Vec<u8> {
         let mut head = Vec::with_capacity(160);
         if part > 0 {
@@ -198,12 +200,12 @@ impl Multipart<'_> {
         head
     }
 
-    /// What goes after the last part.
+    /// The text after the last part.
     pub fn closing(&self) -> Vec<u8> {
         [b"\r\n--", self.boundary.as_bytes(), b"--\r\n"].concat()
     }
 
-    /// The Content-Length of the answer: heads, parts and closing.
+    /// The Content-Length of the response: part headers, parts and closing text.
     pub fn content_length(&self) -> u64 {
         let parts = self.ranges.as_slice().iter().enumerate();
         let parts: u64 =

@@ -1,13 +1,13 @@
 //! Tests of `range`, by section of RFC 9110.
 //!
-//! The properties at the end hold for any field: ranges lie inside the content, and apart.
+//! The properties at the end hold for any field: ranges lie inside the content and do not overlap.
 
 use super::*;
 use proptest::prelude::*;
 
 fn parts(field: &str, length: u64) -> Option<Vec<(u64, u64)>> {
     match resolve(field.as_bytes(), length) {
-        Resolved::Parts(ranges) => {
+        ResolvedRange::Parts(ranges) => {
             Some(ranges.as_slice().iter().map(|range| (range.first, range.last)).collect())
         }
         _ => None,
@@ -34,7 +34,7 @@ fn single_ranges() {
 }
 
 #[test]
-fn what_is_not_understood_is_ignored() {
+fn a_field_that_is_not_understood_is_ignored() {
     // §14.2: "MUST ignore a Range header field that … is invalid" or of an unknown unit.
     for field in [
         "",
@@ -52,7 +52,7 @@ fn what_is_not_understood_is_ignored() {
         "bytes =0-1",
         "bytes=+1-2",
     ] {
-        assert_eq!(resolve(field.as_bytes(), 1000), Resolved::Whole, "{field}");
+        assert_eq!(resolve(field.as_bytes(), 1000), ResolvedRange::Whole, "{field}");
     }
 }
 
@@ -60,10 +60,10 @@ fn what_is_not_understood_is_ignored() {
 fn ranges_outside_are_unsatisfiable() {
     // §15.5.17.
     for field in ["bytes=1000-", "bytes=1000-1001", "bytes=-0", "bytes=99999999999999999999999-"] {
-        assert_eq!(resolve(field.as_bytes(), 1000), Resolved::Unsatisfiable, "{field}");
+        assert_eq!(resolve(field.as_bytes(), 1000), ResolvedRange::Unsatisfiable, "{field}");
     }
-    assert_eq!(resolve(b"bytes=0-", 0), Resolved::Unsatisfiable);
-    assert_eq!(resolve(b"bytes=-5", 0), Resolved::Whole);
+    assert_eq!(resolve(b"bytes=0-", 0), ResolvedRange::Unsatisfiable);
+    assert_eq!(resolve(b"bytes=-5", 0), ResolvedRange::Whole);
     assert_eq!(unsatisfied_content_range(1000), "bytes */1000");
 }
 
@@ -80,13 +80,13 @@ fn several_ranges_keep_their_order_and_join_where_they_touch() {
         format!("bytes={}", specs.join(","))
     };
     assert_eq!(parts(&many(RANGES_MAX), 1000).map(|list| list.len()), Some(RANGES_MAX));
-    assert_eq!(resolve(many(RANGES_MAX + 1).as_bytes(), 1000), Resolved::Whole);
+    assert_eq!(resolve(many(RANGES_MAX + 1).as_bytes(), 1000), ResolvedRange::Whole);
 }
 
 #[test]
 fn multipart() {
     // §14.6.
-    let Resolved::Parts(ranges) = resolve(b"bytes=0-1,4-4", 5) else { panic!("satisfiable") };
+    let ResolvedRange::Parts(ranges) = resolve(b"bytes=0-1,4-4", 5) else { panic!("satisfiable") };
     let content_type = Some(&b"text/plain"[..]);
     let answer = Multipart { ranges, boundary: "B", content_type, complete_length: 5 };
     let mut body = answer.part_head(0);

@@ -1,14 +1,14 @@
-//! What the cache reads of a request: once, in one pass, without allocating, for it is on the way of
-//! every hit. Names are told apart by length before any byte is compared.
+//! The request fields that the cache reads: in one pass, without allocation, because every hit does this.
+//! Names are distinguished by length before any byte is compared.
 //!
-//! Invariants: values are borrowed and not interpreted here, save for Cache-Control; a field that
-//! comes in too many lines is marked as such rather than cut (the precondition is then ignored,
-//! which RFC 9110 §13.1 lets an intermediary do for some, and which costs no more than a 304).
+//! Invariants: values are borrowed and not interpreted here, except Cache-Control. A field with too many
+//! lines is marked as unreadable instead of truncated. The precondition is then ignored, which RFC 9110
+//! §13.1 allows for some of them, and which costs at most a 304.
 
 use crate::directives::RequestDirectives;
 use crate::fields::{self, trim};
 
-/// A request's method, as far as caching tells methods apart (RFC 9110 §9.2.1).
+/// The method of a request, as far as caching distinguishes methods (RFC 9110 §9.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// GET.
@@ -17,12 +17,12 @@ pub enum Method {
     Head,
     /// OPTIONS and TRACE: safe, but never answered from the store.
     OtherSafe,
-    /// All others. Unknown methods count as unsafe (RFC 9111 §4.4).
+    /// All other methods. Unknown methods count as unsafe (RFC 9111 §4.4).
     Unsafe,
 }
 
 impl Method {
-    /// The kind of `method`.
+    /// The category of `method`.
     pub fn of(method: &http::Method) -> Method {
         match *method {
             http::Method::GET => Method::Get,
@@ -33,10 +33,10 @@ impl Method {
     }
 }
 
-/// How many lines of If-None-Match, If-Match or Accept-Encoding are read.
+/// The maximum number of lines of If-None-Match, If-Match or Accept-Encoding.
 const LINES_MAX: usize = 4;
 
-/// The lines of one field of a request.
+/// The lines of one request field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldLines<'a> {
     lines: [&'a [u8]; LINES_MAX],
@@ -44,12 +44,12 @@ pub struct FieldLines<'a> {
 }
 
 impl<'a> FieldLines<'a> {
-    /// The lines, or `None` when the field is absent or came in more lines than are read.
+    /// The lines; `None` if the field is absent or has more lines than are read.
     pub fn get(&self) -> Option<&[&'a [u8]]> {
         (1..=LINES_MAX).contains(&self.count).then(|| &self.lines[..self.count])
     }
 
-    /// Whether the field is there at all, readable or not.
+    /// Whether the field is present, readable or not.
     pub fn is_present(&self) -> bool {
         self.count > 0
     }
@@ -62,32 +62,32 @@ impl<'a> FieldLines<'a> {
     }
 }
 
-/// What the cache has read of a request. Values are without surrounding white space.
+/// The request fields that concern caching. Values have no surrounding white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestFacts<'a> {
     /// The method.
     pub method: Method,
-    /// Whether there is an Authorization field (RFC 9111 §3.5).
+    /// Whether the request has an Authorization field (RFC 9111 §3.5).
     pub authorization: bool,
-    /// Whether there is a Cache-Control field, which makes Pragma moot (RFC 9111 §5.4).
+    /// Whether the request has a Cache-Control field, which overrides Pragma (RFC 9111 §5.4).
     pub has_cache_control: bool,
     /// The directives of Cache-Control.
     pub cache_control: RequestDirectives,
-    /// Whether Pragma says `no-cache` (RFC 9111 §5.4).
+    /// Whether Pragma has `no-cache` (RFC 9111 §5.4).
     pub pragma_no_cache: bool,
     /// If-None-Match, RFC 9110 §13.1.2.
     pub if_none_match: FieldLines<'a>,
     /// If-Match, RFC 9110 §13.1.1.
     pub if_match: FieldLines<'a>,
-    /// If-Modified-Since, RFC 9110 §13.1.3; of several the first.
+    /// If-Modified-Since, RFC 9110 §13.1.3; the first of several.
     pub if_modified_since: Option<&'a [u8]>,
-    /// If-Unmodified-Since, RFC 9110 §13.1.4; of several the first.
+    /// If-Unmodified-Since, RFC 9110 §13.1.4; the first of several.
     pub if_unmodified_since: Option<&'a [u8]>,
-    /// If-Range, RFC 9110 §13.1.5; of several the first.
+    /// If-Range, RFC 9110 §13.1.5; the first of several.
     pub if_range: Option<&'a [u8]>,
-    /// Range, RFC 9110 §14.2; of several the first.
+    /// Range, RFC 9110 §14.2; the first of several.
     pub range: Option<&'a [u8]>,
-    /// Accept-Encoding, RFC 9110 §12.5.3; read only where there is a choice.
+    /// Accept-Encoding, RFC 9110 §12.5.3; used only if several codings are available.
     pub accept_encoding: FieldLines<'a>,
 }
 
@@ -118,7 +118,7 @@ impl<'a> RequestFacts<'a> {
         }
     }
 
-    /// Reads a request's method and header lines (name in any case, value).
+    /// Reads the method of a request and its header lines (name in any case, value).
     pub fn read(
         method: &http::Method,
         lines: impl Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -154,8 +154,8 @@ impl<'a> RequestFacts<'a> {
         }
     }
 
-    /// Whether the request asks for validation: `no-cache`, or Pragma where there is no Cache-Control
-    /// (RFC 9111 §5.2.1.4, §5.4).
+    /// Whether the request requires validation: `no-cache`, or Pragma if there is no Cache-Control (RFC
+    /// 9111 §5.2.1.4, §5.4).
     pub fn asks_validation(&self) -> bool {
         self.cache_control.no_cache || (self.pragma_no_cache && !self.has_cache_control)
     }

@@ -1,45 +1,45 @@
-//! When a stale response may be used: while a new one is fetched, or because none can be had
-//! (RFC 9111 §4.2.4, RFC 5861).
+//! When a stale response may be used: while it is refreshed, or because the origin failed (RFC 9111 §4.2.4,
+//! RFC 5861).
 //!
 //! Invariants: never against `no-cache`, `must-revalidate` and `proxy-revalidate`. `s-maxage` implies
-//! `proxy-revalidate` (RFC 9111 §5.2.2.10), so it forbids what the visitor or the site's policy would
-//! allow; but where the same response spells out stale-while-revalidate or stale-if-error, that is
-//! the more specific word and counts. RFC 9111 has no sentence for that case; sites that write
-//! `s-maxage=60, stale-while-revalidate=30` mean it.
+//! `proxy-revalidate` (RFC 9111 §5.2.2.10), so it overrides permissions of the request and of the site's
+//! policy. But if the same response has stale-while-revalidate or stale-if-error, this more specific
+//! directive applies. RFC 9111 does not define this case; sites that send `s-maxage=60,
+//! stale-while-revalidate=30` intend it.
 
 use crate::policy::{Failure, Policy, RequestControl};
 use crate::request::RequestFacts;
 use crate::stored::StoredFacts;
 use crate::time::{Timestamp, milliseconds};
 
-/// Who allows a stale response in place of a failure.
+/// The source of the permission to use a stale response after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleUse {
-    /// The response: its stale-if-error.
+    /// The response's stale-if-error.
     ByResponse,
-    /// The request: its stale-if-error (RFC 5861 §4), where the site honours requests.
+    /// The request's stale-if-error (RFC 5861 §4), if the site honours request directives.
     ByRequest,
     /// The site's policy.
     ByPolicy,
-    /// Nobody has said anything, and the origin cannot be reached (RFC 9111 §4.2.4).
+    /// No directive applies, and the origin is unreachable (RFC 9111 §4.2.4).
     Disconnected,
 }
 
-/// Why a stale response may not be used in place of a failure.
+/// The reason why a stale response may not be used after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoStaleUse {
     /// The response forbids it: `no-cache`, `must-revalidate`, `proxy-revalidate`, or `s-maxage`.
     Forbidden,
-    /// The site does not want it on this failure, or the status is no failure.
+    /// The site excludes this failure, or the status is not a failure.
     CauseNotChosen,
-    /// Nobody allows it.
+    /// Nothing permits it.
     NotAllowed,
-    /// It has been stale for longer than is allowed.
+    /// It has been stale for longer than permitted.
     TooStale,
 }
 
 impl NoStaleUse {
-    /// The reason's name.
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
             NoStaleUse::Forbidden => "stale-forbidden",
@@ -50,13 +50,12 @@ impl NoStaleUse {
     }
 }
 
-/// Whether `stored`, stale or `marked` by a soft invalidation, may be used although the origin failed
-/// (RFC 5861 §4). A marked response counts as stale from its invalidation.
-/// [`StaleUse::Disconnected`] is for responses that have only run out: not for marked ones, of which
-/// is known that they are outdated.
+/// Whether `stored`, stale or `marked` by a soft invalidation, may be used although the origin failed (RFC
+/// 5861 §4). A marked response counts as stale from its invalidation. [`StaleUse::Disconnected`] applies
+/// only to responses that have expired, not to marked ones, which are known to be outdated.
 ///
 /// # Errors
-/// The reason why not; the failure is then what the client gets.
+/// The reason why not; the client then receives the failure.
 pub fn may_use_stale_on(
     failure: Failure,
     stored: &StoredFacts,
@@ -69,7 +68,7 @@ pub fn may_use_stale_on(
         return Err(NoStaleUse::CauseNotChosen);
     }
     let (seconds, by) = match if_error(stored, request, policy)? {
-        // What was never fresh was meant to be asked about each time.
+        // A response that was never fresh was meant to be validated on each use.
         (0, StaleUse::ByPolicy)
             if failure.is_disconnection() && stored.lifetime_ms() > 0 && marked.is_none() =>
         {
@@ -86,7 +85,7 @@ pub fn may_use_stale_on(
     Ok(by)
 }
 
-/// The longest that a response may be used stale on a failure, and who says so.
+/// How long a response may be used stale after a failure, in seconds, and the source of the permission.
 fn if_error(
     stored: &StoredFacts,
     request: &RequestFacts<'_>,
@@ -109,10 +108,10 @@ fn if_error(
     }
 }
 
-/// Whether a stale or marked response may be used while a new one is fetched: within
-/// stale-while-revalidate (RFC 5861 §3), or because it was marked lately. The latter is the site's word
-/// about its own soft invalidations, and only while the response's lifetime lasts: `s-maxage`, which is
-/// about responses that are stale by age, does not stand against it.
+/// Whether a stale or marked response may be used while it is refreshed: within stale-while-revalidate (RFC
+/// 5861 §3), or shortly after it was marked. The latter is the site's choice for its own soft invalidations
+/// and applies only within the response's lifetime. `s-maxage` concerns responses that are stale by age and
+/// does not forbid it.
 pub(crate) fn is_allowed_while_revalidating(
     stored: &StoredFacts,
     marked: Option<Timestamp>,
@@ -129,7 +128,7 @@ pub(crate) fn is_allowed_while_revalidating(
         && within(now.0.saturating_sub(marked.0), policy.soft_seconds)
 }
 
-/// For how long a response has been stale: by its age, or since it was marked.
+/// How long a response has been stale, in milliseconds: by its age, or since it was marked.
 fn staleness_ms(stored: &StoredFacts, marked: Option<Timestamp>, now: Timestamp) -> u64 {
     let since = marked.map_or(0, |marked| now.0.saturating_sub(marked.0));
     stored.staleness_ms(now).max(since)
@@ -146,7 +145,7 @@ fn while_revalidate_seconds(stored: &StoredFacts, policy: &Policy) -> u32 {
     }
 }
 
-/// Whether there is any case in which the response could be used stale.
+/// Whether the response can ever be used stale.
 pub(crate) fn may_ever_be(stored: &StoredFacts, policy: &Policy) -> bool {
     let if_error = match stored.directives.stale_if_error() {
         Some(seconds) => seconds > 0 && !is_forbidden_by_name(stored),
@@ -155,7 +154,7 @@ pub(crate) fn may_ever_be(stored: &StoredFacts, policy: &Policy) -> bool {
     if_error || while_revalidate_seconds(stored, policy) > 0
 }
 
-/// Whether use in a stale state is forbidden by anything the response says (RFC 9111 §4.2.4).
+/// Whether any directive of the response forbids its use in a stale state (RFC 9111 §4.2.4).
 pub(crate) fn is_forbidden(stored: &StoredFacts) -> bool {
     is_forbidden_by_name(stored) || stored.directives.has_s_maxage()
 }

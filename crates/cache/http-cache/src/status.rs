@@ -1,19 +1,19 @@
-//! Cache-Status (RFC 9211): what this cache did with a request, as a member of a structured list.
+//! Cache-Status (RFC 9211): how this cache handled a request, as a member of a structured list.
 //!
-//! Invariant: what is written is a valid list member whatever is put in; nothing is allocated beyond
-//! the bytes written into.
+//! Invariant: the output is a valid list member for every input. Nothing is allocated except in the output
+//! buffer.
 
 use crate::decide::ForwardReason;
 use http::StatusCode;
 
-/// How a request was handled.
+/// How the cache handled a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handled {
-    /// From the store, without the origin (RFC 9211 §2.1).
+pub enum CacheOutcome {
+    /// Answered from the store, without the origin (RFC 9211 §2.1).
     Hit,
-    /// Sent to the origin for this reason (§2.2).
+    /// Forwarded to the origin for this reason (§2.2).
     Forwarded(ForwardReason),
-    /// Neither, for instance an error made here.
+    /// Neither, such as an error response of the cache itself.
     Neither,
 }
 
@@ -22,25 +22,25 @@ pub enum Handled {
 pub struct CacheStatus<'a> {
     /// The cache's name.
     pub name: &'a str,
-    /// Hit, or why it was forwarded.
-    pub handled: Handled,
-    /// The status of the origin's response (§2.3), where it says more than the response's own.
+    /// Whether it was a hit, or why it was forwarded.
+    pub handled: CacheOutcome,
+    /// The status of the origin's response (§2.3), if it differs from that of the response to the client.
     pub forward_status: Option<StatusCode>,
-    /// How long the response stays fresh, in seconds; negative: since when it is stale (§2.4).
+    /// The remaining freshness lifetime in seconds; negative if the response is stale (§2.4).
     pub ttl_seconds: Option<i64>,
     /// Whether the origin's response was stored (§2.5).
     pub stored: bool,
-    /// Whether the request shared another one's exchange with the origin (§2.6).
+    /// Whether the request shared another request's exchange with the origin (§2.6).
     pub collapsed: bool,
     /// The cache key (§2.7).
     pub key: Option<&'a [u8]>,
-    /// More in our own words: a name such as those of [`NotStored`](crate::NotStored) (§2.8).
+    /// Details specific to this cache: a name such as those of [`NotStored`](crate::NotStored) (§2.8).
     pub detail: Option<&'a str>,
 }
 
 impl<'a> CacheStatus<'a> {
-    /// A member with nothing but the name and what was done.
-    pub const fn new(name: &'a str, handled: Handled) -> CacheStatus<'a> {
+    /// A member with only the name and how the request was handled.
+    pub const fn new(name: &'a str, handled: CacheOutcome) -> CacheStatus<'a> {
         CacheStatus {
             name,
             handled,
@@ -57,12 +57,12 @@ impl<'a> CacheStatus<'a> {
     pub fn write(&self, out: &mut Vec<u8>) {
         write_name(out, self.name.as_bytes());
         match self.handled {
-            Handled::Hit => out.extend_from_slice(b"; hit"),
-            Handled::Forwarded(why) => {
+            CacheOutcome::Hit => out.extend_from_slice(b"; hit"),
+            CacheOutcome::Forwarded(why) => {
                 out.extend_from_slice(b"; fwd=");
                 out.extend_from_slice(why.as_str().as_bytes());
             }
-            Handled::Neither => {}
+            CacheOutcome::Neither => {}
         }
         if let Some(status) = self.forward_status {
             out.extend_from_slice(b"; fwd-status=");
@@ -88,7 +88,7 @@ impl<'a> CacheStatus<'a> {
     }
 }
 
-/// A token if it can be one (RFC 9651 §3.3.4), else a string.
+/// Writes a token if the name is a valid one (RFC 9651 §3.3.4), else a string.
 fn write_name(out: &mut Vec<u8>, name: &[u8]) {
     let rest = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(b);
     let starts = name.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'*');
@@ -99,7 +99,7 @@ fn write_name(out: &mut Vec<u8>, name: &[u8]) {
     }
 }
 
-/// A string (RFC 9651 §3.3.3); bytes that cannot stand in one are percent-encoded.
+/// Writes a string (RFC 9651 §3.3.3). Bytes that are not allowed in it are percent-encoded.
 fn write_string(out: &mut Vec<u8>, text: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     out.push(b'"');
@@ -117,7 +117,7 @@ fn write_string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// An integer within the fifteen digits of RFC 9651 §3.3.1.
+/// Writes an integer, limited to fifteen digits (RFC 9651 §3.3.1).
 fn write_integer(out: &mut Vec<u8>, number: i64) {
     const MOST: u64 = 999_999_999_999_999;
     if number < 0 {
@@ -152,10 +152,12 @@ mod tests {
     #[test]
     fn members() {
         // RFC 9211 §2.
-        let hit =
-            CacheStatus { ttl_seconds: Some(-7), ..CacheStatus::new("pagewell", Handled::Hit) };
+        let hit = CacheStatus {
+            ttl_seconds: Some(-7),
+            ..CacheStatus::new("pagewell", CacheOutcome::Hit)
+        };
         assert_eq!(written(&hit), "pagewell; hit; ttl=-7");
-        let stale = Handled::Forwarded(ForwardReason::Stale);
+        let stale = CacheOutcome::Forwarded(ForwardReason::Stale);
         let full = CacheStatus {
             forward_status: Some(StatusCode::NOT_MODIFIED),
             ttl_seconds: Some(20),
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn names_that_are_no_tokens_become_strings() {
-        let status = CacheStatus::new("my cache", Handled::Neither);
+        let status = CacheStatus::new("my cache", CacheOutcome::Neither);
         assert_eq!(written(&status), "\"my cache\"");
     }
 
@@ -185,7 +187,7 @@ mod tests {
                 ttl_seconds: Some(ttl),
                 key: Some(&key),
                 detail: Some(&detail),
-                ..CacheStatus::new(&name, Handled::Hit)
+                ..CacheStatus::new(&name, CacheOutcome::Hit)
             };
             let list: List = Parser::new(&written(&status)).parse().expect("a valid list");
             prop_assert_eq!(list.len(), 1);

@@ -1,7 +1,7 @@
-//! Whether a response may be stored, and what is kept of it (RFC 9111 §3, §3.1, §3.5).
+//! Whether a response may be stored, and which of its fields (RFC 9111 §3, §3.1, §3.5).
 //!
-//! Invariant: every refusal has a name. What is kept is what §3.1 leaves: no field of one hop, none
-//! that the origin withheld by name, none that is meant for this cache alone.
+//! Invariant: every refusal has a name. The stored fields are those of §3.1: no hop-by-hop fields, none
+//! that the origin withheld by name, and none that are meant for this cache only.
 
 use crate::directives::ResponseDirectives;
 use crate::fields::{self, Fields};
@@ -12,22 +12,22 @@ use crate::litespeed::{CacheControl, PURGE_FIELDS, shared_cookies};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
-use crate::stored::{Beside, Stored, StoredFacts};
+use crate::stored::{ResponseExtras, StoredFacts, StoredResponse};
 use crate::tags::DIALECTS;
-use crate::targeted::{Declared, declared};
+use crate::targeted::{Declaration, declared};
 use crate::time::Timestamp;
 use crate::validators::EntityTag;
-use crate::variants::Nominated;
+use crate::variants::NominatedFields;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderName, StatusCode};
 
-/// Whether the response to `request` may be stored (RFC 9111 §3), and what is kept of it.
+/// Whether the response to `request` may be stored (RFC 9111 §3), and the stored response.
 ///
-/// `request_fields` are the request's as they went to the origin, for the nominated fields;
-/// `headers` the response's as they came. The content is the caller's matter: it must be complete.
+/// `request_fields` are the request's fields as they went to the origin, for the nominated fields.
+/// `headers` are the response's fields as received. The caller ensures that the content is complete.
 ///
 /// # Errors
-/// The first reason that stands against it.
+/// The first reason against storing it.
 pub fn storable(
     request: &RequestFacts<'_>,
     request_fields: &dyn Fields,
@@ -36,16 +36,16 @@ pub fn storable(
     request_time: Timestamp,
     response_time: Timestamp,
     policy: &Policy,
-) -> Result<Stored, NotStored> {
+) -> Result<StoredResponse, NotStored> {
     let times = Times { request: request_time, response: response_time };
     let declared = declared(headers, policy, response_time);
     may_store(request, status, headers, &declared.directives, policy)?;
-    let tags = crate::tags::read_tags(headers)?; // What is cut or unreadable would miss changes.
+    let tags = crate::tags::read_tags(headers)?; // A truncated or unreadable list would miss changes.
     let content_length = content_length(headers);
     if content_length.is_some_and(|length| length > policy.content_max_bytes) {
         return Err(NotStored::TooLarge);
     }
-    let nominated = Nominated::of(headers, request_fields, policy)?;
+    let nominated = NominatedFields::of(headers, request_fields, policy)?;
     let cookies = match policy.litespeed {
         FieldUse::Obey => shared_cookies(headers).ok_or(NotStored::SharedCookies)?,
         FieldUse::Ignore => Vec::new(),
@@ -55,10 +55,10 @@ pub fn storable(
     for cookie in cookies {
         stored.headers.append(SET_COOKIE, cookie);
     }
-    is_of_use(stored, policy)
+    check_reusable(stored, policy)
 }
 
-/// The conditions of RFC 9111 §3 that need no arithmetic.
+/// The conditions of RFC 9111 §3 that need no computation.
 pub(crate) fn may_store(
     request: &RequestFacts<'_>,
     status: StatusCode,
@@ -78,11 +78,11 @@ pub(crate) fn may_store(
     if directives.must_understand && !is_understood(status) {
         return Err(NotStored::StatusNotUnderstood);
     }
-    // §5.2.2.3: who understands the status ignores the no-store that comes with must-understand.
+    // §5.2.2.3: a cache that understands the status ignores the no-store that accompanies must-understand.
     if directives.no_store && !directives.must_understand {
         return Err(NotStored::NoStore);
     }
-    // Even with must-understand, which may stand in the quoted string.
+    // Even with must-understand, which may be inside the quoted string.
     if directives.unreadable {
         return Err(NotStored::DirectivesUnreadable);
     }
@@ -92,8 +92,8 @@ pub(crate) fn may_store(
     if directives.private {
         return Err(NotStored::Private);
     }
-    // A deviation: RFC 9111 §7.3 leaves it to the origin. `no-cache="set-cookie"` does not help,
-    // for some application servers add it to whatever sets a cookie.
+    // A deviation: RFC 9111 §7.3 leaves it to the origin. `no-cache="set-cookie"` does not permit it,
+    // because some application servers add it to every response with a cookie.
     if headers.contains_key(SET_COOKIE) {
         return Err(NotStored::SetCookie);
     }
@@ -103,33 +103,33 @@ pub(crate) fn may_store(
     Ok(())
 }
 
-/// Statuses whose meaning for caches is known here: those of RFC 9110 §15, except the ones that are
-/// never stored.
+/// The statuses whose meaning for caches is known: those of RFC 9110 §15, except the ones that are never
+/// stored.
 fn is_understood(status: StatusCode) -> bool {
     matches!(status.as_u16(),
         200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 500..=505)
 }
 
-/// Content-Length, where it is one number.
+/// The value of Content-Length, if it is a single number.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     fields::digits(fields::first(headers, "content-length")?, u64::MAX)
 }
 
-/// Puts together what is kept.
+/// Creates the stored response.
 pub(crate) fn keep(
     status: StatusCode,
     headers: &HeaderMap,
-    declared: Declared,
-    nominated: Nominated,
+    declared: Declaration,
+    nominated: NominatedFields,
     times: Times,
     policy: &Policy,
-) -> Result<Stored, NotStored> {
+) -> Result<StoredResponse, NotStored> {
     let initial_age_ms = initial_age_ms(headers, times);
     let lifetime = lifetime(status, headers, &declared, initial_age_ms, times, policy);
     let (lifetime_ms, lifetime_source) = match lifetime {
         Some(found) => found,
-        // §3: public, or a status that is storable as such, may be stored to be validated; we do so
-        // only when asked: no-cache, which says that it is to be.
+        // §3: a response with `public` or a storable status may be stored for validation. This happens only
+        // with no-cache, which requires validation.
         None if declared.directives.no_cache && may_be_undeclared(status, &declared.directives) => {
             (0, LifetimeSource::None)
         }
@@ -150,8 +150,8 @@ pub(crate) fn keep(
         FieldUse::Obey => CacheControl::read(headers),
         FieldUse::Ignore => None,
     };
-    facts.set_beside(Beside { litespeed, ..Beside::default() });
-    let mut stored = Stored::of_parts(facts, kept, internal_fields(headers, policy));
+    facts.set_extras(ResponseExtras { litespeed, ..ResponseExtras::default() });
+    let mut stored = StoredResponse::of_parts(facts, kept, internal_fields(headers, policy));
     stored.read_dates();
     Ok(stored)
 }
@@ -160,14 +160,15 @@ fn may_be_undeclared(status: StatusCode, directives: &ResponseDirectives) -> boo
     directives.public || is_heuristically_cacheable(status)
 }
 
-/// As many fields may come to those that are kept: a date, an entity tag, what codings have in `Vary`.
+/// The number of fields that may be added to the stored ones: a date, an entity tag, and `Vary` for
+/// compression.
 const FIELDS_ADDED: usize = 3;
 
-/// The fields that are kept (RFC 9111 §3.1, §5.2.2.4, §5.2.2.7).
+/// The fields that are stored (RFC 9111 §3.1, §5.2.2.4, §5.2.2.7).
 fn kept_fields(headers: &HeaderMap, directives: &ResponseDirectives, policy: &Policy) -> HeaderMap {
     let hop = fields::OneHop::of(headers);
-    // The last three are written anew on each use, from the store. A response has few fields: to look for
-    // each that it might have would be dearer.
+    // The last three are written on each use, from the store. A response has few fields, so testing each of
+    // them is faster than looking up all names to remove.
     let is_left_out = |name: &HeaderName| {
         hop.has(name)
             || directives.withheld.contains(name)
@@ -181,7 +182,7 @@ fn kept_fields(headers: &HeaderMap, directives: &ResponseDirectives, policy: &Po
     kept
 }
 
-/// The directives meant for this cache alone, kept apart for when a 304 leaves them out.
+/// The fields for this cache only, stored separately for the case that a 304 omits them.
 fn internal_fields(headers: &HeaderMap, policy: &Policy) -> HeaderMap {
     let mut kept = HeaderMap::new();
     for (name, value) in headers {
@@ -192,13 +193,13 @@ fn internal_fields(headers: &HeaderMap, policy: &Policy) -> HeaderMap {
     kept
 }
 
-/// Tags are kept as such, and what was said to have changed has been taken in.
+/// Whether an internal field must be stored. Tags are stored as such, and purges have been applied already.
 fn is_needed_again(name: &str) -> bool {
     !PURGE_FIELDS.contains(&name) && DIALECTS.iter().all(|dialect| dialect.field != name)
 }
 
-/// Whether it can ever be reused: fresh, or to be validated, or allowed to be used stale.
-fn is_of_use(stored: Stored, policy: &Policy) -> Result<Stored, NotStored> {
+/// Checks that the response can ever be reused: fresh, after validation, or stale.
+fn check_reusable(stored: StoredResponse, policy: &Policy) -> Result<StoredResponse, NotStored> {
     let fresh = stored.is_fresh(stored.response_time) && !stored.directives.no_cache();
     if fresh || stored.can_be_validated() || crate::stale::may_ever_be(&stored, policy) {
         return Ok(stored);

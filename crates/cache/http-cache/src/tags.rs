@@ -1,22 +1,22 @@
-//! Tags: the names of the data that a page was made from, as responses carry them: `Cache-Groups`
-//! (RFC 9875), and the fields of caches and applications that PHP software writes for; and the groups
-//! that a write invalidates.
+//! Tags (surrogate keys): the names of the data on which a page depends, as responses carry them. They come
+//! in `Cache-Groups` (RFC 9875) and in the tag fields of other caches. Also here: the groups that a write
+//! invalidates.
 //!
-//! Invariants: one separator for each field, from a table, never guessed (tags have colons, dots and
-//! underscores in them); repeated fields are joined; each tag occurs once. A list over a limit, or one
-//! that cannot be read, is refused as a whole: a page stored under some of its tags would miss changes.
+//! Invariants: each field has one separator from a table, never guessed, because tags contain colons, dots
+//! and underscores. Repeated fields are joined, and duplicates removed. A list that is unreadable or
+//! exceeds a limit is refused as a whole: a page with only some of its tags would miss changes.
 
-use crate::rare::Emptiable;
+use crate::sparse::MaybeEmpty;
 use crate::stored::allocated;
 use http::HeaderMap;
 use sfv::{BareItem, List, ListEntry, Parser};
 use std::fmt;
 
-/// The longest tag, in bytes.
+/// The maximum length of a tag in bytes.
 pub const TAG_MAX_BYTES: usize = 1024;
-/// The most that the tags of a page may come to, in bytes, separators not counted.
+/// The maximum total length of a page's tags in bytes, without separators.
 pub const TAGS_MAX_BYTES: usize = 128 << 10;
-/// The most tags of a page.
+/// The maximum number of tags of a page.
 pub const TAGS_MAX: usize = 4096;
 
 /// A field that carries tags.
@@ -24,28 +24,28 @@ pub const TAGS_MAX: usize = 4096;
 pub struct Dialect {
     /// The field's name, in lower case.
     pub field: &'static str,
-    /// How its tags are told apart.
+    /// The separator of its tags.
     pub separator: Separator,
 }
 
-/// How a field separates tags.
+/// The separator of the tags in a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
     /// A structured list of strings (RFC 9875 §2).
     Strings,
     /// Spaces.
     Space,
-    /// Commas, with white space around them.
+    /// Commas, with optional white space around them.
     Comma,
-    /// Either.
+    /// Spaces or commas.
     SpaceOrComma,
-    /// Commas; a leading `public` or `private` is a scope and no tag, and so is `public:` before a tag
+    /// Commas. A leading `public` or `private` is a scope instead of a tag, and so is the prefix `public:`
     /// ([`litespeed`](crate::litespeed)).
     Scoped,
 }
 
-/// The fields that are read: RFC 9875; Fastly and Pantheon; Cloudflare; Akamai; Varnish's xkey; the
-/// libraries of Symfony (FOSHttpCache); Magento; two modules of Drupal; LiteSpeed.
+/// The fields that are read: RFC 9875; Fastly and Pantheon; Cloudflare; Akamai; Varnish's xkey;
+/// FOSHttpCache (Symfony); Magento; two Drupal modules; LiteSpeed.
 pub const DIALECTS: [Dialect; 11] = [
     Dialect { field: "cache-groups", separator: Separator::Strings },
     Dialect { field: "surrogate-key", separator: Separator::Space },
@@ -60,23 +60,23 @@ pub const DIALECTS: [Dialect; 11] = [
     Dialect { field: "x-litespeed-tag", separator: Separator::Scoped },
 ];
 
-/// The fields of [`DIALECTS`] that are written for caches on the server's side alone: all but
-/// `Cache-Groups`, which clients' caches use too (RFC 9875).
+/// The fields of [`DIALECTS`] that are meant for server-side caches only: all except `Cache-Groups`, which
+/// clients' caches use too (RFC 9875).
 pub fn internal_tag_fields() -> impl Iterator<Item = &'static str> {
     DIALECTS.iter().map(|dialect| dialect.field).filter(|field| *field != "cache-groups")
 }
 
-/// Why the tags of a response are refused.
+/// The reason why the tags of a response are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagsRefused {
-    /// A tag, or their number, or their sum, is over the limit.
+    /// The length of a tag, the number of tags or their total length exceeds a limit.
     TooLong,
-    /// `Cache-Groups`, or `Cache-Group-Invalidation`, is no list of strings.
+    /// `Cache-Groups` or `Cache-Group-Invalidation` is not a list of strings.
     Unreadable,
 }
 
 impl TagsRefused {
-    /// The reason's name.
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
             TagsRefused::TooLong => "tags-too-long",
@@ -93,15 +93,15 @@ impl fmt::Display for TagsRefused {
 
 impl std::error::Error for TagsRefused {}
 
-/// Some tags, each once, in the order in which they came.
+/// A list of tags without duplicates, in the order of reception.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
-    /// Each after its length, which takes two bytes.
+    /// Each tag after its length, which takes two bytes.
     packed: Vec<u8>,
     count: u32,
 }
 
-impl Emptiable for Tags {
+impl MaybeEmpty for Tags {
     const EMPTY: &'static Tags = &Tags::NONE;
 
     fn is_nothing(&self) -> bool {
@@ -109,7 +109,7 @@ impl Emptiable for Tags {
     }
 }
 
-/// What a tag's length takes.
+/// The bytes of a tag's length.
 const LENGTH_BYTES: usize = size_of::<u16>();
 
 impl Tags {
@@ -126,10 +126,10 @@ impl Tags {
         })
     }
 
-    /// These tags, each once; to read back what [`iter`](Self::iter) gave.
+    /// A list of these tags without duplicates. Used to restore the output of [`iter`](Self::iter).
     ///
     /// # Errors
-    /// When they are over a limit.
+    /// They exceed a limit.
     pub fn of<'t>(tags: impl Iterator<Item = &'t [u8]>) -> Result<Tags, TagsRefused> {
         let mut all = Tags::default();
         for tag in tags {
@@ -138,12 +138,12 @@ impl Tags {
         Ok(all.once())
     }
 
-    /// How many there are.
+    /// The number of tags.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -160,19 +160,19 @@ impl Tags {
         Ok(())
     }
 
-    /// Adds a tag that is not too long.
+    /// Adds a tag without checking its length.
     fn add(&mut self, tag: &[u8]) {
         self.packed.extend_from_slice(&(tag.len() as u16).to_le_bytes());
         self.packed.extend_from_slice(tag);
         self.count += 1;
     }
 
-    /// Gives room back that is not needed.
+    /// Frees unused capacity.
     pub(crate) fn shrink(&mut self) {
         self.packed.shrink_to_fit();
     }
 
-    /// These tags and those, each once.
+    /// The union of both lists.
     pub(crate) fn joined(mut self, other: &Tags) -> Result<Tags, TagsRefused> {
         for tag in other.iter() {
             self.push(tag)?;
@@ -180,12 +180,12 @@ impl Tags {
         Ok(self.once())
     }
 
-    /// An estimate of their bytes on the heap.
+    /// An estimate of the heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         allocated(self.packed.capacity())
     }
 
-    /// Drops what occurs twice.
+    /// Removes duplicates.
     pub(crate) fn once(self) -> Tags {
         let mut places: Vec<usize> = (0..self.len()).collect();
         let tags: Vec<&[u8]> = self.iter().collect();
@@ -203,10 +203,10 @@ impl Tags {
     }
 }
 
-/// The tags of a response, from every field that carries some.
+/// The tags of a response, from all tag fields.
 ///
 /// # Errors
-/// When they are over a limit, or cannot be read; the response must then not be stored.
+/// They exceed a limit or are unreadable; the response must then not be stored.
 pub fn read_tags(headers: &HeaderMap) -> Result<Tags, TagsRefused> {
     let mut tags = Tags::default();
     let is_there = |dialect: &&Dialect| headers.keys().any(|name| name.as_str() == dialect.field);
@@ -216,34 +216,34 @@ pub fn read_tags(headers: &HeaderMap) -> Result<Tags, TagsRefused> {
     Ok(tags.once())
 }
 
-/// What a response says has changed.
+/// The invalidation in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Invalidated {
-    /// The groups of these names; there may be none.
+pub enum GroupInvalidation {
+    /// The groups with these names; the list may be empty.
     Groups(Tags),
-    /// More than can be named: every page.
+    /// Everything: every page.
     Everything,
 }
 
-/// The groups that `Cache-Group-Invalidation` names (RFC 9875 §3), or everything, where the Token `*` is among
-/// them: the field takes Strings only, so that is a word of ours. The caller makes sure that the method was
-/// unsafe: on others the field is to be ignored.
+/// The groups in `Cache-Group-Invalidation` (RFC 9875 §3), or everything if the Token `*` is among them.
+/// RFC 9875 allows only Strings; `*` is an extension of Pagewell. The caller ensures that the method was
+/// unsafe; otherwise the field must be ignored.
 ///
 /// # Errors
-/// When they are over a limit, or cannot be read. RFC 9875 would ignore such a field; whoever calls
-/// should say so loudly, for a change has not been heard.
-pub fn read_invalidated_groups(headers: &HeaderMap) -> Result<Invalidated, TagsRefused> {
+/// They exceed a limit or are unreadable. RFC 9875 ignores such a field; the caller should log it as an
+/// error, because an invalidation is lost.
+pub fn read_invalidated_groups(headers: &HeaderMap) -> Result<GroupInvalidation, TagsRefused> {
     let mut tags = Tags::default();
     let everything = |item: &BareItem| item.as_token().is_some_and(|token| token.as_str() == "*");
     for member in &list_of(headers, "cache-group-invalidation")? {
         match member {
             ListEntry::Item(item) if everything(&item.bare_item) => {
-                return Ok(Invalidated::Everything);
+                return Ok(GroupInvalidation::Everything);
             }
             member => tags.push(string(member)?)?,
         }
     }
-    Ok(Invalidated::Groups(tags.once()))
+    Ok(GroupInvalidation::Groups(tags.once()))
 }
 
 /// Adds the tags of one field.
@@ -274,7 +274,7 @@ fn read_strings(headers: &HeaderMap, field: &str, tags: &mut Tags) -> Result<(),
     list_of(headers, field)?.iter().try_for_each(|member| tags.push(string(member)?))
 }
 
-/// All lines of a field as one structured list (RFC 9651 section 3.1); empty where it is not there.
+/// All lines of a field as one structured list (RFC 9651 §3.1); empty if the field is absent.
 fn list_of(headers: &HeaderMap, field: &str) -> Result<List, TagsRefused> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(|value| value.as_bytes()).collect();
     match lines.is_empty() {
@@ -283,7 +283,7 @@ fn list_of(headers: &HeaderMap, field: &str) -> Result<List, TagsRefused> {
     }
 }
 
-/// A member that is a string. Parameters mean nothing (RFC 9875 §2).
+/// The string of a list member. Parameters are ignored (RFC 9875 §2).
 fn string(member: &ListEntry) -> Result<&[u8], TagsRefused> {
     match member {
         ListEntry::Item(item) => {

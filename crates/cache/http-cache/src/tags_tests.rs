@@ -1,6 +1,6 @@
-//! Tests of the reading of tags: each dialect's separator, joining, limits, lists that are refused.
+//! Tests of reading tags: the separator of each field, joining, limits, refused lists.
 //!
-//! What is read here comes from applications, so the last test reads anything.
+//! The input comes from applications, so the last test reads arbitrary bytes.
 
 use super::*;
 use http::header::{HeaderName, HeaderValue};
@@ -81,7 +81,7 @@ fn limits() {
     assert_eq!(read(&"x".repeat(TAG_MAX_BYTES)).map(|tags| tags.len()), Ok(1));
     assert_eq!(read(&"x".repeat(TAG_MAX_BYTES + 1)), Err(TagsRefused::TooLong));
     let thousand: Vec<String> = (0..1000).map(|at| format!("{at:064}")).collect();
-    assert_eq!(read(&thousand.join(" ")).map(|tags| tags.len()), Ok(1000)); // 64 KB of them.
+    assert_eq!(read(&thousand.join(" ")).map(|tags| tags.len()), Ok(1000)); // 64 KB in total.
     let many: Vec<String> = (0..=TAGS_MAX).map(|at| at.to_string()).collect();
     assert_eq!(read(&many.join(" ")), Err(TagsRefused::TooLong));
     let long: Vec<String> = (0..=128).map(|at| format!("{at:01024}")).collect();
@@ -95,15 +95,15 @@ fn invalidated_groups() {
         let fields: Vec<_> = lines.iter().map(|line| ("cache-group-invalidation", *line)).collect();
         read_invalidated_groups(&headers(&fields))
     };
-    let Ok(Invalidated::Groups(tags)) = read(&["\"a\"", "\"b\", \"a\""]) else {
+    let Ok(GroupInvalidation::Groups(tags)) = read(&["\"a\"", "\"b\", \"a\""]) else {
         panic!("readable")
     };
     assert_eq!(list(&tags), ["a", "b"]);
     assert_eq!(read(&["a b"]), Err(TagsRefused::Unreadable));
-    assert_eq!(read(&["*"]), Ok(Invalidated::Everything));
-    assert_eq!(read(&["\"a\"", "*"]), Ok(Invalidated::Everything));
-    // The group of that name is a group.
-    assert!(matches!(read(&["\"*\""]), Ok(Invalidated::Groups(_))));
+    assert_eq!(read(&["*"]), Ok(GroupInvalidation::Everything));
+    assert_eq!(read(&["\"a\"", "*"]), Ok(GroupInvalidation::Everything));
+    // A group whose name is "*" is an ordinary group.
+    assert!(matches!(read(&["\"*\""]), Ok(GroupInvalidation::Groups(_))));
     assert_eq!(read(&["**"]), Err(TagsRefused::Unreadable));
 }
 
@@ -128,7 +128,7 @@ proptest! {
         for name in fields.chain(["cache-group-invalidation"]) {
             let lines = headers(&[(name, &value)]);
             prop_assert!(read_tags(&lines).map_or(0, |tags| tags.len()) <= 200);
-            if let Ok(Invalidated::Groups(groups)) = read_invalidated_groups(&lines) {
+            if let Ok(GroupInvalidation::Groups(groups)) = read_invalidated_groups(&lines) {
                 prop_assert!(groups.len() <= 200);
             }
         }

@@ -1,10 +1,9 @@
-//! Which fields of a response speak to this cache: targeted fields (RFC 9213), and among them
-//! LiteSpeed's behind the one with this cache's own name, then Surrogate-Control and X-Accel-Expires,
-//! then Cache-Control with Expires.
+//! The response fields that apply to this cache: targeted fields (RFC 9213), with LiteSpeed's after the one
+//! with this cache's own name; then Surrogate-Control and X-Accel-Expires; then Cache-Control with Expires.
 //!
-//! Invariant: the first that is valid and says something replaces all after it (RFC 9213 §2.2), also
-//! where it says less: `CDN-Cache-Control: none` beside `Cache-Control: no-store` is storable
-//! (§3.1). A targeted field that is empty or no Dictionary is as if absent.
+//! Invariant: the first valid field replaces all later ones (RFC 9213 §2.2), even if it is less
+//! restrictive: `CDN-Cache-Control: none` with `Cache-Control: no-store` is storable (§3.1). A targeted
+//! field that is empty or not a Dictionary counts as absent.
 
 use crate::date;
 use crate::directives::{Argument, ResponseDirectives, split};
@@ -16,14 +15,14 @@ use crate::time::{SECONDS_MAX, Timestamp};
 use http::HeaderMap;
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
-/// What a response declares to this cache, and which field declared it.
+/// The directives of a response for this cache, and the field that contains them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Declared {
+pub(crate) struct Declaration {
     pub(crate) directives: ResponseDirectives,
     pub(crate) by: DeclaredBy,
 }
 
-/// The field that speaks to this cache.
+/// The field that applies to this cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeclaredBy {
     /// A targeted field, RFC 9213.
@@ -31,12 +30,12 @@ pub(crate) enum DeclaredBy {
     LiteSpeed,
     SurrogateControl,
     XAccelExpires,
-    /// Cache-Control; Expires counts only here (RFC 9213 §2.2).
+    /// Cache-Control; only with it does Expires apply (RFC 9213 §2.2).
     CacheControl,
 }
 
 impl DeclaredBy {
-    /// The name under which a lifetime from this field is known, where it is not Cache-Control.
+    /// The lifetime source of this field; `otherwise` for Cache-Control.
     pub(crate) fn source(self, otherwise: LifetimeSource) -> LifetimeSource {
         match self {
             DeclaredBy::Targeted => LifetimeSource::Targeted,
@@ -48,47 +47,47 @@ impl DeclaredBy {
     }
 }
 
-/// Finds the field that counts, and reads it.
-pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> Declared {
+/// Finds the field that applies, and reads it.
+pub(crate) fn declared(headers: &HeaderMap, policy: &Policy, now: Timestamp) -> Declaration {
     let litespeed = CacheControl::read(headers)
         .filter(|control| policy.litespeed == FieldUse::Obey && control.speaks());
     for target in &policy.targets {
         if litespeed.is_some() && !is_own(target.as_str(), policy) {
-            break; // The others are also for caches elsewhere, LiteSpeed's for the one at the site.
+            break; // Other targeted fields also address other caches; LiteSpeed's address the one at the site.
         }
         let lines = fields::lines(headers, target.as_str()).map(|value| value.as_bytes());
         if let Some(directives) = dictionary(lines) {
-            return Declared { directives, by: DeclaredBy::Targeted };
+            return Declaration { directives, by: DeclaredBy::Targeted };
         }
     }
     if let Some(control) = litespeed {
-        return Declared { directives: control.directives(), by: DeclaredBy::LiteSpeed };
+        return Declaration { directives: control.directives(), by: DeclaredBy::LiteSpeed };
     }
     if policy.surrogate_control == FieldUse::Obey {
         let lines = fields::lines(headers, "surrogate-control").map(|value| value.as_bytes());
         if let Some(directives) = surrogate_control(lines, &policy.cache_name) {
-            return Declared { directives, by: DeclaredBy::SurrogateControl };
+            return Declaration { directives, by: DeclaredBy::SurrogateControl };
         }
     }
     if policy.x_accel_expires == FieldUse::Obey {
         let value = fields::first(headers, "x-accel-expires");
         if let Some(directives) = value.and_then(|value| x_accel_expires(value, now)) {
-            return Declared { directives, by: DeclaredBy::XAccelExpires };
+            return Declaration { directives, by: DeclaredBy::XAccelExpires };
         }
     }
     let lines = headers.get_all(http::header::CACHE_CONTROL).iter().map(|value| value.as_bytes());
-    Declared { directives: ResponseDirectives::read(lines), by: DeclaredBy::CacheControl }
+    Declaration { directives: ResponseDirectives::read(lines), by: DeclaredBy::CacheControl }
 }
 
-/// Whether a targeted field is this cache's alone: `Pagewell-Cache-Control`.
+/// Whether a targeted field addresses this cache only: `Pagewell-Cache-Control`.
 fn is_own(target: &str, policy: &Policy) -> bool {
     let name = target.strip_suffix("-cache-control");
     name.is_some_and(|name| name.eq_ignore_ascii_case(&policy.cache_name))
 }
 
-/// A targeted field (RFC 9213 §2.1): a Dictionary whose members are directives; `None` when empty or
-/// unreadable. A value of another type than the directive's does not count (§2.1), and a lifetime
-/// that does not count is zero, as in Cache-Control. Parameters mean nothing.
+/// Reads a targeted field (RFC 9213 §2.1): a Dictionary whose members are directives. `None` if it is empty
+/// or unreadable. A value of a wrong type is ignored (§2.1), and an ignored lifetime is zero, as in
+/// Cache-Control. Parameters are ignored.
 fn dictionary<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<ResponseDirectives> {
     let lines: Vec<_> = lines.collect();
     if lines.is_empty() {
@@ -126,10 +125,10 @@ fn seconds(number: i64) -> Argument<'static> {
     }
 }
 
-/// Surrogate-Control (Edge Architecture 1.0): directives as in Cache-Control; `;name` behind one
-/// addresses it to that surrogate alone; `max-age=60+30` is fresh for 60 seconds and usable for 30
-/// more while a new one is fetched. `None` when nothing in it concerns storing: `content="ESI/1.0"`
-/// alone leaves Cache-Control in force.
+/// Reads Surrogate-Control (Edge Architecture 1.0): directives as in Cache-Control. A `;name` after a
+/// directive addresses it to that surrogate only. `max-age=60+30` is fresh for 60 seconds and usable for 30
+/// more while it is refreshed. `None` if nothing in it concerns storing: with `content="ESI/1.0"` alone,
+/// Cache-Control still applies.
 fn surrogate_control<'a>(
     lines: impl Iterator<Item = &'a [u8]>,
     cache_name: &str,
@@ -165,8 +164,8 @@ fn surrogate_control<'a>(
     speaks.then_some(directives)
 }
 
-/// Whether a response says in Surrogate-Control that its content is a template of ESI (`content="ESI/1.0"`, Edge
-/// Architecture 1.0, section 3), for everybody or for the surrogate of this name.
+/// Whether Surrogate-Control declares the content an ESI template (`content="ESI/1.0"`, Edge Architecture
+/// 1.0, section 3), for all surrogates or for the one with this name.
 pub fn says_esi(headers: &HeaderMap, cache_name: &str) -> bool {
     let lines = headers.get_all("surrogate-control").iter();
     lines.flat_map(|line| fields::members(line.as_bytes())).any(|member| {
@@ -180,8 +179,8 @@ pub fn says_esi(headers: &HeaderMap, cache_name: &str) -> bool {
     })
 }
 
-/// X-Accel-Expires as nginx documents it: seconds from now, `@` and a Unix time, or 0 and `off` for
-/// not storing. `None` when unreadable.
+/// Reads X-Accel-Expires as nginx documents it: seconds from now, `@` and a Unix time, or 0 and `off` for
+/// not storing. `None` if it is unreadable.
 fn x_accel_expires(value: &[u8], now: Timestamp) -> Option<ResponseDirectives> {
     let mut directives = ResponseDirectives::default();
     let ceiling = u64::from(SECONDS_MAX);
@@ -195,7 +194,7 @@ fn x_accel_expires(value: &[u8], now: Timestamp) -> Option<ResponseDirectives> {
     Some(directives)
 }
 
-/// Whether a date field holds a readable date; of several lines the first (RFC 9111 §4.2.1).
+/// Reads a date field; of several lines the first counts (RFC 9111 §4.2.1).
 pub(crate) fn date_field(headers: &HeaderMap, name: &str, now: Timestamp) -> DateField {
     match fields::first(headers, name) {
         None => DateField::Absent,
@@ -203,7 +202,7 @@ pub(crate) fn date_field(headers: &HeaderMap, name: &str, now: Timestamp) -> Dat
     }
 }
 
-/// What a date field holds.
+/// The content of a date field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DateField {
     Absent,
@@ -218,7 +217,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_seconds(1_000);
 
-    fn read(lines: &[(&str, &str)]) -> Declared {
+    fn read(lines: &[(&str, &str)]) -> Declaration {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_or_no_dictionary_is_as_if_absent() {
+    fn an_empty_field_or_no_dictionary_counts_as_absent() {
         for value in ["", "max-age =10", "Max-Age=10", "max-age=10,", "max-age=\"x", "&=1"] {
             let found = read(&[("cache-control", "max-age=5"), ("cdn-cache-control", value)]);
             assert_eq!(found.by, DeclaredBy::CacheControl, "{value}");

@@ -1,9 +1,9 @@
-//! Points in time. The crate has no clock: whoever calls says what time it is.
+//! Points in time. The crate has no clock: the caller passes the current time.
 //!
-//! Invariants: arithmetic saturates, so that a clock set back or a far date can neither wrap nor
-//! panic; spans of seconds never exceed 2^31 (RFC 9111 §1.2.2).
+//! Invariants: arithmetic saturates, so that a clock set back or a distant date neither wraps nor panics.
+//! Durations never exceed 2^31 seconds (RFC 9111 §1.2.2).
 
-/// The longest span this crate speaks of, in seconds: 2^31, as RFC 9111 §1.2.2 asks on overflow.
+/// The maximum duration in seconds: 2^31, the value that RFC 9111 §1.2.2 prescribes on overflow.
 pub const SECONDS_MAX: u32 = 1 << 31;
 
 /// A point in time, in milliseconds since the Unix epoch.
@@ -21,18 +21,18 @@ impl Timestamp {
         self.0 / 1000
     }
 
-    /// Milliseconds from `earlier` to this point; zero when `earlier` is later.
+    /// Milliseconds from `earlier` to this point in time; 0 if `earlier` is later.
     pub const fn since(self, earlier: Timestamp) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// This point in time moved on by some milliseconds.
+    /// This point in time plus `milliseconds`.
     pub const fn plus(self, milliseconds: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(milliseconds))
     }
 }
 
-/// Seconds as milliseconds.
+/// Converts seconds to milliseconds.
 pub(crate) const fn milliseconds(seconds: u32) -> u64 {
     seconds as u64 * 1000
 }

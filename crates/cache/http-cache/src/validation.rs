@@ -1,28 +1,28 @@
-//! Asking the origin whether a stored response still holds, and what its answer changes
-//! (RFC 9111 §4.3.1, §4.3.3–§4.3.5, §3.2).
+//! Validation of a stored response by the origin, and the effect of the origin's response (RFC 9111 §4.3.1,
+//! §4.3.3–§4.3.5, §3.2).
 //!
-//! Invariants: a 304 freshens only the response that was validated, and only if its validators do
-//! not say otherwise; what describes the stored content is never changed by it; what comes out obeys
-//! the same conditions as a response that is stored anew.
+//! Invariants: a 304 freshens only the response that was validated, and only if its validators do not
+//! contradict. It never changes fields that describe the stored content. The result meets the same
+//! conditions as a newly stored response.
 
 use crate::fields::{self, Fields};
 use crate::not_stored::NotStored;
 use crate::policy::Policy;
 use crate::request::{Method, RequestFacts};
-use crate::stored::Stored;
+use crate::stored::StoredResponse;
 use crate::storing::storable;
 use crate::time::Timestamp;
-use crate::validators::{Whose, weak_match};
+use crate::validators::{EtagSource, weak_match};
 use http::header::{
     AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, HeaderName, IF_MATCH,
     IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, SET_COOKIE,
 };
 use http::{HeaderMap, StatusCode};
 
-/// Makes the forwarded request's fields ask for the whole response, or for the validation of
-/// `stored` (RFC 9111 §4.3.1). The client's own preconditions and Range go, for the origin's answer
+/// Changes the fields of a forwarded request so that it requests the whole response, or validates `stored`
+/// (RFC 9111 §4.3.1). The client's own preconditions and Range are removed, because the origin's response
 /// may be stored; evaluate them with [`answer`](crate::answer). Only for GET and HEAD.
-pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&Stored>) {
+pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&StoredResponse>) {
     const CONDITIONS: [HeaderName; 6] =
         [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];
     if headers.keys().any(|name| CONDITIONS.contains(name)) {
@@ -31,7 +31,7 @@ pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&Stored>) {
         }
     }
     let Some(stored) = stored else { return };
-    if let Some(tag) = stored.etag.value_if(Whose::Origins) {
+    if let Some(tag) = stored.etag.value_if(EtagSource::Origins) {
         headers.insert(IF_NONE_MATCH, tag);
     }
     if let Some(modified) = stored.last_modified() {
@@ -39,18 +39,18 @@ pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&Stored>) {
     }
 }
 
-/// Why a 304 does not freshen a stored response. The request is then to be sent once more,
+/// The reason why a 304 does not freshen a stored response. The caller then repeats the request
 /// unconditionally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotFreshened {
-    /// It is about another response: its validator differs (RFC 9111 §4.3.4).
+    /// It refers to another response: its validator differs (RFC 9111 §4.3.4).
     OtherValidator,
-    /// With its fields the response may not be stored any more.
+    /// With its fields, the response may no longer be stored.
     NotStored(NotStored),
 }
 
 impl NotFreshened {
-    /// The reason's name.
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
             NotFreshened::OtherValidator => "other-validator",
@@ -59,20 +59,20 @@ impl NotFreshened {
     }
 }
 
-/// The stored response, freshened by a 304 to the request that [`make_conditional`] made for it
-/// (RFC 9111 §4.3.4). `request` and `request_fields` are as for [`storable`]; a HEAD may validate.
+/// The stored response, freshened by a 304 to the request from [`make_conditional`] (RFC 9111 §4.3.4).
+/// `request` and `request_fields` are as for [`storable`]; a HEAD may validate.
 ///
 /// # Errors
-/// When the 304 is about another response, or forbids storing.
+/// The 304 refers to another response, or forbids storing.
 pub fn freshen(
-    old: &Stored,
+    old: &StoredResponse,
     request: &RequestFacts<'_>,
     request_fields: &dyn Fields,
     headers_304: &HeaderMap,
     request_time: Timestamp,
     response_time: Timestamp,
     policy: &Policy,
-) -> Result<Stored, NotFreshened> {
+) -> Result<StoredResponse, NotFreshened> {
     if !is_about(old, headers_304) {
         return Err(NotFreshened::OtherValidator);
     }
@@ -80,21 +80,21 @@ pub fn freshen(
         .map_err(NotFreshened::NotStored)
 }
 
-/// What the response to a forwarded HEAD says of the stored GET response (RFC 9111 §4.3.5).
+/// The effect of the response to a forwarded HEAD on the stored GET response (RFC 9111 §4.3.5).
 #[derive(Clone, Debug)]
 pub enum HeadFinding {
-    /// It is the same: here it is freshened.
-    Freshened(Box<Stored>),
-    /// It has changed: the stored one is to be taken for stale.
+    /// It is the same response, which is freshened here.
+    Freshened(Box<StoredResponse>),
+    /// It has changed: the stored response must be treated as stale.
     Differs,
-    /// Nothing can be told.
+    /// It cannot be compared.
     Nothing,
 }
 
-/// Compares the response to a HEAD with the stored response that the request selects, and freshens
-/// that if validators or Content-Length are there and all agree (RFC 9111 §4.3.5).
+/// Compares the response to a HEAD with the stored response that the request selects. Freshens the stored
+/// response if validators or Content-Length are present and all agree (RFC 9111 §4.3.5).
 pub fn freshen_by_head(
-    old: &Stored,
+    old: &StoredResponse,
     request: &RequestFacts<'_>,
     request_fields: &dyn Fields,
     (status, headers): (StatusCode, &HeaderMap),
@@ -103,7 +103,7 @@ pub fn freshen_by_head(
     policy: &Policy,
 ) -> HeadFinding {
     if status != StatusCode::OK {
-        return HeadFinding::Nothing; // §4.3.5 speaks of 200 only; some programs refuse HEAD.
+        return HeadFinding::Nothing; // §4.3.5 concerns 200 only; some applications reject HEAD.
     }
     if old.status != StatusCode::OK {
         return HeadFinding::Differs;
@@ -127,10 +127,10 @@ pub fn freshen_by_head(
     }
 }
 
-/// Whether a 304 is about the stored response: by entity tag if both have one, else by
-/// Last-Modified; a tag out of nowhere is about another (RFC 9111 §4.3.4). A bare 304, as PHP
-/// programs send it, can only mean the one response whose validators went with the request.
-fn is_about(old: &Stored, headers: &HeaderMap) -> bool {
+/// Whether a 304 refers to the stored response: by entity tag if both have one, else by Last-Modified. A
+/// tag without a stored one refers to another response (RFC 9111 §4.3.4). A bare 304, which PHP
+/// applications send, refers to the only response whose validators were in the request.
+fn is_about(old: &StoredResponse, headers: &HeaderMap) -> bool {
     match (same_tag(old, headers), same_modified(old, headers)) {
         (Some(same), _) => same,
         (None, Some(same)) => same,
@@ -138,29 +138,29 @@ fn is_about(old: &Stored, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether the entity tags agree, where both have one. Weakly: §4.3.4 asks for a strong match where
-/// the 304's tag is strong, to choose among several stored responses; here one was validated, and
-/// nginx, for one, weakens the tag of a compressed 200 but not that of the 304.
-fn same_tag(old: &Stored, headers: &HeaderMap) -> Option<bool> {
-    let tag = old.etag.text().filter(|_| old.etag.whose() == Some(Whose::Origins))?;
+/// Whether the entity tags agree by weak comparison, if both have one. §4.3.4 requires a strong comparison
+/// of strong tags, in order to choose among several stored responses. Here one response was validated, and
+/// nginx, for example, weakens the tag of a compressed 200 but not that of the 304.
+fn same_tag(old: &StoredResponse, headers: &HeaderMap) -> Option<bool> {
+    let tag = old.etag.text().filter(|_| old.etag.source() == Some(EtagSource::Origins))?;
     Some(weak_match(fields::first(headers, "etag")?, &tag))
 }
 
-/// Whether the dates of modification agree, where both have one.
-fn same_modified(old: &Stored, headers: &HeaderMap) -> Option<bool> {
+/// Whether the Last-Modified values agree, if both have one.
+fn same_modified(old: &StoredResponse, headers: &HeaderMap) -> Option<bool> {
     let stored = old.last_modified()?;
     Some(fields::first(headers, "last-modified")? == fields::trim(stored.as_bytes()))
 }
 
-/// The stored response with the fields of the newer (RFC 9111 §3.2), stored as if it had just come.
+/// The stored response with the newer fields (RFC 9111 §3.2), stored as if it had just been received.
 fn update(
-    old: &Stored,
+    old: &StoredResponse,
     request: &RequestFacts<'_>,
     request_fields: &dyn Fields,
     newer: &HeaderMap,
     [request_time, response_time]: [Timestamp; 2],
     policy: &Policy,
-) -> Result<Stored, NotStored> {
+) -> Result<StoredResponse, NotStored> {
     let merged = merge(old, newer);
     let request = RequestFacts { method: Method::Get, ..*request };
     let mut stored = storable(
@@ -173,35 +173,34 @@ fn update(
         policy,
     )?;
     stored.set_content_length(old.content_length());
-    // Tags are joined: one too many makes a page anew too often, one too few leaves it outdated.
+    // The tags of both are joined: a superfluous tag costs a render, a missing one leaves a page outdated.
     let tags = stored.tags().clone().joined(old.tags())?;
     stored.set_tags(tags);
-    if let Some(tag) = old.etag.value_if(Whose::Own) {
+    if let Some(tag) = old.etag.value_if(EtagSource::Own) {
         stored.set_own_etag(tag);
-    } else if old.etag.whose() == Some(Whose::Origins) {
-        // As the origin gave it; the one for clients may have been weakened.
+    } else if old.etag.source() == Some(EtagSource::Origins) {
+        // The tag as the origin gave it; the one for clients may have been weakened.
         stored.etag = old.etag.clone();
     }
     Ok(stored)
 }
 
-/// All fields of the newer replace those stored, but for those that say how the stored content is to
-/// be read byte by byte, and those of one hop (RFC 9111 §3.2). Date and Age are the newer's, or
-/// nobody's.
-fn merge(old: &Stored, newer: &HeaderMap) -> HeaderMap {
+/// Replaces the stored fields by the newer ones, except fields that describe the bytes of the stored
+/// content and hop-by-hop fields (RFC 9111 §3.2). Date and Age come from the newer response only.
+fn merge(old: &StoredResponse, newer: &HeaderMap) -> HeaderMap {
     let mut newer = newer.clone();
     fields::remove_hop_by_hop(&mut newer);
     let kept: [&HeaderName; 3] = [&CONTENT_LENGTH, &CONTENT_ENCODING, &CONTENT_RANGE];
     for name in kept {
         newer.remove(name);
     }
-    if old.etag.whose() == Some(Whose::Origins) {
-        newer.remove(ETAG); // The same but for weakness, and the stored one was given to clients.
+    if old.etag.source() == Some(EtagSource::Origins) {
+        newer.remove(ETAG); // It differs only in weakness, and clients received the stored one.
     }
     let mut merged = old.headers.clone();
     merged.remove(SET_COOKIE); // From lsc-cookie, which is among the internal fields.
     merged.extend(old.internal.clone());
-    if old.etag.whose() == Some(Whose::Own) {
+    if old.etag.source() == Some(EtagSource::Own) {
         merged.remove(ETAG);
     }
     for name in [AGE, DATE] {

@@ -1,8 +1,8 @@
-//! Entity tags: reading, comparing, and making our own (RFC 9110 §8.8.3, §13.1).
+//! Entity tags: parsing, comparison, and creation (RFC 9110 §8.8.3, §13.1).
 //!
-//! Invariants: an origin's tag is kept and sent back byte for byte, also where it is not well formed
-//! (PHP programs compare If-None-Match with what they sent, quotes or not); our own tag never goes to
-//! the origin. Comparing allocates nothing.
+//! Invariants: an origin's tag is stored and returned byte for byte, even if it is malformed. PHP
+//! applications compare If-None-Match with the exact text that they sent. The cache's own tag is never sent
+//! to the origin. A comparison allocates nothing.
 
 use crate::fields::trim;
 use crate::stored::allocated;
@@ -11,52 +11,52 @@ use http::header::{ETAG, HeaderValue};
 use std::fmt;
 use std::ops::Deref;
 
-/// The entity tag of a stored response, among the rest of it where it is as short as it is as a rule.
+/// The entity tag of a stored response, stored inline if it has a usual length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EntityTag(Place);
 
-/// Whose an entity tag is.
+/// The creator of an entity tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// The origin's.
+pub enum EtagSource {
+    /// The origin.
     Origins,
-    /// Ours, made from the content.
+    /// This cache, from a hash of the content.
     Own,
 }
 
-/// What fits among the rest.
+/// The maximum length in bytes of a tag that is stored inline.
 const HERE_BYTES: usize = 21;
-/// Our own tags: this, the hash in hexadecimal digits, and a quote.
+/// The cache's own tags: this prefix, the hash in hexadecimal digits, and a quote.
 const OWN_START: &[u8] = b"\"pw-";
 const OWN_DIGITS: usize = 32;
 const OWN_BYTES: usize = OWN_START.len() + OWN_DIGITS + 1;
 
 #[derive(Clone, PartialEq, Eq)]
 enum Place {
-    /// It has none.
+    /// No tag.
     Nowhere,
     Here {
-        whose: Whose,
+        source: EtagSource,
         length: u8,
         bytes: [u8; HERE_BYTES],
     },
-    /// Of one that is written as ours are, the hash: there is no other way to write it.
+    /// The hash of a tag in the form of the cache's own tags, which has exactly one spelling.
     Hash {
-        whose: Whose,
+        source: EtagSource,
         hash: [u8; OWN_DIGITS / 2],
     },
     Apart {
-        whose: Whose,
+        source: EtagSource,
         bytes: Box<[u8]>,
     },
 }
 
-/// The bytes of an entity tag, to be read.
+/// The bytes of an entity tag.
 #[derive(Clone, Copy, Debug)]
 pub enum TagText<'a> {
-    /// As they are kept.
+    /// Borrowed from the stored tag.
     Kept(&'a [u8]),
-    /// Written anew.
+    /// Generated from the stored hash.
     Own([u8; OWN_BYTES]),
 }
 
@@ -72,45 +72,45 @@ impl Deref for TagText<'_> {
 }
 
 impl EntityTag {
-    /// There is none.
+    /// No entity tag.
     pub const NONE: EntityTag = EntityTag(Place::Nowhere);
 
-    /// A tag of these bytes, which are those of a field's value.
-    pub fn of(whose: Whose, tag: &[u8]) -> EntityTag {
+    /// An entity tag from the bytes of a field value.
+    pub fn of(source: EtagSource, tag: &[u8]) -> EntityTag {
         if let Some(hash) = own_hash(tag) {
-            return EntityTag(Place::Hash { whose, hash });
+            return EntityTag(Place::Hash { source, hash });
         }
         let mut bytes = [0; HERE_BYTES];
         EntityTag(match bytes.get_mut(..tag.len()) {
             Some(here) => {
                 here.copy_from_slice(tag);
-                Place::Here { whose, length: tag.len() as u8, bytes }
+                Place::Here { source, length: tag.len() as u8, bytes }
             }
-            None => Place::Apart { whose, bytes: tag.into() },
+            None => Place::Apart { source, bytes: tag.into() },
         })
     }
 
-    /// The origin's tag, if it sent one; of several the first.
+    /// The origin's tag, if it sent one; the first of several.
     pub(crate) fn of_origin(headers: &HeaderMap) -> EntityTag {
         match headers.get(ETAG) {
             Some(value) if !trim(value.as_bytes()).is_empty() => {
-                EntityTag::of(Whose::Origins, value.as_bytes())
+                EntityTag::of(EtagSource::Origins, value.as_bytes())
             }
             _ => EntityTag::NONE,
         }
     }
 
-    /// Whose it is, if there is one.
-    pub fn whose(&self) -> Option<Whose> {
+    /// The creator of the tag, if there is one.
+    pub fn source(&self) -> Option<EtagSource> {
         match self.0 {
             Place::Nowhere => None,
-            Place::Here { whose, .. } | Place::Hash { whose, .. } | Place::Apart { whose, .. } => {
-                Some(whose)
-            }
+            Place::Here { source, .. }
+            | Place::Hash { source, .. }
+            | Place::Apart { source, .. } => Some(source),
         }
     }
 
-    /// The bytes as they came, if there is one.
+    /// The bytes as received, if there is a tag.
     pub fn as_it_came(&self) -> Option<TagText<'_>> {
         Some(match &self.0 {
             Place::Nowhere => return None,
@@ -120,7 +120,7 @@ impl EntityTag {
         })
     }
 
-    /// The tag as it is sent, if there is one.
+    /// The bytes as they are sent, if there is a tag.
     pub fn text(&self) -> Option<TagText<'_>> {
         Some(match self.as_it_came()? {
             TagText::Kept(bytes) => TagText::Kept(trim(bytes)),
@@ -128,13 +128,13 @@ impl EntityTag {
         })
     }
 
-    /// The value of a field with this tag, if there is one and it is of `whose`.
-    pub(crate) fn value_if(&self, whose: Whose) -> Option<HeaderValue> {
-        let tag = self.as_it_came().filter(|_| self.whose() == Some(whose))?;
+    /// The tag as a field value, if there is one and `source` created it.
+    pub(crate) fn value_if(&self, source: EtagSource) -> Option<HeaderValue> {
+        let tag = self.as_it_came().filter(|_| self.source() == Some(source))?;
         Some(HeaderValue::from_bytes(&tag).expect("what was a value is one"))
     }
 
-    /// What it takes on the heap.
+    /// The heap bytes of the tag.
     pub(crate) fn heap_bytes(&self) -> usize {
         match &self.0 {
             Place::Apart { bytes, .. } => allocated(bytes.len()),
@@ -146,17 +146,17 @@ impl EntityTag {
 impl fmt::Debug for EntityTag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.as_it_came().map(|tag| String::from_utf8_lossy(&tag).into_owned());
-        f.debug_tuple("EntityTag").field(&self.whose()).field(&text).finish()
+        f.debug_tuple("EntityTag").field(&self.source()).field(&text).finish()
     }
 }
 
-/// The tag for content that came without one, from a hash of the content: the same for the same
-/// content on every node and after a restart, if the hash is.
+/// An entity tag for content without one, made from a hash of the content. With a stable hash function, the
+/// same content gets the same tag on every node and after a restart.
 ///
-/// It is a strong validator (RFC 9110 §8.8.1): made from the bytes themselves it changes whenever
-/// they do, so that it serves If-Range as well. A coding of the content needs a tag of its own.
+/// It is a strong validator (RFC 9110 §8.8.1): it changes whenever the bytes do, so it is suitable for
+/// If-Range. Each content coding of the content needs a tag of its own.
 pub fn own_etag(content_hash: u128) -> HeaderValue {
-    // Written here: the formatter takes ten times as long.
+    // Formatted by hand: the standard formatter takes ten times as long.
     let digit = |at: usize| b"0123456789abcdef"[(content_hash >> (4 * at)) as usize & 15];
     let mut tag = Vec::with_capacity(OWN_BYTES);
     tag.extend_from_slice(OWN_START);
@@ -165,7 +165,7 @@ pub fn own_etag(content_hash: u128) -> HeaderValue {
     HeaderValue::try_from(tag).expect("hexadecimal digits are visible ASCII")
 }
 
-/// The hash in a tag that is written as [`own_etag`] writes it.
+/// The hash in a tag that has the form of [`own_etag`].
 fn own_hash(tag: &[u8]) -> Option<[u8; OWN_DIGITS / 2]> {
     let digits = tag.strip_prefix(OWN_START)?.strip_suffix(b"\"")?;
     if digits.len() != OWN_DIGITS {
@@ -193,18 +193,18 @@ fn own_text(hash: &[u8; OWN_DIGITS / 2]) -> [u8; OWN_BYTES] {
     text
 }
 
-/// Weak comparison (RFC 9110 §8.8.3.2): the opaque tags are the same.
+/// Weak comparison (RFC 9110 §8.8.3.2): the opaque tags are equal.
 pub fn weak_match(one: &[u8], other: &[u8]) -> bool {
     opaque(one) == opaque(other)
 }
 
-/// Strong comparison (RFC 9110 §8.8.3.2): the same, and neither is weak. What is not an entity tag
-/// at all (no quotes) is never strong.
+/// Strong comparison (RFC 9110 §8.8.3.2): the tags are equal, and neither is weak. A malformed tag (without
+/// quotes) is never strong.
 pub fn strong_match(one: &[u8], other: &[u8]) -> bool {
     one == other && one.len() >= 2 && one.starts_with(b"\"") && one.ends_with(b"\"")
 }
 
-/// Whether any line of If-None-Match or If-Match matches: `*`, or a tag for which `same` holds.
+/// Whether any line of If-None-Match or If-Match matches: `*`, or a tag for which `same` returns true.
 pub(crate) fn any_match(
     lines: &[&[u8]],
     tag: Option<&[u8]>,
@@ -215,7 +215,7 @@ pub(crate) fn any_match(
     })
 }
 
-/// The tags that a line of If-None-Match or If-Match lists.
+/// The tags in a line of If-None-Match or If-Match.
 pub(crate) fn tags_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     Tags { rest: line }
 }
@@ -224,8 +224,8 @@ fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
-/// The tags of a list. Unlike a quoted string an entity tag knows no escapes (RFC 9110 §8.8.3), so
-/// lists of them are split by their own rule.
+/// The tags of a list. Unlike a quoted string, an entity tag has no escapes (RFC 9110 §8.8.3), so such
+/// lists have their own parser.
 struct Tags<'a> {
     rest: &'a [u8],
 }
@@ -312,12 +312,15 @@ mod tests {
             long.as_bytes(),
             upper.as_bytes(),
         ] {
-            for whose in [Whose::Origins, Whose::Own] {
-                let kept = EntityTag::of(whose, tag);
-                assert_eq!((kept.as_it_came().as_deref(), kept.whose()), (Some(tag), Some(whose)));
+            for source in [EtagSource::Origins, EtagSource::Own] {
+                let kept = EntityTag::of(source, tag);
+                assert_eq!(
+                    (kept.as_it_came().as_deref(), kept.source()),
+                    (Some(tag), Some(source))
+                );
             }
         }
-        assert_eq!((EntityTag::NONE.text().as_deref(), EntityTag::NONE.whose()), (None, None));
+        assert_eq!((EntityTag::NONE.text().as_deref(), EntityTag::NONE.source()), (None, None));
         assert_eq!(size_of::<EntityTag>(), 24);
     }
 }

@@ -1,49 +1,50 @@
-//! Variants of a page: the fields that `Vary` nominates, the cookies that `X-LiteSpeed-Vary` names, and
-//! whether a request selects a stored response by them (RFC 9110 §12.5.5, RFC 9111 §4.1).
+//! Variants of a page: the fields in `Vary`, the cookies in `X-LiteSpeed-Vary`, and whether a request
+//! selects a stored response by them (RFC 9110 §12.5.5, RFC 9111 §4.1).
 //!
-//! Invariants: nominated fields are sorted by name and occur once; values are compared after the
-//! normalisation that §4.1 permits, and no further: lines combined, white space around members
-//! dropped, case and order only where the field's own grammar gives them no meaning. An absent field
-//! matches an absent one only. So it is with cookies, whose values are compared as they stand. A few fields
-//! count as nominated whatever `Vary` says ([`implied`]).
+//! Invariants: nominated fields are sorted by name, without duplicates. Values are compared after the
+//! normalisation that §4.1 permits: lines are combined, white space around members is removed, and case and
+//! order are ignored only if the field's grammar says so. An absent field matches only an absent one. The
+//! same holds for cookies, whose values are compared exactly. A few fields count as nominated whatever
+//! `Vary` says ([`implied`]).
 
 use crate::cookie_name::CookieName;
 use crate::fields::{self, Fields, trim};
 use crate::litespeed::{CacheControl, Switch, VARY_FIELD, VARY_VALUE_FIELD, VaryRefused, vary_of};
 use crate::policy::{FieldUse, Policy};
-use crate::rare::Emptiable;
+use crate::sparse::MaybeEmpty;
 use crate::stored::allocated;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, ORIGIN, VARY};
 
-/// Before the name of a cookie in a variant's key: no field is called so.
+/// The prefix of a cookie's name in a variant key; no field has this name.
 const COOKIE_MARK: &[u8] = b"cookie ";
 
-/// The fields that a response nominated, each with the value its request had.
+/// The fields and cookies that a response nominates, each with the value in its request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Nominated {
+pub struct NominatedFields {
     fields: Vec<(HeaderName, Option<Vec<u8>>)>,
     cookies: Vec<Cookie>,
 }
 
-impl Emptiable for Nominated {
-    const EMPTY: &'static Nominated = &Nominated { fields: Vec::new(), cookies: Vec::new() };
+impl MaybeEmpty for NominatedFields {
+    const EMPTY: &'static NominatedFields =
+        &NominatedFields { fields: Vec::new(), cookies: Vec::new() };
 
     fn is_nothing(&self) -> bool {
         self.is_empty()
     }
 }
 
-/// A cookie's name and its value in the request.
+/// The name of a cookie and its value in the request.
 type Cookie = (Vec<u8>, Option<Vec<u8>>);
 
-/// Why no request could select a response by its `Vary`.
+/// The reason why no request can select a response by its `Vary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotSelectable {
     Star,
     Unreadable,
     TooLong,
-    /// The server's own word, which this request did not get.
+    /// The server passed another value with this request.
     OtherValue,
 }
 
@@ -56,13 +57,13 @@ impl From<VaryRefused> for NotSelectable {
     }
 }
 
-impl Nominated {
-    /// The fields and cookies that the response nominates, and their values in the request.
+impl NominatedFields {
+    /// The fields and cookies that the response nominates, with their values in the request.
     pub(crate) fn of(
         response: &HeaderMap,
         request: &dyn Fields,
         policy: &Policy,
-    ) -> Result<Nominated, NotSelectable> {
+    ) -> Result<NominatedFields, NotSelectable> {
         let mut names: Vec<HeaderName> = Vec::new();
         for line in response.get_all(VARY) {
             for member in fields::members(line.as_bytes()) {
@@ -92,55 +93,58 @@ impl Nominated {
             (name, value)
         };
         let cookies = cookies_of(response, request, policy)?;
-        Ok(Nominated { fields: names.into_iter().map(value).collect(), cookies })
+        Ok(NominatedFields { fields: names.into_iter().map(value).collect(), cookies })
     }
 
-    /// The fields and cookies that a response nominates, and their values in the request, whether or not the
-    /// response is stored; `None` where no request could select it.
-    pub fn read(response: &HeaderMap, request: &dyn Fields, policy: &Policy) -> Option<Nominated> {
-        Nominated::of(response, request, policy).ok()
+    /// The fields and cookies that a response nominates, with their values in the request, whether or not
+    /// it is stored. `None` if no request can select it.
+    pub fn read(
+        response: &HeaderMap,
+        request: &dyn Fields,
+        policy: &Policy,
+    ) -> Option<NominatedFields> {
+        NominatedFields::of(response, request, policy).ok()
     }
 
-    /// What [`fields`](Self::fields) and [`cookies`](Self::cookies) gave, read back.
+    /// Restores the output of [`fields`](Self::fields) and [`cookies`](Self::cookies).
     pub fn of_parts(
         mut fields: Vec<(HeaderName, Option<Vec<u8>>)>,
         cookies: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    ) -> Nominated {
+    ) -> NominatedFields {
         fields.sort_unstable_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
         fields.dedup_by(|one, other| one.0 == other.0);
-        Nominated { fields, cookies }
+        NominatedFields { fields, cookies }
     }
 
-    /// The nominated fields with the values that the request had, normalised; sorted by name.
+    /// The nominated fields with their normalised values in the request, sorted by name.
     pub fn fields(&self) -> impl ExactSizeIterator<Item = (&HeaderName, Option<&[u8]>)> {
         self.fields.iter().map(|(name, value)| (name, value.as_deref()))
     }
 
-    /// The nominated cookies with the values that the request had.
+    /// The nominated cookies with their values in the request.
     pub fn cookies(&self) -> impl ExactSizeIterator<Item = (&[u8], Option<&[u8]>)> {
         self.cookies.iter().map(|(name, value)| (name.as_slice(), value.as_deref()))
     }
 
-    /// Whether there are none: every request for the page selects the response.
+    /// Whether nothing is nominated: every request for the page selects the response.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.cookies.is_empty()
     }
 
-    /// The names of fields, sorted.
+    /// The names of the fields, sorted.
     pub fn names(&self) -> impl Iterator<Item = &HeaderName> {
         self.fields.iter().map(|(name, _)| name)
     }
 
-    /// Whether a request selects the response (RFC 9111 §4.1). Allocates only where fields are
-    /// nominated.
+    /// Whether a request selects the response (RFC 9111 §4.1). It allocates only if fields are nominated.
     pub fn is_selected_by(&self, request: &dyn Fields) -> bool {
         self.fields.iter().all(|(name, value)| normalised(name.as_str(), request) == *value)
             && self.cookies.iter().all(|(name, value)| cookie(name, request) == *value)
     }
 
-    /// The bytes by which the variant is told from others of the page: names and normalised values.
-    /// Equal for two responses exactly if they nominate the same fields with the same values, so that
-    /// the newer may replace the older. Empty where nothing is nominated.
+    /// The bytes that identify the variant of the page: names and normalised values. They are equal for two
+    /// responses exactly if both nominate the same fields with the same values, so that the newer may
+    /// replace the older. Empty if nothing is nominated.
     pub fn variant_key(&self) -> Vec<u8> {
         let mut key = Vec::new();
         for (name, value) in &self.fields {
@@ -152,8 +156,8 @@ impl Nominated {
         key
     }
 
-    /// The [`variant_key`](Nominated::variant_key) that a response to this request would have if it
-    /// nominated the same fields.
+    /// The [`variant_key`](Nominated::variant_key) of a response to this request that nominates the same
+    /// fields.
     pub fn variant_key_for(&self, request: &dyn Fields) -> Vec<u8> {
         let mut key = Vec::new();
         for (name, _) in &self.fields {
@@ -167,7 +171,7 @@ impl Nominated {
         key
     }
 
-    /// An estimate of its bytes on the heap.
+    /// An estimate of the heap bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let taken = |value: &Option<Vec<u8>>| allocated(value.as_ref().map_or(0, Vec::capacity));
         let values: usize = self
@@ -184,9 +188,9 @@ impl Nominated {
     }
 }
 
-/// Fields of the request that count as nominated though `Vary` may not name them: applications answer by
-/// them, and many forget to say so. An `Origin`, which is echoed in `Access-Control-Allow-Origin`, and an
-/// `Accept` that no browser sends for a page, an image or a script.
+/// Request fields that count as nominated even if `Vary` does not name them, because many applications use
+/// them without saying so. They are `Origin`, which is repeated in `Access-Control-Allow-Origin`, and an
+/// `Accept` that browsers do not send for a page, an image or a script.
 fn implied(request: &dyn Fields) -> impl Iterator<Item = HeaderName> {
     let (mut has_origin, mut is_unusual) = (false, false);
     request.values(ORIGIN.as_str(), &mut |_| has_origin = true);
@@ -194,7 +198,7 @@ fn implied(request: &dyn Fields) -> impl Iterator<Item = HeaderName> {
     [has_origin.then_some(ORIGIN), is_unusual.then_some(ACCEPT)].into_iter().flatten()
 }
 
-/// Whether browsers accept nothing else than what this line of Accept names.
+/// Whether this line of Accept names only types that browsers accept.
 fn is_usual_accept(line: &[u8]) -> bool {
     const TYPES: [&str; 11] = [
         "*/*",
@@ -221,7 +225,7 @@ fn is_usual_accept(line: &[u8]) -> bool {
     })
 }
 
-/// The cookies that `X-LiteSpeed-Vary` names, with their values in the request; none under `no-vary`.
+/// The cookies in `X-LiteSpeed-Vary`, with their values in the request; none with `no-vary`.
 fn cookies_of(
     response: &HeaderMap,
     request: &dyn Fields,
@@ -231,7 +235,7 @@ fn cookies_of(
         return Ok(Vec::new());
     }
     let vary = vary_of(response, policy.nominated_max)?;
-    // The word that the server gives a request, as it went to the origin.
+    // The value that the server passes to the application, as it went to the origin.
     let given = normalised(VARY_VALUE_FIELD, request);
     if vary.value.is_some() && vary.value != given {
         return Err(NotSelectable::OtherValue);
@@ -247,9 +251,9 @@ fn cookies_of(
     Ok(vary.cookies.into_iter().map(value).collect())
 }
 
-/// The value of a cookie in a request; of several by the same name all, for which counts is the
-/// application's choice. Where the name is written otherwise (`name[key]`) the pair, behind a line feed,
-/// which no value has in it. `None` when there is none.
+/// The value of a cookie in a request, `None` if it is absent. It contains all values if there are several,
+/// because the application chooses among them. If the name has another spelling (`name[key]`), it contains
+/// the pair after a line feed, which no value contains.
 fn cookie(name: &[u8], request: &dyn Fields) -> Option<Vec<u8>> {
     let mut found: Option<Vec<u8>> = None;
     let name = CookieName::of(name);
@@ -277,7 +281,7 @@ fn cookie(name: &[u8], request: &dyn Fields) -> Option<Vec<u8>> {
     found
 }
 
-/// Lengths go before the parts, so that no two lists of parts give the same bytes.
+/// Writes a name and a value, each after its length, so that different lists never produce the same bytes.
 fn write_part(key: &mut Vec<u8>, name: &[u8], value: Option<&[u8]>) {
     let length = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX - 1).to_le_bytes();
     key.extend_from_slice(&length(name));
@@ -291,18 +295,18 @@ fn write_part(key: &mut Vec<u8>, name: &[u8], value: Option<&[u8]>) {
     }
 }
 
-/// How a field's value may be normalised without changing what it means (RFC 9111 §4.1).
+/// How a field's value may be normalised without changing its meaning (RFC 9111 §4.1).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Grammar {
-    /// A single value in which a comma means nothing: User-Agent, Cookie and the like.
+    /// A single value in which a comma has no meaning: User-Agent, Cookie and others.
     Single,
-    /// A list, or unknown: RFC 9110 §5.3 lets anybody on the way combine lines with a comma and
-    /// white space, so white space there can carry no meaning.
+    /// A list, or unknown. Intermediaries may combine lines with a comma and white space (RFC 9110 §5.3),
+    /// so white space there has no meaning.
     List,
     /// A list of weighted values in any case and any order (RFC 9110 §12.5.1–§12.5.3).
     Weighted,
-    /// The same, but equal weights stay in order, for some origins take it for a preference
-    /// (RFC 9110 §12.5.4).
+    /// The same, but the order of equal weights is kept, because some origins treat it as a preference (RFC
+    /// 9110 §12.5.4).
     WeightedInOrder,
 }
 
@@ -349,7 +353,7 @@ fn written(values: &[Weighted]) -> Vec<u8> {
 /// A value with a weight (RFC 9110 §12.4.2).
 #[derive(PartialEq, Eq)]
 struct Weighted {
-    /// In lower case and without white space, save in quotes; weight left out.
+    /// In lower case and without white space, except in quotes; without the weight.
     text: Vec<u8>,
     /// In thousandths.
     weight: u16,
@@ -389,7 +393,7 @@ impl Weighted {
     }
 }
 
-/// Where a parameter ends: at a semicolon outside quotes.
+/// The end of a parameter: a semicolon outside quotes.
 fn parameter_end(text: &[u8]) -> usize {
     let mut at = 0;
     while at < text.len() {
@@ -406,7 +410,7 @@ fn parameter_end(text: &[u8]) -> usize {
     rest.map_or(text.len(), |length| at + length)
 }
 
-/// Appends in lower case and without white space, but what is quoted as it is.
+/// Appends the text in lower case and without white space. Text with quotes is appended unchanged.
 fn push_plain(out: &mut Vec<u8>, part: &[u8]) {
     match part.iter().position(|byte| *byte == b'"') {
         Some(_) => out.extend_from_slice(part),
@@ -416,7 +420,7 @@ fn push_plain(out: &mut Vec<u8>, part: &[u8]) {
     }
 }
 
-/// A weight in thousandths: `0`, `1`, with up to three decimals; `None` for anything else.
+/// A weight in thousandths from `0` or `1` with up to three decimals; `None` for other text.
 pub(crate) fn weight(text: &[u8]) -> Option<u16> {
     let (whole, decimals) = match text {
         [whole] => (*whole, &[][..]),

@@ -1,4 +1,4 @@
-//! Tests of `variants`: what selects a stored response, by RFC 9111 §4.1.
+//! Tests of `variants`: which stored response a request selects, by RFC 9111 §4.1.
 //!
 //! Each comparison is made twice, by value and by variant key, and both must agree.
 
@@ -17,7 +17,8 @@ fn headers(name: &str, lines: &[&str]) -> HeaderMap {
 
 fn same(name: &str, one: &[&str], other: &[&str]) -> bool {
     let vary = headers("vary", &[name]);
-    let nominated = Nominated::of(&vary, &headers(name, one), &at_most(16)).expect("selectable");
+    let nominated =
+        NominatedFields::of(&vary, &headers(name, one), &at_most(16)).expect("selectable");
     let selected = nominated.is_selected_by(&headers(name, other));
     let equal_keys = nominated.variant_key() == nominated.variant_key_for(&headers(name, other));
     assert_eq!(selected, equal_keys);
@@ -32,7 +33,7 @@ fn at_most(nominated_max: usize) -> Policy {
 fn the_star_in_any_position() {
     // RFC 9110 §12.5.5.
     for lines in [&["*"][..], &["a, *"], &["*, a"], &["a", "*"], &[" * "]] {
-        let found = Nominated::of(&headers("vary", lines), &HeaderMap::new(), &at_most(16));
+        let found = NominatedFields::of(&headers("vary", lines), &HeaderMap::new(), &at_most(16));
         assert_eq!(found, Err(NotSelectable::Star), "{lines:?}");
     }
 }
@@ -40,16 +41,19 @@ fn the_star_in_any_position() {
 #[test]
 fn names_are_sorted_once_and_bounded() {
     let vary = headers("vary", &["Foo, BAR", "foo"]);
-    let nominated = Nominated::of(&vary, &HeaderMap::new(), &at_most(2)).expect("selectable");
+    let nominated = NominatedFields::of(&vary, &HeaderMap::new(), &at_most(2)).expect("selectable");
     assert_eq!(nominated.names().collect::<Vec<_>>(), ["bar", "foo"]);
-    assert_eq!(Nominated::of(&vary, &HeaderMap::new(), &at_most(1)), Err(NotSelectable::TooLong));
+    assert_eq!(
+        NominatedFields::of(&vary, &HeaderMap::new(), &at_most(1)),
+        Err(NotSelectable::TooLong)
+    );
     let broken = headers("vary", &["foo bar"]);
     assert_eq!(
-        Nominated::of(&broken, &HeaderMap::new(), &at_most(9)),
+        NominatedFields::of(&broken, &HeaderMap::new(), &at_most(9)),
         Err(NotSelectable::Unreadable)
     );
     let none =
-        Nominated::of(&HeaderMap::new(), &HeaderMap::new(), &at_most(0)).expect("selectable");
+        NominatedFields::of(&HeaderMap::new(), &HeaderMap::new(), &at_most(0)).expect("selectable");
     assert!(none.is_empty() && none.variant_key().is_empty());
 }
 

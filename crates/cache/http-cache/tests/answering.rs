@@ -1,20 +1,20 @@
 //! Preconditions and ranges, answered from a stored response (RFC 9110 §13, §14, RFC 9111 §4.3.2).
 //!
-//! Each test is one section; what the store does with the answer is not looked at.
+//! Each test covers one section. Other tests cover the use of the answers by the store.
 
 mod exchange;
 
 use exchange::{Lines, request, store_for, stored};
 use http::Method;
 use http_cache::validators::own_etag;
-use http_cache::{Answer, Policy, Stored, answer, not_modified_fields};
+use http_cache::{Answer, Policy, StoredResponse, answer, not_modified_fields};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const MODIFIED: (&str, &str) = ("last-modified", "Sun, 06 Nov 1994 08:00:00 GMT");
 const LATER: &str = "Sun, 06 Nov 1994 08:10:00 GMT";
 const EARLIER: &str = "Sun, 06 Nov 1994 07:00:00 GMT";
 
-fn get(stored: &Stored, lines: Lines<'_>) -> Answer {
+fn get(stored: &StoredResponse, lines: Lines<'_>) -> Answer {
     answer(&request(&Method::GET, lines), stored, Some(100))
 }
 
@@ -87,7 +87,7 @@ fn if_match_compares_strongly_and_goes_first() {
 
 #[test]
 fn if_unmodified_since() {
-    // RFC 9110 §13.1.4: without a date of modification it is ignored.
+    // RFC 9110 §13.1.4: ignored without Last-Modified.
     let dated = stored(&[FRESH, MODIFIED]);
     assert_eq!(get(&dated, &[("if-unmodified-since", EARLIER)]), Answer::PreconditionFailed);
     assert_eq!(get(&dated, &[("if-unmodified-since", MODIFIED.1)]), Answer::Whole);
@@ -98,7 +98,7 @@ fn if_unmodified_since() {
 }
 
 #[test]
-fn what_is_no_success_knows_no_preconditions() {
+fn preconditions_are_ignored_without_success() {
     // RFC 9110 §13.2.1.
     let lines = [FRESH, ("etag", "\"1\"")];
     let missing = store_for(&Method::GET, &[], 404, &lines, &Policy::default()).expect("storable");
@@ -143,7 +143,7 @@ fn ranges_of_a_200_to_get() {
 fn if_range_compares_strongly() {
     // RFC 9110 §13.1.5, §8.8.2.2.
     let page = stored(&[FRESH, ("etag", "\"1\""), MODIFIED]);
-    let with = |page: &Stored, condition| {
+    let with = |page: &StoredResponse, condition| {
         part(get(page, &[("range", "bytes=0-1"), ("if-range", condition)])).is_some()
     };
     assert!(with(&page, "\"1\""));

@@ -1,21 +1,21 @@
-//! Properties that hold whatever clients and origins send: nothing panics, spans stay bounded, what
-//! must not be stored is not, and what is fresh is reused.
+//! Properties for arbitrary input of clients and origins: nothing panics, durations stay within limits,
+//! forbidden responses are not stored, and fresh responses are reused.
 //!
-//! Fields are drawn from those that mean something here, values from what looks like theirs.
+//! Field names are those that this crate reads; values resemble valid ones.
 
 mod exchange;
 
 use exchange::{NOW, after, headers, request, store_for};
 use http::Method;
-use http_cache::parts::{Held, Part, joined, range_inside, storable_part};
+use http_cache::parts::{Part, StoredPart, joined, range_inside, storable_part};
 use http_cache::{
-    Candidate, Policy, RequestControl, Stored, Verdict, decide, freshen, invalidates,
+    Candidate, Policy, RequestControl, StoredResponse, Verdict, decide, freshen, invalidates,
     make_conditional, not_modified_fields,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Names that mean something here, with values that look like theirs, or like nothing.
+/// Field names that this crate reads, with values that resemble theirs, or arbitrary ones.
 fn lines() -> impl Strategy<Value = Vec<(String, String)>> {
     let name = prop::sample::select(vec![
         "cache-control",
@@ -75,7 +75,7 @@ fn policies() -> impl Strategy<Value = Policy> {
     })
 }
 
-fn check_stored(stored: &Stored, seconds: u64) {
+fn check_stored(stored: &StoredResponse, seconds: u64) {
     let most = (1u64 << 31) * 1000;
     assert!(stored.lifetime_ms() <= most && stored.age_ms(after(seconds)) <= most);
     assert!(stored.headers.contains_key("date"));
@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_whole_way(
+    fn a_complete_exchange(
         asked in lines(),
         response in lines(),
         newer in lines(),
@@ -160,7 +160,7 @@ proptest! {
             prop_assert_eq!(at.len() as u64, range.length());
         }
         let content = vec![b'x'; part.range.length() as usize];
-        let held = || Held { stored: &stored, content: &content };
+        let held = || StoredPart { stored: &stored, content: &content };
         let (same, bytes) = joined(&held(), &held(), 1 << 20).expect("of one whole");
         prop_assert_eq!(bytes.len() as u64, part.range.length());
         prop_assert_eq!(Part::of(&same).is_none(), part.is_whole());

@@ -1,5 +1,5 @@
-//! LiteSpeed's fields within RFC 9111: which field counts, what is stored, which copy a request gets,
-//! what a 304 leaves of it.
+//! LiteSpeed's fields within RFC 9111: which field applies, which responses are stored, which variant a
+//! request selects, and the effect of a 304.
 
 mod exchange;
 
@@ -7,7 +7,8 @@ use exchange::{Lines, NOW, after, headers, request, reuse, store, store_for, sto
 use http::Method;
 use http_cache::litespeed::Scope;
 use http_cache::{
-    FieldUse, ForwardReason, LifetimeSource, NotStored, Policy, Reuse, Stored, Verdict, freshen,
+    FieldUse, ForwardReason, LifetimeSource, NotStored, Policy, Reuse, StoredResponse, Verdict,
+    freshen,
 };
 
 const LSCACHE: &str = "x-litespeed-cache-control";
@@ -23,7 +24,7 @@ fn it_replaces_cache_control() {
     assert_eq!(source(&all), Ok((LifetimeSource::LiteSpeed, 60_000)));
     let forbidden = [("cache-control", "max-age=60"), (LSCACHE, "no-cache")];
     assert_eq!(source(&forbidden), Err(NotStored::NoStore));
-    // Nothing is said of storing.
+    // These values do not say whether the page may be stored.
     let esi = [("cache-control", "max-age=5"), (LSCACHE, "esi=on")];
     assert_eq!(source(&esi), Ok((LifetimeSource::MaxAge, 5_000)));
 }
@@ -39,16 +40,16 @@ fn it_comes_after_this_cache_s_own_field_and_before_those_for_caches_elsewhere()
 }
 
 #[test]
-fn private_pages_are_not_stored_and_what_they_say_is_kept() {
+fn private_pages_are_not_stored_and_their_field_is_read() {
     for line in ["private,max-age=60", "shared,private,max-age=60", "private"] {
         assert_eq!(source(&[(LSCACHE, line)]), Err(NotStored::Private), "{line}");
     }
-    let said = stored(&[PUBLIC]).beside().litespeed.expect("it was said");
+    let said = stored(&[PUBLIC]).extras().litespeed.expect("it was said");
     assert_eq!((said.scope, said.lifetime_seconds), (Scope::Public, Some(60)));
 }
 
 #[test]
-fn public_is_no_word_about_authorization() {
+fn public_does_not_concern_authorization() {
     let found = store_for(
         &Method::GET,
         &[("authorization", "Basic eA==")],
@@ -70,7 +71,7 @@ fn a_site_may_have_it_ignored() {
 }
 
 #[test]
-fn nothing_of_it_goes_to_clients() {
+fn clients_get_none_of_the_fields() {
     let found = stored(&[
         PUBLIC,
         ("x-litespeed-tag", "a,b"),
@@ -94,7 +95,7 @@ fn a_cookie_for_one_visitor_still_forbids_storing() {
     assert_eq!(store(&[PUBLIC, ("lsc-cookie", "x")]).err(), Some(NotStored::SharedCookies));
 }
 
-fn selects(stored: &Stored, cookies: Lines<'_>) -> bool {
+fn selects(stored: &StoredResponse, cookies: Lines<'_>) -> bool {
     match reuse(stored, cookies, 1, &Policy::default()) {
         Verdict::Reuse { state: Reuse::Fresh, .. } => true,
         Verdict::Forward { why: ForwardReason::VaryMiss, .. } => false,
@@ -114,7 +115,7 @@ fn named_cookies_select_the_copy() {
         assert!(!selects(&page, &[("cookie", others)]), "{others}");
     }
     assert!(!selects(&page, &[]));
-    // PHP reads the first as the second.
+    // PHP reads the first name as the second.
     let dotted = [PUBLIC, ("x-litespeed-vary", "cookie=a_b")];
     let page = store_for(&Method::GET, &[], 200, &dotted, &policy).expect("storable");
     assert!(!selects(&page, &[("cookie", "a.b=1")]));
@@ -158,7 +159,7 @@ fn no_vary_and_values() {
 }
 
 #[test]
-fn a_304_leaves_what_it_does_not_speak_of() {
+fn a_304_keeps_fields_that_it_omits() {
     let page = stored(&[
         PUBLIC,
         ("etag", "\"1\""),

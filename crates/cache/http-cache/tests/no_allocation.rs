@@ -1,6 +1,6 @@
-//! A hit allocates nothing here: reading the request, deciding, answering its preconditions.
+//! A hit allocates nothing in this crate: reading the request, deciding, evaluating its preconditions.
 //!
-//! The only test in its binary, for it counts what the whole process allocates on this thread.
+//! There is one test in this program, because the allocator counts all allocations of the thread.
 
 mod exchange;
 

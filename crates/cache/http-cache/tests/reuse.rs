@@ -1,6 +1,6 @@
-//! The verdict on a request, line by line of the table beside `decide` (RFC 9111 §4, RFC 5861).
+//! The verdict on a request, row by row of the table at `decide` (RFC 9111 §4, RFC 5861).
 //!
-//! What an origin's failure leaves to be used is tested here as well.
+//! The use of stale responses after a failure of the origin is tested here as well.
 
 mod exchange;
 
@@ -8,12 +8,12 @@ use exchange::{Lines, NOW, after, headers, honouring, request, reuse, store_for,
 use http::{Method, StatusCode};
 use http_cache::{
     Answer, Candidate, Failure, FailureSet, ForwardReason, NoStaleUse, Policy, Reuse, StaleBecause,
-    StaleUse, Stored, Timestamp, Verdict, decide, may_use_stale_on,
+    StaleUse, StoredResponse, Timestamp, Verdict, decide, may_use_stale_on,
 };
 
 const HIT: Verdict = Verdict::Reuse { candidate: 0, state: Reuse::Fresh, answer: Answer::Whole };
 
-fn plain(stored: &Stored, seconds: u64) -> Verdict {
+fn plain(stored: &StoredResponse, seconds: u64) -> Verdict {
     reuse(stored, &[], seconds, &Policy::default())
 }
 
@@ -110,7 +110,7 @@ fn no_cache_is_validated_each_time() {
 }
 
 #[test]
-fn authorization_goes_by_what_could_be_stored_with_it() {
+fn a_request_with_authorization_needs_a_response_storable_with_it() {
     let lines: Lines<'_> = &[("authorization", "Basic eA==")];
     let policy = Policy::default();
     let private = stored(&[("cache-control", "max-age=60")]);
@@ -120,7 +120,7 @@ fn authorization_goes_by_what_could_be_stored_with_it() {
 }
 
 #[test]
-fn a_visitor_s_reload_wakes_nobody_unless_the_site_wants_it() {
+fn a_reload_causes_no_origin_request_unless_the_site_wants_it() {
     // §5.2.1, §5.4.
     let stored = stored(&[("cache-control", "max-age=60"), ("etag", "\"1\"")]);
     for line in [
@@ -202,7 +202,7 @@ fn stale_while_revalidate_by_rule() {
 
 #[test]
 fn a_marked_response_counts_as_stale() {
-    let verdict = |stored: &Stored, lines, policy: &Policy| {
+    let verdict = |stored: &StoredResponse, lines, policy: &Policy| {
         let candidates = [Candidate { stored, marked: Some(NOW) }].into_iter();
         decide(&request(&Method::GET, lines), &headers(lines), candidates, policy, NOW)
     };
@@ -215,7 +215,7 @@ fn a_marked_response_counts_as_stale() {
     assert!(is_stale_because(found, StaleBecause::WhileRevalidate));
 }
 
-/// It is stale from its mark, however young it is: not for as long as it would have been fresh.
+/// It counts as stale from its mark, however young it is, and not for as long as it would have been fresh.
 #[test]
 fn a_marked_response_is_used_for_so_long_from_its_mark() {
     let verdict = |line: &str, policy: &Policy, seconds| {
@@ -235,7 +235,7 @@ fn a_marked_response_is_used_for_so_long_from_its_mark() {
         assert!(!verdict(line, &soft, 16), "{line}");
         assert!(!verdict(line, &silent, 10), "{line}");
     }
-    // The longer of the two; and never for longer than it would have been good.
+    // The longer of both applies, but never longer than the response's own lifetime.
     assert!(verdict(declared, &soft, 40));
     assert!(verdict("max-age=13", &soft, 12));
     assert!(!verdict("max-age=13", &soft, 13));
@@ -256,14 +256,14 @@ fn stale_if_error_counts_from_the_mark() {
     };
     assert_eq!(ask(40), Ok(StaleUse::ByResponse));
     assert_eq!(ask(41), Err(NoStaleUse::TooStale));
-    // It has not only run out: nobody has asked for what is known to be outdated.
+    // It has not merely expired: it is known to be outdated.
     let marked = Some(after(10));
     let outdated = may_use_stale_on(Failure::Refused, &silent, marked, &facts, &policy, after(11));
     assert_eq!(outdated, Err(NoStaleUse::NotAllowed));
 }
 
 fn on_failure(
-    stored: &Stored,
+    stored: &StoredResponse,
     failure: Failure,
     seconds: u64,
     policy: &Policy,

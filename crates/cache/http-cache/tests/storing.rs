@@ -1,6 +1,6 @@
-//! What is stored, what is kept of it, and the name of each refusal (RFC 9111 §3, §5.2.2).
+//! Stored responses, their stored fields, and the name of each refusal (RFC 9111 §3, §5.2.2).
 //!
-//! The manual page lists the refusals too; the last test holds it to the code.
+//! The manual lists the refusals too; the last test compares it with the code.
 
 mod exchange;
 
@@ -24,7 +24,7 @@ fn only_get_is_stored() {
 
 #[test]
 fn any_final_status_with_a_declared_lifetime() {
-    // §3; parts and 304 are no whole responses.
+    // §3; a part and a 304 are not whole responses.
     for status in [200, 201, 204, 299, 302, 303, 400, 404, 418, 500, 503, 599, 999] {
         let found = store_for(&Method::GET, &[], status, &[FRESH], &Policy::default());
         assert!(found.is_ok(), "{status}");
@@ -76,7 +76,7 @@ fn cookies_are_never_stored() {
 }
 
 #[test]
-fn authorization_needs_a_word_from_the_origin() {
+fn authorization_needs_a_directive_of_the_origin() {
     // §3.5.
     let authorized: Lines<'_> = &[("authorization", "Basic eA==")];
     let found = |line| {
@@ -91,7 +91,7 @@ fn authorization_needs_a_word_from_the_origin() {
 }
 
 #[test]
-fn what_declares_nothing_is_not_stored() {
+fn a_response_without_caching_headers_is_not_stored() {
     assert_eq!(refusal(&[]), Some(NotStored::NoLifetime));
     assert_eq!(refusal(&[("etag", "\"1\"")]), Some(NotStored::NoLifetime));
     assert_eq!(refusal(&[("cache-control", "public")]), Some(NotStored::NoLifetime));
@@ -103,7 +103,7 @@ fn what_declares_nothing_is_not_stored() {
 }
 
 #[test]
-fn what_could_never_be_reused_is_not_stored() {
+fn a_response_that_can_never_be_reused_is_not_stored() {
     for lines in [
         &[("cache-control", "max-age=0")][..],
         &[("cache-control", "max-age=x")],
@@ -151,7 +151,7 @@ fn vary_and_limits() {
 }
 
 #[test]
-fn what_is_kept() {
+fn the_stored_fields() {
     // §3.1, §5.2.2.4, §5.2.2.7; RFC 9110 §7.6.1.
     let stored = stored(&[
         ("cache-control", "max-age=60, no-cache=\"x-a\", private=\"x-b\""),
@@ -217,7 +217,7 @@ fn age_grows_and_the_lifetime_runs_out() {
 }
 
 #[test]
-fn sharing_with_those_who_waited() {
+fn sharing_with_requests_that_waited() {
     assert!(stored(&[FRESH]).may_be_shared(NOW));
     assert!(!stored(&[FRESH]).may_be_shared(after(60)));
     assert!(

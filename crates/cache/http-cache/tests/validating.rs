@@ -1,6 +1,6 @@
-//! Validation: what is asked, and what a 304 or a HEAD changes (RFC 9111 §4.3, §3.2).
+//! Validation: the request to the origin, and the effect of a 304 or a HEAD (RFC 9111 §4.3, §3.2).
 //!
-//! The stored response is a hundred seconds old when the origin's answer comes.
+//! The stored response is a hundred seconds old when the origin's response arrives.
 
 mod exchange;
 
@@ -8,19 +8,19 @@ use exchange::{Lines, after, headers, request, store_for, stored};
 use http::{Method, StatusCode};
 use http_cache::validators::own_etag;
 use http_cache::{
-    HeadFinding, NotFreshened, NotStored, Policy, Stored, freshen, freshen_by_head,
+    HeadFinding, NotFreshened, NotStored, Policy, StoredResponse, freshen, freshen_by_head,
     make_conditional,
 };
 
 const MODIFIED: (&str, &str) = ("last-modified", "Sun, 06 Nov 1994 08:00:00 GMT");
 
-fn freshened(old: &Stored, lines: Lines<'_>) -> Result<Stored, NotFreshened> {
+fn freshened(old: &StoredResponse, lines: Lines<'_>) -> Result<StoredResponse, NotFreshened> {
     let facts = request(&Method::GET, &[]);
     let (sent, came) = (after(100), after(100));
     freshen(old, &facts, &headers(&[]), &headers(lines), sent, came, &Policy::default())
 }
 
-fn page() -> Stored {
+fn page() -> StoredResponse {
     stored(&[
         ("cache-control", "max-age=60"),
         ("etag", "\"1\""),
@@ -34,8 +34,8 @@ fn page() -> Stored {
 }
 
 #[test]
-fn the_origin_is_asked_with_the_stored_validators() {
-    // §4.3.1; the client's own preconditions and Range are ours to answer.
+fn the_origin_gets_the_stored_validators() {
+    // §4.3.1; the cache evaluates the client's own preconditions and Range.
     let mut fields = headers(&[
         ("if-none-match", "\"x\""),
         ("if-match", "\"x\""),
@@ -57,7 +57,7 @@ fn the_origin_is_asked_with_the_stored_validators() {
 }
 
 #[test]
-fn tags_go_back_as_they_came_and_ours_never() {
+fn origin_tags_are_returned_unchanged_and_own_tags_never() {
     for tag in ["W/\"1\"", "unquoted", "\"a b\""] {
         let mut fields = headers(&[]);
         make_conditional(
@@ -74,7 +74,7 @@ fn tags_go_back_as_they_came_and_ours_never() {
 }
 
 #[test]
-fn a_304_updates_the_fields_and_starts_the_lifetime_anew() {
+fn a_304_updates_the_fields_and_restarts_the_lifetime() {
     // §4.3.4, §3.2.
     let lines: Lines<'_> = &[
         ("etag", "\"1\""),
@@ -94,7 +94,7 @@ fn a_304_updates_the_fields_and_starts_the_lifetime_anew() {
 }
 
 #[test]
-fn how_the_content_is_to_be_read_is_never_changed() {
+fn fields_that_describe_the_content_never_change() {
     // §3.2.
     let lines: Lines<'_> = &[
         ("etag", "W/\"1\""),
@@ -190,7 +190,7 @@ fn variants_and_our_own_tag_stay() {
     assert_eq!(new.headers["etag"], old.headers["etag"]);
 }
 
-fn head(old: &Stored, status: u16, lines: Lines<'_>) -> HeadFinding {
+fn head(old: &StoredResponse, status: u16, lines: Lines<'_>) -> HeadFinding {
     let facts = request(&Method::HEAD, &[]);
     let status = StatusCode::from_u16(status).expect("a status");
     let lines = headers(lines);

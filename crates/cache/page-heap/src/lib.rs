@@ -1,14 +1,15 @@
-//! Memory for what stays, apart from what comes and goes.
+//! A separate heap for stored pages, so that long-lived and short-lived allocations do not mix.
 //!
-//! Pages stay for hours; what it takes to make one (buffers, header maps, tasks) for milliseconds. In one heap
-//! the places that the latter leave are filled by pages, each of which leaves a remainder that is too small for
-//! the next one, and what comes and goes takes new places: a fifth of the heap was such remainders
-//! ([0067](../../../docs/decisions/0067-a-heap-for-pages.md)). So what is allocated within [`apart`] comes out
-//! of a region of its own, and everything else from the system's allocator, as ever.
+//! Pages live for hours; the buffers, header maps and tasks of a request live for milliseconds. In a shared
+//! heap, pages fill the gaps that requests leave, and each gap keeps a remainder too small for the next
+//! page. These remainders were a fifth of the heap
+//! ([0067](../../../docs/decisions/0067-a-heap-for-pages.md)). Allocations made within [`apart`] therefore
+//! come from a region of their own; all others come from the system's allocator.
 //!
-//! Invariants: an address is the region's or the system's, and that alone decides who frees it. Where the region
-//! cannot be had, or is used up, what is to be apart comes from the system's allocator. One lock, the region's:
-//! no other is taken under it, and nothing is allocated under it elsewhere.
+//! Invariants: an address belongs either to the region or to the system, and the address alone decides
+//! which of them frees it. If the region is not available or full, the system's allocator is used. There is
+//! one lock, that of the region; no other lock is taken under it, and no other allocator is called under
+//! it.
 #![allow(unsafe_code, reason = "a global allocator cannot be written without it")]
 
 mod region;
@@ -18,11 +19,11 @@ pub use region::{taken_bytes, use_huge_pages};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// What is longer comes from the system's allocator all the same: what it leaves behind when it goes is worth
-/// giving back to the system at once.
+/// The longest allocation that the region serves, in bytes. Longer ones come from the system's allocator,
+/// which returns their memory to the system as soon as they are freed.
 pub const LONGEST_BYTES: usize = 1 << 20;
 
-/// The allocator, for a binary's `#[global_allocator]`. Without it [`apart`] does nothing.
+/// The allocator, for a binary's `#[global_allocator]`. Without it, [`apart`] has no effect.
 ///
 /// ```
 /// use page_heap::{PageHeap, apart, taken_bytes};
@@ -41,14 +42,14 @@ thread_local! {
     static APART: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Allocates what `make` does where pages are. What it returns, and whatever else it has made, may be freed
-/// anywhere and by any thread.
+/// Runs `make` with its allocations placed in the region for pages. The result, and everything else that
+/// `make` has allocated, may be freed anywhere and by any thread.
 pub fn apart<T>(make: impl FnOnce() -> T) -> T {
     let _ends = Scope { before: APART.replace(true) };
     make()
 }
 
-/// Puts back what was before, in a panic too.
+/// Restores the previous setting at the end of [`apart`], also after a panic.
 struct Scope {
     before: bool,
 }
@@ -59,14 +60,14 @@ impl Drop for Scope {
     }
 }
 
-/// Whether this is to come out of the region.
+/// Whether an allocation of this layout is to come from the region.
 fn is_apart(layout: Layout) -> bool {
     APART.get() && layout.size() <= LONGEST_BYTES && layout.align() <= region::ALIGNMENT
 }
 
-// SAFETY: what the system's allocator has given goes back to it and what the region has given to the region, told
-// apart by their addresses; both keep the contract. `APART` is a constant-initialised thread local without
-// destructor, so it allocates nothing and is there until the thread's end.
+// SAFETY: each allocation is freed by the allocator that made it, which its address identifies; both of
+// them keep the contract. `APART` is a constant-initialised thread local without a destructor: it allocates
+// nothing and exists until the thread ends.
 unsafe impl GlobalAlloc for PageHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_apart(layout) {
@@ -75,28 +76,28 @@ unsafe impl GlobalAlloc for PageHeap {
                 return pointer;
             }
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         if region::has(pointer) {
-            // SAFETY: the region has given it, and the caller promises that nobody uses it any more.
+            // SAFETY: the region has allocated it, and the caller guarantees that it is not used any more.
             return unsafe { region::free(pointer) };
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_apart(layout) {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller upholds the contract of `alloc_zeroed`.
             return unsafe { System.alloc_zeroed(layout) };
         }
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller upholds the contract of `alloc`, which is the same.
         let pointer = unsafe { self.alloc(layout) };
         if !pointer.is_null() {
-            // SAFETY: so many bytes were just allocated there.
+            // SAFETY: `layout.size()` bytes were just allocated there.
             unsafe { pointer.write_bytes(0, layout.size()) };
         }
         pointer
@@ -104,17 +105,17 @@ unsafe impl GlobalAlloc for PageHeap {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         if !region::has(pointer) {
-            // SAFETY: the caller's promise is passed on.
+            // SAFETY: the caller upholds the contract of `realloc`.
             return unsafe { System.realloc(pointer, layout, bytes) };
         }
-        // SAFETY: the caller promises that `bytes`, rounded up to the alignment, is a size.
+        // SAFETY: the caller guarantees that `bytes`, rounded up to the alignment, is a valid size.
         let grown = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
-        // SAFETY: `bytes` is not 0, as the caller promises.
+        // SAFETY: `bytes` is not 0, as the caller guarantees.
         let new = unsafe { self.alloc(grown) };
         if !new.is_null() {
-            // SAFETY: both are at least so long, and the new one is nobody else's.
+            // SAFETY: both allocations are at least this long, and the new one is not shared.
             unsafe { new.copy_from_nonoverlapping(pointer, layout.size().min(bytes)) };
-            // SAFETY: the region has given it, and from now on the caller has the new one.
+            // SAFETY: the region has allocated it, and the caller uses only the new allocation from now on.
             unsafe { region::free(pointer) };
         }
         new

@@ -1,5 +1,6 @@
-//! What is apart stays whole among what comes and goes, is packed, and is given back. One test: what is taken is
-//! counted for the whole process.
+//! Pages in the region keep their contents, are packed densely, and their memory is returned, while other
+//! allocations come and go. There is one test in this program, because [`taken_bytes`] counts for the whole
+//! process.
 
 use page_heap::{LONGEST_BYTES, PageHeap, apart, taken_bytes};
 use std::thread;
@@ -9,7 +10,7 @@ static HEAP: PageHeap = PageHeap;
 
 const PAGES: usize = 40_000;
 
-/// Lengths of pages, the same each time, from a few bytes to some thousands.
+/// Lengths of pages, the same for the same seed, from 1 to 4,096 bytes.
 fn lengths(seed: u64) -> impl Iterator<Item = usize> {
     let mut state = seed;
     std::iter::repeat_with(move || {
@@ -27,11 +28,11 @@ fn is_whole(page: &[u8]) -> bool {
     page.iter().all(|byte| *byte == page.len() as u8)
 }
 
-/// What is made of pages by one thread, while others do the same: half of them go, others come in their place.
+/// Creates pages in one thread and replaces half of them, while other threads do the same.
 fn come_and_go(seed: u64) -> Vec<Box<[u8]>> {
     let mut pages: Vec<_> = lengths(seed).take(PAGES).map(page).collect();
     for (at, length) in (0..PAGES).step_by(2).zip(lengths(seed + 1)) {
-        // What is grown is copied, from there or to there.
+        // A growing vector is copied out of the region or within it.
         let mut grown = std::mem::take(&mut pages[at]).into_vec();
         assert!(is_whole(&grown));
         grown.resize(8000, 0);
@@ -41,7 +42,7 @@ fn come_and_go(seed: u64) -> Vec<Box<[u8]>> {
 }
 
 #[test]
-fn pages_are_whole_packed_and_given_back() {
+fn pages_are_intact_and_packed_and_their_memory_is_returned() {
     assert_eq!(taken_bytes(), 0, "nothing before the first page");
     let kept: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (1..=4).map(|seed| scope.spawn(move || come_and_go(seed))).collect();
@@ -52,7 +53,7 @@ fn pages_are_whole_packed_and_given_back() {
     let taken = taken_bytes();
     assert!(taken >= bytes - 16 * kept.len(), "{taken} taken for {bytes}");
     assert!(taken < bytes + bytes / 8, "{taken} taken for {bytes}");
-    // In the order in which nothing is next to what went before.
+    // Freed in an order in which neighbours are not freed together.
     let (even, odd): (Vec<_>, Vec<_>) =
         kept.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
     drop(even);

@@ -1,5 +1,6 @@
-//! What is asked to be in huge pages: nothing of a small region, of a large one what is used, or all if that is said.
-//! One test: what is taken is counted for the whole process.
+//! Huge pages are requested for the used part of a large region only, and for the whole region after
+//! [`use_huge_pages`]. There is one test in this program, because [`taken_bytes`] counts for the whole
+//! process.
 
 use page_heap::{PageHeap, apart, taken_bytes, use_huge_pages};
 use std::fs;
@@ -13,9 +14,9 @@ fn page() -> Box<[u8]> {
     apart(|| vec![1; 4000].into_boxed_slice())
 }
 
-/// The bytes of mappings for which huge pages have been asked, and of those what is usable; nothing where the kernel
-/// has no huge pages.
-fn asked_to_be_huge() -> Option<(usize, usize)> {
+/// The bytes of all mappings with the huge page advice, and how many of them are readable and writable.
+/// `None` if the kernel does not support huge pages.
+fn bytes_advised_huge() -> Option<(usize, usize)> {
     fs::metadata("/sys/kernel/mm/transparent_hugepage").ok()?;
     let maps = fs::read_to_string("/proc/self/smaps").ok()?;
     let (mut size, mut usable, mut asked) = (0, false, (0, 0));
@@ -35,24 +36,24 @@ fn asked_to_be_huge() -> Option<(usize, usize)> {
 }
 
 #[test]
-fn what_is_used_of_a_large_region_may_be_huge() {
+fn the_used_part_of_a_large_region_may_be_huge() {
     let mut pages: Vec<_> = (0..60 * MIB / 4096).map(|_| page()).collect();
-    let Some((asked, _)) = asked_to_be_huge() else { return };
+    let Some((asked, _)) = bytes_advised_huge() else { return };
     assert_eq!(asked, 0, "a small one, of {} bytes", taken_bytes());
 
     pages.extend((0..40 * MIB / 4096).map(|_| page()));
-    let (asked, _) = asked_to_be_huge().expect("as before");
+    let (asked, _) = bytes_advised_huge().expect("as before");
     let taken = taken_bytes();
     assert!(asked < taken && asked + 4 * MIB >= taken, "{asked} asked of {taken}");
     assert_eq!(asked % (2 * MIB), 0, "whole ones");
 
     use_huge_pages();
-    // Until the last is needed in half.
+    // Until the last huge page is only partly used.
     pages.extend((0..2 * MIB / 4096).map(|_| page()));
     while taken_bytes().is_multiple_of(2 * MIB) {
         pages.push(page());
     }
-    let (asked, usable) = asked_to_be_huge().expect("as before");
+    let (asked, usable) = bytes_advised_huge().expect("as before");
     assert!(asked >= taken_bytes(), "{asked} asked of {}", taken_bytes());
     assert!(usable >= taken_bytes() && usable % (2 * MIB) == 0, "{usable} usable");
     assert!(pages.iter().all(|page| page.iter().all(|byte| *byte == 1)));

@@ -1,25 +1,26 @@
-//! A piece of a file: what kind it is of, its length, its checksum, its bytes.
+//! The frame around each piece of a file: kind, length, checksum, then the bytes of the piece.
 //!
-//! The checksum (XXH3, 64 bits) is of kind, length and bytes, and is begun with a number that is the file's
-//! own and the piece's place in it. So a piece that was moved, doubled, left out or taken from another file
-//! does not fit where it stands. It is against accidents; whoever may write the file may write anything.
+//! The checksum (XXH3, 64 bits) covers kind, length and bytes. It is seeded with the file's own number and
+//! the position of the piece in the file. A piece that was moved, duplicated, left out or taken from
+//! another file therefore fails the check. The checksum detects accidents; it does not protect against
+//! somebody who can write the file.
 
-use crate::Unreadable;
+use crate::SnapshotError;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Bytes before those of the piece itself: kind, length, checksum.
+/// The bytes of the frame header before a piece: kind, length, checksum.
 pub const FRAME_BYTES: usize = 1 + 4 + 8;
-/// The longest piece.
+/// The maximum length of a piece, in bytes.
 pub const FRAME_BYTES_MAX: usize = 128 << 20;
 
-/// Begins a piece in `out`: room for what stands before it. Returns where it begins.
+/// Begins a piece in `out` by reserving room for its frame header. Returns the offset at which it begins.
 pub(crate) fn begin(out: &mut Vec<u8>) -> usize {
     let at = out.len();
     out.resize(at + FRAME_BYTES, 0);
     at
 }
 
-/// Ends the piece that began at `at`: fills in what stands before it.
+/// Ends the piece that begins at the offset `at` by filling in its frame header.
 pub(crate) fn end(out: &mut [u8], at: usize, kind: u8, place: Place) {
     let length = u32::try_from(out.len() - at - FRAME_BYTES).unwrap_or(u32::MAX);
     let (before, piece) = out[at..].split_at_mut(FRAME_BYTES);
@@ -28,7 +29,7 @@ pub(crate) fn end(out: &mut [u8], at: usize, kind: u8, place: Place) {
     before[5..].copy_from_slice(&place.sum(kind, length, piece).to_le_bytes());
 }
 
-/// What stands before a piece.
+/// The frame header of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Before {
     pub(crate) kind: u8,
@@ -37,29 +38,32 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    pub(crate) fn read(bytes: &[u8; FRAME_BYTES]) -> Result<Before, Unreadable> {
+    pub(crate) fn read(bytes: &[u8; FRAME_BYTES]) -> Result<Before, SnapshotError> {
         let [kind, a, b, c, d, sum @ ..] = *bytes;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         if length > FRAME_BYTES_MAX {
-            return Err(Unreadable::Damaged);
+            return Err(SnapshotError::Damaged);
         }
         Ok(Before { kind, length, sum: u64::from_le_bytes(sum) })
     }
 
-    /// Whether this is the piece, and stands here.
-    pub(crate) fn check(&self, piece: &[u8], place: Place) -> Result<(), Unreadable> {
-        let length = u32::try_from(piece.len()).map_err(|_| Unreadable::Damaged)?;
+    /// Checks that `piece` has the length and the checksum of this header for the position `place`.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Damaged`] if it does not.
+    pub(crate) fn check(&self, piece: &[u8], place: Place) -> Result<(), SnapshotError> {
+        let length = u32::try_from(piece.len()).map_err(|_| SnapshotError::Damaged)?;
         let is_same = piece.len() == self.length && place.sum(self.kind, length, piece) == self.sum;
-        if is_same { Ok(()) } else { Err(Unreadable::Damaged) }
+        if is_same { Ok(()) } else { Err(SnapshotError::Damaged) }
     }
 }
 
-/// Where a piece stands.
+/// The position of a piece: which file, and which piece of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The file's own number.
+    /// A number that identifies the file.
     pub(crate) file: u64,
-    /// How many pieces come before.
+    /// The number of pieces before this one.
     pub(crate) number: u64,
 }
 

@@ -1,14 +1,15 @@
-//! Pages, and the changes that were told, as bytes that outlive a process. Bytes in, bytes out.
+//! Pages and the changes noted beside them, encoded as bytes that outlive a process. No I/O: bytes in,
+//! bytes out.
 //!
-//! Where to read: `record.rs` (a page ↔ bytes), `snapshot.rs` (head, pages, end: a whole snapshot),
-//! `journal.rs` (changes that no database's stream tells), `frame.rs` (length and checksum of each piece),
-//! `parts.rs` (numbers and strings of bytes).
+//! Where to read: `record.rs` (one page), `snapshot.rs` (a whole snapshot: head, pages, end), `journal.rs`
+//! (changes that no database stream repeats), `frame.rs` (length and checksum of each piece), `parts.rs`
+//! (integers and byte strings).
 //!
-//! Invariants: nothing panics on anything that is read; everything is bounded before memory is taken for
-//! it; a piece whose checksum is wrong, that stands elsewhere than where it was written, or that belongs to
-//! another file is refused, and so is a file that ends early. What cannot be read is never taken for less
-//! than it was. Deliberately not here: files, times, which snapshot may be used when (`pagewell`), and the
-//! dependency index: what a page depends on follows from its key and its tags.
+//! Invariants: no input causes a panic, and every length is checked before memory is allocated for it. A
+//! piece with a wrong checksum, in a wrong position or from another file is refused, and so is a truncated
+//! file. Input that cannot be read is never treated as a shorter input. Not in this crate: files, clocks,
+//! the choice of a snapshot (`pagewell`), and the dependency index, which follows from the keys and tags of
+//! the pages.
 
 #![forbid(unsafe_code)]
 
@@ -19,49 +20,49 @@ mod record;
 mod snapshot;
 
 pub use frame::{FRAME_BYTES, FRAME_BYTES_MAX};
-pub use journal::{Journal, Left, Name, read_journal};
+pub use journal::{ChangedName, Journal, JournalContents, read_journal};
 pub use record::{Content, Record, SavedPage, read_page, write_page};
 pub use snapshot::{
-    End, Head, PREFIX_BYTES, Piece, Position, Reader, SOURCES_MAX, VERSION, Writer, Written,
+    End, Head, PREFIX_BYTES, Piece, Position, Reader, SOURCES_MAX, VERSION, WriteOutcome, Writer,
 };
 
 use std::fmt;
 
-/// Why something is not read.
+/// The reason why a snapshot, a page or a journal cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
-    /// It does not begin as it should: it is something else.
+pub enum SnapshotError {
+    /// The magic bytes or the snapshot number do not match: it is some other file.
     Foreign,
-    /// It was written in another version of the format.
+    /// The file has another version of the format.
     OtherVersion,
-    /// It ends before its end.
+    /// The input ends too early.
     CutOff,
-    /// A checksum is wrong, or a piece is not where it belongs.
+    /// A checksum is wrong, or a piece is out of position.
     Damaged,
-    /// Something is over its bound.
+    /// A length or a count exceeds its limit.
     TooLarge,
-    /// The checksum is right, and what it is about cannot be.
+    /// The checksum is right, but a value is not valid.
     Invalid,
 }
 
-impl Unreadable {
-    /// The reason's name.
+impl SnapshotError {
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Unreadable::Foreign => "foreign",
-            Unreadable::OtherVersion => "other-version",
-            Unreadable::CutOff => "cut-off",
-            Unreadable::Damaged => "damaged",
-            Unreadable::TooLarge => "too-large",
-            Unreadable::Invalid => "invalid",
+            SnapshotError::Foreign => "foreign",
+            SnapshotError::OtherVersion => "other-version",
+            SnapshotError::CutOff => "cut-off",
+            SnapshotError::Damaged => "damaged",
+            SnapshotError::TooLarge => "too-large",
+            SnapshotError::Invalid => "invalid",
         }
     }
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for SnapshotError {}

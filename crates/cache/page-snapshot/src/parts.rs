@@ -1,18 +1,18 @@
-//! Numbers and strings of bytes, written one after the other. Numbers are little-endian; a string of bytes
-//! has its length before it, four bytes of it. Reading takes no memory; what would go beyond the end is
-//! refused. Not here: what the numbers mean.
+//! Encoding of integers and byte strings. Integers are little-endian; a byte string is preceded by its
+//! length in four bytes. Reading allocates nothing and refuses to read past the end. The meaning of the
+//! values is decided elsewhere.
 
-use crate::Unreadable;
+use crate::SnapshotError;
 
-/// Appends to what is written.
+/// Appends values to a buffer.
 pub(crate) trait Put {
     fn u8(&mut self, value: u8);
     fn u32(&mut self, value: u32);
     fn u64(&mut self, value: u64);
     fn bytes(&mut self, bytes: &[u8]);
-    /// A number that may be missing.
+    /// Appends an optional integer: a flag byte, then the value if there is one.
     fn maybe(&mut self, value: Option<u64>);
-    /// A string of bytes that may be missing.
+    /// Appends an optional byte string: a flag byte, then the string if there is one.
     fn maybe_bytes(&mut self, bytes: Option<&[u8]>);
 }
 
@@ -29,7 +29,8 @@ impl Put for Vec<u8> {
         self.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// What is longer than four bytes can say is over every bound; it is written as what no reader takes.
+    /// A string whose length does not fit four bytes exceeds every limit. Its length is written as a value
+    /// that no reader accepts.
     fn bytes(&mut self, bytes: &[u8]) {
         self.u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         self.extend_from_slice(bytes);
@@ -50,67 +51,73 @@ impl Put for Vec<u8> {
     }
 }
 
-/// What is still to be read.
+/// The bytes that are still to be read.
 pub(crate) struct Rest<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Rest<'a> {
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Unreadable> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Unreadable::CutOff)?;
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], SnapshotError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(SnapshotError::CutOff)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(Unreadable::CutOff)?;
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], SnapshotError> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(SnapshotError::CutOff)?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Unreadable> {
+    pub(crate) fn u8(&mut self) -> Result<u8, SnapshotError> {
         self.array().map(u8::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Unreadable> {
+    pub(crate) fn u32(&mut self) -> Result<u32, SnapshotError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, Unreadable> {
+    pub(crate) fn u64(&mut self) -> Result<u64, SnapshotError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(crate) fn u128(&mut self) -> Result<u128, Unreadable> {
+    pub(crate) fn u128(&mut self) -> Result<u128, SnapshotError> {
         self.array().map(u128::from_le_bytes)
     }
 
-    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Unreadable> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], SnapshotError> {
         let length = self.u32()? as usize;
         self.take(length)
     }
 
-    /// How many of something follow, at most `max`.
-    pub(crate) fn count(&mut self, max: usize) -> Result<usize, Unreadable> {
+    /// Reads a count of elements.
+    ///
+    /// # Errors
+    /// [`SnapshotError::TooLarge`] if it exceeds `max`.
+    pub(crate) fn count(&mut self, max: usize) -> Result<usize, SnapshotError> {
         let count = self.u32()? as usize;
-        if count > max { Err(Unreadable::TooLarge) } else { Ok(count) }
+        if count > max { Err(SnapshotError::TooLarge) } else { Ok(count) }
     }
 
-    pub(crate) fn flag(&mut self) -> Result<bool, Unreadable> {
+    pub(crate) fn flag(&mut self) -> Result<bool, SnapshotError> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(Unreadable::Invalid),
+            _ => Err(SnapshotError::Invalid),
         }
     }
 
-    pub(crate) fn maybe(&mut self) -> Result<Option<u64>, Unreadable> {
+    pub(crate) fn maybe(&mut self) -> Result<Option<u64>, SnapshotError> {
         Ok(if self.flag()? { Some(self.u64()?) } else { None })
     }
 
-    pub(crate) fn maybe_bytes(&mut self) -> Result<Option<&'a [u8]>, Unreadable> {
+    pub(crate) fn maybe_bytes(&mut self) -> Result<Option<&'a [u8]>, SnapshotError> {
         Ok(if self.flag()? { Some(self.bytes()?) } else { None })
     }
 
-    /// Nothing may be left over.
-    pub(crate) fn end(&self) -> Result<(), Unreadable> {
-        if self.0.is_empty() { Ok(()) } else { Err(Unreadable::Invalid) }
+    /// Checks that nothing is left.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Invalid`] if bytes are left.
+    pub(crate) fn end(&self) -> Result<(), SnapshotError> {
+        if self.0.is_empty() { Ok(()) } else { Err(SnapshotError::Invalid) }
     }
 }

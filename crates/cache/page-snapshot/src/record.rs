@@ -1,71 +1,73 @@
-//! A page as bytes: its key, what it has earned, the stored response, its content in each form.
+//! One page as bytes: its key, its worth for eviction, the stored response, and its content in each
+//! compression.
 //!
-//! What follows from these is not written: header sections laid out, points in time read from fields, what
-//! the page depends on. Reading obeys the bounds and the invariants of `http_cache::Stored`; a private page
-//! is refused, for none is ever written.
+//! Values that follow from these are not written: the laid-out header section, the times parsed from header
+//! fields, the dependencies. Reading enforces the limits and invariants of `http_cache::StoredResponse`. A private
+//! page is refused, because private pages are never written.
 
-use crate::Unreadable;
+use crate::SnapshotError;
 use crate::parts::{Put, Rest};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
-use http_cache::litespeed::{CacheControl, Keeping, Scope, Switch};
+use http_cache::litespeed::{CacheControl, Scope, StorePermission, Switch};
 use http_cache::tags::{TAGS_MAX, Tags};
-use http_cache::validators::{EntityTag, Whose};
-use http_cache::variants::Nominated;
+use http_cache::validators::{EntityTag, EtagSource};
+use http_cache::variants::NominatedFields;
 use http_cache::{
-    Beside, Forms, LifetimeSource, ResponseDirectives, SECONDS_MAX, Stored, Timestamp,
+    Forms, LifetimeSource, ResponseDirectives, ResponseExtras, SECONDS_MAX, StoredResponse,
+    Timestamp,
 };
 
-/// The longest key.
+/// The maximum length of a key, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 64 << 10;
-/// Header lines of a page, and fields and cookies that it varies by.
+/// The maximum number of header lines of a page, and of fields and cookies in its `Vary`.
 const LINES_MAX: usize = 4_096;
 
 /// A page to be written.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
-    /// Its key.
+    /// The cache key.
     pub key: &'a [u8],
-    /// What it has earned: the caller's bits.
+    /// The page's worth for eviction, in the caller's encoding.
     pub worth: u8,
-    /// When a soft change marked it, in milliseconds since the Unix epoch.
+    /// The time at which a soft invalidation marked the page, in milliseconds since the Unix epoch.
     pub marked_at_ms: Option<u64>,
     /// The stored response.
-    pub stored: Stored,
-    /// Its content as it came.
+    pub stored: StoredResponse,
+    /// The uncompressed content.
     pub content: Content<'a>,
-    /// The same in codings.
+    /// The compressed contents.
     pub forms: Vec<(Coding, &'a [u8])>,
 }
 
 /// A page that was read.
 #[derive(Clone, Debug)]
 pub struct SavedPage<'a> {
-    /// Its key.
+    /// The cache key.
     pub key: &'a [u8],
-    /// What it has earned: the caller's bits.
+    /// The page's worth for eviction, in the caller's encoding.
     pub worth: u8,
-    /// When a soft change marked it, in milliseconds since the Unix epoch.
+    /// The time at which a soft invalidation marked the page, in milliseconds since the Unix epoch.
     pub marked_at_ms: Option<u64>,
     /// The stored response.
-    pub stored: Stored,
-    /// Its content as it came.
+    pub stored: StoredResponse,
+    /// The uncompressed content.
     pub content: Content<'a>,
-    /// The same in codings, each once.
+    /// The compressed contents, at most one for each content coding.
     pub forms: Vec<(Coding, &'a [u8])>,
 }
 
-/// The content of a page as it came.
+/// The uncompressed content of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
-    /// These bytes.
+    /// The content itself.
     Kept(&'a [u8]),
-    /// So many bytes, which are not kept beside their codings.
+    /// Only its length in bytes: the content is stored in compressed form only.
     InCodings(u64),
 }
 
-/// Appends a page.
+/// Appends a page to `out`.
 pub fn write_page(page: &Record<'_>, out: &mut Vec<u8>) {
     out.bytes(page.key);
     out.u8(page.worth);
@@ -88,34 +90,34 @@ pub fn write_page(page: &Record<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`write_page`] wrote.
+/// Reads a page that [`write_page`] has written.
 ///
 /// # Errors
-/// What is there cannot have been written by it.
-pub fn read_page(bytes: &[u8]) -> Result<SavedPage<'_>, Unreadable> {
+/// The bytes cannot be the output of `write_page`, or exceed a limit.
+pub fn read_page(bytes: &[u8]) -> Result<SavedPage<'_>, SnapshotError> {
     let mut rest = Rest(bytes);
     let key = rest.bytes()?;
     if key.len() > KEY_BYTES_MAX {
-        return Err(Unreadable::TooLarge);
+        return Err(SnapshotError::TooLarge);
     }
     let (worth, marked_at_ms) = (rest.u8()?, rest.maybe()?);
     let stored = read_stored(&mut rest)?;
     let content = match rest.u8()? {
         0 => Content::Kept(rest.bytes()?),
         1 => Content::InCodings(rest.u64()?),
-        _ => return Err(Unreadable::Invalid),
+        _ => return Err(SnapshotError::Invalid),
     };
     let mut forms: Vec<(Coding, &[u8])> = Vec::new();
     for _ in 0..rest.u8()? {
         let coding = coding_of(rest.u8()?)?;
         if forms.iter().any(|(other, _)| *other == coding) {
-            return Err(Unreadable::Invalid);
+            return Err(SnapshotError::Invalid);
         }
         forms.push((coding, rest.bytes()?));
     }
     rest.end()?;
     if forms.is_empty() && matches!(content, Content::InCodings(_)) {
-        return Err(Unreadable::Invalid);
+        return Err(SnapshotError::Invalid);
     }
     Ok(SavedPage { key, worth, marked_at_ms, stored, content, forms })
 }
@@ -128,14 +130,14 @@ fn coding_number(coding: Coding) -> u8 {
     }
 }
 
-fn coding_of(number: u8) -> Result<Coding, Unreadable> {
+fn coding_of(number: u8) -> Result<Coding, SnapshotError> {
     Coding::ALL
         .into_iter()
         .find(|coding| coding_number(*coding) == number)
-        .ok_or(Unreadable::Invalid)
+        .ok_or(SnapshotError::Invalid)
 }
 
-fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
+fn write_stored(stored: &StoredResponse, out: &mut Vec<u8>) {
     out.u32(u32::from(stored.status.as_u16()));
     write_lines(&stored.headers, out);
     write_lines(stored.internal_fields(), out);
@@ -152,10 +154,10 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
     write_pairs(stored.nominated().cookies(), out);
     out.u32(stored.tags().len() as u32);
     stored.tags().iter().for_each(|tag| out.bytes(tag));
-    match stored.etag.whose() {
+    match stored.etag.source() {
         None => out.u8(0),
-        Some(Whose::Origins) => out.u8(1),
-        Some(Whose::Own) => out.u8(2),
+        Some(EtagSource::Origins) => out.u8(1),
+        Some(EtagSource::Own) => out.u8(2),
     }
     stored.etag.as_it_came().iter().for_each(|tag| out.bytes(tag));
     out.u8(match stored.forms {
@@ -164,19 +166,20 @@ fn write_stored(stored: &Stored, out: &mut Vec<u8>) {
         Forms::Assembled => 2,
     });
     out.maybe(stored.content_length());
-    out.u8(u8::from(stored.beside().litespeed.is_some()));
-    if let Some(control) = &stored.beside().litespeed {
+    out.u8(u8::from(stored.extras().litespeed.is_some()));
+    if let Some(control) = &stored.extras().litespeed {
         write_litespeed(control, out);
     }
 }
 
-fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
+fn read_stored(rest: &mut Rest<'_>) -> Result<StoredResponse, SnapshotError> {
     let status = u16::try_from(rest.u32()?).ok().and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.filter(|status| !matches!(status.as_u16(), 100..=199 | 206 | 304));
-    let status = status.ok_or(Unreadable::Invalid)?;
+    let status = status.ok_or(SnapshotError::Invalid)?;
     let (headers, internal) = (read_lines(rest)?, read_lines(rest)?);
     let (request_time, response_time) = (Timestamp(rest.u64()?), Timestamp(rest.u64()?));
-    let mut stored = Stored::of_file(headers, 0, response_time).with_internal_fields(internal);
+    let mut stored =
+        StoredResponse::of_file(headers, 0, response_time).with_internal_fields(internal);
     stored.status = status;
     stored.set_request_time(request_time);
     stored.set_initial_age_ms(span_ms(rest)?);
@@ -184,41 +187,41 @@ fn read_stored(rest: &mut Rest<'_>) -> Result<Stored, Unreadable> {
     stored.lifetime_source = source_of(rest.u8()?)?;
     stored.directives = (&read_directives(rest)?).into();
     let fields = read_pairs(rest)?.into_iter().map(|(name, value)| Ok((field_name(&name)?, value)));
-    let fields = fields.collect::<Result<Vec<_>, Unreadable>>()?;
-    stored.set_nominated(Nominated::of_parts(fields, read_pairs(rest)?));
+    let fields = fields.collect::<Result<Vec<_>, SnapshotError>>()?;
+    stored.set_nominated(NominatedFields::of_parts(fields, read_pairs(rest)?));
     let mut tags = Vec::new();
     for _ in 0..rest.count(TAGS_MAX)? {
         tags.push(rest.bytes()?);
     }
-    stored.set_tags(Tags::of(tags.into_iter()).map_err(|_| Unreadable::TooLarge)?);
+    stored.set_tags(Tags::of(tags.into_iter()).map_err(|_| SnapshotError::TooLarge)?);
     stored.etag = match rest.u8()? {
         0 => EntityTag::NONE,
-        1 => entity_tag(Whose::Origins, rest)?,
-        2 => entity_tag(Whose::Own, rest)?,
-        _ => return Err(Unreadable::Invalid),
+        1 => entity_tag(EtagSource::Origins, rest)?,
+        2 => entity_tag(EtagSource::Own, rest)?,
+        _ => return Err(SnapshotError::Invalid),
     };
     stored.forms = match rest.u8()? {
         0 => Forms::One,
         1 => Forms::ByCoding,
         2 => Forms::Assembled,
-        _ => return Err(Unreadable::Invalid),
+        _ => return Err(SnapshotError::Invalid),
     };
     stored.set_content_length(rest.maybe()?);
     let litespeed = if rest.flag()? { Some(read_litespeed(rest)?) } else { None };
-    stored.set_beside(Beside { litespeed, ..Beside::default() });
-    if stored.is_private() { Err(Unreadable::Invalid) } else { Ok(stored) }
+    stored.set_extras(ResponseExtras { litespeed, ..ResponseExtras::default() });
+    if stored.is_private() { Err(SnapshotError::Invalid) } else { Ok(stored) }
 }
 
-/// A span of time in milliseconds, within the bound of RFC 9111 §1.2.2.
-fn span_ms(rest: &mut Rest<'_>) -> Result<u64, Unreadable> {
+/// Reads a duration in milliseconds, at most that of RFC 9111 section 1.2.2.
+fn span_ms(rest: &mut Rest<'_>) -> Result<u64, SnapshotError> {
     let span = rest.u64()?;
-    if span > u64::from(SECONDS_MAX) * 1000 { Err(Unreadable::Invalid) } else { Ok(span) }
+    if span > u64::from(SECONDS_MAX) * 1000 { Err(SnapshotError::Invalid) } else { Ok(span) }
 }
 
-/// A tag that can be sent.
-fn entity_tag(whose: Whose, rest: &mut Rest<'_>) -> Result<EntityTag, Unreadable> {
+/// Reads an entity tag that is a valid field value.
+fn entity_tag(source: EtagSource, rest: &mut Rest<'_>) -> Result<EntityTag, SnapshotError> {
     let tag = rest.bytes()?;
-    field_value(tag).map(|_| EntityTag::of(whose, tag))
+    field_value(tag).map(|_| EntityTag::of(source, tag))
 }
 
 fn write_lines(lines: &HeaderMap, out: &mut Vec<u8>) {
@@ -229,26 +232,26 @@ fn write_lines(lines: &HeaderMap, out: &mut Vec<u8>) {
     }
 }
 
-fn read_lines(rest: &mut Rest<'_>) -> Result<HeaderMap, Unreadable> {
+fn read_lines(rest: &mut Rest<'_>) -> Result<HeaderMap, SnapshotError> {
     let count = rest.count(LINES_MAX)?;
     let mut lines = HeaderMap::new();
     for _ in 0..count {
         let name = field_name(rest.bytes()?)?;
         let value = field_value(rest.bytes()?)?;
-        lines.try_append(name, value).map_err(|_| Unreadable::TooLarge)?;
+        lines.try_append(name, value).map_err(|_| SnapshotError::TooLarge)?;
     }
     Ok(lines)
 }
 
-fn field_name(bytes: &[u8]) -> Result<HeaderName, Unreadable> {
-    HeaderName::from_bytes(bytes).map_err(|_| Unreadable::Invalid)
+fn field_name(bytes: &[u8]) -> Result<HeaderName, SnapshotError> {
+    HeaderName::from_bytes(bytes).map_err(|_| SnapshotError::Invalid)
 }
 
-fn field_value(bytes: &[u8]) -> Result<HeaderValue, Unreadable> {
-    HeaderValue::from_bytes(bytes).map_err(|_| Unreadable::Invalid)
+fn field_value(bytes: &[u8]) -> Result<HeaderValue, SnapshotError> {
+    HeaderValue::from_bytes(bytes).map_err(|_| SnapshotError::Invalid)
 }
 
-/// A name, and a value that may be missing.
+/// A name and an optional value.
 type Pair = (Vec<u8>, Option<Vec<u8>>);
 
 fn write_pairs<'p>(
@@ -262,7 +265,7 @@ fn write_pairs<'p>(
     }
 }
 
-fn read_pairs(rest: &mut Rest<'_>) -> Result<Vec<Pair>, Unreadable> {
+fn read_pairs(rest: &mut Rest<'_>) -> Result<Vec<Pair>, SnapshotError> {
     let count = rest.count(LINES_MAX)?;
     let mut pairs = Vec::new();
     for _ in 0..count {
@@ -294,10 +297,10 @@ fn write_directives(directives: &ResponseDirectives, out: &mut Vec<u8>) {
     directives.withheld.iter().for_each(|name| out.bytes(name.as_str().as_bytes()));
 }
 
-fn read_directives(rest: &mut Rest<'_>) -> Result<ResponseDirectives, Unreadable> {
+fn read_directives(rest: &mut Rest<'_>) -> Result<ResponseDirectives, SnapshotError> {
     let mut span = || match rest.maybe()? {
         None => Ok(None),
-        Some(span) => u32::try_from(span).map(Some).map_err(|_| Unreadable::Invalid),
+        Some(span) => u32::try_from(span).map(Some).map_err(|_| SnapshotError::Invalid),
     };
     let (max_age, s_maxage) = (span()?, span()?);
     let (stale_while_revalidate, stale_if_error) = (span()?, span()?);
@@ -341,12 +344,13 @@ fn source_number(source: LifetimeSource) -> u8 {
     SOURCES.iter().position(|other| *other == source).unwrap_or(SOURCES.len()) as u8
 }
 
-fn source_of(number: u8) -> Result<LifetimeSource, Unreadable> {
-    SOURCES.get(usize::from(number)).copied().ok_or(Unreadable::Invalid)
+fn source_of(number: u8) -> Result<LifetimeSource, SnapshotError> {
+    SOURCES.get(usize::from(number)).copied().ok_or(SnapshotError::Invalid)
 }
 
 const SCOPES: [Scope; 3] = [Scope::Public, Scope::Private, Scope::SharedPrivate];
-const KEEPINGS: [Keeping; 3] = [Keeping::Unsaid, Keeping::Allowed, Keeping::Forbidden];
+const KEEPINGS: [StorePermission; 3] =
+    [StorePermission::Unsaid, StorePermission::Allowed, StorePermission::Forbidden];
 
 fn write_litespeed(control: &CacheControl, out: &mut Vec<u8>) {
     let CacheControl { scope, keeping, lifetime_seconds, no_vary, esi, no_autoflush } = control;
@@ -358,10 +362,11 @@ fn write_litespeed(control: &CacheControl, out: &mut Vec<u8>) {
     }
 }
 
-fn read_litespeed(rest: &mut Rest<'_>) -> Result<CacheControl, Unreadable> {
-    let scope = SCOPES.get(usize::from(rest.u8()?)).copied().ok_or(Unreadable::Invalid)?;
-    let keeping = KEEPINGS.get(usize::from(rest.u8()?)).copied().ok_or(Unreadable::Invalid)?;
-    let lifetime = rest.maybe()?.map(u32::try_from).transpose().map_err(|_| Unreadable::Invalid)?;
+fn read_litespeed(rest: &mut Rest<'_>) -> Result<CacheControl, SnapshotError> {
+    let scope = SCOPES.get(usize::from(rest.u8()?)).copied().ok_or(SnapshotError::Invalid)?;
+    let keeping = KEEPINGS.get(usize::from(rest.u8()?)).copied().ok_or(SnapshotError::Invalid)?;
+    let lifetime =
+        rest.maybe()?.map(u32::try_from).transpose().map_err(|_| SnapshotError::Invalid)?;
     let mut switch = || rest.flag().map(|on| if on { Switch::On } else { Switch::Off });
     let (no_vary, esi, no_autoflush) = (switch()?, switch()?, switch()?);
     Ok(CacheControl { scope, keeping, lifetime_seconds: lifetime, no_vary, esi, no_autoflush })

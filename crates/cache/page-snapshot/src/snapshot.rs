@@ -1,16 +1,16 @@
-//! A whole snapshot: what it begins with, its head, its pages in pieces of about a megabyte, its end.
+//! A whole snapshot: prefix, head, pages in pieces of about a megabyte, end.
 //!
-//! | comes | then |
+//! | part | followed by |
 //! |---|---|
-//! | magic, version | the head |
-//! | the head: number, time, the site's print, positions | pages, or the end |
+//! | prefix: magic bytes, version, file number | the head |
+//! | head: number, time, the site's fingerprint, positions | pages, or the end |
 //! | pages | pages, or the end |
-//! | the end: how many pages there were | nothing |
+//! | end: the number of pages | nothing |
 //!
-//! [`Writer`] gives bytes to be written, [`Reader`] says how many it wants next. Neither holds more than a
-//! piece.
+//! [`Writer`] produces the bytes to be written; [`Reader`] says how many bytes it needs next. Each of them
+//! buffers at most one piece.
 
-use crate::Unreadable;
+use crate::SnapshotError;
 use crate::frame::{self, Before, FRAME_BYTES, FRAME_BYTES_MAX, Place};
 use crate::parts::{Put, Rest};
 use crate::record::{Record, SavedPage, read_page, write_page};
@@ -18,69 +18,70 @@ use crate::record::{Record, SavedPage, read_page, write_page};
 const MAGIC: &[u8; 8] = b"PwPages\n";
 /// The version of the format.
 pub const VERSION: u32 = 1;
-/// The bytes before the head: magic, version, the file's own number.
+/// The length of the prefix in bytes: magic, version, file number.
 pub const PREFIX_BYTES: usize = 8 + 4 + 8;
-/// The most sources of changes that a snapshot knows the position of.
+/// The maximum number of change sources whose position a snapshot records.
 pub const SOURCES_MAX: usize = 64;
-/// From this length on a piece is written.
+/// A piece is complete once it has this many bytes.
 const PIECE_BYTES: usize = 1 << 20;
-/// The longest position, and the longest name of a source.
+/// The maximum length of a position and of a source's name, in bytes.
 const POSITION_BYTES_MAX: usize = 1 << 20;
 
 const HEAD: u8 = 1;
 const PAGES: u8 = 2;
 const END: u8 = 3;
 
-/// Where in a stream of changes the pages were exact.
+/// A position in a stream of changes: the pages of the snapshot include every change up to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Which stream it is.
+    /// The name of the stream.
     pub source: Vec<u8>,
-    /// How far it was applied; what that means only the stream knows.
+    /// How far the stream was applied, in the stream's own format.
     pub at: Vec<u8>,
 }
 
-/// What a snapshot says of itself.
+/// The head of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Its number; each has one more than that before.
+    /// The snapshot's number; each snapshot has the previous number plus one.
     pub generation: u64,
-    /// When it was begun, in milliseconds since the Unix epoch.
+    /// The time at which the snapshot was begun, in milliseconds since the Unix epoch.
     pub begun_ms: u64,
-    /// What the pages' meaning depends on: configuration and program, as a hash.
+    /// The fingerprint: a hash of the configuration and the program, on which the meaning of the pages
+    /// depends.
     pub print: u128,
-    /// The streams of changes.
+    /// The positions in all streams of changes.
     pub positions: Vec<Position>,
 }
 
 /// The end of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// How many pages there are.
+    /// The number of pages in the snapshot.
     pub pages: u64,
 }
 
-/// Writes a snapshot into its buffer, from which the caller takes the bytes.
+/// Writes a snapshot into a buffer, from which the caller takes the bytes.
 #[derive(Debug)]
 pub struct Writer {
     place: Place,
     pages: u64,
-    /// Where in `out` the piece being put together begins.
+    /// The offset in `out` at which the incomplete piece begins, if there is one.
     begun: Option<usize>,
     out: Vec<u8>,
 }
 
-/// What became of a page.
+/// The result of adding a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// It is in.
+pub enum WriteOutcome {
+    /// The page was added.
     Yes,
-    /// It is longer than a piece may be.
+    /// The page was left out, because it does not fit a piece.
     TooLarge,
 }
 
 impl Writer {
-    /// Begins a snapshot. `file` tells it from every other.
+    /// Begins a snapshot. `file` is a number that identifies the file.
     pub fn new(head: &Head, file: u64) -> Writer {
         let mut out = MAGIC.to_vec();
         out.u32(VERSION);
@@ -101,7 +102,7 @@ impl Writer {
     }
 
     /// Adds a page.
-    pub fn page(&mut self, page: &Record<'_>) -> Written {
+    pub fn page(&mut self, page: &Record<'_>) -> WriteOutcome {
         let at = match self.begun {
             Some(at) => at,
             None => *self.begun.insert(frame::begin(&mut self.out)),
@@ -110,10 +111,10 @@ impl Writer {
         self.out.u32(0);
         write_page(page, &mut self.out);
         let length = self.out.len() - start - 4;
-        // In a piece of its own it would fit, or not at all.
+        // Refused if it would not fit a piece of its own either.
         if length + 4 > FRAME_BYTES_MAX - PIECE_BYTES {
             self.out.truncate(start);
-            return Written::TooLarge;
+            return WriteOutcome::TooLarge;
         }
         self.out[start..start + 4].copy_from_slice(&(length as u32).to_le_bytes());
         self.pages += 1;
@@ -121,10 +122,10 @@ impl Writer {
             self.begun = None;
             self.end_piece(at, PAGES);
         }
-        Written::Yes
+        WriteOutcome::Yes
     }
 
-    /// Ends the snapshot. What [`take`](Self::take) gives afterwards is the last of it.
+    /// Ends the snapshot. The next [`take`](Self::take) returns the last bytes.
     pub fn end(&mut self) -> End {
         if let Some(at) = self.begun.take() {
             self.end_piece(at, PAGES);
@@ -135,12 +136,13 @@ impl Writer {
         End { pages: self.pages }
     }
 
-    /// How many pages were added.
+    /// The number of pages added.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Hands over what is complete, to be written, and forgets it; nothing where no piece is.
+    /// Passes all complete pieces to `write` and removes them from the buffer. Returns `None`, without
+    /// calling `write`, if no piece is complete.
     pub fn take<R>(&mut self, write: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let end = self.begun.unwrap_or(self.out.len());
         if end == 0 {
@@ -158,7 +160,8 @@ impl Writer {
     }
 }
 
-/// Reads a snapshot: give it as many bytes as it [wants](Reader::wants) until the end has come.
+/// Reads a snapshot. Supply exactly as many bytes as [`wants`](Reader::wants) returns, until it returns
+/// `None`.
 #[derive(Debug)]
 pub struct Reader {
     place: Place,
@@ -174,10 +177,10 @@ enum State {
     Over,
 }
 
-/// What has been read.
+/// The result of one read.
 #[derive(Debug)]
 pub enum Piece<'a> {
-    /// Nothing that stands for itself.
+    /// Bytes that are no complete element; read on.
     Part,
     /// The head.
     Head(Head),
@@ -187,7 +190,7 @@ pub enum Piece<'a> {
     End(End),
 }
 
-/// The pages of a piece.
+/// The pages of one piece.
 #[derive(Debug)]
 pub struct Pages<'a>(&'a [u8]);
 
@@ -199,7 +202,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// How many bytes it wants next; none: the end has come.
+    /// The number of bytes that the next read needs; `None` after the end.
     pub fn wants(&self) -> Option<usize> {
         match self.state {
             State::Prefix => Some(PREFIX_BYTES),
@@ -212,17 +215,17 @@ impl Reader {
     /// Reads that many bytes.
     ///
     /// # Errors
-    /// They are not what was written there. The reader is of no use any more.
-    pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Result<Piece<'a>, Unreadable> {
+    /// The bytes are not those that were written there. The reader cannot be used any further.
+    pub fn read<'a>(&mut self, bytes: &'a [u8]) -> Result<Piece<'a>, SnapshotError> {
         match self.state {
             State::Prefix => self.prefix(bytes),
             State::Before { first } => {
-                let bytes = bytes.try_into().map_err(|_| Unreadable::CutOff)?;
+                let bytes = bytes.try_into().map_err(|_| SnapshotError::CutOff)?;
                 let before = Before::read(bytes)?;
                 let fits =
                     if first { before.kind == HEAD } else { matches!(before.kind, PAGES | END) };
                 if !fits {
-                    return Err(Unreadable::Damaged);
+                    return Err(SnapshotError::Damaged);
                 }
                 self.state = State::Piece { before, first };
                 Ok(Piece::Part)
@@ -233,24 +236,24 @@ impl Reader {
                 self.state = State::Before { first: false };
                 self.piece(before.kind, bytes)
             }
-            State::Over => Err(Unreadable::Invalid),
+            State::Over => Err(SnapshotError::Invalid),
         }
     }
 
-    fn prefix(&mut self, bytes: &[u8]) -> Result<Piece<'static>, Unreadable> {
+    fn prefix(&mut self, bytes: &[u8]) -> Result<Piece<'static>, SnapshotError> {
         let mut rest = Rest(bytes);
         if rest.take(8)? != MAGIC {
-            return Err(Unreadable::Foreign);
+            return Err(SnapshotError::Foreign);
         }
         if rest.u32()? != VERSION {
-            return Err(Unreadable::OtherVersion);
+            return Err(SnapshotError::OtherVersion);
         }
         self.place.file = rest.u64()?;
         self.state = State::Before { first: true };
         Ok(Piece::Part)
     }
 
-    fn piece<'a>(&mut self, kind: u8, bytes: &'a [u8]) -> Result<Piece<'a>, Unreadable> {
+    fn piece<'a>(&mut self, kind: u8, bytes: &'a [u8]) -> Result<Piece<'a>, SnapshotError> {
         match kind {
             HEAD => read_head(bytes).map(Piece::Head),
             PAGES => {
@@ -263,15 +266,19 @@ impl Reader {
                 let end = End { pages: rest.u64()? };
                 rest.end()?;
                 self.state = State::Over;
-                if end.pages == self.pages { Ok(Piece::End(end)) } else { Err(Unreadable::Damaged) }
+                if end.pages == self.pages {
+                    Ok(Piece::End(end))
+                } else {
+                    Err(SnapshotError::Damaged)
+                }
             }
         }
     }
 }
 
 impl<'a> Pages<'a> {
-    /// How many there are.
-    fn count(&self) -> Result<u64, Unreadable> {
+    /// The number of pages.
+    fn count(&self) -> Result<u64, SnapshotError> {
         let (mut rest, mut count) = (Rest(self.0), 0);
         while !rest.0.is_empty() {
             rest.bytes()?;
@@ -280,8 +287,8 @@ impl<'a> Pages<'a> {
         Ok(count)
     }
 
-    /// Each of them, read.
-    pub fn iter(&self) -> impl Iterator<Item = Result<SavedPage<'a>, Unreadable>> + use<'a> {
+    /// Decodes the pages one by one.
+    pub fn iter(&self) -> impl Iterator<Item = Result<SavedPage<'a>, SnapshotError>> + use<'a> {
         let mut rest = Rest(self.0);
         std::iter::from_fn(move || {
             if rest.0.is_empty() {
@@ -296,7 +303,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-fn read_head(bytes: &[u8]) -> Result<Head, Unreadable> {
+fn read_head(bytes: &[u8]) -> Result<Head, SnapshotError> {
     let mut rest = Rest(bytes);
     let (generation, begun_ms, print) = (rest.u64()?, rest.u64()?, rest.u128()?);
     let count = rest.count(SOURCES_MAX)?;
@@ -304,7 +311,7 @@ fn read_head(bytes: &[u8]) -> Result<Head, Unreadable> {
     for _ in 0..count {
         let (source, at) = (rest.bytes()?, rest.bytes()?);
         if source.len().max(at.len()) > POSITION_BYTES_MAX {
-            return Err(Unreadable::TooLarge);
+            return Err(SnapshotError::TooLarge);
         }
         positions.push(Position { source: source.to_vec(), at: at.to_vec() });
     }

@@ -1,10 +1,10 @@
-//! Writes the first inputs for the fuzz target `snapshot`: `CORPUS=DIR cargo test -p page-snapshot --test
-//! corpus`. Without `CORPUS` it only looks that what it would write can be read.
+//! Writes the seed inputs for the fuzz target `snapshot`: `CORPUS=DIR cargo test -p page-snapshot --test
+//! corpus`. Without `CORPUS` the test only checks that the inputs can be read.
 
 mod common;
 
 use common::{record, snapshot, usual};
-use page_snapshot::{Content, Journal, Name, Record, read_journal, read_page, write_page};
+use page_snapshot::{ChangedName, Content, Journal, Record, read_journal, read_page, write_page};
 
 #[test]
 fn inputs_that_can_be_read() {
@@ -15,9 +15,11 @@ fn inputs_that_can_be_read() {
     let other = Record { content, marked_at_ms: None, ..record("http://a/\nvary x", &stored) };
     write_page(&other, &mut coded);
     let (mut journal, mut bytes) = Journal::begin(1, 7);
-    bytes.extend(journal.change(&[Name::Tag(b"news".to_vec()), Name::Prefix(b"/a/".to_vec())]));
-    bytes.extend(journal.in_hand(true));
-    bytes.extend(journal.change(&[Name::Everything]));
+    bytes.extend(
+        journal.change(&[ChangedName::Tag(b"news".to_vec()), ChangedName::Prefix(b"/a/".to_vec())]),
+    );
+    bytes.extend(journal.set_in_flight(true));
+    bytes.extend(journal.change(&[ChangedName::Everything]));
     assert!(read_page(&page).is_ok() && read_page(&coded).is_ok());
     assert!(read_journal(&bytes, 1).is_ok());
     let whole = snapshot(2, 20);

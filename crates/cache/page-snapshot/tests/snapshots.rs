@@ -1,18 +1,18 @@
-//! A snapshot reads as it was written, or not at all: cut off anywhere, with any byte changed, with pieces
-//! moved or taken from another, it is refused.
+//! A snapshot is read exactly as it was written, or refused. It is refused if it is truncated, if any byte
+//! was changed, and if pieces were moved or taken from another file.
 
 mod common;
 
 use common::{head, read, record, snapshot, usual};
-use http_cache::{Forms, Stored};
+use http_cache::{Forms, StoredResponse};
 use page_snapshot::{
-    Content, End, FRAME_BYTES, Journal, Left, Name, PREFIX_BYTES, Reader, Unreadable, Writer,
-    Written, read_journal, read_page, write_page,
+    ChangedName, Content, End, FRAME_BYTES, Journal, JournalContents, PREFIX_BYTES, Reader,
+    SnapshotError, WriteOutcome, Writer, read_journal, read_page, write_page,
 };
 use proptest::prelude::*;
 
 #[test]
-fn it_reads_as_it_was_written() {
+fn a_snapshot_reads_as_it_was_written() {
     let all = snapshot(3_000, 1_000);
     let seen = read(&all).expect("it is whole");
     assert_eq!(seen.head, Some(head()));
@@ -23,15 +23,15 @@ fn it_reads_as_it_was_written() {
 }
 
 #[test]
-fn cut_off_it_is_refused() {
+fn a_truncated_snapshot_is_refused() {
     let all = snapshot(3, 10);
     for length in 0..all.len() {
-        assert_eq!(read(&all[..length]).err(), Some(Unreadable::CutOff), "{length}");
+        assert_eq!(read(&all[..length]).err(), Some(SnapshotError::CutOff), "{length}");
     }
 }
 
 #[test]
-fn with_any_byte_changed_it_is_refused() {
+fn a_snapshot_with_any_byte_changed_is_refused() {
     let all = snapshot(2, 10);
     for at in 0..all.len() {
         for bit in [1, 0x80] {
@@ -42,13 +42,13 @@ fn with_any_byte_changed_it_is_refused() {
     }
     let mut other = all.clone();
     other[0] = b'X';
-    assert_eq!(read(&other).err(), Some(Unreadable::Foreign));
+    assert_eq!(read(&other).err(), Some(SnapshotError::Foreign));
     let mut other = all;
     other[8] += 1;
-    assert_eq!(read(&other).err(), Some(Unreadable::OtherVersion));
+    assert_eq!(read(&other).err(), Some(SnapshotError::OtherVersion));
 }
 
-/// Where the pieces are.
+/// The byte ranges of the pieces.
 fn pieces(all: &[u8]) -> Vec<std::ops::Range<usize>> {
     let (mut at, mut pieces) = (PREFIX_BYTES, Vec::new());
     while at < all.len() {
@@ -61,7 +61,7 @@ fn pieces(all: &[u8]) -> Vec<std::ops::Range<usize>> {
 }
 
 #[test]
-fn pieces_stay_where_they_are() {
+fn moved_pieces_are_refused() {
     let all = snapshot(4_000, 1_000);
     let pieces = pieces(&all);
     assert!(pieces.len() > 4, "several pieces of pages");
@@ -74,21 +74,21 @@ fn pieces_stay_where_they_are() {
     assert_eq!(put(&order), None);
     let mut swapped = order.clone();
     swapped.swap(1, 2);
-    assert_eq!(put(&swapped), Some(Unreadable::Damaged));
+    assert_eq!(put(&swapped), Some(SnapshotError::Damaged));
     for left_out in 0..order.len() {
         let rest: Vec<usize> = order.iter().copied().filter(|at| *at != left_out).collect();
         assert!(put(&rest).is_some(), "{left_out}");
     }
     let twice = [&order[..2], &order[1..]].concat();
-    assert_eq!(put(&twice), Some(Unreadable::Damaged));
-    // The same pages in another file do not fit.
+    assert_eq!(put(&twice), Some(SnapshotError::Damaged));
+    // A piece from another file fails the check, although its pages are the same.
     let mut writer = Writer::new(&head(), 43);
     writer.end();
     let mut other = Vec::new();
     writer.take(|bytes| other.extend_from_slice(bytes)).expect("it is complete");
     other.truncate(PREFIX_BYTES);
     other.extend_from_slice(&all[PREFIX_BYTES..]);
-    assert_eq!(read(&other).err(), Some(Unreadable::Damaged));
+    assert_eq!(read(&other).err(), Some(SnapshotError::Damaged));
 }
 
 #[test]
@@ -96,16 +96,16 @@ fn a_page_that_is_too_large_is_left_out() {
     let (stored, content) = (usual(), vec![0; 128 << 20]);
     let mut writer = Writer::new(&head(), 1);
     let large = page_snapshot::Record { content: Content::Kept(&content), ..record("a", &stored) };
-    assert_eq!(writer.page(&large), Written::TooLarge);
-    assert_eq!(writer.page(&record("b", &stored)), Written::Yes);
+    assert_eq!(writer.page(&large), WriteOutcome::TooLarge);
+    assert_eq!(writer.page(&record("b", &stored)), WriteOutcome::Yes);
     writer.end();
     let mut all = Vec::new();
     writer.take(|bytes| all.extend_from_slice(bytes)).expect("it is complete");
     assert_eq!(read(&all).expect("it is whole").keys, ["b"]);
 }
 
-/// What can be seen of a stored response.
-fn shown(stored: &Stored) -> String {
+/// The debug output of a stored response, for comparison.
+fn shown(stored: &StoredResponse) -> String {
     format!("{stored:?}")
 }
 
@@ -116,13 +116,13 @@ fn a_page_reads_as_it_was_written() {
     }
 }
 
-fn of_forms(forms: Forms) -> Stored {
+fn of_forms(forms: Forms) -> StoredResponse {
     let mut stored = usual();
     stored.forms = forms;
     stored
 }
 
-fn reads_as_it_was_written(stored: &Stored) {
+fn reads_as_it_was_written(stored: &StoredResponse) {
     let written = record("http://a/", stored);
     let mut bytes = Vec::new();
     write_page(&written, &mut bytes);
@@ -136,20 +136,20 @@ fn reads_as_it_was_written(stored: &Stored) {
 }
 
 #[test]
-fn a_private_page_is_none() {
+fn a_private_page_is_refused() {
     let mut stored = usual();
     stored.directives = stored.directives.made_private();
     let mut bytes = Vec::new();
     write_page(&record("a", &stored), &mut bytes);
-    assert_eq!(read_page(&bytes).err(), Some(Unreadable::Invalid));
+    assert_eq!(read_page(&bytes).err(), Some(SnapshotError::Invalid));
 }
 
 #[test]
 fn a_journal_is_read_to_its_last_byte_or_refused() {
     let changes = [
-        vec![Name::Tag(b"news".to_vec()), Name::Url(b"/a?b".to_vec())],
-        vec![Name::Path(b"/p".to_vec()), Name::Prefix(b"/d/".to_vec())],
-        vec![Name::Everything],
+        vec![ChangedName::Tag(b"news".to_vec()), ChangedName::Url(b"/a?b".to_vec())],
+        vec![ChangedName::Path(b"/p".to_vec()), ChangedName::Prefix(b"/d/".to_vec())],
+        vec![ChangedName::Everything],
     ];
     let (mut journal, mut bytes) = Journal::begin(7, 99);
     let mut ends = vec![bytes.len()];
@@ -157,13 +157,14 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
         bytes.extend(journal.change(change));
         ends.push(bytes.len());
     }
-    bytes.extend(journal.in_hand(true));
+    bytes.extend(journal.set_in_flight(true));
     ends.push(bytes.len());
-    let Left { names, in_hand, mut journal } = read_journal(&bytes, 7).expect("it is whole");
-    assert!(in_hand);
+    let JournalContents { names, in_flight, mut journal } =
+        read_journal(&bytes, 7).expect("it is whole");
+    assert!(in_flight);
     assert_eq!(names.len(), 5);
     assert!(changes.iter().flatten().all(|name| names.contains(name)));
-    assert_eq!(read_journal(&bytes, 8).err(), Some(Unreadable::Foreign));
+    assert_eq!(read_journal(&bytes, 8).err(), Some(SnapshotError::Foreign));
     for length in 0..bytes.len() {
         assert_eq!(read_journal(&bytes[..length], 7).is_ok(), ends.contains(&length), "{length}");
     }
@@ -172,20 +173,21 @@ fn a_journal_is_read_to_its_last_byte_or_refused() {
         changed[at] ^= 4;
         assert!(read_journal(&changed, 7).is_err(), "{at}");
     }
-    // It goes on where it ended.
-    bytes.extend(journal.change(&[Name::Tag(b"more".to_vec())]));
-    assert!(read_journal(&bytes, 7).expect("it is whole").in_hand);
-    bytes.extend(journal.in_hand(false));
-    let Left { names, in_hand, .. } = read_journal(&bytes, 7).expect("it is whole");
-    assert!(!in_hand && names.contains(&Name::Tag(b"more".to_vec())));
-    // A change with more names than are written is one of everything.
+    // Writing continues where the journal ended.
+    bytes.extend(journal.change(&[ChangedName::Tag(b"more".to_vec())]));
+    assert!(read_journal(&bytes, 7).expect("it is whole").in_flight);
+    bytes.extend(journal.set_in_flight(false));
+    let JournalContents { names, in_flight, .. } = read_journal(&bytes, 7).expect("it is whole");
+    assert!(!in_flight && names.contains(&ChangedName::Tag(b"more".to_vec())));
+    // A change with too many names is written as a change of everything.
     let (mut journal, mut bytes) = Journal::begin(1, 1);
-    let many: Vec<Name> = (0..100_001_u32).map(|n| Name::Tag(n.to_le_bytes().to_vec())).collect();
+    let many: Vec<ChangedName> =
+        (0..100_001_u32).map(|n| ChangedName::Tag(n.to_le_bytes().to_vec())).collect();
     bytes.extend(journal.change(&many));
-    assert_eq!(read_journal(&bytes, 1).expect("it is whole").names, [Name::Everything]);
+    assert_eq!(read_journal(&bytes, 1).expect("it is whole").names, [ChangedName::Everything]);
 }
 
-fn any_stored() -> impl Strategy<Value = Option<Stored>> {
+fn any_stored() -> impl Strategy<Value = Option<StoredResponse>> {
     let name = prop::sample::select(vec![
         "content-type",
         "cache-control",
@@ -233,7 +235,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_page_is_refused_or_is_one(
+    fn a_damaged_page_is_refused_or_valid(
         at in 0_usize..1_000, to in any::<u8>(), cut in 0_usize..1_000
     ) {
         let stored = usual();
@@ -248,7 +250,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reader_never_wants_more_than_it_may(bytes in prop::collection::vec(any::<u8>(), 12)) {
+    fn a_reader_never_needs_more_than_a_piece(bytes in prop::collection::vec(any::<u8>(), 12)) {
         let mut all = snapshot(1, 1);
         let head_at = PREFIX_BYTES;
         all[head_at..head_at + 12].copy_from_slice(&bytes);

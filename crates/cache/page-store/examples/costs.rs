@@ -1,15 +1,15 @@
-//! What the store costs: bytes per page and per tag, time per insertion, lookup and change, and how long
-//! lookups and insertions are held up while a million pages are marked, looked through and dropped.
+//! Measures the store: bytes per page and per tag, time per insertion, lookup and change. It also measures
+//! the pauses of lookups and insertions while a million pages are marked, scanned and dropped.
 //!
-//! `cargo run --release -p page-store --example costs -- [PAGES] [TAGS]`; by default a million pages with 20
-//! tags of a hundred thousand, one of which they all have. It prints a table. Payloads are empty: what is
-//! measured is the store. Wants about 1.5 GB.
+//! `cargo run --release -p page-store --example costs -- [PAGES] [TAGS]`; by default a million pages with
+//! 20 tags out of 100,000. All pages share one of the tags. It prints a table. Payloads are empty, so only
+//! the store is measured. It needs about 1.5 GB of memory.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the real clock")]
 
 use page_store::{
-    Applied, Change, Limits, Older, Page, Payload, Round, Site, Store, Strength, Target, Tidied,
-    Touches,
+    AgeStep, AppliedChange, Change, ChangeTarget, IdleScan, Limits, Page, PagePredicate, Payload,
+    Site, Store, Strength, TidyOutcome,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -92,7 +92,7 @@ fn measure_a_page_with_many_tags(store: &Store<Nothing>) {
     let bytes = store.stats().bytes.total() - before;
     assert!(stored, "nothing has changed");
     row("storing a page with 999 tags that no other has", &format!("{took:?}, {bytes} bytes"));
-    let (applied, took) = change(store, Target::Tag(names[500].as_bytes()), Strength::Drop);
+    let (applied, took) = change(store, ChangeTarget::Tag(names[500].as_bytes()), Strength::Drop);
     assert_eq!(applied.dropped, 1);
     row("dropping it by one of them", &format!("{took:?}"));
 }
@@ -111,7 +111,11 @@ fn measure_lookups(store: &Store<Nothing>, pages: usize) {
     row("looking a page up, key hashed", &format!("{each:?}"));
 }
 
-fn change(store: &Store<Nothing>, target: Target<'_>, strength: Strength) -> (Applied, Duration) {
+fn change(
+    store: &Store<Nothing>,
+    target: ChangeTarget<'_>,
+    strength: Strength,
+) -> (AppliedChange, Duration) {
     let start = Instant::now();
     let applied = store.change(&Change { site: SITE, targets: &[target] }, strength);
     (applied, start.elapsed())
@@ -121,15 +125,16 @@ fn measure_changes(store: &Store<Nothing>, pages: usize) {
     let (mut took, mut dropped) = (Duration::ZERO, 0);
     for n in 0..1_000 {
         let name = format!("tag:{n}");
-        let (applied, each) = change(store, Target::Tag(name.as_bytes()), Strength::Drop);
+        let (applied, each) = change(store, ChangeTarget::Tag(name.as_bytes()), Strength::Drop);
         (took, dropped) = (took + each, dropped + applied.dropped);
     }
     let each = took / 1_000;
     row("change of a tag", &format!("{each:?}, {} pages dropped", dropped / 1_000));
-    let (applied, took) = change(store, Target::Prefix(b"/articles/5/"), Strength::Drop);
+    let (applied, took) = change(store, ChangeTarget::Prefix(b"/articles/5/"), Strength::Drop);
     row("change of a prefix", &format!("{took:?}, {} pages dropped", applied.dropped));
     let names: Vec<String> = (0..10_000).map(|n| format!("unused:{n}")).collect();
-    let targets: Vec<Target<'_>> = names.iter().map(|name| Target::Tag(name.as_bytes())).collect();
+    let targets: Vec<ChangeTarget<'_>> =
+        names.iter().map(|name| ChangeTarget::Tag(name.as_bytes())).collect();
     let lease = store.lease();
     let begin = Instant::now();
     store.change(&Change { site: SITE, targets: &targets }, Strength::Drop);
@@ -138,23 +143,23 @@ fn measure_changes(store: &Store<Nothing>, pages: usize) {
     assert!(pages > 6_000, "too few pages to mean anything");
 }
 
-/// Makes all pages older until half of them are unused, and drops those.
+/// Ages all pages until half of them are inactive, and drops those.
 fn measure_rounds(store: &Store<Nothing>) {
-    for (what, older) in [("a round", Older::Anew), ("one more", Older::By(7))] {
+    for (what, older) in [("a round", AgeStep::Anew), ("one more", AgeStep::By(7))] {
         let (_, took, worst) = make_round(store, older);
         row(&format!("{what} through all pages"), &format!("{took:?}, worst hold {worst:?}"));
     }
     let before = store.stats().pages;
     (0..before).step_by(2).for_each(|n| drop(store.candidates(store.key(url(n).as_bytes()))));
-    let (dropped, took, worst) = make_round(store, Older::By(1));
+    let (dropped, took, worst) = make_round(store, AgeStep::By(1));
     let what = format!("a round that drops {dropped} pages");
     row(&what, &format!("{took:?}, worst hold {worst:?}"));
-    while store.tidy() == Tidied::MoreToDo {}
+    while store.tidy() == TidyOutcome::MoreToDo {}
 }
 
-/// How many pages left, how long it took in all, and its longest step.
-fn make_round(store: &Store<Nothing>, older: Older) -> (u64, Duration, Duration) {
-    let (mut round, mut dropped) = (Round::new(older), 0);
+/// Runs one scan; returns the number of pages removed, the total duration and that of the longest step.
+fn make_round(store: &Store<Nothing>, older: AgeStep) -> (u64, Duration, Duration) {
+    let (mut round, mut dropped) = (IdleScan::new(older), 0);
     let (mut took, mut worst) = (Duration::ZERO, Duration::ZERO);
     while !round.is_over() {
         let start = Instant::now();
@@ -167,32 +172,32 @@ fn make_round(store: &Store<Nothing>, older: Older) -> (u64, Duration, Duration)
     (dropped, took, worst)
 }
 
-/// Marks, looks through and drops all pages while one thread looks up and another inserts; before that, the
-/// same without a change, to show what the machine itself adds.
+/// Marks, scans and drops all pages while one thread looks up pages and another inserts. Before that it
+/// runs the same without a change, to show the pauses of the machine itself.
 fn measure_pauses(store: &Store<Nothing>, pages: usize, tags: usize) {
     meanwhile(store, pages, tags, || {
         thread::sleep(Duration::from_secs(2));
         row("two seconds without a change", "");
     });
     meanwhile(store, 2 * pages, tags, || {
-        let touches: Touches<Nothing> =
+        let touches: PagePredicate<Nothing> =
             Arc::new(|page: &Page<Nothing>| page.key().bytes().ends_with(b"/no"));
         let start = Instant::now();
         store.change_where(SITE, &touches, Strength::Drop, 0);
         row("change by a predicate, of no page", &format!("{:?}", start.elapsed()));
     });
     meanwhile(store, 3 * pages, tags, || {
-        let (applied, took) = change(store, Target::Tag(b"all"), Strength::Mark);
+        let (applied, took) = change(store, ChangeTarget::Tag(b"all"), Strength::Mark);
         let what = format!("soft change of a tag of {} pages", applied.marked);
         row(&what, &format!("{took:?}"));
     });
     meanwhile(store, 4 * pages, tags, || {
-        let (applied, took) = change(store, Target::Tag(b"all"), Strength::Drop);
+        let (applied, took) = change(store, ChangeTarget::Tag(b"all"), Strength::Drop);
         row(&format!("change of a tag of {} pages", applied.dropped), &format!("{took:?}"));
     });
     let (begin, mut worst) = (Instant::now(), Duration::ZERO);
-    let mut tidied = Tidied::MoreToDo;
-    while tidied == Tidied::MoreToDo {
+    let mut tidied = TidyOutcome::MoreToDo;
+    while tidied == TidyOutcome::MoreToDo {
         let start = Instant::now();
         tidied = store.tidy();
         worst = worst.max(start.elapsed());
@@ -221,7 +226,7 @@ fn meanwhile(store: &Store<Nothing>, first: usize, tags: usize, act: impl FnOnce
     }
 }
 
-/// Does it again and again; the median, the 99.9th percentile and the worst.
+/// Repeats `act` until `done`; returns the median, the 99.9th percentile and the maximum duration.
 fn repeat(done: &AtomicBool, mut act: impl FnMut(usize)) -> String {
     let mut times = Vec::new();
     while !done.load(Ordering::Relaxed) || times.is_empty() {

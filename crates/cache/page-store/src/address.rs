@@ -1,13 +1,14 @@
-//! By which name an address is known, however it was written (RFC 3986 section 6.2.2).
+//! URL normalisation for invalidation: one name for all spellings of a URL (RFC 3986 section 6.2.2).
 //!
-//! `/caf%c3%a9/`, `/caf%C3%A9/` and the bytes themselves are one address, and so are `/%6eews/./4` and
-//! `/news/4`. Pages keep keys of their own, for an application may tell them apart; a change of the address
-//! reaches all of them. What is made here is hashed and never shown. Escapes of what divides an address into
-//! parts stay, with capital digits: `%2F` is no slash.
+//! `/caf%c3%a9/`, `/caf%C3%A9/` and the bytes themselves are one URL, and so are `/%6eews/./4` and
+//! `/news/4`. Pages keep separate cache keys, because an application may distinguish the spellings; a
+//! change of the URL reaches all of them. The normalised form is hashed and never shown. Escapes of
+//! delimiters stay, with capital digits: `%2F` is no slash.
 
 use std::borrow::Cow;
 
-/// The name of a path with its query, if it has one.
+/// The normalised form of a path with its query, if it has one. Allocates only if the URL is not
+/// normalised.
 pub(crate) fn name(path_and_query: &[u8]) -> Cow<'_, [u8]> {
     if is_plain(path_and_query) {
         return Cow::Borrowed(path_and_query);
@@ -19,12 +20,12 @@ pub(crate) fn name(path_and_query: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(name)
 }
 
-/// Nearly every address is.
+/// Whether the URL contains no escape and no dot segment. This is so for nearly every URL.
 fn is_plain(address: &[u8]) -> bool {
     !address.contains(&b'%') && !address.windows(2).any(|two| two == b"/.")
 }
 
-/// Escapes undone, but for those of `kept`.
+/// Decodes percent-escapes, except those of the bytes in `kept`.
 fn decoded(text: &[u8], kept: &[u8]) -> Vec<u8> {
     let digit = |at: usize| char::from(*text.get(at)?).to_digit(16).map(|digit| digit as u8);
     let (mut out, mut at) = (Vec::with_capacity(text.len()), 0);
@@ -42,7 +43,7 @@ fn decoded(text: &[u8], kept: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A path without the segments `.` and `..` (RFC 3986 section 5.2.4).
+/// Removes the segments `.` and `..` from a path (RFC 3986 section 5.2.4).
 fn without_dots(path: &[u8]) -> Vec<u8> {
     if !path.windows(2).any(|two| two == b"/.") {
         return path.to_vec();
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn others_have_others() {
+    fn different_addresses_have_different_names() {
         for (a, b) in [
             ("/a%2Fb", "/a/b"),
             ("/a%3Fb", "/a?b"),

@@ -1,9 +1,9 @@
-//! Keys whose renders could not be shared lately ("hit for miss"): their requests must not queue behind
-//! each other.
+//! Hit-for-miss: keys whose last render could not be shared. Requests for them must not wait for each
+//! other.
 //!
-//! A table of fixed size: sets of four key hashes with the time until which each counts, in the caller's
-//! milliseconds. A full set forgets the one that ends first. Forgetting, like a collision of hashes, costs a
-//! wait or a render, never a wrong answer. Guarded by the stripe it belongs to.
+//! A table of fixed size: sets of four key hashes, each with an expiry time in the caller's milliseconds.
+//! In a full set, a new entry replaces the one that expires first. A lost entry or a hash collision costs a
+//! wait or a render, never a wrong response. The lock of the stripe guards its table.
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {

@@ -1,72 +1,75 @@
-//! What things cost: the bytes that the heap takes for them, and the limits of a store.
+//! Memory accounting: the heap bytes of each structure, and the limits of a store.
 //!
-//! Every byte the store holds is counted: payloads, pages, keys, both directions of the dependency index,
-//! names, the page map, the ghost table, remembered changes. Sizes are those that a general-purpose
-//! allocator hands out (16-byte steps, 8 bytes of its own), not those asked for. What is not counted: leases
-//! out and fills in progress, whose number the caller's limit on concurrent requests bounds, and what
-//! remembered predicates hold ([`Limits::predicates_max`]).
+//! Every byte that the store holds is counted: payloads, pages, keys, both directions of the dependency
+//! index, names, the page map, the ghost table, remembered changes. The sizes are those that a
+//! general-purpose allocator reserves (16-byte steps, 8 bytes of overhead), not those requested. Not
+//! counted are outstanding leases and fills in progress, which the caller's limit on concurrent requests
+//! bounds, and the contents of remembered predicates ([`Limits::predicates_max`]).
 //!
-//! The cost lines, shown by `tests/heap.rs`: see [`PAGE_BYTES_TYPICAL`], [`EDGE_BYTES_TYPICAL`],
+//! `tests/heap.rs` checks the typical costs: [`PAGE_BYTES_TYPICAL`], [`EDGE_BYTES_TYPICAL`],
 //! [`NAME_BYTES_TYPICAL`].
 
 use crate::page::fixed_bytes;
 
-/// What a page two directories deep costs beside its payload, its key's bytes and its tags: at most this many
-/// bytes, typically. Each directory more costs as much as a tag.
+/// The typical maximum cost in bytes of a page two directories deep, without payload, key bytes and tags.
+/// Each further directory costs as much as a tag.
 pub const PAGE_BYTES_TYPICAL: usize = 195;
 
-/// What one more tag on a page costs, where the tag exists: at most this many bytes, typically.
+/// The typical maximum cost in bytes of one more tag on a page, if another page has the tag.
 pub const EDGE_BYTES_TYPICAL: usize = 18;
 
-/// What one more tag on a page costs that no other page has: at most this many bytes, typically.
+/// The typical maximum cost in bytes of one more tag on a page, if no other page has the tag.
 pub const NAME_BYTES_TYPICAL: usize = 40;
 
-/// The bounds of a store.
+/// The limits of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Everything the store holds, in bytes. Pages are evicted to stay within.
+    /// The maximum of everything the store holds, in bytes. Pages are evicted to stay within it.
     pub budget_bytes: usize,
-    /// One page with its key, in bytes; never more than half of the budget, whatever is set here.
+    /// The maximum size of one page with its key, in bytes. It is never more than half of the budget.
     pub page_bytes_max: usize,
-    /// Different tags of one page.
+    /// The maximum number of different tags of one page.
     pub tags_max: usize,
-    /// Bytes of one tag.
+    /// The maximum length of one tag, in bytes.
     pub tag_bytes_max: usize,
-    /// Variants of one key; one more displaces the oldest.
+    /// The maximum number of variants of one key. One more displaces the oldest.
     pub variants_max: usize,
-    /// Changed names that are remembered for renders still out (rule 4).
+    /// The maximum number of changed names that are remembered for outstanding leases (rule 4).
     pub changes_remembered_max: usize,
-    /// Names that may be open (unsettled) at once; over it, a change opens its whole site.
+    /// The maximum number of names that may be open (unsettled) at once. A change beyond it opens its whole
+    /// site.
     pub opens_max: usize,
-    /// Changes by predicate that are remembered for renders still out; over it, older renders are refused.
+    /// The maximum number of changes by predicate that are remembered for outstanding leases. Beyond it,
+    /// older renders are refused.
     pub predicates_max: usize,
-    /// Pages of one owner; one more displaces the oldest.
+    /// The maximum number of pages of one owner. One more displaces the oldest.
     pub owner_pages_max: usize,
-    /// Keys of pages dropped or marked that are kept to be rendered anew; 0 keeps none.
+    /// The maximum number of keys of dropped or marked pages that wait for cache warming; 0 turns it off.
     pub rewarm_pages_max: usize,
-    /// Uses from which a page is worth rendering anew; they are counted to three, and two more for a page
-    /// that has stayed through an eviction.
+    /// The minimum worth of a page for cache warming: its uses, counted up to three, plus two for a page
+    /// that has survived an eviction scan.
     pub rewarm_uses_min: u8,
-    /// Pages that a change drops in one hold of the index lock (about a microsecond each), and before it lets
-    /// others have the processor: with one core, hits wait for so long.
+    /// The number of pages that a change drops in one hold of the index lock (about a microsecond each),
+    /// before it yields the processor. On a machine with one core, hits wait for that long.
     pub sweep_pages: usize,
 }
 
 impl Limits {
-    /// Pages whose edges are taken out in one hold: a few microseconds each.
+    /// The number of dead pages whose edges are removed in one hold of the index lock: a few microseconds
+    /// each.
     pub(crate) fn bury_pages(&self) -> usize {
         (self.sweep_pages / 4).max(1)
     }
 
-    /// Places looked at in one hold for pages that nobody asks for: some hundred nanoseconds each, a
-    /// microsecond where the page leaves.
+    /// The number of places that an inactivity scan checks in one hold of the index lock. Each takes some
+    /// hundred nanoseconds, or a microsecond if its page leaves.
     pub(crate) fn round_pages(&self) -> usize {
         (self.sweep_pages / 2).max(1)
     }
 }
 
 impl Limits {
-    /// The defaults for a budget in bytes.
+    /// The default limits for a budget in bytes.
     pub fn new(budget_bytes: usize) -> Self {
         Self {
             budget_bytes,
@@ -85,7 +88,7 @@ impl Limits {
     }
 }
 
-/// What the heap takes for an allocation of `bytes`; for a [`Payload`](crate::Payload) to count itself with.
+/// The heap bytes of an allocation of `bytes`. A [`Payload`](crate::Payload) uses it to report its size.
 pub const fn heap(bytes: usize) -> usize {
     if bytes == 0 {
         return 0;
@@ -94,29 +97,30 @@ pub const fn heap(bytes: usize) -> usize {
     if rounded < 32 { 32 } else { rounded }
 }
 
-/// What the heap takes for a page with so many bytes in it, its key's among them, and its payload.
+/// The heap bytes of a page: `bytes` in its own allocation, those of its key included, plus its payload's.
 pub(crate) fn page_bytes<P>(bytes: usize, payload_bytes: usize) -> usize {
     heap((fixed_bytes::<P>() + bytes).next_multiple_of(align_of::<usize>())) + payload_bytes
 }
 
-/// Bytes of heap in three bytes, rounded up: to what allocators hand out, from 128 MiB to 4 KiB. At most 32 GiB.
+/// A number of heap bytes in three bytes, rounded up: to 16 bytes below 128 MiB, to 4 KiB above. At most 32
+/// GiB.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Roughly([u8; 3]);
+pub(crate) struct ApproxBytes([u8; 3]);
 
-impl Roughly {
+impl ApproxBytes {
     const FINE: usize = 16;
     const COARSE: usize = 4 << 10;
-    /// Set where the steps are the coarse ones.
+    /// The bit that marks a value in coarse steps.
     const IS_COARSE: u32 = 1 << 23;
 
-    pub(crate) fn of(bytes: usize) -> Roughly {
+    pub(crate) fn of(bytes: usize) -> ApproxBytes {
         let fine = u32::try_from(bytes.div_ceil(Self::FINE)).ok();
         let steps = fine.filter(|steps| *steps < Self::IS_COARSE).unwrap_or_else(|| {
             let coarse = u32::try_from(bytes.div_ceil(Self::COARSE)).unwrap_or(u32::MAX);
             coarse.min(Self::IS_COARSE - 1) | Self::IS_COARSE
         });
         let [_, high, middle, low] = steps.to_be_bytes();
-        Roughly([high, middle, low])
+        ApproxBytes([high, middle, low])
     }
 
     pub(crate) fn bytes(self) -> usize {
@@ -129,7 +133,7 @@ impl Roughly {
     }
 }
 
-/// What the heap takes for a hash table with room for `capacity` entries of `entry_bytes`.
+/// The heap bytes of a hash table with room for `capacity` entries of `entry_bytes`.
 pub(crate) fn table_bytes(capacity: usize, entry_bytes: usize) -> usize {
     let buckets = match capacity {
         0 => return 0,
@@ -142,11 +146,11 @@ pub(crate) fn table_bytes(capacity: usize, entry_bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Roughly;
+    use super::ApproxBytes;
 
     #[test]
     fn bytes_are_rounded_up_and_never_down() {
-        let round = |bytes| Roughly::of(bytes).bytes();
+        let round = |bytes| ApproxBytes::of(bytes).bytes();
         assert_eq!([0, 1, 16, 17, 65_536].map(round), [0, 16, 16, 32, 65_536]);
         assert_eq!(round((128 << 20) - 16), (128 << 20) - 16);
         assert_eq!([128 << 20, (128 << 20) + 1].map(round), [128 << 20, (128 << 20) + 4096]);

@@ -1,68 +1,69 @@
-//! Changes (rule 3): a number first, then remembered, then everything that depends on it dropped or marked,
-//! and only then the answer. Settling, for changes that renders may not see yet: a name is *open* from
-//! [`Store::open`] to the settlement of its last open change, and nothing that depends on it is stored.
+//! Changes (rule 3): a change gets a number, is remembered, drops or marks all dependent pages, and
+//! returns.
 //!
-//! A large drop lets go of the index lock between batches, and before the first, to go on [aside](Aside). Why
-//! that is right: every target is remembered, and open where it is to be, before the first page is dropped and
-//! before the lock is let go, so from then on no render older than the change can enter. What enters meanwhile
-//! began after the change and stays; the sweep tells them apart by lease. It walks a name's pages from the
-//! last to the first: one that enters is put last, one that leaves is replaced by the last, so what was not
-//! looked at yet is always before.
-//! Lookups are held up by none of it, but by the removal of a page from their own shard.
+//! Settling is for changes that renders may not see yet. A name is *open* from [`Store::open`] until its
+//! last open change is settled; meanwhile no page that depends on it is stored.
+//!
+//! A large sweep releases the index lock between batches, and once before the first, to run [aside](Aside).
+//! That is safe: every name is remembered, and opened where required, before the first release. From then
+//! on no older render can enter. Pages that enter during the sweep belong to newer renders and stay; the
+//! sweep recognises them by their lease. It walks a name's pages from last to first. New pages are appended
+//! and a removed page is replaced by the last one, so all pages not yet visited lie before the position.
+//! Lookups wait only while a page is removed from their own shard.
 
 use crate::hash::Id;
 use crate::index::Index;
 use crate::lease::{Number, Registry};
 use crate::names::{Change, Strength, everything};
-use crate::page::{Marked, Payload};
-use crate::places::Leaving;
-use crate::rewarm::{self, Rewarm, Touched};
+use crate::page::{Payload, SoftMark};
+use crate::places::RemovedPages;
+use crate::rewarm::{self, AffectedPage, Rewarm};
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
-use crate::told::Teller;
+use crate::told::Reporter;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a change did. When it is returned, the change may be acknowledged.
+/// The result of a change. Once it is returned, the change may be acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Applied {
-    /// The change's number.
+pub struct AppliedChange {
+    /// The number of the change.
     pub number: Number,
-    /// Pages dropped.
+    /// The number of pages dropped.
     pub dropped: u64,
-    /// Pages marked that were not marked before.
+    /// The number of pages marked that were not marked before.
     pub marked: u64,
 }
 
-/// A change that was applied and has not settled. Until it is settled, nothing that depends on it is stored
+/// A change that was applied and is not settled. Until it is settled, no page that depends on it is stored
 /// or shared.
 ///
-/// Dropping it settles nothing: that would let an old row in. Its names stay open until
-/// [`Store::settle_abandoned`] is called by somebody who knows that all of them are visible.
+/// Dropping it does not settle it, because a render could then store data from before the change. Its names
+/// stay open until [`Store::settle_abandoned`] is called, when all changes are known to be visible.
 #[must_use = "the names stay open until the change is settled"]
-pub struct Opened {
-    applied: Applied,
+pub struct OpenChange {
+    applied: AppliedChange,
     ids: Vec<Id>,
     registry: Arc<dyn Registry>,
 }
 
-impl Opened {
-    /// What the change did when it was opened.
-    pub fn applied(&self) -> Applied {
+impl OpenChange {
+    /// The result of the change when it was opened.
+    pub fn applied(&self) -> AppliedChange {
         self.applied
     }
 }
 
 impl<P: Payload> Store<P> {
-    /// Applies a change. Returns when no lookup can find a page of before any more (or a mark is on it).
-    pub fn change(&self, change: &Change<'_>, strength: Strength) -> Applied {
+    /// Applies a change. Returns when no lookup can find an affected page any more, or only a marked one.
+    pub fn change(&self, change: &Change<'_>, strength: Strength) -> AppliedChange {
         self.change_at(change, strength, 0)
     }
 
-    /// The same, with the time of the change in milliseconds of the caller's clock, for the pages that it
-    /// marks: [`Page::marked`](crate::Page::marked) gives it back.
-    pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> Applied {
-        self.change_by(change, Keys::All, (strength, now_ms), Teller::nobody(), &|sweep| sweep())
+    /// Applies a change with its time, in milliseconds of the caller's clock. Pages that it marks return
+    /// that time from [`Page::marked`](crate::Page::marked).
+    pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> AppliedChange {
+        self.change_by(change, Keys::All, (strength, now_ms), Reporter::silent(), &|sweep| sweep())
     }
 
     pub(crate) fn change_by<'t>(
@@ -70,9 +71,9 @@ impl<P: Payload> Store<P> {
         change: &Change<'_>,
         keys: Keys<'t>,
         (strength, now_ms): (Strength, u64),
-        teller: Teller<'t, P>,
+        teller: Reporter<'t, P>,
         aside: Aside<'_>,
-    ) -> Applied {
+    ) -> AppliedChange {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
         let number = self.shared.note(&mut index, &ids);
@@ -80,19 +81,19 @@ impl<P: Payload> Store<P> {
         self.shared.apply(index, &ids, sweep, aside)
     }
 
-    /// Applies a change that may not be visible yet to the renders that begin now (settling), and keeps it
-    /// open. [`settle`](Self::settle) it when it is shown to be visible.
-    pub fn open(&self, change: &Change<'_>, strength: Strength) -> Opened {
-        self.open_by(change, strength, Teller::nobody(), &|sweep| sweep())
+    /// Applies a change that may not be visible yet to renders that begin now, and keeps it open. Call
+    /// [`settle`](Self::settle) once it is known to be visible.
+    pub fn open(&self, change: &Change<'_>, strength: Strength) -> OpenChange {
+        self.open_by(change, strength, Reporter::silent(), &|sweep| sweep())
     }
 
     pub(crate) fn open_by(
         &self,
         change: &Change<'_>,
         strength: Strength,
-        teller: Teller<'_, P>,
+        teller: Reporter<'_, P>,
         aside: Aside<'_>,
-    ) -> Opened {
+    ) -> OpenChange {
         let ids = change.ids(&self.shared.seeds);
         let mut index = self.shared.lock();
         let number = self.shared.note(&mut index, &ids);
@@ -106,40 +107,40 @@ impl<P: Payload> Store<P> {
         let sweep = Sweep::new(number, strength, 0, teller);
         let applied = self.shared.apply(index, &ids, sweep, aside);
         let registry = Arc::clone(&self.shared) as Arc<dyn Registry>;
-        Opened { applied, ids: open_ids, registry }
+        OpenChange { applied, ids: open_ids, registry }
     }
 
-    /// Settles an open change: renders that begin from now on see it. Returns the settlement's number.
-    pub fn settle(&self, mut opened: Opened) -> Number {
+    /// Settles an open change: renders that begin from now on see it. Returns the number of the settlement.
+    pub fn settle(&self, mut opened: OpenChange) -> Number {
         let ids = std::mem::take(&mut opened.ids);
         opened.registry.settle(&ids)
     }
 
-    /// Settles the open changes that were dropped unsettled. To be called only when every change opened so
-    /// far is known to be visible: after a pause that covers it, or when the stream was taken up again
-    /// and its position seen.
+    /// Settles the open changes that were dropped unsettled. Call it only when every change opened so far
+    /// is known to be visible: after a sufficient pause, or after the stream was resumed and its position
+    /// was seen. Returns the number of the settlement.
     pub fn settle_abandoned(&self) -> Number {
         let mut index = self.shared.lock();
         let number = self.shared.next_number(&mut index);
         for (id, times) in std::mem::take(&mut index.abandoned) {
             index.settle(id, times);
         }
-        self.shared.finish(index, None, Leaving::new());
+        self.shared.finish(index, None, RemovedPages::new());
         number
     }
 }
 
-/// Where a change goes on that touches more pages than are dropped in one hold of the index lock: calls what it
-/// is given, once, before it returns. Called under no lock.
+/// Where the caller runs a sweep that takes more than one batch. The function calls its argument once
+/// before it returns. It is called under no lock.
 pub type Aside<'a> = &'a dyn Fn(&mut dyn FnMut());
 
-/// Which of the pages that depend on what changed are touched. Renders are not distinguished by it: one that
-/// depends on what changed and is under way is not stored, whatever its key.
+/// Restricts a change to some of the pages that depend on it. It does not restrict renders: a running
+/// render that depends on the change is not stored, whatever its key.
 #[derive(Clone, Copy, Debug)]
 pub enum Keys<'a> {
     /// All of them.
     All,
-    /// Those whose key begins with one of these bytes.
+    /// Pages whose key begins with one of these byte strings.
     Beginning(&'a [&'a [u8]]),
 }
 
@@ -152,15 +153,15 @@ impl Keys<'_> {
     }
 }
 
-/// A change on its way through the pages.
+/// The progress of a change through the pages that it affects.
 pub(crate) struct Sweep<'t, P> {
-    pub(crate) applied: Applied,
+    pub(crate) applied: AppliedChange,
     keys: Keys<'t>,
     strength: Strength,
     now_ms: u64,
-    /// What is worth rendering anew of the batch.
-    worth: Vec<Touched<P>>,
-    teller: Teller<'t, P>,
+    /// The pages of the current batch that are candidates for cache warming.
+    worth: Vec<AffectedPage<P>>,
+    teller: Reporter<'t, P>,
 }
 
 impl<'t, P: Payload> Sweep<'t, P> {
@@ -168,13 +169,13 @@ impl<'t, P: Payload> Sweep<'t, P> {
         number: Number,
         strength: Strength,
         now_ms: u64,
-        teller: Teller<'t, P>,
+        teller: Reporter<'t, P>,
     ) -> Self {
-        let applied = Applied { number, dropped: 0, marked: 0 };
+        let applied = AppliedChange { number, dropped: 0, marked: 0 };
         Self { applied, keys: Keys::All, strength, now_ms, worth: Vec::new(), teller }
     }
 
-    /// Hands over what was touched until now. Not under the index lock.
+    /// Passes on the pages touched so far: to cache warming and to the observer. Not under the index lock.
     pub(crate) fn hand_over(&mut self, rewarm: &Rewarm) {
         rewarm.add(&mut self.worth);
         self.teller.tell(self.applied.number);
@@ -192,15 +193,15 @@ impl<P: Payload> Shared<P> {
         number
     }
 
-    /// Drops or marks every page that depends on one of `ids` and began before the sweep's change: here, or
-    /// `aside` where it takes more than one batch.
+    /// Drops or marks every page that depends on one of `ids` and is older than the change. Runs the sweep
+    /// through `aside` if it takes more than one batch.
     fn apply<'s>(
         &'s self,
         index: MutexGuard<'s, Index<P>>,
         ids: &[Id],
         mut sweep: Sweep<'_, P>,
         aside: Aside<'_>,
-    ) -> Applied {
+    ) -> AppliedChange {
         if index.reach(ids) <= self.limits.sweep_pages {
             self.sweep(index, ids, &mut sweep);
             return sweep.applied;
@@ -212,7 +213,7 @@ impl<P: Payload> Shared<P> {
             is_swept = true;
         };
         aside(&mut go_on);
-        // Whatever the caller does, the change is applied when it returns.
+        // The change must be applied on return, even if `aside` has not called the function.
         if !is_swept {
             self.sweep(self.lock_as_sweeper(), ids, &mut sweep);
         }
@@ -225,11 +226,12 @@ impl<P: Payload> Shared<P> {
         ids: &[Id],
         sweep: &mut Sweep<'_, P>,
     ) {
-        let mut leaving = Leaving::new();
+        let mut leaving = RemovedPages::new();
         let mut looked_at = 0;
         for id in ids {
             let mut position = usize::MAX;
-            // Looked up anew each time: while the lock is let go, the name may be freed and made again.
+            // The position is looked up again each time, because the name may be freed and created while
+            // the lock is released.
             while let Some(at) = next_page(&index, *id, &mut position) {
                 if looked_at == self.limits.sweep_pages {
                     looked_at = 0;
@@ -245,21 +247,22 @@ impl<P: Payload> Shared<P> {
                 self.touch(&mut index, at, Some(*id), sweep, &mut leaving);
             }
         }
-        // What a small change left is buried with it; a large one is acknowledged first (`places.rs`).
+        // A small change removes the edges of its pages at once; a large change is acknowledged first
+        // (`places.rs`).
         index.bury(self.limits.bury_pages());
         self.finish(index, None, leaving);
         sweep.hand_over(&self.rewarm);
     }
 
-    /// Drops or marks the page at `at`, if it is there and began before the sweep's change; `name` is that
-    /// by which it was found.
+    /// Drops or marks the page at `at`, if there is one and it is older than the change. `name` is the name
+    /// by which the page was found.
     pub(crate) fn touch(
         &self,
         index: &mut Index<P>,
         at: u32,
         name: Option<Id>,
         sweep: &mut Sweep<'_, P>,
-        leaving: &mut Leaving<P>,
+        leaving: &mut RemovedPages<P>,
     ) {
         let place = index.pages.get(at);
         let Some(page) = &place.page else { return };
@@ -277,7 +280,7 @@ impl<P: Payload> Shared<P> {
                 sweep.applied.dropped += 1;
             }
             Strength::Mark if !page.is_marked() => {
-                page.mark(Marked { at_ms: sweep.now_ms });
+                page.mark(SoftMark { at_ms: sweep.now_ms });
                 index.counters.marked += 1;
                 sweep.applied.marked += 1;
             }
@@ -287,7 +290,8 @@ impl<P: Payload> Shared<P> {
 }
 
 impl<P> Index<P> {
-    /// How many pages a change of these would look at; one that depends on several of them counts for each.
+    /// The number of pages that a change of `ids` visits. A page that depends on several of them counts for
+    /// each.
     fn reach(&self, ids: &[Id]) -> usize {
         ids.iter().map(|id| self.pages_of(*id).len()).sum()
     }
@@ -301,7 +305,8 @@ impl<P> Index<P> {
         self.counters.opened += 1;
     }
 
-    /// Closes one name with the clock's number; a render must have begun at it or later.
+    /// Settles `times` open changes of one name at the clock's number. Only renders that begin at that
+    /// number or later may be stored.
     pub(crate) fn settle(&mut self, id: Id, times: u32) {
         let before = self.tags.find(id).map_or(0, |at| self.tags.changed(at).last_change);
         let at = self.remember(id);
@@ -313,14 +318,14 @@ impl<P> Index<P> {
     }
 }
 
-/// The place of the page before `position` among those of `id`; moves `position` to it.
+/// Moves `position` to the previous page among those of `id`, and returns the place of that page.
 pub(crate) fn next_page<P>(index: &Index<P>, id: Id, position: &mut usize) -> Option<u32> {
     let pages = index.pages_of(id);
     *position = (*position).min(pages.len()).checked_sub(1)?;
     Some(pages[*position])
 }
 
-impl Drop for Opened {
+impl Drop for OpenChange {
     fn drop(&mut self) {
         if !self.ids.is_empty() {
             self.registry.abandon(std::mem::take(&mut self.ids));
@@ -328,7 +333,7 @@ impl Drop for Opened {
     }
 }
 
-impl fmt::Debug for Opened {
+impl fmt::Debug for OpenChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opened").field("applied", &self.applied).finish_non_exhaustive()
     }

@@ -1,13 +1,14 @@
-//! Eviction: S3-FIFO (Yang et al., SOSP 2023) over bytes, adapted to pages taken out from the middle.
+//! Eviction: S3-FIFO (Yang et al., SOSP 2023) by bytes, adapted to pages that are removed from the middle.
 //!
-//! New pages enter the *small* queue, a tenth of the budget. Its oldest leaves: to the *main* queue if it
-//! was used twice since it came, out of the store otherwise, and its hash to the *ghost* table. A page
-//! whose hash is there enters the main queue at once. The main queue's oldest leaves unless it was used:
-//! then it goes round again, with one use fewer. So a scan passes through the small queue and never reaches
-//! what is asked for. A page that a change drops after it had earned its place leaves its hash as well.
+//! New pages enter the *small* queue, a tenth of the budget. Its oldest page moves to the *main* queue if
+//! it was used twice since it was stored. Otherwise it is evicted, and the hash of its key enters the
+//! *ghost* table. A page whose hash is in the ghost table enters the main queue directly. The oldest page
+//! of the main queue is evicted unless it was used; in that case it goes round again with one use fewer. A
+//! scan of many URLs therefore passes only through the small queue. If a change drops a page of the main
+//! queue or with two uses, its hash enters the ghost table too.
 //!
-//! Guarded by the index lock. Choosing a victim gives at most [`SECOND_CHANCES_MAX`] second chances, then
-//! takes whichever is next: an insertion never waits for a walk through all pages.
+//! Guarded by the index lock. The choice of a victim gives at most [`SECOND_CHANCES_MAX`] second chances
+//! and then takes the next page. An insertion therefore never waits for a walk through all pages.
 
 use crate::budget::heap;
 use crate::places::Place;
@@ -45,12 +46,12 @@ impl Queues {
         Self { small: empty(), main: empty(), ghost, small_bytes_max: budget_bytes / 10 }
     }
 
-    /// The queue that a new page enters.
+    /// The queue that a new page with this key hash enters.
     pub(crate) fn enter(&mut self, key_hash: u64) -> Queue {
         if self.ghost.take(key_hash) { Queue::Main } else { Queue::Small }
     }
 
-    /// Puts the page at `at` in as the newest of its queue.
+    /// Adds the page at `at` as the newest of its queue.
     pub(crate) fn push<P>(&mut self, pages: &mut Slab<Place<P>>, at: u32) {
         let place = pages.get_mut(at);
         let fifo = self.fifo(place.queue);
@@ -64,7 +65,7 @@ impl Queues {
         }
     }
 
-    /// Takes the page at `at` out of its queue.
+    /// Removes the page at `at` from its queue.
     pub(crate) fn remove<P>(&mut self, pages: &mut Slab<Place<P>>, at: u32) {
         let place = pages.get(at);
         let (newer, older) = (place.newer, place.older);
@@ -81,20 +82,20 @@ impl Queues {
         }
     }
 
-    /// A page of this queue has another size now, and keeps its turn.
+    /// Adjusts the byte count of a queue when the size of a page has changed. The page keeps its position.
     pub(crate) fn resize(&mut self, queue: Queue, before: usize, after: usize) {
         let fifo = self.fifo(queue);
         fifo.bytes = fifo.bytes - before + after;
     }
 
-    /// Remembers a page that leaves though it had earned its place.
+    /// Adds a page that leaves to the ghost table, if it was in the main queue or used often enough for it.
     pub(crate) fn remember_worth<P>(&mut self, place: &Place<P>) {
         if place.queue == Queue::Main || place.live().uses() >= USES_TO_STAY {
             self.ghost.add(place.live().hash());
         }
     }
 
-    /// The page to evict next, or `None` where there is none but `keep`. It stays in its queue.
+    /// The next page to evict; `None` if there is no page except `keep`. The page stays in its queue.
     pub(crate) fn victim<P>(&mut self, pages: &mut Slab<Place<P>>, keep: u32) -> Option<u32> {
         for _ in 0..SECOND_CHANCES_MAX {
             let at = self.next(pages, keep)?;
@@ -113,7 +114,7 @@ impl Queues {
         self.next(pages, keep)
     }
 
-    /// The oldest page, but `keep`, of the queue whose turn it is; of the other where there is none.
+    /// The oldest page except `keep` of the queue that is due, or of the other queue if that one has none.
     fn next<P>(&self, pages: &Slab<Place<P>>, keep: u32) -> Option<u32> {
         let oldest = |fifo: &Fifo| {
             let at = if fifo.oldest == keep { newer(pages, keep) } else { fifo.oldest };
@@ -142,7 +143,7 @@ impl Queues {
         heap(size_of_val(&*self.ghost.sets))
     }
 
-    /// Panics where a queue is torn or miscounted.
+    /// Panics if a queue is inconsistent.
     pub(crate) fn validate<P>(&self, pages: &Slab<Place<P>>) {
         for (queue, fifo) in [(Queue::Small, &self.small), (Queue::Main, &self.main)] {
             let (mut at, mut newer, mut bytes, mut len) = (fifo.newest, NONE, 0, 0);
@@ -164,7 +165,7 @@ fn newer<P>(pages: &Slab<Place<P>>, at: u32) -> u32 {
     pages.find(at).map_or(NONE, |place| place.newer)
 }
 
-/// The hashes of keys that left, in a table of fixed size: sets of eight, first in, first out.
+/// The hashes of keys whose pages left, in a table of fixed size: sets of eight, first in, first out.
 #[derive(Debug)]
 struct Ghost {
     sets: Box<[[u32; 8]]>,
@@ -186,7 +187,7 @@ impl Ghost {
         }
     }
 
-    /// Whether the hash was there; it is not afterwards.
+    /// Removes the hash; returns whether it was in the table.
     fn take(&mut self, hash: u64) -> bool {
         let (set, print) = self.place(hash);
         match self.sets[set].iter_mut().find(|other| **other == print) {

@@ -1,19 +1,20 @@
 //! Collapse: concurrent requests for one page share one render (rule 2).
 //!
-//! A request that found nothing takes a [`Turn`]: it leads, follows the render in progress, or is alone.
-//! A follower that is refused when the render's dependencies are known takes its turn *again*, and then
-//! joins only a render that began after the request arrived: what that sees is what the request would have
-//! seen itself, so it may be shared whatever changes. Nobody waits for more than two renders, at any rate
-//! of changes and while a change is unsettled as well.
+//! A request that found no page takes a [`Turn`]: it leads a render, follows the one in progress, or
+//! renders alone. When the dependencies of the render are known, a follower may be refused. It then takes
+//! its turn *again* and joins only a render that began after the request arrived. Such a render sees what
+//! the request would have seen itself, so it may be shared whatever changes. Each request therefore waits
+//! for at most two renders, at any rate of changes, even while a change is unsettled.
 //!
-//! Locks: 16 stripes by key hash guard the table. Order: a stripe, then the store's (a leader's lease is
-//! taken while its stripe is held), never the reverse. Waiting itself is the caller's: `F`.
+//! Locks: 16 stripes by key hash guard the table. Order: a stripe, then the store's locks, never the
+//! reverse, because a leader takes its lease while it holds the stripe. The caller implements the waiting:
+//! the type `F`.
 
 use crate::alone::AloneKeys;
 use crate::lease::{Lease, Number};
 use crate::names::Dependencies;
 use crate::page::{Key, KeyBuf, Payload};
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 use crate::store::Store;
 use crate::sync::{Mutex, lock, lock_to_release};
 use std::collections::HashMap;
@@ -26,12 +27,12 @@ const STRIPES: usize = 16;
 #[cfg(loom)]
 const STRIPES: usize = 2;
 
-/// The bounds of collapsing.
+/// The limits of collapsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillLimits {
-    /// Requests that may wait for one render; more render alone.
+    /// The maximum number of requests that wait for one render; further requests render alone.
     pub followers_max: usize,
-    /// Keys remembered as not shareable (16 bytes each).
+    /// The number of keys remembered as not shareable (16 bytes each).
     pub alone_max: usize,
 }
 
@@ -49,12 +50,13 @@ pub struct Fills<F> {
 struct Table<F> {
     limits: FillLimits,
     stripes: Box<[Mutex<Stripe<F>>]>,
-    /// The number of the last render that entered.
+    /// The number of the last render that was entered.
     last: AtomicU64,
 }
 
 struct Stripe<F> {
-    /// By key hash. A key with the same hash displaces the other, whose followers keep what they follow.
+    /// By key hash. A key with the same hash replaces the entry; the followers of the old entry keep their
+    /// render.
     newest: HashMap<u64, Arc<Fill<F>>>,
     alone: AloneKeys,
     stats: FillStats,
@@ -68,37 +70,37 @@ struct Fill<F> {
     waiter: F,
 }
 
-/// What a request that found no page does.
+/// The role of a request that found no page.
 #[derive(Debug)]
 pub enum Turn<F> {
-    /// It renders for others, too.
+    /// It renders for itself and for its followers.
     Lead(Leader<F>),
     /// It waits for a render in progress.
     Follow(Follower<F>),
     /// It renders for itself alone.
-    Alone(Alone),
+    Alone(SoloRender),
 }
 
-/// The right to render alone. The render may be stored with its lease, but nobody waits for it.
+/// The right to render alone. The render may be stored with its lease, but no request waits for it.
 #[derive(Debug)]
-pub struct Alone {
-    /// The render's lease.
+pub struct SoloRender {
+    /// The lease of the render.
     pub lease: Lease,
-    /// Why it is alone.
-    pub why: Why,
+    /// The reason why the request renders alone.
+    pub why: SoloReason,
 }
 
-/// Why a request renders alone.
+/// The reason why a request renders alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The page was not shareable lately.
+pub enum SoloReason {
+    /// The last render of the page could not be shared (hit-for-miss).
     NotShareable,
-    /// As many as may follow the render in progress do so already.
+    /// The render in progress has the maximum number of followers.
     TooManyFollowers,
 }
 
-impl Why {
-    /// The reason's name as logs and metrics have it.
+impl SoloReason {
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotShareable => "not-shareable",
@@ -107,32 +109,32 @@ impl Why {
     }
 }
 
-/// When a follower's request arrived, as against the render it follows.
+/// The arrival of a follower's request, relative to the render that it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrived {
-    /// Perhaps while the render was running, with this stamp.
+pub enum Arrival {
+    /// It may have arrived during the render; its arrival stamp decides.
     Perhaps(Number),
-    /// Certainly before the render began.
+    /// It arrived before the render began.
     Before,
 }
 
-/// How often requests took which turn.
+/// Counts of the roles of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FillStats {
-    /// Renders in progress that can be joined.
+    /// The number of renders in progress that can be joined.
     pub in_progress: usize,
-    /// Requests that led.
+    /// Requests that led a render.
     pub led: u64,
-    /// Requests that followed.
+    /// Requests that followed a render.
     pub followed: u64,
-    /// Requests that rendered alone because the page was not shareable lately.
+    /// Requests that rendered alone because the page was not shareable (hit-for-miss).
     pub alone_not_shareable: u64,
-    /// Requests that rendered alone because too many followed.
+    /// Requests that rendered alone because the render had too many followers.
     pub alone_too_many_followers: u64,
 }
 
 impl<F> Fills<F> {
-    /// A table without renders.
+    /// An empty table.
     pub fn new(limits: FillLimits) -> Self {
         let stripe = || Stripe {
             newest: HashMap::new(),
@@ -143,11 +145,12 @@ impl<F> Fills<F> {
         Self { table: Arc::new(Table { limits, stripes, last: AtomicU64::new(0) }) }
     }
 
-    /// The turn of a request for `key` that arrived at `arrival` and found nothing to use. `now_ms` is the
-    /// caller's clock. `waiter` makes what the followers will wait on, if the request leads; it is called
-    /// with a stripe locked and must not come back here or to the store.
+    /// The turn of a request for `key` that arrived at `arrival` and found no usable page.
     ///
-    /// Whoever leads looks the page up once more before rendering: it may have been stored since.
+    /// `now_ms` is the time of the caller's clock in milliseconds. If the request leads, `waiter` creates
+    /// the object on which its followers wait. `waiter` runs with a stripe locked and must not call this
+    /// table or the store. A leader must look the page up once more before it renders, because the page may
+    /// have been stored in between.
     pub fn turn<P: Payload>(
         &self,
         store: &Store<P>,
@@ -156,15 +159,15 @@ impl<F> Fills<F> {
         now_ms: u64,
         waiter: impl FnOnce() -> F,
     ) -> Turn<F> {
-        let entering = Entering { key, newer_than: 0, arrived: Arrived::Perhaps(arrival), now_ms };
+        let entering = Entering { key, newer_than: 0, arrived: Arrival::Perhaps(arrival), now_ms };
         self.enter(store, &entering, waiter)
     }
 
-    /// Joins the render of `key` that is in progress, for a request that could not be answered by what it
-    /// renders itself for others: it never leads. `None` where there is none to be joined; take a
-    /// [`turn`](Fills::turn) under another key.
+    /// Joins the render of `key` in progress, for a request that cannot lead because others could not use
+    /// its render. Returns `None` if there is no render to join; then take a [`turn`](Fills::turn) under
+    /// another key. `now_ms` is the time of the caller's clock in milliseconds.
     pub fn join(&self, key: Key<'_>, arrival: Number, now_ms: u64) -> Option<Follower<F>> {
-        let entering = Entering { key, newer_than: 0, arrived: Arrived::Perhaps(arrival), now_ms };
+        let entering = Entering { key, newer_than: 0, arrived: Arrival::Perhaps(arrival), now_ms };
         let mut stripe = lock(self.table.stripe(key.hash));
         if stripe.alone.contains(key.hash, now_ms) {
             return None;
@@ -172,8 +175,8 @@ impl<F> Fills<F> {
         stripe.follow(&entering, self.table.limits.followers_max)?.ok()
     }
 
-    /// The next turn of a request whose follower was refused, or whose leader went without an answer. It
-    /// never joins the same or an older render.
+    /// The next turn of a request whose follower was refused, or whose leader ended without a response. It
+    /// never joins the same render or an older one.
     pub fn again<P: Payload>(
         &self,
         store: &Store<P>,
@@ -183,7 +186,7 @@ impl<F> Fills<F> {
     ) -> Turn<F> {
         let key = refused.fill.key.as_key();
         let newer_than = refused.fill.number;
-        let entering = Entering { key, newer_than, arrived: Arrived::Before, now_ms };
+        let entering = Entering { key, newer_than, arrived: Arrival::Before, now_ms };
         self.enter(store, &entering, waiter)
     }
 
@@ -198,14 +201,14 @@ impl<F> Fills<F> {
         if stripe.alone.contains(key.hash, entering.now_ms) {
             stripe.stats.alone_not_shareable += 1;
             drop(stripe);
-            return Turn::Alone(Alone { lease: store.lease(), why: Why::NotShareable });
+            return Turn::Alone(SoloRender { lease: store.lease(), why: SoloReason::NotShareable });
         }
         match stripe.follow(entering, self.table.limits.followers_max) {
             Some(Ok(follower)) => return Turn::Follow(follower),
             Some(Err(why)) => {
                 stripe.stats.alone_too_many_followers += 1;
                 drop(stripe);
-                return Turn::Alone(Alone { lease: store.lease(), why });
+                return Turn::Alone(SoloRender { lease: store.lease(), why });
             }
             None => {}
         }
@@ -221,20 +224,20 @@ impl<F> Fills<F> {
         Turn::Lead(Leader { fill, table: Arc::clone(&self.table) })
     }
 
-    /// How many requests follow the render of `key` that is in progress; `None` where none is. For people to
-    /// read: it may have ended a moment later.
+    /// The number of followers of the render of `key` in progress; `None` if there is no such render. For
+    /// display only: the render may end at any moment.
     pub fn followers(&self, key: Key<'_>) -> Option<usize> {
         let stripe = lock(self.table.stripe(key.hash));
         let fill = stripe.newest.get(&key.hash).filter(|fill| fill.key.as_key() == key)?;
         Some(fill.followers.load(Ordering::Relaxed))
     }
 
-    /// Forgets that the page was not shareable: a render of it was stored.
+    /// Removes the hit-for-miss mark of the page, because a render of it was stored.
     pub fn shareable(&self, key: Key<'_>) {
         lock(self.table.stripe(key.hash)).alone.remove(key.hash);
     }
 
-    /// How often requests took which turn, and how many renders are in progress.
+    /// Counts of the roles of requests, and the number of renders in progress.
     pub fn stats(&self) -> FillStats {
         let mut all = FillStats::default();
         for stripe in &self.table.stripes {
@@ -249,11 +252,11 @@ impl<F> Fills<F> {
     }
 }
 
-/// A request at the table.
+/// A request that takes its turn.
 struct Entering<'k> {
     key: Key<'k>,
     newer_than: u64,
-    arrived: Arrived,
+    arrived: Arrival,
     now_ms: u64,
 }
 
@@ -264,15 +267,15 @@ impl Entering<'_> {
 }
 
 impl<F> Stripe<F> {
-    /// Follows the render in progress; `None` where there is none that may be followed.
+    /// Follows the render in progress; `None` if there is no render that the request may follow.
     fn follow(
         &mut self,
         entering: &Entering<'_>,
         followers_max: usize,
-    ) -> Option<Result<Follower<F>, Why>> {
+    ) -> Option<Result<Follower<F>, SoloReason>> {
         let fill = self.newest.get(&entering.key.hash).filter(|fill| entering.may_follow(fill))?;
         if fill.followers.load(Ordering::Relaxed) >= followers_max {
-            return Some(Err(Why::TooManyFollowers));
+            return Some(Err(SoloReason::TooManyFollowers));
         }
         fill.followers.fetch_add(1, Ordering::Relaxed);
         self.stats.followed += 1;
@@ -280,36 +283,36 @@ impl<F> Stripe<F> {
     }
 }
 
-/// The right and the duty to render for others. Dropping it (also by a panic or a cancelled task) takes the
-/// render from the table: store the page first. Followers learn of the end through `F`.
+/// The right and the duty to render for others. Dropping it removes the render from the table, also after a
+/// panic or a cancelled task. Store the page before that. Followers are notified of the end through `F`.
 pub struct Leader<F> {
     fill: Arc<Fill<F>>,
     table: Arc<Table<F>>,
 }
 
 impl<F> Leader<F> {
-    /// The render's lease. It is out until the leader and all followers are gone.
+    /// The lease of the render. It is released when the leader and all followers are dropped.
     pub fn lease(&self) -> &Lease {
         &self.fill.lease
     }
 
-    /// What the followers wait on.
+    /// The object on which the followers wait.
     pub fn waiter(&self) -> &F {
         &self.fill.waiter
     }
 
-    /// The page's key.
+    /// The key of the page.
     pub fn key(&self) -> Key<'_> {
         self.fill.key.as_key()
     }
 
-    /// How many follow at the moment.
+    /// The current number of followers.
     pub fn followers(&self) -> usize {
         self.fill.followers.load(Ordering::Relaxed)
     }
 
-    /// Remembers that the page cannot be shared, until `until_ms` on the caller's clock. To be called before
-    /// the followers are told, so that they do not queue behind one another.
+    /// Marks the page as not shareable (hit-for-miss) until `until_ms` on the caller's clock. Call it
+    /// before the followers are notified, so that they do not queue behind one another.
     pub fn not_shareable(&self, until_ms: u64) {
         let hash = self.key().hash;
         lock(self.table.stripe(hash)).alone.add(hash, until_ms);
@@ -320,21 +323,21 @@ impl<F> Drop for Leader<F> {
     fn drop(&mut self) {
         let hash = self.key().hash;
         let Some(mut stripe) = lock_to_release(self.table.stripe(hash)) else { return };
-        // A refused follower may have put a newer render in its place.
+        // A refused follower may have entered a newer render in its place.
         if stripe.newest.get(&hash).is_some_and(|fill| Arc::ptr_eq(fill, &self.fill)) {
             stripe.newest.remove(&hash);
         }
     }
 }
 
-/// The right to wait for a render. Dropping it gives the place up.
+/// The right to wait for a render. Dropping it ends the wait.
 pub struct Follower<F> {
     fill: Arc<Fill<F>>,
-    arrived: Arrived,
+    arrived: Arrival,
 }
 
 impl<F> Follower<F> {
-    /// What to wait on, until the leader's answer.
+    /// The object on which to wait for the leader's result.
     pub fn waiter(&self) -> &F {
         &self.fill.waiter
     }
@@ -344,23 +347,24 @@ impl<F> Follower<F> {
         self.fill.lease.number()
     }
 
-    /// When the request arrived, as against the render.
-    pub fn arrived(&self) -> Arrived {
+    /// The arrival of the request, relative to the render.
+    pub fn arrived(&self) -> Arrival {
         self.arrived
     }
 
-    /// Rule 2: whether the render, now that its dependencies are known, may answer this request.
+    /// Rule 2: whether the render may answer this request. Call it once the dependencies of the render are
+    /// known.
     ///
     /// # Errors
-    /// The reason why not; take a turn [`again`](Fills::again).
+    /// The reason why it may not; take a turn [`again`](Fills::again).
     pub fn may_share<P: Payload>(
         &self,
         store: &Store<P>,
         dependencies: &Dependencies,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StoreRefusal> {
         match self.arrived {
-            Arrived::Before => Ok(()),
-            Arrived::Perhaps(arrival) => store.may_share(self.lease(), arrival, dependencies),
+            Arrival::Before => Ok(()),
+            Arrival::Perhaps(arrival) => store.may_share(self.lease(), arrival, dependencies),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Seeded hashes of 64 bits, for keys and for the names of data.
+//! Seeded 64-bit hashes of cache keys and of names (tags, URLs, paths).
 //!
-//! URLs and tags may be chosen by an attacker, so every store has its own random seeds and every process
-//! its own random constants: nobody outside can make names collide. A collision would cost a page, never
-//! freshness: two keys with one hash displace each other (the whole key is compared), two names of data
-//! with one hash are one dependency, and a change of either drops the pages of both.
-//! The names themselves are not kept. Hashes differ from process to process: never write one to a disk.
+//! An attacker may choose URLs and tags. Every store therefore has its own random seeds, and every process
+//! its own random constants, so nobody outside can produce collisions. A collision costs a page, never
+//! freshness. Two keys with one hash displace each other, because the whole key is compared. Two names with
+//! one hash are one dependency, and a change of either drops the pages of both. The names themselves are
+//! not stored. Hashes differ between processes: never write one to disk.
 
 use crate::names::Site;
 use foldhash::SharedSeed;
@@ -12,7 +12,8 @@ use foldhash::quality::SeedableRandomState;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
 
-/// The hash of one thing a page can depend on; in halves, so that what holds one need not be aligned to it.
+/// The hash of a name that a page can depend on. It is stored in two halves, so that it needs no 8-byte
+/// alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id([u32; 2]);
 
@@ -32,7 +33,7 @@ impl Hash for Id {
     }
 }
 
-/// What kind of name is hashed; keeps a tag `/a` apart from the URL `/a`.
+/// The kind of a hashed name. It distinguishes the tag `/a` from the URL `/a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Tag = 1,
@@ -46,7 +47,7 @@ pub(crate) enum Kind {
     Place = 9,
 }
 
-/// The seeds of one store.
+/// The hash seeds of one store.
 #[derive(Clone, Debug)]
 pub(crate) struct Seeds {
     key: SeedableRandomState,
@@ -54,7 +55,7 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// Seeds nobody can guess, from the system's source of randomness.
+    /// Unpredictable seeds, from the system's source of randomness.
     pub(crate) fn random() -> Self {
         Self::from_seed(random_u64())
     }
@@ -74,17 +75,17 @@ impl Seeds {
         hasher.finish()
     }
 
-    /// The hash of a name of data of `site`.
+    /// The hash of a name of `site`.
     pub(crate) fn id(&self, site: Site, kind: Kind, name: &[u8]) -> Id {
         self.scoped(site, kind, None, name)
     }
 
-    /// The hash of a name in the scope of one owner, whose own hash is given.
+    /// The hash of a name in the scope of an owner, given the hash of the owner.
     pub(crate) fn owned(&self, site: Site, kind: Kind, owner: Id, name: &[u8]) -> Id {
         self.scoped(site, kind, Some(owner), name)
     }
 
-    /// The hash of the place of a page: its key, by the key's hash, and its variant; without one, any variant.
+    /// The hash of a page's place: the hash of its key and its variant. `None` stands for any variant.
     pub(crate) fn place(&self, key: u64, variant: Option<u32>) -> Id {
         let mut hasher = self.name.build_hasher();
         hasher.write_u64(Kind::Place as u64);
@@ -104,7 +105,7 @@ impl Seeds {
     }
 }
 
-/// Takes the hash that the key already is.
+/// A hasher that returns the hash that the key already is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Identity(u64);
 
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_apart_by_key_and_variant() {
+    fn places_differ_by_key_and_variant() {
         let seeds = Seeds::from_seed(1);
         let keys = [0, 1, u64::MAX];
         let variants = [None, Some(0), Some(1), Some(u32::MAX)];

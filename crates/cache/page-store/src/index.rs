@@ -1,11 +1,11 @@
-//! All that the index lock guards, and the steps that are taken under it.
+//! The state that the index lock guards, and the checks made under it.
 //!
-//! The clock, the leases out, the pages with their queues, the dependency index, the memory of changes, the
-//! count of bytes. Nothing here locks anything: the caller holds the index lock. How pages come and go is
-//! in `places.rs`.
+//! It consists of the clock, the outstanding leases, the pages with their queues, the dependency index, the
+//! remembered changes and the byte counts. Nothing here takes a lock: the caller holds the index lock.
+//! `places.rs` adds and removes pages.
 //!
-//! Rule 1 is [`Index::check`] and rule 4 [`Index::prune`]: a change with a number over the floor is
-//! remembered, so a lease below the floor is refused and for any other the check sees every change.
+//! [`Index::check`] is rule 1, [`Index::prune`] is rule 4. Every change with a number above the floor is
+//! remembered. A lease below the floor is refused; for any other lease the check sees every later change.
 
 use crate::budget::{Limits, heap};
 use crate::evict::Queues;
@@ -14,7 +14,7 @@ use crate::lease::{Leases, Number};
 use crate::names::Dependencies;
 use crate::places::Place;
 use crate::predicate::Predicates;
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 use crate::restore::Restored;
 use crate::runs::Runs;
 use crate::slab::Slab;
@@ -23,7 +23,7 @@ use crate::tags::Tags;
 use crate::urls::Urls;
 use std::collections::BTreeMap;
 
-/// Changes forgotten in one step; more are forgotten in the next.
+/// The maximum number of changes forgotten in one step; the rest follows in the next steps.
 const PRUNE_STEP: usize = 256;
 
 #[derive(Debug)]
@@ -31,25 +31,25 @@ pub(crate) struct Index<P> {
     pub(crate) limits: Limits,
     /// The number of the last change.
     pub(crate) clock: Number,
-    /// The highest number of a change that was forgotten.
+    /// The highest number of a forgotten change.
     pub(crate) floor: Number,
     pub(crate) leases: Leases,
     pub(crate) pages: Slab<Place<P>>,
-    /// The pages' edges to names.
+    /// The edges from pages to names.
     pub(crate) runs: Runs,
     pub(crate) tags: Tags,
-    /// The names that are in pages' places.
+    /// The URLs that are stored in their page's place instead of among the tags.
     pub(crate) urls: Urls,
     pub(crate) predicates: Predicates<P>,
     pub(crate) queues: Queues,
-    /// Places of pages that are gone but whose edges are still there (`places.rs`).
+    /// Places of removed pages whose edges still exist (`places.rs`).
     pub(crate) dead: Vec<u32>,
     pub(crate) page_bytes: usize,
-    /// How many times names are open, all together.
+    /// The sum of the open counts of all names.
     pub(crate) opens: usize,
-    /// The names of open changes that nobody will settle one by one, and how many times.
+    /// The names of open changes that were dropped unsettled, each with its number of such changes.
     pub(crate) abandoned: BTreeMap<Id, u32>,
-    /// What pages of an earlier process are checked by, while some are put in.
+    /// The state for checking restored pages, while pages of an earlier process are being restored.
     pub(crate) restored: Option<Restored>,
     pub(crate) counters: Counters,
 }
@@ -77,17 +77,21 @@ impl<P> Index<P> {
     }
 
     /// Rule 1: whether a render with this lease may be stored.
-    pub(crate) fn check(&self, dependencies: &Dependencies, lease: Number) -> Result<(), Refused> {
+    pub(crate) fn check(
+        &self,
+        dependencies: &Dependencies,
+        lease: Number,
+    ) -> Result<(), StoreRefusal> {
         if lease < self.floor {
-            return Err(Refused::LeaseTooOld);
+            return Err(StoreRefusal::LeaseTooOld);
         }
         for id in dependencies.ids() {
             let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {
-                return Err(Refused::Unsettled);
+                return Err(StoreRefusal::Unsettled);
             }
             if tag.last_change > lease.0 {
-                return Err(Refused::ChangedSince);
+                return Err(StoreRefusal::ChangedSince);
             }
         }
         Ok(())
@@ -95,59 +99,61 @@ impl<P> Index<P> {
 
     /// Rule 2: whether a request that arrived at `arrival` may share a render with this lease.
     ///
-    /// Only the last change of a name is kept. Where the request came after the render began, any change
-    /// since then refuses, although the last one may have come after the arrival and an earlier one not at
-    /// all: that costs a render, never a wrong answer. Where the arrival is not after the lease, changes
-    /// since do not count, for none had been acknowledged when the request came; but a name that was open
-    /// while the render read it may have been read before it was visible.
+    /// Only the last change of each name is known. If the request arrived after the render began, any
+    /// change since then refuses the render. The last change may be later than the arrival and no other may
+    /// have happened; the refusal then costs a render, never a wrong response.
+    ///
+    /// If the request did not arrive after the lease, later changes do not count, because none was
+    /// acknowledged before its arrival. A name that was open during the render is refused nevertheless: the
+    /// render may have read it before the change was visible.
     pub(crate) fn check_shared(
         &self,
         dependencies: &Dependencies,
         lease: Number,
         arrival: Number,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StoreRefusal> {
         if let Some(reason) = dependencies.refused() {
             return Err(reason);
         }
         if lease < self.floor {
-            return Err(Refused::LeaseTooOld);
+            return Err(StoreRefusal::LeaseTooOld);
         }
-        // Nobody asks the predicates here: each counts as if it touched the page.
+        // The predicates are not evaluated here: each counts as if it touched the page.
         if self.predicates.any_between(dependencies.site(), lease, arrival) {
-            return Err(Refused::ChangedSince);
+            return Err(StoreRefusal::ChangedSince);
         }
         let places = dependencies.places().into_iter().flatten();
         let answered = places.map(|place| self.last_answer(place)).max();
         if answered.is_some_and(|answered| answered > lease.0) && arrival > lease {
-            return Err(Refused::Superseded);
+            return Err(StoreRefusal::Superseded);
         }
         for id in dependencies.ids() {
             let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {
-                return Err(Refused::Unsettled);
+                return Err(StoreRefusal::Unsettled);
             }
             if tag.last_change <= lease.0 {
                 continue;
             }
             if arrival > lease {
-                return Err(Refused::ChangedSince);
+                return Err(StoreRefusal::ChangedSince);
             }
             if tag.settled {
-                return Err(Refused::Unsettled);
+                return Err(StoreRefusal::Unsettled);
             }
         }
         Ok(())
     }
 
-    /// Notes a change of `id` with the clock's number.
+    /// Records a change of the name `id` at the clock's number. Returns the place of its tag.
     pub(crate) fn remember(&mut self, id: Id) -> u32 {
         let at = self.obtain(id);
         self.tags.remember(at, self.clock.0);
         at
     }
 
-    /// Rule 4: forgets changes that every lease out is newer than, a few at a time, and as many as it takes
-    /// where more are remembered than may be.
+    /// Rule 4: forgets changes that are older than every outstanding lease, a few at a time. If more
+    /// changes are remembered than the limit allows, it also forgets the oldest of them.
     pub(crate) fn prune(&mut self) {
         let oldest = self.leases.oldest().unwrap_or(self.clock);
         for _ in 0..PRUNE_STEP {
@@ -166,7 +172,7 @@ impl<P> Index<P> {
         self.prune_predicates(oldest);
     }
 
-    /// The same for changes by predicate.
+    /// Rule 4 for changes by predicate.
     fn prune_predicates(&mut self, oldest: Number) {
         while let Some(number) = self.predicates.oldest() {
             let needed = number > oldest;
@@ -188,7 +194,7 @@ impl<P> Index<P> {
         }
     }
 
-    /// All that the index holds, in bytes of heap.
+    /// The heap bytes of everything that the index holds.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.page_bytes
             + self.runs.heap_bytes()

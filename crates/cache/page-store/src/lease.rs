@@ -1,15 +1,17 @@
-//! The clock's numbers, and leases: the clock's value when a render began, registered while it runs.
+//! The numbers of the clock, and leases: the clock's value when a render began, registered while the render
+//! runs.
 //!
-//! Invariant: while a lease is out, every change with a larger number is remembered, or the floor says that
-//! the lease is too old (rule 4). A lease is registered by the same hold of the index lock that read the
-//! clock, so no change can be forgotten between the two. Dropping it gives it back.
+//! Invariant: while a lease is outstanding, every change with a larger number is remembered, or the floor
+//! shows that the lease is too old (rule 4). Reading the clock and registering the lease happen in one hold
+//! of the index lock, so no change can be forgotten in between. Dropping a lease releases it.
 
 use crate::hash::Id;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Whether what began before a change is kept out: always, but where a test has to find what comes of it.
+/// Whether renders older than a change are refused: always, except in tests that show the effect of the
+/// check.
 pub(crate) fn is_checked() -> bool {
     #[cfg(feature = "lease-check-by-choice")]
     if crate::lease_check::is_left_out() {
@@ -18,10 +20,10 @@ pub(crate) fn is_checked() -> bool {
     !cfg!(feature = "without-lease-check")
 }
 
-/// A value of the store's clock, which only changes move and which never goes back.
+/// A value of the store's clock. Only changes advance it, and it never goes back.
 ///
-/// As an arrival stamp it says which changes had been acknowledged when a request arrived: all those with
-/// numbers up to it, and perhaps, harmlessly, some that were still being applied.
+/// As an arrival stamp it says which changes had been acknowledged when a request arrived: all changes up
+/// to this number. Some of them may still have been in progress, which does no harm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number(pub(crate) u64);
 
@@ -38,19 +40,19 @@ impl fmt::Display for Number {
     }
 }
 
-/// Where leases and open changes go back to.
+/// The receiver of released leases and open changes.
 pub(crate) trait Registry: Send + Sync {
-    /// A lease is over.
+    /// Releases a lease.
     fn release(&self, lease: Number);
-    /// An open change was dropped without being settled.
+    /// Records that an open change was dropped without being settled.
     fn abandon(&self, ids: Vec<Id>);
-    /// An open change is settled; returns the number of its settlement.
+    /// Settles an open change; returns the number of the settlement.
     fn settle(&self, ids: &[Id]) -> Number;
 }
 
-/// The right to store one render: what changed after [`number`](Self::number) counts against it. Take it
-/// before the render begins (before the request is sent to the origin), keep it until the page is stored
-/// and every request that waits for it has decided.
+/// The right to store one render, unless a dependency changed after [`number`](Self::number). Take it
+/// before the request is sent to the origin. Keep it until the page is stored and every request that waits
+/// for it has decided.
 pub struct Lease {
     number: Number,
     registry: Arc<dyn Registry>,
@@ -66,7 +68,7 @@ impl Lease {
         self.number
     }
 
-    /// Whether it was taken from `registry`.
+    /// Whether the lease belongs to `registry`.
     pub(crate) fn is_of<R: Registry>(&self, registry: &R) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.registry), registry)
     }
@@ -84,7 +86,7 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// The leases that are out: how many at each number. Cost: one tree entry for each number with leases.
+/// The outstanding leases, counted by number. It takes one tree entry for each number with leases.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     by_number: BTreeMap<Number, usize>,
@@ -114,7 +116,7 @@ impl Leases {
         self.out
     }
 
-    /// Panics where a count is wrong or a number lies ahead of the clock.
+    /// Panics if a count is wrong or a number is ahead of the clock.
     pub(crate) fn validate(&self, clock: Number) {
         assert_eq!(self.out, self.by_number.values().sum::<usize>(), "leases out");
         assert!(self.by_number.values().all(|count| *count > 0), "an empty count of leases");

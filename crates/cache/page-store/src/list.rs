@@ -1,31 +1,37 @@
-//! Listing the pages that depend on something, a few at a time, for explanations and dashboards.
+//! Lists the pages that depend on a name, in parts, for explanations and dashboards.
 //!
-//! Each call holds the index lock for as long as it takes to clone its few pages. The list is not a
-//! snapshot: pages that come and go between two calls may be missing from it or be in it twice.
+//! Each call holds the index lock while it clones its part. The list is not a snapshot: pages that enter or
+//! leave between two calls may be missing or appear twice.
 
-use crate::names::{Site, Target};
+use crate::names::{ChangeTarget, Site};
 use crate::page::{Page, Payload};
 use crate::store::Store;
 use std::fmt;
 
-/// The most pages one call returns.
+/// The maximum number of pages that one call returns.
 const PAGES_MAX: usize = 1_000;
 
-/// Part of a list of pages.
+/// One part of a list of pages.
 pub struct Listing<P> {
-    /// The pages.
+    /// The pages of this part.
     pub pages: Vec<Page<P>>,
-    /// How many pages there are in all, at the moment; dropped ones that are not tidied up yet count.
+    /// The number of all pages at the moment. It includes dropped pages that are not tidied up yet.
     pub total: usize,
-    /// Where to go on, if there are more.
+    /// The position of the next part, if there is one.
     pub next: Option<usize>,
 }
 
 impl<P: Payload> Store<P> {
-    /// The pages that a change of `target` would touch, from the position `from` (0, then
-    /// [`Listing::next`]), at most `count` of them and never more than 1,000.
-    /// A part may be empty and yet not be the last.
-    pub fn pages(&self, site: Site, target: &Target<'_>, from: usize, count: usize) -> Listing<P> {
+    /// The pages that a change of `target` would affect, at most `count` and never more than 1,000. `from`
+    /// is a position: 0 for the first part, then [`Listing::next`]. An empty part is not necessarily the
+    /// last.
+    pub fn pages(
+        &self,
+        site: Site,
+        target: &ChangeTarget<'_>,
+        from: usize,
+        count: usize,
+    ) -> Listing<P> {
         let mut ids = Vec::new();
         target.ids(site, &self.shared.seeds, &mut ids);
         let index = self.shared.lock();

@@ -1,74 +1,74 @@
-//! What pages depend on and what changes: sites, targets, changes, the dependencies of a page.
+//! Sites, dependencies and changes: the names that pages depend on and that changes affect.
 //!
-//! A page depends on its tags and, without saying so, on more names: everything of its site, its own URL
-//! (path and query), its path where it has a query, and each directory that it lies below, the site's root
-//! and more than [`DIRECTORIES_MAX`] levels left out. A change names the same things, so that dropping a
-//! URL, a path, a prefix or a whole site obeys the same rules as dropping a tag.
-//! A page with an owner (a private one) depends on its owner and on its URL as the owner's as well; a tag in
-//! the owner's scope is another name than the tag in public.
-//! Invariant: a list that was cut or over a limit is never used: it refuses the page instead.
+//! A page depends on its tags and, implicitly, on further names: its whole site, its URL (path and query),
+//! its path if it has a query, and the directories above it. The root and levels deeper than
+//! [`DIRECTORIES_MAX`] are no such directories. A change affects the same names: purging a URL, a path, a
+//! prefix or a site follows the rules for tags. A page with an owner (a private page) also depends on its
+//! owner and on its URL in the owner's scope. A tag in the scope of an owner is not the same name as the
+//! public tag. Invariant: a truncated list of tags, or one over a limit, is never used; it refuses the page
+//! instead.
 
 use crate::address;
 use crate::hash::{Id, Kind, Seeds};
 use crate::page::Key;
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 
-/// One of the sites that share the store; the caller numbers them. Names of data are the site's own.
+/// One of the sites that share the store, numbered by the caller. Each site has its own names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site(pub u32);
 
-/// Something that changed, and with it every page that depends on it.
+/// The target of a change: every page that depends on it is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target<'a> {
-    /// A name of data, opaque bytes.
+pub enum ChangeTarget<'a> {
+    /// A tag, as opaque bytes.
     Tag(&'a [u8]),
-    /// One URL: path and query (no scheme, no host), every scheme and variant, however it is percent-encoded.
+    /// One URL: path and query, without scheme and host. It covers every scheme, variant and
+    /// percent-encoding.
     Url(&'a [u8]),
-    /// A path with any query or none. A query given here is ignored.
+    /// A path with any query or none. A query in the value is ignored.
     Path(&'a [u8]),
-    /// Every page whose path begins with these whole segments, with any query or none: `/news/` is the
-    /// prefix of `/news/`, `/news/4/` and `/news/4?x`, and `/news` that of all these and of `/news`. A query
-    /// given here is ignored. A directory more than eight levels deep takes with it all that lies below its
-    /// eighth level.
+    /// Every page whose path begins with these whole segments, with any query or none. `/news/` covers
+    /// `/news/`, `/news/4/` and `/news/4?x`; `/news` covers these and `/news` itself. A query in the value
+    /// is ignored. A prefix of more than eight levels affects everything below its eighth level.
     Prefix(&'a [u8]),
     /// Every page of the site.
     Everything,
     /// Every page of this owner.
     Owner(&'a [u8]),
-    /// Pages of this owner that have the tag in the owner's scope.
+    /// The pages of this owner that have the tag in the owner's scope.
     OwnerTag {
-        /// Whose.
+        /// The owner.
         owner: &'a [u8],
         /// The tag.
         tag: &'a [u8],
     },
-    /// The owner's own pages of one URL, written as in [`Url`](Self::Url).
+    /// The owner's private pages of one URL, written as in [`Url`](Self::Url).
     OwnerUrl {
-        /// Whose.
+        /// The owner.
         owner: &'a [u8],
         /// Path and query.
         url: &'a [u8],
     },
 }
 
-/// The directories above a page that it depends on, counted from the root.
+/// The maximum number of directories above a page that it depends on, counted from the root.
 const DIRECTORIES_MAX: usize = 8;
 
-/// A change: things of one site that changed at once and get one number.
+/// A change: targets of one site that changed at once and get one number.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
-    /// Whose names these are.
+    /// The site of the targets.
     pub site: Site,
-    /// What changed. Repeated targets count once.
-    pub targets: &'a [Target<'a>],
+    /// The targets. Repeated targets count once.
+    pub targets: &'a [ChangeTarget<'a>],
 }
 
-/// What becomes of the pages that a change touches.
+/// The effect of a change on the pages that it affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strength {
     /// They leave the store (a hard invalidation).
     Drop,
-    /// They stay, marked: usable only as stale, where the site allows it (a soft invalidation).
+    /// They stay, marked, and may be used only as stale where the site allows it (a soft invalidation).
     Mark,
 }
 
@@ -85,8 +85,8 @@ impl Change<'_> {
     }
 }
 
-impl Target<'_> {
-    /// Adds the hashes whose pages this target touches.
+impl ChangeTarget<'_> {
+    /// Adds the hashes of the names whose pages this target affects.
     pub(crate) fn ids(&self, site: Site, seeds: &Seeds, ids: &mut Vec<Id>) {
         match self {
             Self::Tag(tag) => ids.push(seeds.id(site, Kind::Tag, tag)),
@@ -113,47 +113,48 @@ impl Target<'_> {
     }
 }
 
-/// What lies below a prefix, and the pages whose path the prefix is itself: they have no edge for it.
+/// Adds the hashes for everything below a prefix, and for pages whose path is the prefix itself.
 fn prefix_ids(prefix: &[u8], site: Site, seeds: &Seeds, ids: &mut Vec<Id>) {
     let mut directory = prefix.to_vec();
     if directory.last() != Some(&b'/') {
         directory.push(b'/');
-        Target::Path(prefix).ids(site, seeds, ids);
+        ChangeTarget::Path(prefix).ids(site, seeds, ids);
     }
     if directory == b"/" {
         ids.push(everything(site, seeds));
         return;
     }
-    Target::Path(&directory).ids(site, seeds, ids);
-    // Deeper than pages have edges: what lies below is found by its last directory that has them.
+    ChangeTarget::Path(&directory).ids(site, seeds, ids);
+    // Pages have no edges for deeper levels; their last directory with an edge covers them.
     let below = directories(&directory).nth(DIRECTORIES_MAX - 1).unwrap_or(&directory);
     ids.push(seeds.id(site, Kind::Below, below));
 }
 
-/// The directories above `path`, the root and `path` itself left out, the highest first.
+/// The directories above `path`, from the highest, without the root and `path` itself.
 fn directories(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let inside = 1..path.len().saturating_sub(1);
     inside.filter(|at| path[*at] == b'/').map(|at| &path[..=at])
 }
 
-/// What one page was made from. Made by [`Store::dependencies`](crate::Store::dependencies), which adds the
-/// names every page depends on; the caller adds the tags.
+/// The dependencies of one page. [`Store::dependencies`](crate::Store::dependencies) creates them with the
+/// names that every page depends on; the caller adds the tags.
 #[derive(Clone, Debug)]
 pub struct Dependencies {
     seeds: Seeds,
     site: Site,
     path_and_query: Box<[u8]>,
     owner: Option<Id>,
-    /// Where the page is stored, if the caller says so: the place of the variant, and that of the key.
+    /// The place under which the page is stored, if the caller has set it: that of the variant, and that of
+    /// the key.
     places: Option<[Id; 2]>,
     url: Id,
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     ids: Vec<Id>,
-    /// How many of `ids` are not tags.
+    /// The number of `ids` that are not tags.
     implied: usize,
     tags_max: usize,
     tag_bytes_max: usize,
-    refused: Option<Refused>,
+    refused: Option<StoreRefusal>,
 }
 
 impl Dependencies {
@@ -192,14 +193,14 @@ impl Dependencies {
         }
     }
 
-    /// Makes the page private: `owner`'s, and nobody else's. Whatever drops the page without this drops it
-    /// still. That nobody but the owner finds it is up to the caller's key. Said before the private tags; a
-    /// page has one owner, and one with two is refused.
+    /// Makes the page private to `owner`. Changes of its public names still affect it. The caller's key
+    /// must ensure that only the owner finds the page. Call this before private tags are added. A page with
+    /// two owners is refused.
     pub fn owner(&mut self, owner: &[u8]) -> &mut Self {
         let owner = self.seeds.id(self.site, Kind::Owner, owner);
         match self.owner {
             Some(same) if same == owner => return self,
-            Some(_) => self.refused = Some(Refused::OwnerUnclear),
+            Some(_) => self.refused = Some(StoreRefusal::OwnerUnclear),
             None => {}
         }
         self.owner = Some(owner);
@@ -213,16 +214,16 @@ impl Dependencies {
         self
     }
 
-    /// Says under which key and as which variant the page is stored: a later answer of the origin for that
-    /// place ([`Store::supersede`](crate::Store::supersede)) forbids to share it. It is no dependency: nothing
-    /// is kept for it with the page.
+    /// Sets the key and the variant under which the page is stored. A later response of the origin for that
+    /// place ([`Store::supersede`](crate::Store::supersede)) then forbids to share the page. This is no
+    /// dependency and takes no memory in the page.
     pub fn place(&mut self, key: Key<'_>, variant: u32) -> &mut Self {
         self.places = Some([Some(variant), None].map(|at| self.seeds.place(key.hash, at)));
         self
     }
 
-    /// Adds a tag in the scope of the page's owner: [`Target::OwnerTag`] names it, [`Target::Tag`] does not.
-    /// Counts as a tag. Without an owner the page will not be stored.
+    /// Adds a tag in the scope of the page's owner, which [`ChangeTarget::OwnerTag`] affects and [`ChangeTarget::Tag`]
+    /// does not. It counts as a tag. A page without an owner is not stored.
     pub fn private_tag(&mut self, tag: &[u8]) -> &mut Self {
         match self.owner {
             Some(owner) => {
@@ -230,14 +231,14 @@ impl Dependencies {
                 self.add_tag(tag, id)
             }
             None => {
-                self.refused = Some(Refused::OwnerUnclear);
+                self.refused = Some(StoreRefusal::OwnerUnclear);
                 self
             }
         }
     }
 
-    /// Adds a tag; one that is there already counts once. A tag over the length limit, or one too many, is
-    /// remembered, and the page will not be stored: a list that was cut would promise what it cannot keep.
+    /// Adds a tag; duplicates count once. A tag over the length limit, or too many tags, prevent the page
+    /// from being stored, because a truncated list would miss changes.
     pub fn tag(&mut self, tag: &[u8]) -> &mut Self {
         let id = self.seeds.id(self.site, Kind::Tag, tag);
         self.add_tag(tag, id)
@@ -245,12 +246,12 @@ impl Dependencies {
 
     fn add_tag(&mut self, tag: &[u8], id: Id) -> &mut Self {
         if tag.len() > self.tag_bytes_max {
-            self.refused = Some(Refused::TagTooLong);
+            self.refused = Some(StoreRefusal::TagTooLong);
             return self;
         }
         if let Err(place) = self.ids.binary_search(&id) {
             if self.tags() == self.tags_max {
-                self.refused = Some(Refused::TooManyTags);
+                self.refused = Some(StoreRefusal::TooManyTags);
             } else {
                 self.ids.insert(place, id);
             }
@@ -258,18 +259,18 @@ impl Dependencies {
         self
     }
 
-    /// Says that the caller could not read the list of tags in full; the page will not be stored.
+    /// Records that the caller could not read the full list of tags; the page will not be stored.
     pub fn cut(&mut self) -> &mut Self {
-        self.refused = Some(Refused::TooManyTags);
+        self.refused = Some(StoreRefusal::TooManyTags);
         self
     }
 
-    /// How many different tags there are.
+    /// The number of different tags.
     pub fn tags(&self) -> usize {
         self.ids.len() - self.implied
     }
 
-    /// The site whose names these are.
+    /// The site of the page.
     pub fn site(&self) -> Site {
         self.site
     }
@@ -278,12 +279,12 @@ impl Dependencies {
         &self.ids
     }
 
-    /// The name of its URL; one of [`ids`](Self::ids).
+    /// The hash of the page's URL, which is one of [`ids`](Self::ids).
     pub(crate) fn url(&self) -> Id {
         self.url
     }
 
-    /// The name of the page's owner, if it has one.
+    /// The hash of the page's owner, if it has one.
     pub(crate) fn owner_id(&self) -> Option<Id> {
         self.owner
     }
@@ -292,7 +293,7 @@ impl Dependencies {
         self.places
     }
 
-    pub(crate) fn refused(&self) -> Option<Refused> {
+    pub(crate) fn refused(&self) -> Option<StoreRefusal> {
         self.refused
     }
 }

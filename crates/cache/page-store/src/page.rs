@@ -1,41 +1,42 @@
-//! A page: one stored response with its key, and the pages that are candidates for a request.
+//! A page: one stored response with its key, and the candidates for a request.
 //!
-//! The store does not look into what it keeps: the caller's [`Payload`] holds headers and content. A page
-//! never changes once it is stored, except for its mark (soft invalidation) and its count of uses; a
-//! response that is freshened or validated is a new page in its place. Selecting among variants is not done
-//! here: the store hands out candidates and `http-cache` chooses.
+//! The store does not interpret the caller's [`Payload`], which holds headers and content. A stored page
+//! never changes, except for its mark (soft invalidation) and its use counts. A freshened or validated
+//! response is a new page in the same place. The store returns candidates; `http-cache` selects among them.
 
-use crate::budget::{self, Roughly};
+use crate::budget::{self, ApproxBytes};
 use crate::lease::Number;
 use crate::sync::AtomicU64 as Mark;
-use crate::unused::{Older, UNUSED};
+use crate::unused::{AgeStep, UNUSED};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 use triomphe::ThinArc;
 
-/// What a page holds for the caller, beside [bytes](New).
+/// The caller's part of a page, beside its [bytes](New).
 pub trait Payload: Send + Sync + 'static {
-    /// The bytes of heap this payload owns, beside its own `size_of`. It must not change while stored.
+    /// The heap bytes that this payload owns, in addition to its own `size_of`. It must not change while
+    /// stored.
     fn bytes(&self) -> usize;
 
-    /// Who gets this page who asks for its key. Asked when a change has touched it, never under a lock.
+    /// Which clients may receive this page under its key. Called after a change has affected the page,
+    /// never under a lock.
     fn audience(&self) -> Audience {
         Audience::Somebody
     }
 }
 
-/// Who gets a page.
+/// The clients that may receive a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// Whoever asks: it may be rendered anew for nobody in particular.
+    /// All clients: the page may be refreshed without a particular client's request.
     Anybody,
-    /// One owner, or those whose requests have something in common.
+    /// One owner, or clients whose requests share some property.
     Somebody,
 }
 
-/// A cache key: bytes that the caller made of scheme, host, path and query, and their hash. Borrowed, so
-/// that a lookup can build it in a buffer it uses again. Made by [`Store::key`](crate::Store::key).
+/// A cache key: bytes that the caller builds from scheme, host, path and query, and their hash. It borrows
+/// the bytes, so that a lookup can reuse a buffer. [`Store::key`](crate::Store::key) creates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'b> {
     pub(crate) bytes: &'b [u8],
@@ -43,7 +44,7 @@ pub struct Key<'b> {
 }
 
 impl<'b> Key<'b> {
-    /// The key's bytes.
+    /// The bytes of the key.
     pub fn bytes(&self) -> &'b [u8] {
         self.bytes
     }
@@ -68,71 +69,71 @@ impl KeyBuf {
     }
 }
 
-/// A soft invalidation as the pages that it touched know it.
+/// The soft invalidation of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Marked {
-    /// When it was, in milliseconds of the caller's clock, as given with the change; 0 where it was not.
+pub struct SoftMark {
+    /// The time of the change in milliseconds of the caller's clock; 0 if the change had none.
     pub at_ms: u64,
 }
 
 /// The slot of a page that is in no store.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// The number at which a page's count of uses stays: of the byte they are in, the lowest bits.
+/// The maximum of a page's use count, which takes the lowest bits of its byte.
 const USES_MAX: u8 = 3;
-/// Above them is the page's age: rounds since it was asked for (`unused.rs`).
+/// The position of the page's age in the same byte: scans since the last use (`unused.rs`).
 const AGE_AT: u32 = 2;
 
-/// The number at which a page's count of requests stays.
+/// The maximum of a page's count of requests.
 pub const SERVED_MAX: u16 = u16::MAX;
 
-/// What becomes a page: a payload, and bytes that are to stand in one allocation with it.
-pub struct New<'b, P> {
-    /// What the caller wants to know of it.
+/// The contents of a new page: a payload, and bytes that share one allocation with it.
+pub struct PageInput<'b, P> {
+    /// The caller's payload.
     pub payload: P,
-    /// The bytes, in pieces; [`Page::bytes`] are all of them, one behind the other.
+    /// The bytes, in pieces; [`Page::bytes`] returns them concatenated.
     pub bytes: &'b [&'b [u8]],
 }
 
-impl<P: Payload> From<P> for New<'_, P> {
+impl<P: Payload> From<P> for PageInput<'_, P> {
     fn from(payload: P) -> Self {
-        New { payload, bytes: &[] }
+        PageInput { payload, bytes: &[] }
     }
 }
 
-/// A stored response. A handle: its clones are the same page, all of which is one allocation.
-pub struct Page<P>(ThinArc<Kept<P>, u8>);
+/// A stored response. A handle: clones are the same page. A page is one allocation.
+pub struct Page<P>(ThinArc<PageHeader<P>, u8>);
 
-/// What stands before the key's bytes and the caller's.
-struct Kept<P> {
+/// The header of the allocation, before the bytes of the key and of the caller.
+struct PageHeader<P> {
     key_bytes: u32,
     variant: u32,
     hash: u64,
-    lease: Early,
+    lease: PackedLease,
     payload: P,
-    /// What the payload owns.
-    owns: Roughly,
-    /// Where the index keeps it; written under the index lock only.
+    /// The heap bytes that the payload owns.
+    owns: ApproxBytes,
+    /// The page's place in the index; written under the index lock only.
     slot: AtomicU32,
-    /// 0 to 3, for the eviction; and the age, 0 to [`UNUSED`].
+    /// The use count for the eviction, 0 to 3, and the age, 0 to [`UNUSED`].
     uses: AtomicU8,
-    /// How many requests it has answered; stays at the top.
+    /// The number of requests answered; it stops at its maximum.
     served: AtomicU16,
-    /// The caller's time of the soft invalidation that touched it first, and one more; 0 for none. Never
-    /// taken back.
+    /// The caller's time of the first soft invalidation of the page, plus one; 0 if there was none. Never
+    /// reset.
     marked: Mark,
 }
 
-/// A lease's number in six bytes. A number that has no place in them, after nine thousand years of a thousand
-/// changes a second, is taken for the last that has: earlier than it was, so that nothing is stored that
-/// must not be.
+/// The number of a lease in six bytes. A larger number is stored as the maximum, which 1,000 changes a
+/// second reach after nine thousand years. The page then counts as older than it is, so nothing is stored
+/// wrongly.
 #[derive(Clone, Copy)]
-struct Early([u16; 3]);
+struct PackedLease([u16; 3]);
 
-impl Early {
-    fn of(lease: Number) -> Early {
+impl PackedLease {
+    fn of(lease: Number) -> PackedLease {
         let number = lease.0.min((1 << 48) - 1);
-        Early([(number >> 32) as u16, (number >> 16) as u16, number as u16])
+        PackedLease([(number >> 32) as u16, (number >> 16) as u16, number as u16])
     }
 
     fn number(self) -> Number {
@@ -142,17 +143,17 @@ impl Early {
 }
 
 impl<P: Payload> Page<P> {
-    pub(crate) fn new(key: Key<'_>, variant: u32, lease: Number, new: New<'_, P>) -> Self {
+    pub(crate) fn new(key: Key<'_>, variant: u32, lease: Number, new: PageInput<'_, P>) -> Self {
         let bytes: usize = new.bytes.iter().map(|piece| piece.len()).sum();
         let mut all = Vec::with_capacity(key.bytes.len() + bytes);
         all.extend_from_slice(key.bytes);
         new.bytes.iter().for_each(|piece| all.extend_from_slice(piece));
-        let kept = Kept {
+        let kept = PageHeader {
             key_bytes: u32::try_from(key.bytes.len()).expect("a key is shorter than 4 GiB"),
             variant,
             hash: key.hash,
-            lease: Early::of(lease),
-            owns: Roughly::of(new.payload.bytes()),
+            lease: PackedLease::of(lease),
+            owns: ApproxBytes::of(new.payload.bytes()),
             payload: new.payload,
             slot: AtomicU32::new(NOWHERE),
             uses: AtomicU8::new(0),
@@ -162,89 +163,88 @@ impl<P: Payload> Page<P> {
         Self(page_heap::apart(|| ThinArc::from_header_and_slice(kept, &all)))
     }
 
-    /// A page that is in no store and has no key: to be read as those are that have been stored.
-    pub fn apart(new: New<'_, P>) -> Self {
+    /// A page that is in no store and has no key, for the code that reads stored pages.
+    pub fn apart(new: PageInput<'_, P>) -> Self {
         Self::new(Key { bytes: &[], hash: 0 }, 0, Number(0), new)
     }
 }
 
-/// What a page takes of its allocation beside the bytes in it: itself, how many bytes there are, and how often
-/// it is held.
+/// The bytes of a page's allocation in addition to the key and the caller's bytes: the header, the length
+/// and the reference count.
 pub(crate) const fn fixed_bytes<P>() -> usize {
-    size_of::<Kept<P>>() + 2 * size_of::<usize>()
+    size_of::<PageHeader<P>>() + 2 * size_of::<usize>()
 }
 
 impl<P> Page<P> {
-    fn kept(&self) -> &Kept<P> {
+    fn kept(&self) -> &PageHeader<P> {
         &self.0.header.header
     }
 
-    /// What the caller stored.
+    /// The caller's payload.
     pub fn payload(&self) -> &P {
         &self.kept().payload
     }
 
-    /// The bytes that stand with the payload.
+    /// The caller's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0.slice[self.kept().key_bytes as usize..]
     }
 
-    /// The key it is stored under.
+    /// The key under which the page is stored.
     pub fn key(&self) -> Key<'_> {
         let kept = self.kept();
         Key { bytes: &self.0.slice[..kept.key_bytes as usize], hash: kept.hash }
     }
 
-    /// The hash of the key it is stored under.
+    /// The hash of the key under which the page is stored.
     pub(crate) fn hash(&self) -> u64 {
         self.kept().hash
     }
 
-    /// Whether both are one page, not only equal.
+    /// Whether both handles are the same page, not only equal ones.
     pub fn is(&self, other: &Page<P>) -> bool {
         std::ptr::eq(self.kept(), other.kept())
     }
 
-    /// Which variant of its key it is; the caller's number.
+    /// The caller's number of the variant.
     pub fn variant(&self) -> u32 {
         self.kept().variant
     }
 
-    /// The clock's value when the render that made it began.
+    /// The clock's value when the page's render began.
     pub fn lease(&self) -> Number {
         self.kept().lease.number()
     }
 
-    /// The bytes it takes in the store, without the dependency index; up to a multiple of what allocators
-    /// hand out.
+    /// The bytes of the page in the store without the dependency index, rounded as allocators round them.
     pub fn heap_bytes(&self) -> usize {
         budget::page_bytes::<P>(self.0.slice.len(), self.kept().owns.bytes())
     }
 
-    /// Whether a soft invalidation touched it: to be treated as stale.
+    /// Whether a soft invalidation has marked the page: it must be treated as stale.
     pub fn is_marked(&self) -> bool {
         self.kept().marked.load(Ordering::Acquire) != 0
     }
 
-    /// The first soft invalidation that touched it, if any did: later ones do not move it, so that "usable
-    /// for so long after a change" counts from the first change it does not show.
-    pub fn marked(&self) -> Option<Marked> {
+    /// The first soft invalidation of the page, if there was one. Later ones do not change it: the time
+    /// limit for a stale page counts from the first change that the page does not show.
+    pub fn marked(&self) -> Option<SoftMark> {
         let at_ms = self.kept().marked.load(Ordering::Acquire).checked_sub(1)?;
-        Some(Marked { at_ms })
+        Some(SoftMark { at_ms })
     }
 
-    /// Marks it, where it is not marked yet. Under the index lock.
-    pub(crate) fn mark(&self, mark: Marked) {
+    /// Marks the page, unless it is marked already. Under the index lock.
+    pub(crate) fn mark(&self, mark: SoftMark) {
         if !self.is_marked() {
             self.kept().marked.store(mark.at_ms.saturating_add(1), Ordering::Release);
         }
     }
 
-    /// Counts a use, by which it is young. Not exact under contention, and written only when it changes: a
-    /// hot page's cache line stays shared between the cores.
+    /// Counts a use and resets the age. It is not exact under contention. It writes only if the value
+    /// changes, which keeps the cache line of a hot page shared between the cores.
     pub(crate) fn used(&self) {
         let before = self.kept().uses.load(Ordering::Relaxed);
-        // Used that often, and of no age.
+        // The count is at its maximum and the age is 0.
         if before != USES_MAX {
             let uses = ((before & USES_MAX) + 1).min(USES_MAX);
             self.kept().uses.store(uses, Ordering::Relaxed);
@@ -255,30 +255,30 @@ impl<P> Page<P> {
         self.kept().uses.load(Ordering::Relaxed) & USES_MAX
     }
 
-    /// It has so many uses, and the age that it has.
+    /// Sets the use count and keeps the age.
     pub(crate) fn set_uses(&self, uses: u8) {
         let with = |before: u8| Some(before & !USES_MAX | uses.min(USES_MAX));
         let byte = &self.kept().uses;
-        // Always something, so it is always done.
+        // The closure always returns `Some`, so the update always succeeds.
         let _ = byte.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
     }
 
-    /// It is the other in another form: with the same uses and of the same age.
+    /// Takes over the use count and the age of the same response in another form.
     pub(crate) fn take_uses_of(&self, other: &Page<P>) {
         self.kept().uses.store(other.kept().uses.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Rounds since it was asked for.
+    /// The number of scans since the last use.
     pub(crate) fn age(&self) -> u8 {
         self.kept().uses.load(Ordering::Relaxed) >> AGE_AT
     }
 
-    /// Makes it older; its age then. Under the index lock. Whoever asks for it at this moment wins.
-    pub(crate) fn grow_older(&self, older: Older) -> u8 {
+    /// Increases the age and returns it, under the index lock. A concurrent lookup wins: then the age is 0.
+    pub(crate) fn grow_older(&self, older: AgeStep) -> u8 {
         let before = self.kept().uses.load(Ordering::Relaxed);
         let age = match (older, before >> AGE_AT) {
-            (Older::Anew, _) | (_, 0) => 1,
-            (Older::By(rounds), age) => age.saturating_add(rounds).min(UNUSED),
+            (AgeStep::Anew, _) | (_, 0) => 1,
+            (AgeStep::By(rounds), age) => age.saturating_add(rounds).min(UNUSED),
         };
         let after = before & USES_MAX | age << AGE_AT;
         let byte = &self.kept().uses;
@@ -288,14 +288,14 @@ impl<P> Page<P> {
         }
     }
 
-    /// Counts a request that is answered with it. Not exact under contention, as a load and a store: it is
-    /// for people to read, and nothing is decided by it.
+    /// Counts a request that the page answers. It is a load and a store, so it is not exact under
+    /// contention; it is for display, and no decision depends on it.
     pub fn serve(&self) {
         let served = self.kept().served.load(Ordering::Relaxed);
         self.kept().served.store(served.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// How many requests it has answered, about; [`SERVED_MAX`] stands for as many or more.
+    /// The approximate number of requests answered; [`SERVED_MAX`] stands for that many or more.
     pub fn served(&self) -> u16 {
         self.kept().served.load(Ordering::Relaxed)
     }
@@ -304,8 +304,8 @@ impl<P> Page<P> {
         self.kept().served.store(served, Ordering::Relaxed);
     }
 
-    /// Whether a store keeps it. By the next moment that may have changed, unless it never was in one, or
-    /// has left it.
+    /// Whether the page is in a store. The result may be outdated at once, unless the page was never stored
+    /// or has left.
     pub fn is_stored(&self) -> bool {
         self.slot() != NOWHERE
     }
@@ -339,9 +339,9 @@ impl<P> fmt::Debug for Page<P> {
 pub enum Candidates<P> {
     /// Nothing is stored.
     None,
-    /// The usual case.
+    /// One page, the usual case.
     One(Page<P>),
-    /// Several variants, oldest first; behind one more step, so that the usual case is the smaller.
+    /// Several variants, oldest first. They are behind a pointer, which keeps the usual case small.
     Many(Arc<Box<[Page<P>]>>),
 }
 
@@ -406,8 +406,8 @@ mod tests {
 
     #[test]
     fn a_page_is_forty_bytes_and_its_payload() {
-        assert_eq!(size_of::<Kept<[u64; 2]>>(), 40 + 16);
-        let page = Page::new(Key { bytes: b"key", hash: 7 }, 1, Number(9), New::from([1, 2]));
+        assert_eq!(size_of::<PageHeader<[u64; 2]>>(), 40 + 16);
+        let page = Page::new(Key { bytes: b"key", hash: 7 }, 1, Number(9), PageInput::from([1, 2]));
         assert_eq!(
             (page.lease(), page.key().bytes(), page.bytes()),
             (Number(9), &b"key"[..], &[][..])
@@ -421,8 +421,8 @@ mod tests {
     #[test]
     fn a_number_that_has_no_place_is_an_earlier_one() {
         for number in [0, 1, 65_536, 0x1234_5678_9abc, (1 << 48) - 1] {
-            assert_eq!(Early::of(Number(number)).number(), Number(number));
+            assert_eq!(PackedLease::of(Number(number)).number(), Number(number));
         }
-        assert_eq!(Early::of(Number(u64::MAX)).number(), Number((1 << 48) - 1));
+        assert_eq!(PackedLease::of(Number(u64::MAX)).number(), Number((1 << 48) - 1));
     }
 }

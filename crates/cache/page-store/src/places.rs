@@ -1,13 +1,13 @@
-//! How pages come into the index and leave it.
+//! How pages enter the index and leave it.
 //!
-//! A page that leaves is gone at once for everybody who looks it up, but taking out its edges touches every
-//! name it depended on, most of them far apart in memory. A change need not wait for that: it *kills* its
-//! pages (out of the page map, out of the queues, content let go) and is done. The dead keep their place and
-//! their edges until they are *buried*: a few in every later step, all that it takes when room is needed,
-//! and as many as the caller likes by [`Store::tidy`](crate::Store::tidy). Nothing a dead page still holds
-//! can answer anybody: the page map, not the index, is what lookups read.
+//! A page that leaves is at once invisible to lookups. Removing its edges touches every name that it
+//! depended on, most of them far apart in memory. A change does not wait for that: it *kills* its pages,
+//! that is, removes them from the page map and the queues and frees their content. Dead pages keep their
+//! place and edges until they are *buried*: a few in every later step, all if room is needed, and as many
+//! as the caller chooses through [`Store::tidy`](crate::Store::tidy). A dead page cannot be served: lookups
+//! read the page map, not the index.
 //!
-//! Guarded by the index lock; the page map's shards are locked one at a time, after it.
+//! Guarded by the index lock; the shards of the page map are locked one at a time, after it.
 
 use crate::evict::Queue;
 use crate::hash::Id;
@@ -20,24 +20,24 @@ use crate::slab::NONE;
 use crate::tags::Edge;
 use crate::urls::UrlIs;
 
-/// The dead buried in one step, beside what it is for.
+/// The number of dead pages buried in one step of another purpose.
 const BURY_STEP: usize = 16;
 
-/// What an edge takes at both of its ends.
+/// The bytes of an edge at both of its ends.
 const EDGE_BYTES: usize = size_of::<Edge>() + size_of::<u32>();
 
-/// Pages on their way out: freed after the lock is released, for freeing large payloads takes time.
-pub(crate) type Leaving<P> = Vec<Page<P>>;
+/// Pages that leave. They are freed after the lock is released, because freeing large payloads takes time.
+pub(crate) type RemovedPages<P> = Vec<Page<P>>;
 
-/// A page's place in the index.
+/// The place of a page in the index.
 #[derive(Debug)]
 pub(crate) struct Place<P> {
-    /// `None` when it is dead: then it is in no queue.
+    /// `None` if the page is dead; then it is in no queue.
     pub(crate) page: Option<Page<P>>,
     edges_at: u32,
     pub(crate) newer: u32,
     pub(crate) older: u32,
-    /// The name of its URL.
+    /// The name of the page's URL.
     pub(crate) url: Id,
     edges_length: u16,
     pub(crate) url_is: UrlIs,
@@ -45,8 +45,9 @@ pub(crate) struct Place<P> {
 }
 
 impl<P> Place<P> {
-    /// Its edges but that to its URL, where this is in the place itself: by the places of the names; an edge's
-    /// `back` is the position among the name's pages.
+    /// The edges of the page, sorted by the place of the name. An edge's `back` is the page's position
+    /// among the pages of that name. The edge to the URL is missing if the URL is stored in the place
+    /// itself.
     pub(crate) fn edges(&self) -> Run {
         Run { at: self.edges_at, length: self.edges_length }
     }
@@ -60,25 +61,25 @@ impl<P> Place<P> {
         self.page.as_ref().expect("the dead are in no queue and in no shard")
     }
 
-    /// What the page costs, with its edges at both ends, that to its URL as if it were one.
+    /// The bytes of the page and its edges at both ends. A URL in the place itself counts as an edge.
     pub(crate) fn bytes(&self) -> usize {
         let edges = self.edges().length() + usize::from(self.url_is == UrlIs::Here);
-        // The length of a run is counted so far.
+        // A run's length is counted only up to this maximum.
         self.live().heap_bytes() + edges.min(u16::MAX.into()) * EDGE_BYTES
     }
 }
 
-/// Whether there is more to do of what is done in batches.
+/// Whether work that is done in batches is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tidied {
+pub enum TidyOutcome {
     /// Nothing is left.
     Done,
-    /// The batch came to its end before the work did.
+    /// The batch ended before the work did.
     MoreToDo,
 }
 
 impl<P> Index<P> {
-    /// Puts a page in, which was checked, with edges to all it depends on.
+    /// Adds a page that was checked, with edges to all its dependencies.
     pub(crate) fn add(&mut self, page: &Page<P>, dependencies: &Dependencies, queue: Queue) {
         let at = self.pages.insert(Place {
             page: Some(page.clone()),
@@ -104,7 +105,7 @@ impl<P> Index<P> {
         self.queues.push(&mut self.pages, at);
     }
 
-    /// Puts `new` in the place of `old`, which has one: same edges, same queue, same turn in it.
+    /// Puts `new` in the place of the stored page `old`, with the same edges, queue and position in it.
     pub(crate) fn swap(&mut self, old: &Page<P>, new: &Page<P>) {
         let at = old.slot();
         let place = self.pages.get_mut(at);
@@ -118,72 +119,79 @@ impl<P> Index<P> {
         self.counters.swapped += 1;
     }
 
-    /// Takes the page at `at` out of the index; the page map is the caller's to tell.
+    /// Removes the page at `at` from the index. The caller removes it from the page map.
     pub(crate) fn take_out(&mut self, at: u32) -> Page<P> {
         let page = self.kill(at);
         self.unlink(at);
         page
     }
 
-    /// Drops the page at `at` because of a change: dead, to be buried.
-    pub(crate) fn drop_changed(&mut self, at: u32, shards: &Shards<P>, leaving: &mut Leaving<P>) {
+    /// Drops the page at `at` because of a change: it is dead and will be buried.
+    pub(crate) fn drop_changed(
+        &mut self,
+        at: u32,
+        shards: &Shards<P>,
+        leaving: &mut RemovedPages<P>,
+    ) {
         self.queues.remember_worth(self.pages.get(at));
-        self.let_die(at, shards, leaving);
+        self.retire(at, shards, leaving);
         self.counters.dropped += 1;
     }
 
-    /// Takes the page at `at` away from everybody: dead, to be buried.
-    pub(crate) fn let_die(&mut self, at: u32, shards: &Shards<P>, leaving: &mut Leaving<P>) {
+    /// Makes the page at `at` invisible to all lookups: it is dead and will be buried.
+    pub(crate) fn retire(&mut self, at: u32, shards: &Shards<P>, leaving: &mut RemovedPages<P>) {
         let page = self.kill(at);
         shards.take(&page);
         leaving.push(page);
         self.dead.push(at);
     }
 
-    /// Buries a few of the dead.
+    /// Buries a few dead pages.
     pub(crate) fn bury_some(&mut self) {
         self.bury(BURY_STEP);
     }
 
-    /// Buries up to `count` of the dead.
-    pub(crate) fn bury(&mut self, count: usize) -> Tidied {
+    /// Buries up to `count` dead pages.
+    pub(crate) fn bury(&mut self, count: usize) -> TidyOutcome {
         for _ in 0..count {
             let Some(at) = self.dead.pop() else { break };
             self.unlink(at);
         }
         if !self.dead.is_empty() {
-            return Tidied::MoreToDo;
+            return TidyOutcome::MoreToDo;
         }
         self.dead = Vec::new();
-        Tidied::Done
+        TidyOutcome::Done
     }
 
-    /// Makes room, by burying and then by evicting, `keep` last, until all that is held fits the budget or
-    /// it is time to let go of the lock.
+    /// Makes room by burying and then by evicting, `keep` last, until everything fits the budget. It stops
+    /// after a batch, so that the lock can be released.
     pub(crate) fn evict(
         &mut self,
         shards: &Shards<P>,
         keep: u32,
-        leaving: &mut Leaving<P>,
-    ) -> Tidied {
+        leaving: &mut RemovedPages<P>,
+    ) -> TidyOutcome {
         for _ in 0..self.limits.sweep_pages {
             if self.heap_bytes() + shards.heap_bytes() <= self.limits.budget_bytes {
-                return Tidied::Done;
+                return TidyOutcome::Done;
             }
             if !self.dead.is_empty() {
                 self.bury(1);
                 continue;
             }
-            let Some(at) = self.queues.victim(&mut self.pages, keep) else { return Tidied::Done };
+            let Some(at) = self.queues.victim(&mut self.pages, keep) else {
+                return TidyOutcome::Done;
+            };
             let page = self.take_out(at);
             shards.take(&page);
             leaving.push(page);
             self.counters.evicted += 1;
         }
-        Tidied::MoreToDo
+        TidyOutcome::MoreToDo
     }
 
-    /// Takes the page out of its queue and its place.
+    /// Removes the page from its queue and its place.
     fn kill(&mut self, at: u32) -> Page<P> {
         self.queues.remove(&mut self.pages, at);
         let page = self.pages.get_mut(at).page.take().expect("a page in a queue is not dead");
@@ -192,7 +200,7 @@ impl<P> Index<P> {
         page
     }
 
-    /// Takes the edges out, and the place.
+    /// Removes the edges and the place.
     fn unlink(&mut self, at: u32) {
         self.forget_url(at);
         let run = self.pages.remove(at).edges();
@@ -200,7 +208,7 @@ impl<P> Index<P> {
         for edge in 0..count {
             let edge = self.runs.get(run)[edge];
             if let Some(moved) = self.tags.unlink(edge.to, edge.back) {
-                // `moved` is not this page: a page has one edge to a name.
+                // `moved` is another page, because a page has only one edge to a name.
                 let edges = self.runs.get_mut(self.pages.get(moved).edges());
                 let other = edges.binary_search_by_key(&edge.to, |other| other.to);
                 edges[other.expect("an edge has two ends")].back = edge.back;

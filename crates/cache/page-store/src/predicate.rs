@@ -1,44 +1,46 @@
-//! Changes of what has no name: a predicate over pages, such as a regular expression over their keys.
+//! Changes by predicate, for targets that have no name: a function of a page, such as a regular expression
+//! on its key.
 //!
-//! Such a change gets its number and is remembered like any other. Then all pages of its site are looked
-//! through in batches, as in `change.rs`; the predicate runs between two holds of the index lock, never under
-//! it. A page that gets another payload just then is found by key, variant and lease, which stay. Invariants:
-//! - a predicate over the floor is remembered until every lease out is newer; where there are too many, the
-//!   floor is raised over the oldest (rule 4);
-//! - a render is asked about by every remembered predicate of its site that is newer than its lease; it
-//!   enters in a hold in which none was left to be asked (rule 1);
-//! - whether a render may be shared is decided without asking: any such change since counts (rule 2).
+//! Such a change gets its number and is remembered like any other. Then all pages of its site are visited
+//! in batches, as in `change.rs`. The predicate runs between two holds of the index lock, never under it. A
+//! page whose payload is replaced in between is found again by key, variant and lease. Invariants:
+//! - a predicate above the floor is remembered until every outstanding lease is newer; if there are too
+//!   many, the floor is raised above the oldest (rule 4);
+//! - every remembered predicate of the site that is newer than a render's lease is evaluated for it; the
+//!   render enters in a hold of the lock in which none was left (rule 1);
+//! - sharing a render does not evaluate predicates: any such change since the lease counts (rule 2).
 
 use crate::budget::heap;
-use crate::change::{Applied, Sweep, next_page};
+use crate::change::{AppliedChange, Sweep, next_page};
 use crate::index::Index;
 use crate::lease::{self, Number};
 use crate::names::{Site, Strength, everything};
 use crate::page::{Page, Payload};
-use crate::places::Leaving;
-use crate::refused::Refused;
+use crate::places::RemovedPages;
+use crate::refused::StoreRefusal;
 use crate::store::{Shared, Store};
 use crate::sync::{MutexGuard, yield_now};
-use crate::told::Teller;
+use crate::told::Reporter;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// Whether a change touches a page. It must not panic, must not come back to the store, and must say the
-/// same of a page whatever form its payload is held in.
-pub type Touches<P> = Arc<dyn Fn(&Page<P>) -> bool + Send + Sync>;
+/// Whether a change affects a page. It must not panic or call the store, and must return the same for every
+/// form of the page's payload.
+pub type PagePredicate<P> = Arc<dyn Fn(&Page<P>) -> bool + Send + Sync>;
 
-/// How often a render is asked about by predicates that came while it was asked; then it is refused.
+/// The maximum number of rounds in which new predicates are evaluated for a render; after them it is
+/// refused.
 const ROUNDS_MAX: usize = 4;
 
 /// A change by predicate that is remembered.
 struct Remembered<P> {
     number: Number,
     site: Site,
-    touches: Touches<P>,
+    touches: PagePredicate<P>,
 }
 
-/// The changes by predicate that are remembered, oldest first.
+/// The remembered changes by predicate, oldest first.
 #[derive(Debug)]
 pub(crate) struct Predicates<P> {
     list: VecDeque<Remembered<P>>,
@@ -64,14 +66,14 @@ impl<P> Predicates<P> {
         }
     }
 
-    /// Whether one of `site` has a number over `after`, and not over `until`.
+    /// Whether there is a predicate of `site` with a number above `after` and at most `until`.
     pub(crate) fn any_between(&self, site: Site, after: Number, until: Number) -> bool {
         let between = |number: Number| number > after && number <= until;
         self.list.iter().any(|change| change.site == site && between(change.number))
     }
 
-    /// Those of `site` with a number over `after`. Does not allocate where there are none.
-    fn since(&self, site: Site, after: Number) -> Vec<Touches<P>> {
+    /// The predicates of `site` with a number above `after`. It does not allocate if there are none.
+    fn since(&self, site: Site, after: Number) -> Vec<PagePredicate<P>> {
         let of_site = self.list.iter().filter(|change| change.site == site);
         let since = of_site.filter(|change| change.number > after);
         since.map(|change| Arc::clone(&change.touches)).collect()
@@ -81,7 +83,7 @@ impl<P> Predicates<P> {
         heap(self.list.capacity() * size_of::<Remembered<P>>())
     }
 
-    /// Panics where the list is out of order or over its bound.
+    /// Panics if the list is out of order or over its limit.
     pub(crate) fn validate(&self, clock: Number, max: usize) {
         let numbers: Vec<Number> = self.list.iter().map(|change| change.number).collect();
         assert!(numbers.is_sorted(), "predicates out of order");
@@ -91,28 +93,30 @@ impl<P> Predicates<P> {
 }
 
 impl<P: Payload> Store<P> {
-    /// Applies a change of every page of `site` that `touches` says it touches, whatever it depends on.
-    /// Returns when no lookup can find such a page of before any more (or a mark is on it). All pages of the
-    /// site are looked at: for what has a name, [`change`](Self::change) is the way. `now_ms` is the time of
-    /// the change on the caller's clock, for the pages that it marks.
+    /// Applies a change to every page of `site` for which `touches` returns true, whatever the page depends
+    /// on.
+    ///
+    /// Returns when no lookup can find such a page from before the change, or only a marked one. It visits
+    /// all pages of the site; use [`change`](Self::change) for targets that have a name. `now_ms` is the
+    /// time of the change in milliseconds of the caller's clock, for the pages that it marks.
     pub fn change_where(
         &self,
         site: Site,
-        touches: &Touches<P>,
+        touches: &PagePredicate<P>,
         strength: Strength,
         now_ms: u64,
-    ) -> Applied {
-        self.change_where_by(site, touches, strength, now_ms, Teller::nobody())
+    ) -> AppliedChange {
+        self.change_where_by(site, touches, strength, now_ms, Reporter::silent())
     }
 
     pub(crate) fn change_where_by(
         &self,
         site: Site,
-        touches: &Touches<P>,
+        touches: &PagePredicate<P>,
         strength: Strength,
         now_ms: u64,
-        teller: Teller<'_, P>,
-    ) -> Applied {
+        teller: Reporter<'_, P>,
+    ) -> AppliedChange {
         let shared = &self.shared;
         let mut index = shared.lock();
         let number = shared.next_number(&mut index);
@@ -127,13 +131,13 @@ impl<P: Payload> Store<P> {
 }
 
 impl<P: Payload> Shared<P> {
-    /// Asks the predicates that are newer than `page`'s lease, and locks the index. Where the answer is
-    /// good, none is left that was not asked.
-    pub(crate) fn ask_predicates(
+    /// Evaluates the predicates that are newer than the lease of `page`, and locks the index. If it returns
+    /// `Ok`, no predicate is left that was not evaluated.
+    pub(crate) fn evaluate_predicates(
         &self,
         page: &Page<P>,
         site: Site,
-    ) -> (MutexGuard<'_, Index<P>>, Result<(), Refused>) {
+    ) -> (MutexGuard<'_, Index<P>>, Result<(), StoreRefusal>) {
         let mut index = self.lock();
         if !lease::is_checked() {
             return (index, Ok(()));
@@ -149,22 +153,22 @@ impl<P: Payload> Shared<P> {
             let touched = since.iter().any(|touches| touches(page));
             index = self.lock();
             if touched {
-                return (index, Err(Refused::ChangedSince));
+                return (index, Err(StoreRefusal::ChangedSince));
             }
         }
-        (index, Err(Refused::ChangedSince))
+        (index, Err(StoreRefusal::ChangedSince))
     }
 
     fn sweep_where<'s>(
         &'s self,
         mut index: MutexGuard<'s, Index<P>>,
         site: Site,
-        touches: &Touches<P>,
+        touches: &PagePredicate<P>,
         mut sweep: Sweep<'_, P>,
-    ) -> Applied {
+    ) -> AppliedChange {
         let all = everything(site, &self.seeds);
         let mut position = usize::MAX;
-        let (mut batch, mut leaving) = (Vec::new(), Leaving::new());
+        let (mut batch, mut leaving) = (Vec::new(), RemovedPages::new());
         while position > 0 {
             for _ in 0..self.limits.sweep_pages {
                 let Some(at) = next_page(&index, all, &mut position) else {
@@ -194,8 +198,8 @@ impl<P: Payload> Shared<P> {
         sweep.applied
     }
 
-    /// The place of the page that was `page` when it was looked at: itself, or what has its key, variant
-    /// and lease now.
+    /// The current place of a page that was seen earlier: the page itself, or one with the same key,
+    /// variant and lease.
     fn place_of(&self, index: &Index<P>, page: &Page<P>) -> Option<u32> {
         let in_place = index.pages.find(page.slot()).and_then(|place| place.page.as_ref());
         if in_place.is_some_and(|other| other.is(page)) {

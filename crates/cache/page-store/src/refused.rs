@@ -1,34 +1,36 @@
-//! Why a render was not stored, or may not be shared: one name each, the same in logs, metrics and headers.
+//! The reasons why a render is not stored or may not be shared. Logs, metrics and headers use the same
+//! names.
 //!
-//! Rule 1 (a change since the render began), the settling of changes read from a stream, rule 4 (the memory
-//! of changes is bounded), and the limits of a page. There is no refusal for want of space: space is made.
+//! They are rule 1 (a change since the render began), the settling of changes from a stream, rule 4 (the
+//! memory of changes is limited), and the limits of a page. Lack of space is no reason: other pages are
+//! evicted.
 
 use crate::page::Page;
 use std::fmt;
 
-/// The reason for which a render was refused.
+/// The reason why a render was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refused {
-    /// Something it was made from changed after it began.
+pub enum StoreRefusal {
+    /// A dependency changed after the render began.
     ChangedSince,
-    /// A change of something it was made from had not settled when it began.
+    /// A change of a dependency had not settled when the render began.
     Unsettled,
-    /// It began before the oldest change that is still remembered: nobody can say any more.
+    /// The render began before the oldest remembered change, so it cannot be checked any more.
     LeaseTooOld,
-    /// The store holds the same variant from a render that began later, or the origin has answered such a
-    /// render with what is not stored.
+    /// The store holds the same variant from a later render, or the origin has answered a later render with
+    /// a response that is not stored.
     Superseded,
-    /// It is larger than one page may be.
+    /// The page is larger than a page may be.
     TooLarge,
-    /// It has more tags than a page may have, or its list of tags was cut.
+    /// The page has more tags than the limit, or its list of tags was truncated.
     TooManyTags,
-    /// One of its tags is longer than a tag may be.
+    /// A tag of the page is longer than the limit.
     TagTooLong,
-    /// It has tags in the scope of an owner and no owner, or two owners.
+    /// The page has tags in the scope of an owner but no owner, or it has two owners.
     OwnerUnclear,
 }
 
-impl Refused {
+impl StoreRefusal {
     /// All reasons, in the order in which [`Stats`](crate::Stats) counts them.
     pub const ALL: [Self; 8] = [
         Self::ChangedSince,
@@ -41,12 +43,12 @@ impl Refused {
         Self::OwnerUnclear,
     ];
 
-    /// Whether a render that begins now may fare better: what it was made from had changed, no more.
+    /// Whether a render that begins now may succeed: the refusal was only due to changes.
     pub fn is_outdated(self) -> bool {
         matches!(self, Self::ChangedSince | Self::Unsettled | Self::LeaseTooOld)
     }
 
-    /// The reason's name as logs, metrics and `Cache-Status` have it.
+    /// The name of the reason, as logs, metrics and `Cache-Status` show it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ChangedSince => "changed-since",
@@ -61,17 +63,17 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for StoreRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// A render that was not stored. Its page was never in the store and never will be, but may still answer
-/// the request it was made for.
+/// A render that was not stored. Its page is in no store, but may still answer the request that it was
+/// rendered for.
 pub struct NotStored<P> {
-    /// Why.
-    pub reason: Refused,
+    /// The reason.
+    pub reason: StoreRefusal,
     /// The page as it would have been stored.
     pub page: Page<P>,
 }

@@ -1,67 +1,68 @@
-//! Pages that outlive the process: walking through all there are, and putting them in again.
+//! Warm restart: walking through all pages to save them, and restoring the pages of an earlier process.
 //!
-//! Pages of an earlier process are put in as **one render that began when the restoring did**: everything
-//! that has changed since the place at which they were exact is applied after that, by the ordinary way, and
-//! rule 1 refuses what it touches. One thing differs. A change of *everything* that was open when restoring
-//! began (the gate of a database that is not followed yet) concerns renders that may have read too early;
-//! pages of before were read long ago. So its settlement does not count against them; any other change of
-//! everything does, and while one is open nothing is put in.
+//! All restored pages count as **one render that began when the restoring did**. Every change since the
+//! position of the snapshot is applied after that in the ordinary way, and rule 1 refuses the pages that it
+//! affects. One thing differs. A change of *everything* that is open when restoring begins (the gate of a
+//! database that is not followed yet) is aimed at renders that may read too early; restored pages were
+//! rendered long before. Its settlement therefore does not count against them. Any other change of
+//! everything does, and while one is open no page is restored.
 //!
-//! What is restored displaces nothing: neither a page that is there already nor, for space, any other. All
-//! under the index lock; a walk holds it for so many places, and what comes and goes meanwhile may be missed.
+//! A restored page displaces nothing: neither a page under its key nor, for space, any other page. All of
+//! this happens under the index lock. A walk holds it for one part at a time and may miss pages that enter
+//! or leave in between.
 
 use crate::evict::Queue;
 use crate::hash::Id;
 use crate::index::Index;
 use crate::lease::{self, Lease, Number};
 use crate::names::{Dependencies, Site, everything};
-use crate::page::{Key, Marked, New, Page, Payload};
+use crate::page::{Key, Page, PageInput, Payload, SoftMark};
 use crate::places::Place;
-use crate::refused::Refused;
+use crate::refused::StoreRefusal;
 use crate::store::{Shared, Store};
 use std::fmt;
 
-/// The uses that are counted at most; more in what is restored count as so many.
+/// The maximum of the use count; larger values of restored pages are reduced to it.
 const USES_MAX: u8 = 3;
 
-/// One part in so many of the budget is left free by what is restored.
+/// The inverse of the share of the budget that restored pages leave free.
 const ROOM_LEFT: usize = 32;
 
-/// What a page has earned, to be given back to it.
+/// The standing of a page for eviction, which a restored page gets back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worth {
-    /// How often it was used, counted to three.
+    /// The number of uses, counted up to three.
     pub uses: u8,
-    /// Whether it has stayed through an eviction.
+    /// Whether the page has survived an eviction scan.
     pub stay: Stay,
 }
 
-/// Whether a page has stayed through an eviction.
+/// Whether a page has survived an eviction scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stay {
-    /// It has.
+    /// It has: it is in the main queue.
     Proven,
-    /// It has not been tried yet.
+    /// It has not been tested yet: it is in the small queue.
     Untried,
 }
 
-/// A page that was found on a walk.
-pub struct Found<P> {
+/// A page that a walk returned.
+pub struct WalkedPage<P> {
     /// The page.
     pub page: Page<P>,
-    /// What it has earned.
+    /// The standing of the page for eviction.
     pub worth: Worth,
 }
 
-/// How far a walk has come: first through the pages that have been used, then through the others.
+/// The progress of a walk: first through the pages that have been used, then through the others.
 #[derive(Debug, Default)]
 pub struct Walk {
-    round: Round,
+    round: Pass,
     next: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Round {
+enum Pass {
     #[default]
     Used,
     Unused,
@@ -69,40 +70,40 @@ enum Round {
 }
 
 impl Walk {
-    /// Whether there is nothing further.
+    /// Whether the walk is complete.
     pub fn is_over(&self) -> bool {
-        self.round == Round::Over
+        self.round == Pass::Over
     }
 
     fn takes<P>(&self, place: &Place<P>) -> bool {
         let page = place.page.as_ref();
         let is_used = page.is_some_and(|page| place.queue == Queue::Main || page.uses() > 0);
-        page.is_some() && is_used == (self.round == Round::Used)
+        page.is_some() && is_used == (self.round == Pass::Used)
     }
 
     fn go_on(&mut self, next: Option<u32>) {
         self.next = next.unwrap_or(0);
         self.round = match (next, self.round) {
             (Some(_), round) => round,
-            (None, Round::Used) => Round::Unused,
-            (None, _) => Round::Over,
+            (None, Pass::Used) => Pass::Unused,
+            (None, _) => Pass::Over,
         };
     }
 }
 
-/// Why a page of before was not put in.
+/// The reason why a page of an earlier process was not restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRestored {
-    /// It is not what it was: a rule speaks against it.
-    Refused(Refused),
+    /// A rule refuses it, for example because a dependency has changed.
+    Refused(StoreRefusal),
     /// There is a page in its place already.
     Known,
-    /// It would displace another for space.
+    /// It would displace another page for space.
     NoRoom,
 }
 
 impl NotRestored {
-    /// The reason's name.
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refused(reason) => reason.as_str(),
@@ -112,19 +113,19 @@ impl NotRestored {
     }
 }
 
-/// The right to put pages of an earlier process in. While it lives, changes are remembered for them.
-pub struct Restoring<P: Payload> {
+/// The right to restore pages of an earlier process. While it exists, changes are remembered for them.
+pub struct RestoreSession<P: Payload> {
     store: Store<P>,
     lease: Lease,
 }
 
 impl<P: Payload> Store<P> {
-    /// Begins to restore pages of `site`. To be called before the first change is applied that they may not
-    /// have seen; a change of everything that is open now is taken for a gate.
+    /// Begins to restore pages of `site`. Call it before the first change is applied that the pages may
+    /// have missed. A change of everything that is open now is treated as a gate.
     ///
     /// # Panics
-    /// Where pages are being restored already.
-    pub fn restoring(&self, site: Site) -> Restoring<P> {
+    /// Panics if pages are being restored already.
+    pub fn restoring(&self, site: Site) -> RestoreSession<P> {
         let lease = self.lease();
         let everything = everything(site, &self.shared.seeds);
         let number = lease.number();
@@ -132,12 +133,12 @@ impl<P: Payload> Store<P> {
         assert!(index.restored.is_none(), "pages are being restored already");
         index.restored = Some(Restored { lease: number, everything, settled: number });
         drop(index);
-        Restoring { store: self.clone(), lease }
+        RestoreSession { store: self.clone(), lease }
     }
 
-    /// The pages at the next `places` of a walk. The index lock is held for as long as it takes to clone
-    /// them; what is stored or taken out between two calls may be missed, or found in both rounds.
-    pub fn walk(&self, walk: &mut Walk, places: usize) -> Vec<Found<P>> {
+    /// The pages at the next `places` places of a walk. The index lock is held while they are cloned. Pages
+    /// that enter or leave between two calls may be missed, or found in both passes.
+    pub fn walk(&self, walk: &mut Walk, places: usize) -> Vec<WalkedPage<P>> {
         if walk.is_over() {
             return Vec::new();
         }
@@ -150,14 +151,14 @@ impl<P: Payload> Store<P> {
     }
 }
 
-fn found<P>(place: &Place<P>) -> Found<P> {
+fn found<P>(place: &Place<P>) -> WalkedPage<P> {
     let page = place.live().clone();
     let stay = if place.queue == Queue::Main { Stay::Proven } else { Stay::Untried };
-    Found { worth: Worth { uses: page.uses(), stay }, page }
+    WalkedPage { worth: Worth { uses: page.uses(), stay }, page }
 }
 
-impl<P: Payload> Restoring<P> {
-    /// Whether a gate is closed: nothing can be put in before it has opened.
+impl<P: Payload> RestoreSession<P> {
+    /// Whether a gate is closed: no page can be restored before it has opened.
     pub fn is_held_up(&self) -> bool {
         let index = self.store.shared.lock();
         let everything = index.restored.as_ref().map(|restored| restored.everything);
@@ -165,17 +166,17 @@ impl<P: Payload> Restoring<P> {
         at.is_some_and(|at| index.tags.changed(at).open > 0)
     }
 
-    /// Puts a page in as [`Store::insert`] does, where it displaces nothing. `marked_at_ms` is the time at
-    /// which a soft change had marked it, if one had.
+    /// Restores a page in the way of [`Store::insert`], if it displaces nothing. `marked_at_ms` is the time
+    /// at which a soft invalidation had marked the page, in milliseconds of the caller's clock.
     ///
     /// # Errors
-    /// Why not: the page is let go of.
+    /// The reason why the page was not restored. The page is freed.
     pub fn restore<'n>(
         &self,
         key: Key<'_>,
         variant: u32,
         dependencies: &Dependencies,
-        new: impl Into<New<'n, P>>,
+        new: impl Into<PageInput<'n, P>>,
         worth: Worth,
         marked_at_ms: Option<u64>,
     ) -> Result<(), NotRestored> {
@@ -183,9 +184,9 @@ impl<P: Payload> Restoring<P> {
         let page = Page::new(key, variant, self.lease.number(), new.into());
         page.set_uses(worth.uses.min(USES_MAX));
         if let Some(at_ms) = marked_at_ms {
-            page.mark(Marked { at_ms });
+            page.mark(SoftMark { at_ms });
         }
-        let (mut index, asked) = shared.ask_predicates(&page, dependencies.site());
+        let (mut index, asked) = shared.evaluate_predicates(&page, dependencies.site());
         let outcome = asked.map_err(NotRestored::Refused);
         let outcome =
             outcome.and_then(|()| shared.readmit(&mut index, &page, dependencies, worth.stay));
@@ -195,26 +196,26 @@ impl<P: Payload> Restoring<P> {
     }
 }
 
-impl<P: Payload> Drop for Restoring<P> {
+impl<P: Payload> Drop for RestoreSession<P> {
     fn drop(&mut self) {
         self.store.shared.lock().restored = None;
     }
 }
 
-impl<P: Payload> fmt::Debug for Restoring<P> {
+impl<P: Payload> fmt::Debug for RestoreSession<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Restoring").field("lease", &self.lease).finish_non_exhaustive()
     }
 }
 
-impl<P> fmt::Debug for Found<P> {
+impl<P> fmt::Debug for WalkedPage<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Found").field("page", &self.page).field("worth", &self.worth).finish()
     }
 }
 
 impl<P: Payload> Shared<P> {
-    /// Checks a page of before and puts it in, under the index lock.
+    /// Checks a page of an earlier process and adds it, under the index lock.
     fn readmit(
         &self,
         index: &mut Index<P>,
@@ -226,7 +227,7 @@ impl<P: Payload> Shared<P> {
             return Err(NotRestored::Refused(reason));
         }
         if page.heap_bytes() > self.limits.page_bytes_max {
-            return Err(NotRestored::Refused(Refused::TooLarge));
+            return Err(NotRestored::Refused(StoreRefusal::TooLarge));
         }
         if lease::is_checked() {
             index.check_restored(dependencies).map_err(NotRestored::Refused)?;
@@ -239,7 +240,7 @@ impl<P: Payload> Shared<P> {
         if others.iter().any(stands_in_the_way) || others.len() >= self.limits.variants_max {
             return Err(NotRestored::Known);
         }
-        // What is left over is for lists that double.
+        // The rest of the budget is left for growing tables.
         let held = index.heap_bytes() + self.shards.heap_bytes() + page.heap_bytes();
         if held > index.limits.budget_bytes - index.limits.budget_bytes / ROOM_LEFT {
             return Err(NotRestored::NoRoom);
@@ -255,19 +256,20 @@ impl<P: Payload> Shared<P> {
     }
 }
 
-/// What pages of before are checked by.
+/// The state for checking restored pages.
 #[derive(Debug)]
 pub(crate) struct Restored {
-    /// What changed after it counts against them.
+    /// Changes after this number count against the pages.
     lease: Number,
     /// The name of everything of their site.
     everything: Id,
-    /// The last number of everything that does not count: the settlement of what was open at the lease.
+    /// Changes of everything up to this number do not count: it is the settlement of those open at the
+    /// lease.
     settled: Number,
 }
 
 impl Restored {
-    /// A name is settled with the number `now`; `before` is its last number until then.
+    /// Records that a name was settled with the number `now`. `before` is its last number until then.
     pub(crate) fn settled(&mut self, id: Id, before: u64, now: Number) {
         if id == self.everything && before <= self.settled.0 {
             self.settled = now;
@@ -276,21 +278,21 @@ impl Restored {
 }
 
 impl<P> Index<P> {
-    /// Rule 1 for pages of before.
-    fn check_restored(&self, dependencies: &Dependencies) -> Result<(), Refused> {
-        let Some(restored) = &self.restored else { return Err(Refused::LeaseTooOld) };
+    /// Rule 1 for restored pages.
+    fn check_restored(&self, dependencies: &Dependencies) -> Result<(), StoreRefusal> {
+        let Some(restored) = &self.restored else { return Err(StoreRefusal::LeaseTooOld) };
         if restored.lease < self.floor {
-            return Err(Refused::LeaseTooOld);
+            return Err(StoreRefusal::LeaseTooOld);
         }
         for id in dependencies.ids() {
             let Some(tag) = self.tags.find(*id).map(|at| self.tags.changed(at)) else { continue };
             if tag.open > 0 {
-                return Err(Refused::Unsettled);
+                return Err(StoreRefusal::Unsettled);
             }
             let excused =
                 if *id == restored.everything { restored.settled } else { restored.lease };
             if tag.last_change > excused.0 {
-                return Err(Refused::ChangedSince);
+                return Err(StoreRefusal::ChangedSince);
             }
         }
         Ok(())

@@ -1,12 +1,12 @@
-//! What to render anew first: the keys of the most used among the pages that changes have dropped or marked.
+//! Cache warming: the keys of the most used pages that changes have dropped or marked.
 //!
-//! A change hands its pages over outside the index lock; the caller takes the keys one by one, the most used
-//! first, and asks for them at its own pace. Only keys are kept, each once, no more than
-//! [`Limits::rewarm_pages_max`] and than [`bytes_max`] of them; where there is no room, the least used goes.
-//! What a page is worth is its count of uses (up to three) and two more if it has stayed through an eviction.
+//! A change passes its pages on outside the index lock. The caller takes the keys one by one, the most used
+//! first, and requests them at its own pace. Only keys are stored, each once, up to
+//! [`Limits::rewarm_pages_max`] keys and [`bytes_max`] bytes. A new key displaces keys of a lower worth.
+//! The worth of a page is its use count (up to three), plus two if it has survived an eviction scan.
 //!
-//! A mutex of its own, under which no other is taken. Nothing here decides about freshness: a key that is
-//! forgotten, or taken in vain, costs a render when somebody asks.
+//! It has its own mutex, under which no other lock is taken. Nothing here decides about freshness: a lost
+//! key or a needless one costs only a render.
 
 use crate::budget::{Limits, heap};
 use crate::evict::Queue;
@@ -17,20 +17,20 @@ use crate::table::Table;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a page may be worth: from 0 to this.
+/// The maximum worth of a page.
 const WORTH_MAX: usize = 5;
-/// What a page of the main queue is worth more.
+/// The additional worth of a page in the main queue.
 const STAYED: u8 = 2;
 
-/// A page that a change has touched, and what it is worth.
-pub(crate) type Touched<P> = (Page<P>, u8);
+/// A page that a change has affected, and its worth.
+pub(crate) type AffectedPage<P> = (Page<P>, u8);
 
-/// What is set aside of the budget for each key: half of it for the lists, half for the key.
+/// The part of the budget reserved for each key, in bytes: half of it for the lists, half for the key.
 const KEY_BYTES: usize = 512;
-/// What the lists take without keys.
+/// The bytes of the lists without keys.
 const LISTS_BYTES: usize = 4_096;
 
-/// Bytes that keys waiting to be rendered may take: set aside of the budget, none where it is off.
+/// The bytes reserved from the budget for waiting keys; 0 if cache warming is off.
 pub(crate) fn bytes_max(limits: &Limits) -> usize {
     if limits.rewarm_pages_max == 0 {
         return 0;
@@ -39,7 +39,7 @@ pub(crate) fn bytes_max(limits: &Limits) -> usize {
     wanted.min(limits.budget_bytes / 32)
 }
 
-/// What the page in `place` is worth, if it is worth rendering anew.
+/// The worth of the page in `place`; `None` if it is too low for cache warming.
 pub(crate) fn worth<P>(limits: &Limits, place: &Place<P>) -> Option<u8> {
     if limits.rewarm_pages_max == 0 {
         return None;
@@ -49,7 +49,7 @@ pub(crate) fn worth<P>(limits: &Limits, place: &Place<P>) -> Option<u8> {
     (worth >= limits.rewarm_uses_min).then_some(worth)
 }
 
-/// The keys that wait.
+/// The waiting keys.
 #[derive(Debug)]
 pub(crate) struct Rewarm {
     waiting: Mutex<Waiting>,
@@ -59,9 +59,9 @@ pub(crate) struct Rewarm {
 
 #[derive(Debug)]
 struct Waiting {
-    /// By worth; within it, the first to come first.
+    /// By worth; keys of the same worth in order of arrival.
     keys: [VecDeque<KeyBuf>; WORTH_MAX + 1],
-    /// The hashes of all of them.
+    /// The hashes of all waiting keys.
     known: Table<u64, ()>,
     key_bytes: usize,
 }
@@ -75,8 +75,8 @@ impl Rewarm {
         Self { waiting: Mutex::new(waiting), pages_max, bytes_max }
     }
 
-    /// Takes in what a change has touched. Not under the index lock: it asks the payloads.
-    pub(crate) fn add<P: Payload>(&self, touched: &mut Vec<Touched<P>>) {
+    /// Adds the pages that a change has affected. Not under the index lock, because it calls the payloads.
+    pub(crate) fn add<P: Payload>(&self, touched: &mut Vec<AffectedPage<P>>) {
         for (page, worth) in touched.drain(..) {
             if page.payload().audience() == Audience::Anybody {
                 self.lock().add(&page, worth, self.pages_max);
@@ -92,12 +92,12 @@ impl Rewarm {
         self.lock().heap_bytes()
     }
 
-    /// A torn list costs a render at worst, so a poisoned lock is used all the same.
+    /// An inconsistent list costs a render at worst, so a poisoned lock is used nevertheless.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Panics where the keys and what is known of them disagree.
+    /// Panics if the lists and the counts disagree.
     pub(crate) fn validate(&self) {
         let waiting = self.lock();
         let keys = || waiting.keys.iter().flatten();
@@ -158,14 +158,14 @@ fn key_bytes(key: &KeyBuf) -> usize {
 }
 
 impl<P: Payload> Store<P> {
-    /// The key of the page that was used most among those which changes have dropped or marked, to be
-    /// rendered anew; each is given out once. It may have been rendered meanwhile: look it up first.
-    /// Nothing where [`Limits::rewarm_pages_max`] is 0.
+    /// The key of the most used page that a change has dropped or marked, for cache warming. Each key is
+    /// returned once. The page may have been rendered in between, so look it up first. `None` if no key
+    /// waits, or if [`Limits::rewarm_pages_max`] is 0.
     pub fn next_to_rewarm(&self) -> Option<KeyBuf> {
         self.shared.rewarm.lock().next()
     }
 
-    /// How many keys [`next_to_rewarm`](Self::next_to_rewarm) has to give.
+    /// The number of keys that wait for [`next_to_rewarm`](Self::next_to_rewarm).
     pub fn to_rewarm(&self) -> usize {
         self.shared.rewarm.len()
     }

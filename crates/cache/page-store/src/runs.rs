@@ -1,24 +1,24 @@
-//! The edges of pages, each page's in one run, packed: a list of its own for each page would take an
-//! allocation each, with what the allocator takes for it, and a word for its length.
+//! The edges of pages, packed: the edges of each page form one run. A separate list for each page would
+//! cost an allocation with its overhead and a word for the length.
 //!
-//! Short runs lie with others of the same length in chunks that never move; freed ones are used again, and
-//! the chunks of a length are given back when none of it is left. Long runs have an allocation of their own.
-//! A run that was freed is not to be looked up again.
+//! Short runs of the same length share chunks that never move. Freed runs are reused, and the chunks of a
+//! length are freed when no run of it is left. Long runs have an allocation of their own. A run must not be
+//! looked up after it was removed.
 
 use crate::budget::heap;
 use crate::slab::{NONE, Slab};
 use crate::tags::Edge;
 
-/// Runs up to this length lie in chunks: a URL, some directories, some tags.
+/// The maximum length of a run in a chunk: a URL, some directories, some tags.
 const SHORT_MAX: usize = 12;
-/// Runs in a chunk.
+/// The number of runs in a chunk.
 const CHUNK: usize = 64;
 
-/// Where the edges of a page are.
+/// The location of a page's edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) at: u32,
-    /// How many there are; of a long run, no less than the shortest of those.
+    /// The number of edges, up to 65,535. For longer runs it is the maximum.
     pub(crate) length: u16,
 }
 
@@ -26,7 +26,7 @@ impl Run {
     /// A run without edges.
     pub(crate) const EMPTY: Run = Run { at: NONE, length: 0 };
 
-    /// How many edges there are, counted to 65,535.
+    /// The number of edges, counted up to 65,535.
     pub(crate) fn length(self) -> usize {
         usize::from(self.length)
     }
@@ -34,7 +34,7 @@ impl Run {
 
 #[derive(Debug)]
 pub(crate) struct Runs {
-    /// Those of length 1, 2 and so on.
+    /// The runs of length 1, 2 and so on.
     short: [Short; SHORT_MAX],
     long: Slab<Box<[Edge]>>,
     long_bytes: usize,
@@ -92,7 +92,7 @@ impl Runs {
     }
 }
 
-/// Runs of one length. The first edge of a free one leads to the next that is free.
+/// The runs of one length. The first edge of a free run points to the next free run.
 #[derive(Debug)]
 struct Short {
     length: usize,

@@ -1,14 +1,14 @@
-//! The page map: what a hit reads.
+//! The page map, which lookups read.
 //!
-//! 256 shards by key hash, each an `RwLock` over a table of pages by the hash of their keys. A lookup locks one
-//! shard for reading, clones a handle, unlocks, and compares the whole key. Only the holder of the index lock
-//! writes (lock order: index, then one shard), so what it reads stays true until it writes.
+//! There are 256 shards by key hash. Each is an `RwLock` over a table of pages by key hash. A lookup locks
+//! one shard for reading, clones a handle, unlocks, and compares the whole key. Only the holder of the
+//! index lock writes (lock order: index, then one shard), so its reads remain valid until it writes.
 //!
-//! A key with one page, the usual case, is the pointer to it and nothing else: the hash is in the page, which
-//! a hit reads anyway. Keys with several variants have a table of their own.
+//! The entry of a key with one page, the usual case, is only a pointer to the page. The hash is in the
+//! page, which a hit reads anyway. Keys with several variants have a table of their own.
 //!
 //! Invariants: all pages under one hash have the same key; a second key with that hash displaces the first.
-//! A hash is in one of the two tables.
+//! A hash is in one of the two tables only.
 
 use crate::budget::heap;
 use crate::page::{Candidates, Key, Page};
@@ -23,15 +23,15 @@ const SHARDS: usize = 256;
 #[cfg(loom)]
 const SHARDS: usize = 2;
 
-/// Variants of a key, oldest first.
+/// The variants of a key, oldest first.
 type Variants<P> = Arc<Box<[Page<P>]>>;
 
-/// The pages of some of the keys.
+/// The pages of one shard.
 #[derive(Debug)]
 struct Shard<P> {
-    /// Those of keys with one page.
+    /// The pages of keys with one page.
     one: HashTable<Page<P>>,
-    /// Those of keys with several.
+    /// The pages of keys with several variants.
     many: Table<u64, Variants<P>>,
 }
 
@@ -51,7 +51,7 @@ impl<P> Shard<P> {
         }
     }
 
-    /// Puts `new` in the place of what is there under `hash`, which it returns.
+    /// Replaces the entry of `hash` and returns the old one.
     fn set(&mut self, hash: u64, new: Candidates<P>) -> Candidates<P> {
         if let Candidates::One(new) = &new
             && let Some(page) = self.one.find_mut(hash, |page| page.hash() == hash)
@@ -74,7 +74,7 @@ impl<P> Shard<P> {
         old
     }
 
-    /// Takes out the page of a key with one, if it is `wanted`.
+    /// Removes the only page of a key, if it is `wanted`.
     fn take_one(&mut self, wanted: impl Fn(&Page<P>) -> bool, hash: u64) -> Candidates<P> {
         let Ok(entry) = self.one.find_entry(hash, wanted) else { return Candidates::None };
         let (page, _) = entry.remove();
@@ -102,7 +102,7 @@ impl<P> Shards<P> {
         Self { shards, heap_bytes }
     }
 
-    /// The pages stored under `key`, each counted as used. This is the whole of a hit.
+    /// The pages stored under `key`, each counted as used. This is the whole store part of a hit.
     pub(crate) fn hit(&self, key: Key<'_>) -> Candidates<P> {
         let found = self.pages(key);
         for page in &found {
@@ -111,7 +111,7 @@ impl<P> Shards<P> {
         found
     }
 
-    /// The pages stored under `key`.
+    /// The pages stored under `key`, without counting a use.
     pub(crate) fn pages(&self, key: Key<'_>) -> Candidates<P> {
         let found = self.same_hash(key.hash);
         match found.as_slice().first() {
@@ -125,18 +125,18 @@ impl<P> Shards<P> {
         read(self.shard(hash)).get(hash)
     }
 
-    /// Adds `page` and takes `replaced` out, in one step as far as any reader sees.
+    /// Adds `page` and removes `replaced`, in one step for all readers.
     pub(crate) fn put(&self, page: &Page<P>, replaced: &[Page<P>]) {
         self.rewrite(page.hash(), replaced, Some(page));
     }
 
-    /// Takes `page` out.
+    /// Removes `page`.
     pub(crate) fn take(&self, page: &Page<P>) {
-        // The usual case, in one lock.
+        // The usual case needs one lock.
         let hash = page.hash();
         let mut shard = write(self.shard(hash));
         let before = shard.heap_bytes();
-        // Not the last reference: `page` is another.
+        // The dropped handle is not the last one: `page` is another.
         if let Candidates::One(_) = shard.take_one(|only| only.is(page), hash) {
             let freed = before - shard.heap_bytes();
             self.heap_bytes.store(self.heap_bytes() - freed, Ordering::Relaxed);
@@ -146,13 +146,13 @@ impl<P> Shards<P> {
         self.rewrite(page.hash(), std::slice::from_ref(page), None);
     }
 
-    /// Puts `new` where `old` is among the candidates, in one step as far as any reader sees.
+    /// Replaces `old` by `new` among the candidates, in one step for all readers.
     pub(crate) fn swap(&self, old: &Page<P>, new: &Page<P>) {
         let hash = new.hash();
         let replaced = |page: &Page<P>| if page.is(old) { new } else { page }.clone();
         let pages = self.same_hash(hash).iter().map(replaced).collect();
         let mut shard = write(self.shard(hash));
-        // As many candidates as before, so the table and the slice keep their size.
+        // The number of candidates is the same, so the table and the slice keep their size.
         let before = shard.set(hash, Candidates::from_vec(pages));
         drop(shard);
         drop(before);
@@ -179,11 +179,11 @@ impl<P> Shards<P> {
     }
 
     fn shard(&self, hash: u64) -> &RwLock<Shard<P>> {
-        // The tables use the lowest and the highest bits.
+        // The tables use the lowest and the highest bits of the hash.
         &self.shards[(hash >> 40) as usize % SHARDS]
     }
 
-    /// Panics where keys are mixed, an entry is empty, or bytes are miscounted. Returns all pages.
+    /// Panics if keys are mixed, an entry is empty, or bytes are miscounted. Returns all pages.
     pub(crate) fn validate(&self) -> Vec<Page<P>> {
         let mut all = Vec::new();
         let mut bytes = heap(size_of_val(&*self.shards));

@@ -1,12 +1,12 @@
 //! Numbered places for pages and names: stable 32-bit indices, allocated in chunks that never move.
 //!
 //! A growing vector would copy a million entries while the index lock is held; here growth costs one chunk.
-//! Chunks are given back when the slab is empty. A place is used again after it was freed: whoever keeps an
-//! index across an unlock must look the thing up again.
+//! The chunks are freed when the slab is empty. Freed places are reused, so code that keeps an index while
+//! the lock is released must look the entry up again.
 
 use crate::budget::heap;
 
-/// "No place": ends a list.
+/// No place; the end of a list.
 pub(crate) const NONE: u32 = u32::MAX;
 
 const CHUNK: usize = 256;
@@ -93,8 +93,8 @@ impl<T> Slab<T> {
         })
     }
 
-    /// The entries at `count` places from `from`, free ones left out, and where to go on; `None` where
-    /// there is nothing further.
+    /// The entries at `count` places from `from`, without free places, and the next position; `None` at the
+    /// end.
     pub(crate) fn part(&self, from: u32, count: usize) -> (impl Iterator<Item = &T>, Option<u32>) {
         let all = self.chunks.len() * CHUNK;
         let end = (from as usize).saturating_add(count).min(all);

@@ -1,15 +1,13 @@
-//! The store: looking up, storing, sharing, removing (changes: `change.rs`). Its locks, and what they guard:
-//! - the **index** mutex: the clock, leases, pages, queues, the dependency index (`index.rs`);
-//! - the **gate** mutex: nothing; a sweep holds it while it waits for the index, to be next;
-//! - the **rewarm** mutex: keys to be rendered anew (`rewarm.rs`); none is taken under it;
-//! - 256 **shard** read-write locks: the page map (`shards.rs`); written by the holder of the index lock only.
+//! The store: lookup, insertion, sharing, removal (changes: `change.rs`). Its locks guard:
+//! - the **index** mutex: the clock, leases, pages, queues and the dependency index (`index.rs`);
+//! - the **gate** mutex: no state; a sweep holds it while it waits for the index;
+//! - the **rewarm** mutex: keys for cache warming (`rewarm.rs`); no lock is taken under it;
+//! - 256 **shard** read-write locks: the page map (`shards.rs`); only the holder of the index lock writes.
 //!
 //! Order: a stripe of [`Fills`](crate::Fills), the gate, the index, one shard; never the reverse. A lookup
-//! takes one shard lock for reading and nothing else. No payload is freed and no caller's code runs while
-//! the index lock is held.
-//!
-//! Rule 1: `insert` checks and inserts in one hold of the index lock, and a change takes its number and is
-//! remembered in one hold. Whichever is first: the check sees the change, or the change finds the page.
+//! takes one shard lock for reading only. Under the index lock no payload is freed and no code of the
+//! caller runs. Rule 1: `insert` checks and inserts in one hold of the index lock, and a change takes its
+//! number and is remembered in one hold. Either the check sees the change, or the change finds the page.
 
 use crate::budget::Limits;
 use crate::evict::Queue;
@@ -17,9 +15,9 @@ use crate::hash::{Id, Seeds};
 use crate::index::Index;
 use crate::lease::{self, Lease, Number, Registry};
 use crate::names::{Dependencies, Site};
-use crate::page::{Candidates, Key, NOWHERE, New, Page, Payload};
-use crate::places::{Leaving, Tidied};
-use crate::refused::{NotStored, Refused};
+use crate::page::{Candidates, Key, NOWHERE, Page, PageInput, Payload};
+use crate::places::{RemovedPages, TidyOutcome};
+use crate::refused::{NotStored, StoreRefusal};
 use crate::rewarm::{self, Rewarm};
 use crate::shards::Shards;
 use crate::stats::{Bytes, Stats};
@@ -28,7 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The RAM store. A handle: clones share one store.
+/// The page store in memory. A handle: clones share one store.
 pub struct Store<P> {
     pub(crate) shared: Arc<Shared<P>>,
 }
@@ -36,12 +34,12 @@ pub struct Store<P> {
 pub(crate) struct Shared<P> {
     pub(crate) seeds: Seeds,
     pub(crate) limits: Limits,
-    /// A mirror of the clock for arrival stamps; written under the index lock.
+    /// A copy of the clock for arrival stamps; written under the index lock.
     pub(crate) number: AtomicU64,
     pub(crate) index: Mutex<Index<P>>,
     /// Held by a sweep while it waits for the index.
     gate: Mutex<()>,
-    /// Whether one does. A hint about who goes first, nothing else.
+    /// Whether a sweep waits. It only affects the order of lock holders.
     sweeper_waits: AtomicBool,
     pub(crate) shards: Shards<P>,
     pub(crate) rewarm: Rewarm,
@@ -53,7 +51,7 @@ impl<P: Payload> Store<P> {
         Self::with_seeds(limits, Seeds::random())
     }
 
-    /// An empty store whose hashes depend on `seed` and the process only; for tests and model checkers.
+    /// An empty store whose hashes depend only on `seed` and the process; for tests and model checkers.
     pub fn with_seed(limits: Limits, seed: u64) -> Self {
         Self::with_seeds(limits, Seeds::from_seed(seed))
     }
@@ -63,7 +61,7 @@ impl<P: Payload> Store<P> {
         limits.variants_max = limits.variants_max.max(1);
         limits.sweep_pages = limits.sweep_pages.max(1);
         limits.owner_pages_max = limits.owner_pages_max.max(1);
-        // Set aside: what waits to be rendered anew grows and shrinks without the index.
+        // Reserved: the keys for cache warming grow and shrink independently of the index.
         let budget_bytes = limits.budget_bytes - rewarm::bytes_max(&limits);
         let index = Mutex::new(Index::new(Limits { budget_bytes, ..limits.clone() }));
         let rewarm = Rewarm::new(&limits);
@@ -78,27 +76,28 @@ impl<P: Payload> Store<P> {
         Key { bytes, hash: self.shared.seeds.key(bytes) }
     }
 
-    /// The dependencies of a page of `site` at `path_and_query` (no scheme, no host), to which the caller
-    /// adds the page's tags.
+    /// The implicit dependencies of a page of `site` at `path_and_query` (without scheme and host). The
+    /// caller adds the page's tags.
     pub fn dependencies(&self, site: Site, path_and_query: &[u8]) -> Dependencies {
         let limits = &self.shared.limits;
         let (tags_max, tag_bytes_max) = (limits.tags_max, limits.tag_bytes_max);
         Dependencies::new(&self.shared.seeds, site, path_and_query, tags_max, tag_bytes_max)
     }
 
-    /// The pages stored under `key`, each counted as used. One shard lock, for reading; no allocation.
+    /// The pages stored under `key`, each counted as used. It takes one shard lock for reading and
+    /// allocates nothing.
     pub fn candidates(&self, key: Key<'_>) -> Candidates<P> {
         self.shared.shards.hit(key)
     }
 
-    /// The pages stored under `key`, none of them counted as used: for whoever only looks.
+    /// The pages stored under `key`, without counting a use; for inspection.
     pub fn peek(&self, key: Key<'_>) -> Candidates<P> {
         self.shared.shards.pages(key)
     }
 
     /// The clock's value, without a lock: the arrival stamp of a request. Read it when the request arrives,
-    /// before anything is looked up. Read after a change was acknowledged, it is at least that change's
-    /// number. Every number it returns is of a change that all later leases and insertions know of.
+    /// before any lookup. Once a change is acknowledged, the value is at least its number. All later leases
+    /// and insertions know the changes up to the value.
     pub fn number(&self) -> Number {
         Number(self.shared.number.load(Ordering::Acquire))
     }
@@ -112,28 +111,30 @@ impl<P: Payload> Store<P> {
         Lease::new(number, Arc::clone(&self.shared) as Arc<dyn Registry>)
     }
 
-    /// Stores a render (rule 1), in place of the same variant of `key` if there is one, and evicts what no
-    /// longer fits.
+    /// Stores a render (rule 1) and evicts pages until everything fits. It replaces the same variant of
+    /// `key`, if there is one.
     ///
-    /// `variant` is the caller's number for the variant; `lease` was taken before the render began.
+    /// `variant` is the caller's number of the variant. `lease` must have been taken before the render
+    /// began.
     ///
     /// # Errors
-    /// [`NotStored`] with the reason and the page, which may still answer the request it was made for.
+    /// [`NotStored`] with the reason and the page, which may still answer the request that it was rendered
+    /// for.
     ///
     /// # Panics
-    /// Where the lease is another store's: its number would mean nothing here.
+    /// Panics if the lease belongs to another store, where its number has another meaning.
     pub fn insert<'n>(
         &self,
         key: Key<'_>,
         variant: u32,
         dependencies: &Dependencies,
         lease: &Lease,
-        new: impl Into<New<'n, P>>,
+        new: impl Into<PageInput<'n, P>>,
     ) -> Result<Page<P>, NotStored<P>> {
         assert!(lease.is_of(&*self.shared), "a lease of another store");
         let page = Page::new(key, variant, lease.number(), new.into());
-        let mut leaving = Leaving::new();
-        let (mut index, asked) = self.shared.ask_predicates(&page, dependencies.site());
+        let mut leaving = RemovedPages::new();
+        let (mut index, asked) = self.shared.evaluate_predicates(&page, dependencies.site());
         let outcome =
             asked.and_then(|()| self.shared.admit(&mut index, &page, dependencies, &mut leaving));
         if let Err(reason) = outcome {
@@ -146,65 +147,65 @@ impl<P: Payload> Store<P> {
         }
     }
 
-    /// Rule 2: whether a request that arrived at `arrival` may be answered from a render with the lease
-    /// `lease` and these dependencies. Ask while the lease is still out; later the answer may be no where
-    /// it could have been yes.
+    /// Rule 2: whether a render with the lease `lease` and these dependencies may answer a request that
+    /// arrived at `arrival`. Call it while the lease is outstanding; after that it may refuse renders that
+    /// could be shared.
     ///
     /// # Errors
-    /// The reason why not; the request then starts, or joins, a newer render.
+    /// The reason why not. The request then starts or joins a newer render.
     pub fn may_share(
         &self,
         lease: Number,
         arrival: Number,
         dependencies: &Dependencies,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), StoreRefusal> {
         self.shared.lock().check_shared(dependencies, lease, arrival)
     }
 
-    /// Takes `page` out, if it is (still) stored.
-    pub fn remove(&self, page: &Page<P>) -> Removed {
+    /// Removes `page`, if it is (still) stored.
+    pub fn remove(&self, page: &Page<P>) -> RemoveOutcome {
         let mut index = self.shared.lock();
         let place = index.pages.find(page.slot());
         let stored = place.and_then(|place| place.page.as_ref());
         if !stored.is_some_and(|stored| stored.is(page)) {
-            return Removed::NotStored;
+            return RemoveOutcome::NotStored;
         }
         let taken = index.take_out(page.slot());
         self.shared.shards.take(&taken);
         index.counters.removed += 1;
-        Removed::Taken
+        RemoveOutcome::Taken
     }
 
-    /// Gives `page` another payload in its place: the same response held in another form. Key, variant,
-    /// lease, dependencies, uses and place in its queue stay as they are, so that whatever would have
-    /// dropped or marked the old page does the same to the new one. What no longer fits is evicted; that
-    /// may be the page itself.
+    /// Replaces the payload of `page` by another form of the same response. Key, variant, lease,
+    /// dependencies, use count and queue position stay the same, so later changes affect the new page in
+    /// the same way. Then pages are evicted until everything fits; this may evict the page itself.
     ///
     /// # Errors
-    /// [`NotReplaced`]: `page` is not stored any more, or marked, or would be too large. It stays as it is.
+    /// [`NotReplaced`] if `page` is not stored any more, is marked, or would be too large. The page stays
+    /// as it is.
     pub fn replace_payload<'n>(
         &self,
         page: &Page<P>,
-        new: impl Into<New<'n, P>>,
+        new: impl Into<PageInput<'n, P>>,
     ) -> Result<Page<P>, NotReplaced> {
         let new = Page::new(page.key(), page.variant(), page.lease(), new.into());
         let mut index = self.shared.lock();
         let outcome = self.shared.swap(&mut index, page, &new);
-        let leaving = if outcome.is_ok() { vec![page.clone()] } else { Leaving::new() };
+        let leaving = if outcome.is_ok() { vec![page.clone()] } else { RemovedPages::new() };
         self.shared.finish(index, None, leaving);
         outcome.map(|()| new)
     }
 
-    /// Buries a batch of the pages that large changes left behind (they are gone, but their edges still
-    /// take memory). Every other step buries a few; call this in the background after a large change, until
-    /// it is done.
-    pub fn tidy(&self) -> Tidied {
+    /// Removes the edges of a batch of dead pages, which a large change has left behind and which still
+    /// take memory. Every other step also removes a few. Call it in the background after a large change
+    /// until it returns [`TidyOutcome::Done`].
+    pub fn tidy(&self) -> TidyOutcome {
         let mut index = self.shared.lock_as_sweeper();
         index.prune();
         index.bury(self.shared.limits.bury_pages())
     }
 
-    /// The store's figures.
+    /// The statistics of the store.
     pub fn stats(&self) -> Stats {
         let index = self.shared.lock();
         let eviction = index.pages.heap_bytes() + index.queues.heap_bytes();
@@ -228,34 +229,34 @@ impl<P: Payload> Store<P> {
         }
     }
 
-    /// The bounds the store works with.
+    /// The limits of the store.
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
     }
 }
 
-/// What [`Store::remove`] found.
+/// The result of [`Store::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removed {
-    /// The page was stored and is not any more.
+pub enum RemoveOutcome {
+    /// The page was stored and has been removed.
     Taken,
-    /// The page was not stored (any more).
+    /// The page was not stored, or not any more.
     NotStored,
 }
 
-/// Why [`Store::replace_payload`] left a page as it was.
+/// The reason why [`Store::replace_payload`] left a page as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotReplaced {
-    /// The page was not stored (any more).
+    /// The page was not stored, or not any more.
     NotStored,
-    /// A soft invalidation had marked it: it is about to be rendered anew.
+    /// A soft invalidation had marked it, so it will be refreshed soon.
     Marked,
-    /// With the new payload it would be larger than a page may be.
+    /// With the new payload it would exceed the maximum size of a page.
     TooLarge,
 }
 
 impl NotReplaced {
-    /// The reason's name.
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotStored => "not-stored",
@@ -266,14 +267,14 @@ impl NotReplaced {
 }
 
 impl<P: Payload> Shared<P> {
-    /// Puts `new` where `old` is, under the index lock. The edges are the place's and stay.
+    /// Puts `new` in the place of `old`, under the index lock. The edges belong to the place and stay.
     fn swap(&self, index: &mut Index<P>, old: &Page<P>, new: &Page<P>) -> Result<(), NotReplaced> {
         let place = index.pages.find(old.slot());
         let stored = place.and_then(|place| place.page.as_ref());
         if !stored.is_some_and(|stored| stored.is(old)) {
             return Err(NotReplaced::NotStored);
         }
-        // Marks are set under this lock, so none is lost between here and the swap.
+        // Marks are set under this lock, so none is lost between this check and the swap.
         if old.is_marked() {
             return Err(NotReplaced::Marked);
         }
@@ -287,19 +288,19 @@ impl<P: Payload> Shared<P> {
         Ok(())
     }
 
-    /// Checks `page` and puts it in, under the index lock.
+    /// Checks `page` and adds it, under the index lock.
     fn admit(
         &self,
         index: &mut Index<P>,
         page: &Page<P>,
         dependencies: &Dependencies,
-        leaving: &mut Leaving<P>,
-    ) -> Result<(), Refused> {
+        leaving: &mut RemovedPages<P>,
+    ) -> Result<(), StoreRefusal> {
         if let Some(reason) = dependencies.refused() {
             return Err(reason);
         }
         if page.heap_bytes() > self.limits.page_bytes_max {
-            return Err(Refused::TooLarge);
+            return Err(StoreRefusal::TooLarge);
         }
         if lease::is_checked() {
             index.check(dependencies, page.lease())?;
@@ -319,12 +320,12 @@ impl<P: Payload> Shared<P> {
         Ok(())
     }
 
-    /// The pages that `page` displaces under its key, and the queue it enters.
+    /// The pages that `page` displaces under its key, and the queue that it enters.
     fn make_room_under_key(
         &self,
         index: &mut Index<P>,
         page: &Page<P>,
-    ) -> Result<(Leaving<P>, Queue), Refused> {
+    ) -> Result<(RemovedPages<P>, Queue), StoreRefusal> {
         let key = page.key();
         let stored = self.shards.same_hash(key.hash);
         let pages = stored.as_slice();
@@ -333,7 +334,7 @@ impl<P: Payload> Shared<P> {
         }
         if let Some(same) = pages.iter().find(|other| other.variant() == page.variant()) {
             if same.lease() > page.lease() {
-                return Err(Refused::Superseded);
+                return Err(StoreRefusal::Superseded);
             }
             index.counters.replaced += 1;
             page.set_uses(same.uses());
@@ -347,14 +348,15 @@ impl<P: Payload> Shared<P> {
         Ok((Vec::new(), queue))
     }
 
-    /// The end of every step that may have grown something: forgets what nobody needs, evicts what does
-    /// not fit, `newcomer` last, lets go of the lock and frees what left. Where a large page displaces
-    /// thousands of small ones, the lock is let go between batches; the budget is overrun so long.
+    /// The end of every step that may have increased memory use. It forgets changes that are no longer
+    /// needed, evicts pages until everything fits (`newcomer` last), releases the lock, and frees the pages
+    /// that left. If a large page displaces thousands of small ones, the lock is released between batches;
+    /// until the end the store exceeds its budget.
     pub(crate) fn finish<'s>(
         &'s self,
         mut index: MutexGuard<'s, Index<P>>,
         newcomer: Option<&Page<P>>,
-        mut leaving: Leaving<P>,
+        mut leaving: RemovedPages<P>,
     ) {
         index.prune();
         index.bury_some();
@@ -363,7 +365,7 @@ impl<P: Payload> Shared<P> {
             let evicted = index.evict(&self.shards, keep, &mut leaving);
             drop(index);
             leaving.clear();
-            if evicted == Tidied::Done {
+            if evicted == TidyOutcome::Done {
                 return;
             }
             yield_now();
@@ -371,8 +373,8 @@ impl<P: Payload> Shared<P> {
         }
     }
 
-    /// Locks the index. Where a sweep waits for its next batch, it goes first: a sweep that meets a crowd
-    /// at every batch would take minutes.
+    /// Locks the index. A sweep that waits for its next batch goes first; otherwise it could take minutes
+    /// when many threads compete for the lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Index<P>> {
         if self.sweeper_waits.load(Ordering::Relaxed) {
             drop(lock(&self.gate));
@@ -380,7 +382,7 @@ impl<P: Payload> Shared<P> {
         lock(&self.index)
     }
 
-    /// Locks the index for the next batch of a sweep; whoever comes now waits at the gate meanwhile.
+    /// Locks the index for the next batch of a sweep. Threads that arrive now wait at the gate.
     pub(crate) fn lock_as_sweeper(&self) -> MutexGuard<'_, Index<P>> {
         let gate = lock(&self.gate);
         self.sweeper_waits.store(true, Ordering::Relaxed);
@@ -390,7 +392,7 @@ impl<P: Payload> Shared<P> {
         index
     }
 
-    /// Moves the clock: the number of a change or a settlement. Under the index lock.
+    /// Advances the clock and returns the number of a change or a settlement. Under the index lock.
     pub(crate) fn next_number(&self, index: &mut Index<P>) -> Number {
         index.clock = Number(index.clock.0 + 1);
         self.number.store(index.clock.0, Ordering::Release);
@@ -421,7 +423,7 @@ impl<P: Payload> Registry for Shared<P> {
             index.settle(*id, 1);
         }
         index.counters.settled += 1;
-        self.finish(index, None, Leaving::new());
+        self.finish(index, None, RemovedPages::new());
         number
     }
 }

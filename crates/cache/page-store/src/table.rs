@@ -1,8 +1,9 @@
-//! A hash table whose keys are hashes already, and which knows what it costs.
+//! A hash table whose keys are already hashes and which reports its heap bytes.
 //!
-//! `std`'s map does not say how many buckets it has while some are tombstones, so the largest capacity seen
-//! is kept: the count may be too high for a while, never too low. A table that is nearly empty shrinks.
-//! Tables are used in hundreds, by hash, so that no growth stops anybody for long.
+//! The map of `std` does not report its number of buckets while some are tombstones. The table therefore
+//! keeps the largest capacity seen: the count may be too high for a while, never too low. A table that is
+//! nearly empty shrinks. Tables are used in hundreds, selected by hash, so that the growth of one never
+//! stops other threads for long.
 
 use crate::budget::table_bytes;
 use crate::hash::BuildIdentity;
@@ -55,8 +56,7 @@ impl<K: Hash + Eq, V> Table<K, V> {
     }
 }
 
-/// Gives back what a table has too much, where it has hardly anything of what it had; `hash` is that of an
-/// entry.
+/// Shrinks a table that is nearly empty. `hash` returns the hash of an entry.
 pub(crate) fn shrink_rarely<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     if table.capacity() > SHRINK_FROM && table.len() * 8 < table.capacity() {
         table.shrink_to(table.len() * 2, hash);

@@ -1,15 +1,14 @@
-//! The dependency index: for every name of data its pages, its last change, and whether it is open.
+//! The dependency index: for each name its pages, its last change, and whether it is open.
 //!
-//! "Tag" here is any hashed name: a tag, a path, everything of a site, a URL (most of these are in `urls.rs`).
-//! Edges run both ways; a page knows its position among a name's pages, so that taking one page out costs its
-//! own edges and nothing is scanned. Guarded by the index lock. Invariants:
-//! - a tag is *remembered* (in the list, oldest change first) from its change until every lease out is
-//!   newer, or until the floor is raised over it; its last change is known while it is remembered or open,
-//!   and otherwise it is <= the floor, which speaks against no lease that is let through;
+//! "Tag" here means any hashed name: a tag, a path, everything of a site, a URL (most URLs are in
+//! `urls.rs`). Edges run both ways. A page knows its position among the pages of a name, so removing a page
+//! costs its own edges and no scan. Guarded by the index lock. Invariants:
+//! - a tag is *remembered* (in the list, oldest change first) from its change until every outstanding lease
+//!   is newer, or until the floor is raised above it. Its last change is known while it is remembered or
+//!   open; otherwise it is at most the floor and does not affect an accepted lease;
 //! - a tag without pages that is neither remembered nor open does not exist;
-//! - the tables hold places only, and find out of the tags what is there: most names have one page and have
-//!   not changed lately, so both a list of pages and what is known of a change are kept apart, where there
-//!   are any.
+//! - the tables hold only places and read the tag for the rest. Most names have one page and no recent
+//!   change, so lists of pages and change records are stored separately and only if needed.
 
 use crate::budget::heap;
 use crate::hash::Id;
@@ -39,19 +38,19 @@ enum Pages {
 struct Tag {
     id: Id,
     pages: Pages,
-    /// The place of what is known of its changes, if it is remembered or open.
+    /// The place of its change record, if it is remembered or open.
     changed: u32,
 }
 
-/// What is known of the changes of a tag.
+/// The change record of a tag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Changed {
-    /// The number of the last change or settlement that named it; 0 for none that matters.
+    /// The number of its last change or settlement; 0 if none affects an accepted lease.
     pub(crate) last_change: u64,
-    /// The tags before and after it in the list.
+    /// The tags before and after it in the list of remembered changes.
     older: u32,
     newer: u32,
-    /// How many unsettled changes name it.
+    /// The number of its unsettled changes.
     pub(crate) open: u32,
     remembered: bool,
     /// Whether a settlement is among its remembered changes.
@@ -104,7 +103,7 @@ impl Tags {
         table.find(id.bits(), |at| self.slab.get(*at).id == id).copied()
     }
 
-    /// The tag's place; makes the tag where there is none.
+    /// The place of the tag, which is created if it does not exist.
     pub(crate) fn obtain(&mut self, id: Id) -> u32 {
         if let Some(at) = self.find(id) {
             return at;
@@ -116,7 +115,7 @@ impl Tags {
         at
     }
 
-    /// The places of its pages.
+    /// The places of the tag's pages.
     pub(crate) fn pages(&self, at: u32) -> &[u32] {
         match &self.slab.get(at).pages {
             Pages::None => &[],
@@ -125,7 +124,7 @@ impl Tags {
         }
     }
 
-    /// What is known of its changes; nothing where no lease that is let through could be older.
+    /// The change record of the tag; empty if no accepted lease could be older than its changes.
     pub(crate) fn changed(&self, at: u32) -> Changed {
         let changed = self.slab.get(at).changed;
         self.changed.find(changed).copied().unwrap_or(Changed::NOTHING)
@@ -139,19 +138,19 @@ impl Tags {
         self.changed.get_mut(tag.changed)
     }
 
-    /// One more unsettled change names it.
+    /// Counts one more unsettled change of the tag.
     pub(crate) fn open(&mut self, at: u32) {
         self.changed_mut(at).open += 1;
     }
 
-    /// So many unsettled changes that name it are settled, of which the last is remembered.
+    /// Counts `times` unsettled changes of the tag as settled. The caller remembers the settlement.
     pub(crate) fn settle(&mut self, at: u32, times: u32) {
         let changed = self.changed_mut(at);
         changed.open -= times;
         changed.settled = true;
     }
 
-    /// Adds the page at `page`; returns its position among the tag's.
+    /// Adds the page at `page`; returns its position among the tag's pages.
     pub(crate) fn link(&mut self, at: u32, page: u32) -> u32 {
         let tag = self.slab.get_mut(at);
         self.edges += 1;
@@ -176,8 +175,8 @@ impl Tags {
             .expect("a tag has fewer pages than there are places for pages")
     }
 
-    /// Takes the page at `position` out. Another page may move there: it is returned, and must be told its
-    /// new position.
+    /// Removes the page at `position`. If another page takes that position, returns its place; the caller
+    /// must update its edge.
     pub(crate) fn unlink(&mut self, at: u32, position: u32) -> Option<u32> {
         let tag = self.slab.get_mut(at);
         self.edges -= 1;
@@ -204,7 +203,7 @@ impl Tags {
         moved
     }
 
-    /// Frees the tag if nothing needs it any more.
+    /// Frees the tag if it has neither pages nor a change record.
     pub(crate) fn free_if_idle(&mut self, at: u32) {
         let tag = self.slab.get(at);
         if tag.changed != NONE || tag.pages != Pages::None {
@@ -220,7 +219,7 @@ impl Tags {
         self.slab.remove(at);
     }
 
-    /// Notes a change: the tag becomes the newest of those remembered.
+    /// Records a change: the tag becomes the newest in the list of remembered changes.
     pub(crate) fn remember(&mut self, at: u32, number: u64) {
         if self.changed(at).remembered {
             self.detach(at);
@@ -236,13 +235,13 @@ impl Tags {
         self.remembered += 1;
     }
 
-    /// The number of the oldest change remembered.
+    /// The number of the oldest remembered change.
     pub(crate) fn oldest_remembered(&self) -> Option<u64> {
         (self.oldest != NONE).then(|| self.changed(self.oldest).last_change)
     }
 
-    /// Forgets the oldest change remembered; the caller has seen to the floor. Returns whose it was, where that
-    /// is still there.
+    /// Forgets the oldest remembered change; the caller has raised the floor. Returns the place of its tag,
+    /// if the tag still exists.
     pub(crate) fn forget_oldest(&mut self) -> Option<u32> {
         let at = self.oldest;
         self.detach(at);
@@ -256,7 +255,7 @@ impl Tags {
         self.slab.find(at).is_some().then_some(at)
     }
 
-    /// Where nothing is known of its changes and it has one page: the name, and the place of the page.
+    /// The name and the page of a tag that has one page and no change record.
     pub(crate) fn lone(&self, at: u32) -> Option<(Id, u32)> {
         match self.slab.find(at)? {
             Tag { id, pages: Pages::One([page]), changed: NONE } => Some((*id, *page)),
@@ -299,7 +298,7 @@ impl Tags {
         self.edges
     }
 
-    /// How many times names are open, all together.
+    /// The sum of the open counts of all names.
     pub(crate) fn opens(&self) -> usize {
         self.changed.iter().map(|(_, changed)| changed.open as usize).sum()
     }
@@ -312,7 +311,7 @@ impl Tags {
             + self.slab.heap_bytes()
     }
 
-    /// Panics where the tables, the lists or the counts disagree with the tags.
+    /// Panics if the tables, the lists or the counts disagree with the tags.
     pub(crate) fn validate(&self, clock: u64, floor: u64) {
         let tables: usize = self.tables.iter().map(HashTable::len).sum();
         assert_eq!(tables, self.len(), "names in the tables");
@@ -363,7 +362,7 @@ impl Tags {
     }
 }
 
-/// Which of the tables a name is in; the tables themselves use the lowest and the highest bits.
+/// The table that contains a name. The tables themselves use the lowest and the highest bits.
 pub(crate) fn table_of(id: Id) -> usize {
     (id.bits() >> 40) as usize % TABLES
 }

@@ -1,118 +1,119 @@
-//! What a change has touched, told to whoever wants to know: for explanations, never for decisions.
+//! Reports the pages that a change has affected to an observer: for explanations, never for decisions.
 //!
-//! Each page is told after it is gone (or marked) and before the change is acknowledged, in batches, under
-//! no lock: what is done with it can hold nobody up but the one who changed something, and cannot change
-//! what the store does. Bounded: of a change that touches more than [`TOLD_MAX`] pages the rest is not told.
+//! Each page is reported after it was dropped or marked and before the change is acknowledged, in batches
+//! and under no lock. The observer can delay only the change itself and cannot affect the store. At most
+//! [`REPORTED_PAGES_MAX`] pages of a change are reported.
 //!
-//! | change | told with each page |
+//! | change | name reported with each page |
 //! |---|---|
-//! | of things that have names | the name that reached it first; a page has several, a change may too |
-//! | by predicate | no name |
+//! | of targets | the name that reached the page first; a page and a change may both have several |
+//! | by predicate | none |
 
-use crate::change::{Applied, Aside, Keys, Opened};
+use crate::change::{AppliedChange, Aside, Keys, OpenChange};
 use crate::hash::Id;
 use crate::lease::Number;
-use crate::names::{Change, Site, Strength, Target};
+use crate::names::{Change, ChangeTarget, Site, Strength};
 use crate::page::{Page, Payload};
-use crate::predicate::Touches;
+use crate::predicate::PagePredicate;
 use crate::store::Store;
 
-/// How many pages of one change are told.
-pub const TOLD_MAX: usize = 4_096;
+/// The maximum number of pages reported for one change.
+pub const REPORTED_PAGES_MAX: usize = 4_096;
 
-/// The name of something a page depends on, as the store knows it: to be compared with others.
+/// The hash of a name that a page can depend on, for comparison with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Name(pub(crate) Id);
+pub struct DependencyName(pub(crate) Id);
 
-/// A page that a change has just touched.
+/// A page that a change has just affected.
 #[derive(Debug)]
-pub struct Told<'t, P> {
-    /// The page; dropped, it is in the store no more.
+pub struct ReportedPage<'t, P> {
+    /// The page. If it was dropped, it is no longer in the store.
     pub page: &'t Page<P>,
-    /// The change's number.
+    /// The number of the change.
     pub number: Number,
-    /// By which of its names the change came to the page.
-    pub name: Option<Name>,
+    /// The name through which the change affected the page; `None` for a change by predicate.
+    pub name: Option<DependencyName>,
 }
 
 impl<P: Payload> Store<P> {
-    /// The names that a change of `target` has.
-    pub fn names(&self, site: Site, target: &Target<'_>) -> Vec<Name> {
+    /// The names that a change of `target` affects.
+    pub fn names(&self, site: Site, target: &ChangeTarget<'_>) -> Vec<DependencyName> {
         let mut ids = Vec::new();
         target.ids(site, &self.shared.seeds, &mut ids);
-        ids.into_iter().map(Name).collect()
+        ids.into_iter().map(DependencyName).collect()
     }
 
-    /// [`change_at`](Self::change_at) for pages with these keys, and tells what it touched. One that touches
-    /// many goes on `aside`.
+    /// [`change_at`](Self::change_at) for pages with these keys, with an observer of the affected pages. A
+    /// change of many pages runs through `aside`.
     pub fn change_telling(
         &self,
         change: &Change<'_>,
         keys: Keys<'_>,
         (strength, now_ms): (Strength, u64),
-        tell: &mut dyn FnMut(Told<'_, P>),
+        tell: &mut dyn FnMut(ReportedPage<'_, P>),
         aside: Aside<'_>,
-    ) -> Applied {
-        self.change_by(change, keys, (strength, now_ms), Teller::to(tell), aside)
+    ) -> AppliedChange {
+        self.change_by(change, keys, (strength, now_ms), Reporter::to(tell), aside)
     }
 
-    /// [`open`](Self::open), and tells what it touched. One that touches many goes on `aside`.
+    /// [`open`](Self::open) with an observer of the affected pages. A change of many pages runs through
+    /// `aside`.
     pub fn open_telling(
         &self,
         change: &Change<'_>,
         strength: Strength,
-        tell: &mut dyn FnMut(Told<'_, P>),
+        tell: &mut dyn FnMut(ReportedPage<'_, P>),
         aside: Aside<'_>,
-    ) -> Opened {
-        self.open_by(change, strength, Teller::to(tell), aside)
+    ) -> OpenChange {
+        self.open_by(change, strength, Reporter::to(tell), aside)
     }
 
-    /// [`change_where`](Self::change_where), and tells what it touched.
+    /// [`change_where`](Self::change_where) with an observer of the affected pages.
     pub fn change_where_telling(
         &self,
         site: Site,
-        touches: &Touches<P>,
+        touches: &PagePredicate<P>,
         strength: Strength,
         now_ms: u64,
-        tell: &mut dyn FnMut(Told<'_, P>),
-    ) -> Applied {
-        self.change_where_by(site, touches, strength, now_ms, Teller::to(tell))
+        tell: &mut dyn FnMut(ReportedPage<'_, P>),
+    ) -> AppliedChange {
+        self.change_where_by(site, touches, strength, now_ms, Reporter::to(tell))
     }
 }
 
-/// Who is told of each page.
-type Tell<'t, P> = &'t mut dyn FnMut(Told<'_, P>);
+/// The observer, called for each affected page.
+type Tell<'t, P> = &'t mut dyn FnMut(ReportedPage<'_, P>);
 
-/// What is to be told, and to whom.
-pub(crate) struct Teller<'t, P> {
+/// The affected pages that are to be reported, and the observer.
+pub(crate) struct Reporter<'t, P> {
     tell: Option<Tell<'t, P>>,
-    waiting: Vec<(Page<P>, Option<Name>)>,
+    waiting: Vec<(Page<P>, Option<DependencyName>)>,
     left: usize,
 }
 
-impl<'t, P> Teller<'t, P> {
-    /// Nobody wants to know.
-    pub(crate) fn nobody() -> Self {
+impl<'t, P> Reporter<'t, P> {
+    /// Without an observer.
+    pub(crate) fn silent() -> Self {
         Self { tell: None, waiting: Vec::new(), left: 0 }
     }
 
     fn to(tell: Tell<'t, P>) -> Self {
-        Self { tell: Some(tell), waiting: Vec::new(), left: TOLD_MAX }
+        Self { tell: Some(tell), waiting: Vec::new(), left: REPORTED_PAGES_MAX }
     }
 
-    /// Notes a page, to be told later. Under the index lock.
+    /// Records a page to be reported later. Under the index lock.
     pub(crate) fn note(&mut self, page: &Page<P>, name: Option<Id>) {
         if self.left > 0 {
             self.left -= 1;
-            self.waiting.push((page.clone(), name.map(Name)));
+            self.waiting.push((page.clone(), name.map(DependencyName)));
         }
     }
 
-    /// Tells what was noted. Not under the index lock: this is the caller's code.
+    /// Reports the recorded pages. Not under the index lock, because the observer is the caller's code.
     pub(crate) fn tell(&mut self, number: Number) {
         let Some(tell) = &mut self.tell else { return };
         for (page, name) in self.waiting.drain(..) {
-            tell(Told { page: &page, number, name });
+            tell(ReportedPage { page: &page, number, name });
         }
     }
 }

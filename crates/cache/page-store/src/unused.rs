@@ -1,54 +1,55 @@
-//! Pages that nobody has asked for lately: taken out round by round, where the caller wants that.
+//! Inactive pages: pages without a request for a given time are dropped by periodic scans, if the caller
+//! runs them.
 //!
-//! A page's age stands above its uses, in the byte that a lookup counts its use in (`page.rs`): how many rounds
-//! ago it was asked for last. A lookup sets it to 0, in the store that it does anyway, and where that byte would
-//! stay as it is, it is left alone. A round makes each page older by one; a page of [`UNUSED`] leaves. So where a
-//! round is made every eighth of a time, a page is in the store for that time after it was asked for last, and
-//! for an eighth longer at most. No clock is read here: the caller makes the rounds.
+//! The age of a page is the number of scans since its last request. It shares a byte with the use count
+//! (`page.rs`). A lookup resets it in the store instruction that counts the use, and writes nothing if the
+//! byte would not change. A scan increases the age of each page by one; a page of age [`UNUSED`] leaves.
+//! With a scan every eighth of a period, a page stays for the period after its last request, and for an
+//! eighth longer at most. The caller times the scans.
 //!
-//! A round goes through the places a part at a time, under the index lock; what is to leave is handed out, and
-//! taken out in a step of its own if it is unused still: dead, as by a change (`places.rs`), to be buried later.
-//! Leases, names and the memory of changes are untouched by it.
+//! A scan visits the places in parts, under the index lock, and returns the inactive pages. A separate step
+//! removes those that are still inactive: they are dead, as after a change (`places.rs`), and buried later.
+//! Leases, names and remembered changes are not affected.
 
 use crate::page::{Page, Payload};
-use crate::places::Leaving;
+use crate::places::RemovedPages;
 use crate::store::Store;
 
-/// The age at which a page leaves: asked for before the last eight rounds and the one before them.
+/// The age at which a page leaves: no request since the last eight scans and the one before them.
 pub(crate) const UNUSED: u8 = 9;
 
-/// By how much a round makes pages older.
+/// The amount by which a scan increases the age of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Older {
-    /// By so many rounds, for which this one stands; by one those that were asked for since the last.
+pub enum AgeStep {
+    /// This scan stands for so many scans. A page that was used since the last scan ages by one only.
     By(u8),
-    /// As if this were the first round: what came before was of another length, or none was made for long.
+    /// As if this were the first scan, because the interval has changed or there was no scan for long.
     Anew,
 }
 
-/// How far a round has come.
+/// The progress of a scan.
 #[derive(Debug)]
-pub struct Round {
-    older: Older,
+pub struct IdleScan {
+    older: AgeStep,
     next: Option<u32>,
 }
 
-impl Round {
-    /// A round from the beginning.
-    pub fn new(older: Older) -> Self {
+impl IdleScan {
+    /// A scan from the beginning.
+    pub fn new(older: AgeStep) -> Self {
         Self { older, next: Some(0) }
     }
 
-    /// Whether it has been everywhere.
+    /// Whether the scan is complete.
     pub fn is_over(&self) -> bool {
         self.next.is_none()
     }
 }
 
 impl<P: Payload> Store<P> {
-    /// The next part of a round: makes its pages older, and returns those that nobody has asked for in eight
-    /// rounds. Which of them leave is the caller's choice: see [`Store::drop_unused`].
-    pub fn grow_older(&self, round: &mut Round) -> Vec<Page<P>> {
+    /// Runs the next part of a scan: increases the age of its pages and returns those without a request in
+    /// eight scans. The caller chooses which of them leave: see [`Store::drop_unused`].
+    pub fn grow_older(&self, round: &mut IdleScan) -> Vec<Page<P>> {
         let Some(from) = round.next else { return Vec::new() };
         let index = self.shared.lock_as_sweeper();
         let (part, next) = index.pages.part(from, self.shared.limits.round_pages());
@@ -59,18 +60,18 @@ impl<P: Payload> Store<P> {
         unused
     }
 
-    /// Drops those of `unused` that are stored still and that nobody has asked for meanwhile; how many.
-    /// What they leave behind is for [`Store::tidy`].
+    /// Drops those of `unused` that are still stored and had no request in between. Returns their number.
+    /// Their edges are left for [`Store::tidy`].
     pub fn drop_unused(&self, unused: &[Page<P>]) -> u64 {
         let mut dropped = 0;
         for part in unused.chunks(self.shared.limits.round_pages()) {
-            let mut leaving = Leaving::new();
+            let mut leaving = RemovedPages::new();
             let mut index = self.shared.lock_as_sweeper();
             for page in part.iter().filter(|page| page.age() >= UNUSED) {
                 let place = index.pages.find(page.slot());
                 let stored = place.and_then(|place| place.page.as_ref());
                 if stored.is_some_and(|stored| stored.is(page)) {
-                    index.let_die(page.slot(), &self.shared.shards, &mut leaving);
+                    index.retire(page.slot(), &self.shared.shards, &mut leaving);
                     index.counters.unused += 1;
                     dropped += 1;
                 }

@@ -1,10 +1,10 @@
-//! The URLs of pages, where a URL has one page and nothing is known of its changes: that is nearly all of
-//! them, and then the name is in the page's place and takes neither an edge nor a place of its own.
+//! The URLs of pages, for the usual case: the URL has one page and no change record. The name then lies in
+//! the page's place and needs neither an edge nor a place of its own.
 //!
-//! Any other URL is a name like others (`tags.rs`). It becomes one with its second page, or when something
-//! has to be known of its changes, and stops being one when neither is so any more. Guarded by the index
-//! lock. Invariants: a name is here or among the tags, never both; the tables hold the places of the pages
-//! whose [`Place::url_is`] says so, living or dead, and no others.
+//! Any other URL is a name like others (`tags.rs`). It becomes one when it gets a second page or a change
+//! record, and stops being one when it has neither. Guarded by the index lock. Invariants: a name is here
+//! or among the tags, never both; the tables hold the places of exactly those pages, living or dead, whose
+//! [`Place::url_is`] is `Here`.
 
 use crate::budget::heap;
 use crate::hash::Id;
@@ -15,16 +15,16 @@ use crate::table::shrink_rarely;
 use crate::tags::{Edge, TABLES, table_of};
 use hashbrown::HashTable;
 
-/// Where the name of a page's URL is kept.
+/// Where the name of a page's URL is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UrlIs {
-    /// In the page's place alone.
+    /// Only in the page's place.
     Here,
     /// Among the tags; the page has an edge to it.
     Tag,
 }
 
-/// Places of pages, found by the URLs that stand there.
+/// The places of pages, by the URLs stored there.
 #[derive(Debug)]
 pub(crate) struct Urls {
     tables: Box<[HashTable<u32>]>,
@@ -43,7 +43,7 @@ impl Urls {
         self.tables[table_of(id)].find(id.bits(), |at| pages.get(*at).url == id)
     }
 
-    /// The page at `at` has this URL, and no other has.
+    /// Adds the page at `at`, the only one with this URL.
     fn insert<P>(&mut self, id: Id, at: u32, pages: &Slab<Place<P>>) {
         self.len += 1;
         self.with_table(id, |table| {
@@ -75,7 +75,7 @@ impl Urls {
         self.table_bytes
     }
 
-    /// Panics where a table holds what it should not, or is miscounted.
+    /// Panics if a table is inconsistent with the counts.
     fn validate(&self) {
         let held: usize = self.tables.iter().map(HashTable::len).sum();
         assert_eq!(held, self.len, "URLs in the tables");
@@ -95,7 +95,7 @@ impl<P> Index<P> {
         }
     }
 
-    /// The tag of a name, made where there is none.
+    /// The place of the tag of a name, which is created if it does not exist.
     pub(crate) fn obtain(&mut self, id: Id) -> u32 {
         let Some(page) = self.urls.find(id, &self.pages).copied() else {
             return self.tags.obtain(id);
@@ -107,7 +107,7 @@ impl<P> Index<P> {
         to
     }
 
-    /// Notes the URL of the page at `at`, whose edges are `edges` so far.
+    /// Records the URL of the new page at `at`, whose edges so far are `edges`.
     pub(crate) fn note_url(&mut self, at: u32, edges: &mut Vec<Edge>) {
         let id = self.pages.get(at).url;
         let other = self.urls.find(id, &self.pages).is_some();
@@ -120,7 +120,7 @@ impl<P> Index<P> {
         }
     }
 
-    /// The page at `at` is about to leave its place.
+    /// Removes the URL of the page at `at`, which is about to leave its place.
     pub(crate) fn forget_url(&mut self, at: u32) {
         let place = self.pages.get(at);
         if place.url_is == UrlIs::Here {
@@ -128,21 +128,21 @@ impl<P> Index<P> {
         }
     }
 
-    /// Where the tag at `tag` is the URL of its only page, and nothing is known of its changes: it is kept in
-    /// the page's place alone.
+    /// Moves a name from the tags into a page's place, if the name is the URL of its only page and has no
+    /// change record.
     pub(crate) fn fold(&mut self, tag: u32) {
         let Some((id, page)) = self.tags.lone(tag) else { return };
         if self.pages.get(page).url != id {
             return;
         }
         self.rewrite_edges(page, UrlIs::Here, |edges| edges.retain(|edge| edge.to != tag));
-        // The only page of a tag is its first.
+        // The only page of a tag is at position 0.
         self.tags.unlink(tag, 0);
         self.tags.free_if_idle(tag);
         self.urls.insert(id, page, &self.pages);
     }
 
-    /// Changes the edges of the page at `at`, of which one is that of its URL or is not any more.
+    /// Changes the edges of the page at `at`, to add or remove that of its URL.
     fn rewrite_edges(&mut self, at: u32, url_is: UrlIs, change: impl FnOnce(&mut Vec<Edge>)) {
         let place = self.pages.get_mut(at);
         let mut edges = self.runs.get(place.edges()).to_vec();
@@ -153,7 +153,7 @@ impl<P> Index<P> {
         place.url_is = url_is;
     }
 
-    /// Panics where a URL is kept twice, or not at all, or where another way than it should be.
+    /// Panics if a URL is stored twice, not at all, or in the wrong form.
     pub(crate) fn validate_urls(&self) {
         self.urls.validate();
         let mut here = 0;

@@ -1,7 +1,8 @@
-//! Walks every structure of the store and checks that they agree. For tests: every one of them calls it.
+//! Walks all structures of the store and checks that they agree. For tests: every test of the store calls
+//! it.
 //!
-//! It holds the index lock throughout, so it sees a state between two steps. Panics at the first thing
-//! that is wrong, saying what.
+//! It holds the index lock throughout, so it sees a state between two steps. It panics at the first
+//! inconsistency with a message that names it.
 
 use crate::index::Index;
 use crate::page::{Page, Payload};
@@ -13,7 +14,7 @@ impl<P: Payload> Store<P> {
     /// Checks every invariant of the store.
     ///
     /// # Panics
-    /// Where one does not hold.
+    /// Panics if one does not hold.
     pub fn validate(&self) {
         let index = self.shared.lock();
         assert_eq!(index.clock.0, self.shared.number.load(Ordering::Acquire), "the clock's mirror");

@@ -1,44 +1,43 @@
-//! Two renders whose results are put together (RFC 9111 section 3.4): the lease of the newer is enough,
-//! if the older is looked up after that lease was taken, and the two together depend on what either
-//! depends on.
+//! Combining two renders (RFC 9111 section 3.4). The lease of the newer render suffices on two conditions.
+//! The older one is looked up after that lease was taken, and the result has the dependencies of both.
 //!
-//! Every order in which two renders, and two changes of their data, can take their steps is tried, each
-//! step being one call of the store. After each step nothing may be there that was made from data whose
-//! change has been acknowledged. The same orders with the look-up before the lease do go wrong, so the
-//! test can fail.
+//! The test tries every order of the steps of two renders and two changes of their data; each step is one
+//! call of the store. After each step no page may be stored with data whose change has been acknowledged.
+//! With the lookup before the lease some orders go wrong, so the test can fail.
 
 #![cfg(not(loom))]
 
 mod common;
 
-use common::{Made, drop_all, put_made, roomy, tag};
+use common::{TestPayload, drop_all, put_made, roomy, tag};
 use page_store::{Lease, Store};
 
-/// When the newer render looks the older up.
+/// The time at which the newer render looks up the older one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LookUp {
     AfterTheLease,
     BeforeTheLease,
 }
 
-/// Data `a` and `b` as they are, and how much of it has been acknowledged.
+/// The current versions of the data `a` and `b`, and the acknowledged ones.
 #[derive(Clone, Copy, Default)]
 struct Truth {
     now: [u64; 2],
     acknowledged: [u64; 2],
 }
 
-/// What is left to do: of the older render, the newer, the change of `a`, that of `b`.
-type Left = [usize; 4];
+/// The number of remaining steps: of the older render, the newer render, the change of `a`, the change of
+/// `b`.
+type RemainingSteps = [usize; 4];
 
-const STEPS: Left = [3, 4, 2, 2];
+const STEPS: RemainingSteps = [3, 4, 2, 2];
 
 struct Story {
-    store: Store<Made>,
+    store: Store<TestPayload>,
     truth: Truth,
     leases: [Option<Lease>; 2],
     read: [u64; 2],
-    /// The older part that the newer render has found, by the version of its data.
+    /// The version of the older part that the newer render has found.
     older: Option<u64>,
 }
 
@@ -52,7 +51,7 @@ impl Story {
         self.store.candidates(self.store.key(b"/part")).iter().next().map(|p| p.payload().from)
     }
 
-    /// Stores what was made from `a` and `b` of these versions; 9 stands for neither.
+    /// Stores a result of these versions of `a` and `b`; 9 stands for neither.
     fn put(&mut self, render: usize, a: u64, b: u64) {
         let tags: &[&str] = match (a, b) {
             (9, _) => &["b"],
@@ -60,8 +59,8 @@ impl Story {
             _ => &["a", "b"],
         };
         let lease = self.leases[render].take().expect("taken before");
-        let made = Made { from: a * 10 + b, bytes: 10 };
-        // A refusal is one of the right answers.
+        let made = TestPayload { from: a * 10 + b, bytes: 10 };
+        // A refusal is an acceptable outcome.
         let _ = put_made(&self.store, "/part", 0, tags, &lease, made);
     }
 
@@ -96,8 +95,8 @@ impl Story {
     }
 }
 
-/// Tries every order that begins with `done`; returns how many there are, and how many go wrong.
-fn search(done: &mut Vec<usize>, left: Left, look_up: LookUp) -> (u32, u32) {
+/// Tries every order that begins with `done`; returns the number of orders and of those that go wrong.
+fn search(done: &mut Vec<usize>, left: RemainingSteps, look_up: LookUp) -> (u32, u32) {
     if left == [0; 4] {
         let (mut story, mut taken, mut right) = (Story::new(), [0; 4], true);
         for actor in &*done {

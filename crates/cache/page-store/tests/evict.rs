@@ -1,6 +1,7 @@
-//! Eviction: the budget holds, what is asked for stays, a scan passes through, worth is remembered.
+//! Eviction: the store stays within its budget, used pages stay, a scan passes through, and the ghost table
+//! works.
 //!
-//! Pages are small and claim 2 KB; the store itself is the real one. Bytes against the heap: `heap.rs`.
+//! Pages are small and claim 2 KB; the store is the real one. Byte counts against the heap: `heap.rs`.
 
 #[cfg(not(loom))]
 mod common;
@@ -11,16 +12,16 @@ mod evict {
     use page_store::{Limits, Store};
 
     /// A store for about `pages` pages of 2 KB.
-    fn store_for(pages: usize) -> Store<Made> {
+    fn store_for(pages: usize) -> Store<TestPayload> {
         Store::with_seed(Limits::new(pages * 3_000 + 100_000), 1)
     }
 
-    fn add(store: &Store<Made>, url: &str, bytes: usize) {
-        put_made(store, url, 0, &["t"], &store.lease(), Made { from: 0, bytes })
+    fn add(store: &Store<TestPayload>, url: &str, bytes: usize) {
+        put_made(store, url, 0, &["t"], &store.lease(), TestPayload { from: 0, bytes })
             .expect("nothing changed");
     }
 
-    fn in_budget(store: &Store<Made>) {
+    fn in_budget(store: &Store<TestPayload>) {
         let held = store.stats().bytes.total();
         assert!(held <= store.limits().budget_bytes, "{held} bytes held");
     }
@@ -48,7 +49,7 @@ mod evict {
     }
 
     #[test]
-    fn the_hot_stay_when_they_are_asked_for_in_the_middle_of_a_scan() {
+    fn hot_pages_stay_when_requested_during_a_scan() {
         let store = store_for(1_000);
         let mut misses = 0;
         for n in 0..100_000 {
@@ -94,7 +95,7 @@ mod evict {
         for _ in 0..3 {
             add(&store, "/hot", 2_000);
             assert!(has(&store, "/hot") && has(&store, "/hot"));
-            drop_all(&store, page_store::Target::Url(b"/hot"));
+            drop_all(&store, page_store::ChangeTarget::Url(b"/hot"));
         }
         add(&store, "/hot", 2_000);
         for n in 0..5_000 {
@@ -108,7 +109,7 @@ mod evict {
     fn a_large_page_displaces_as_much_as_it_takes() {
         let limits =
             Limits { page_bytes_max: usize::MAX, sweep_pages: 7, ..Limits::new(2_000_000) };
-        let store = Store::<Made>::with_seed(limits, 1);
+        let store = Store::<TestPayload>::with_seed(limits, 1);
         for n in 0..700 {
             add(&store, &format!("/{n}"), 2_000);
         }

@@ -1,6 +1,7 @@
-//! Collapse, turn by turn: who leads, who follows, who is refused, who is alone; and that nothing is left.
+//! Collapse, turn by turn: which request leads, follows, is refused or renders alone, and that nothing is
+//! left behind.
 //!
-//! In one thread: followers do not wait here, they ask and go on. Interleavings: `model.rs`, `loom.rs`.
+//! One thread: followers do not wait here, they check and continue. Interleavings: `model.rs`, `loom.rs`.
 
 #[cfg(not(loom))]
 mod common;
@@ -9,12 +10,12 @@ mod common;
 mod fill {
     use super::common::*;
     use page_store::{
-        Alone, Arrived, Change, FillLimits, Fills, Follower, Key, Leader, Refused, Store, Strength,
-        Turn, Why,
+        Arrival, Change, FillLimits, Fills, Follower, Key, Leader, SoloReason, SoloRender, Store,
+        StoreRefusal, Strength, Turn,
     };
 
     struct Table {
-        store: Store<Made>,
+        store: Store<TestPayload>,
         fills: Fills<&'static str>,
     }
 
@@ -54,7 +55,7 @@ mod fill {
         }
     }
 
-    fn alone(turn: Turn<&'static str>) -> Alone {
+    fn alone(turn: Turn<&'static str>) -> SoloRender {
         match turn {
             Turn::Alone(alone) => alone,
             other => panic!("should be alone: {other:?}"),
@@ -90,7 +91,7 @@ mod fill {
         assert_eq!(early.may_share(&table.store, &dependencies), Ok(()));
         for follower in &late {
             let refused = follower.may_share(&table.store, &dependencies);
-            assert_eq!(refused, Err(Refused::ChangedSince));
+            assert_eq!(refused, Err(StoreRefusal::ChangedSince));
         }
         let [one, two, three] = late;
         let new = lead(table.again(one));
@@ -100,7 +101,7 @@ mod fill {
         assert!(new.lease().number() > early.lease());
         drop_all(&table.store, tag("t"));
         for follower in [two, three] {
-            assert_eq!(follower.arrived(), Arrived::Before);
+            assert_eq!(follower.arrived(), Arrival::Before);
             assert_eq!(follower.may_share(&table.store, &dependencies), Ok(()));
         }
         drop((new, early));
@@ -109,7 +110,7 @@ mod fill {
     }
 
     #[test]
-    fn while_a_change_is_open_nobody_waits_for_more_than_two_renders() {
+    fn while_a_change_is_open_no_request_waits_for_more_than_two_renders() {
         let table = Table::new(FillLimits::default());
         let change = Change { site: SITE, targets: &[tag("t")] };
         let opened = table.store.open(&change, Strength::Drop);
@@ -119,7 +120,7 @@ mod fill {
         let mut led = Vec::new();
         for follower in followers {
             let refused = follower.may_share(&table.store, &dependencies);
-            assert_eq!(refused, Err(Refused::Unsettled));
+            assert_eq!(refused, Err(StoreRefusal::Unsettled));
             match table.again(follower) {
                 Turn::Lead(leader) => led.push(leader),
                 Turn::Follow(follower) => {
@@ -133,7 +134,7 @@ mod fill {
     }
 
     #[test]
-    fn a_leader_that_goes_leaves_the_lead_to_a_follower() {
+    fn a_dropped_leader_is_replaced_by_a_follower() {
         let table = Table::new(FillLimits::default());
         let leader = lead(table.turn("/a"));
         let followers = [(); 2].map(|()| follow(table.turn("/a")));
@@ -164,7 +165,7 @@ mod fill {
         let table = Table::new(FillLimits { followers_max: 1, alone_max: 64 });
         let leader = lead(table.turn("/a"));
         let follower = follow(table.turn("/a"));
-        assert_eq!(alone(table.turn("/a")).why, Why::TooManyFollowers);
+        assert_eq!(alone(table.turn("/a")).why, SoloReason::TooManyFollowers);
         drop(follower);
         assert_eq!(leader.followers(), 0);
         follow(table.turn("/a"));
@@ -172,7 +173,7 @@ mod fill {
     }
 
     #[test]
-    fn who_only_joins_never_leads_and_is_held_to_the_same_rules() {
+    fn a_request_that_joins_never_leads_and_obeys_the_same_rules() {
         let table = Table::new(FillLimits { followers_max: 2, alone_max: 64 });
         let join = |url, now_ms| table.fills.join(table.key(url), table.store.number(), now_ms);
         assert!(join("/a", 0).is_none(), "nothing is in progress");
@@ -185,7 +186,7 @@ mod fill {
         assert!(join("/a", 0).is_none(), "as many follow as may");
         let dependencies = depends(&table.store, "/a", &["t"]);
         assert_eq!(early.may_share(&table.store, &dependencies), Ok(()));
-        assert_eq!(late.may_share(&table.store, &dependencies), Err(Refused::ChangedSince));
+        assert_eq!(late.may_share(&table.store, &dependencies), Err(StoreRefusal::ChangedSince));
         drop(early);
         leader.not_shareable(1_000);
         assert!(join("/a", 999).is_none(), "what it renders is nobody else's");
@@ -197,15 +198,15 @@ mod fill {
     }
 
     #[test]
-    fn a_page_that_is_not_shareable_is_rendered_by_everybody_until_its_time() {
+    fn every_request_renders_an_unshareable_page_until_its_expiry() {
         let table = Table::new(FillLimits::default());
         let leader = lead(table.turn_at("/a", 1_000));
         let follower = follow(table.turn_at("/a", 1_000));
         leader.not_shareable(2_000);
         let one = alone(table.again(follower));
-        assert_eq!((one.why, one.lease.number()), (Why::NotShareable, table.store.number()));
+        assert_eq!((one.why, one.lease.number()), (SoloReason::NotShareable, table.store.number()));
         drop(leader);
-        assert_eq!(alone(table.turn_at("/a", 1_999)).why, Why::NotShareable);
+        assert_eq!(alone(table.turn_at("/a", 1_999)).why, SoloReason::NotShareable);
         lead(table.turn_at("/b", 1_999));
         lead(table.turn_at("/a", 2_000));
         let leader = lead(table.turn_at("/a", 2_000));

@@ -1,7 +1,7 @@
-//! The count of bytes against the real heap: what the store says it holds is what it holds, within a tenth,
-//! and the cost lines of the documentation (bytes per page, per tag) are kept.
+//! The store's byte counts agree with the real heap within a tenth, and the documented costs (bytes per
+//! page, per tag) are not exceeded.
 //!
-//! One test only: the allocator counts for the whole process.
+//! There is one test, because the allocator counts for the whole process.
 
 #[cfg(not(loom))]
 mod common;
@@ -11,8 +11,8 @@ mod heap {
     use super::common::SITE;
     use counting_allocator::{Counting, held_bytes, taken_bytes as taken};
     use page_store::{
-        Audience, EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL, Payload,
-        Store, Strength, Target,
+        Audience, ChangeTarget, EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL,
+        Payload, Store, Strength,
     };
 
     #[global_allocator]
@@ -45,7 +45,7 @@ mod heap {
         }
     }
 
-    /// Real and counted bytes agree; returns the real ones since `before`.
+    /// Checks that real and counted bytes agree; returns the real bytes since `before`.
     fn compare(store: &Store<Content>, before: usize, what: &str) -> usize {
         let (real, counted) = (held_bytes() - before, store.stats().bytes.total());
         assert!(real as f64 <= counted as f64 * 1.1, "{what}: real {real}, counted {counted}");
@@ -53,7 +53,7 @@ mod heap {
         real
     }
 
-    /// Tags that no other page has: what a name costs.
+    /// Tags that no other page has: the cost of a name.
     fn pages_with_a_thousand_tags(before: usize) {
         let store = Store::<Content>::new(Limits::new(1 << 26));
         let lease = store.lease();
@@ -73,7 +73,7 @@ mod heap {
         println!("bytes: tag that no other page has {name}");
     }
 
-    fn private_pages_and_keys_that_wait(before: usize) {
+    fn private_pages_and_waiting_keys(before: usize) {
         let limits = Limits { rewarm_pages_max: 10_000, ..Limits::new(1 << 26) };
         let store = Store::<Content>::new(Limits { rewarm_uses_min: 0, ..limits });
         let lease = store.lease();
@@ -86,7 +86,7 @@ mod heap {
             store.insert(key, 0, &dependencies, &lease, content).expect("nothing changed");
         }
         compare(&store, before, "private pages");
-        let everything = page_store::Change { site: SITE, targets: &[Target::Everything] };
+        let everything = page_store::Change { site: SITE, targets: &[ChangeTarget::Everything] };
         store.change(&everything, Strength::Drop);
         assert!(store.stats().to_rewarm > 3_000);
         compare(&store, before, "private pages dropped, keys waiting");
@@ -94,7 +94,7 @@ mod heap {
     }
 
     #[test]
-    fn what_is_counted_is_what_is_held() {
+    fn counted_bytes_are_the_real_bytes() {
         let before = held_bytes();
         let store = Store::<Content>::new(Limits::new(1 << 26));
         compare(&store, before, "empty");
@@ -107,7 +107,7 @@ mod heap {
         let page = each - payload_and_key;
         assert!(page <= PAGE_BYTES_TYPICAL, "a page costs {page} bytes beside payload and key");
         store.change(
-            &page_store::Change { site: SITE, targets: &[Target::Everything] },
+            &page_store::Change { site: SITE, targets: &[ChangeTarget::Everything] },
             Strength::Drop,
         );
         compare(&store, before, "after everything was dropped, changes remembered");
@@ -126,7 +126,7 @@ mod heap {
         store.validate();
         drop(store);
         pages_with_a_thousand_tags(before);
-        private_pages_and_keys_that_wait(before);
+        private_pages_and_waiting_keys(before);
         let left = held_bytes() - before;
         assert!(left < 10_000, "{left} bytes were not given back");
     }

@@ -1,8 +1,9 @@
-//! What the state-space search cannot see: interleavings *inside* the calls, with the memory model of the
-//! machine. Run with `RUSTFLAGS="--cfg loom" cargo test -p page-store --test loom --release`.
+//! Interleavings *within* the calls, under the memory model of the machine, which the state-space search
+//! cannot see. Run with `RUSTFLAGS="--cfg loom" cargo test -p page-store --test loom --release`.
 //!
-//! Each test is one race of the rules; loom runs it under every schedule. A change that is acknowledged in one thread is a join in the test: what comes after it must
-//! see it. Under `without-lease-check` the first test must find the stale page.
+//! Each test is one race, which loom runs under every schedule. An acknowledgement in one thread is a join
+//! in the test: everything after it must see the change. Under `without-lease-check` the first test must
+//! find the stale page.
 
 #![cfg(loom)]
 
@@ -12,15 +13,15 @@ mod restore;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use page_store::{
-    Change, Dependencies, FillLimits, Fills, Lease, Limits, Page, Payload, Refused, Site, Store,
-    Strength, Target, Touches, Turn,
+    Change, ChangeTarget, Dependencies, FillLimits, Fills, Lease, Limits, Page, PagePredicate,
+    Payload, Site, Store, StoreRefusal, Strength, Turn,
 };
 use std::sync::Arc;
 
 const SITE: Site = Site(0);
-const NEWS: &[Target<'static>] = &[Target::Tag(b"news")];
+const NEWS: &[ChangeTarget<'static>] = &[ChangeTarget::Tag(b"news")];
 
-/// The version of the data that a page was made from.
+/// The version of the data from which a page was rendered.
 struct Version(u64);
 
 impl Payload for Version {
@@ -31,12 +32,13 @@ impl Payload for Version {
 
 type TestStore = Store<Version>;
 
-/// Runs the race under every schedule, without a bound on preemptions; fails where there were too few to matter.
+/// Runs the race under every schedule, without a limit on preemptions. Fails if there were too few
+/// schedules to matter.
 fn explore(race: impl Fn() + Sync + Send + 'static) {
     explore_at_least(20, race);
 }
 
-/// The same where there are no more than so many: of calls that take one lock, and that once.
+/// The same with a minimum number of schedules, for calls that take only one lock once.
 fn explore_at_least(least: usize, race: impl Fn() + Sync + Send + 'static) {
     let schedules = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = Arc::clone(&schedules);
@@ -60,7 +62,7 @@ fn dependencies(store: &TestStore) -> Dependencies {
     dependencies
 }
 
-fn insert(store: &TestStore, key: &[u8], lease: &Lease, version: u64) -> Result<(), Refused> {
+fn insert(store: &TestStore, key: &[u8], lease: &Lease, version: u64) -> Result<(), StoreRefusal> {
     let key = store.key(key);
     let stored = store.insert(key, 0, &dependencies(store), lease, Version(version));
     stored.map(|_| ()).map_err(|refused| refused.reason)
@@ -70,13 +72,13 @@ fn change(store: &TestStore) {
     store.change(&Change { site: SITE, targets: NEWS }, Strength::Drop);
 }
 
-/// The oldest version that is stored under `key`, if any.
+/// The oldest version stored under `key`, if there is one.
 fn stored(store: &TestStore, key: &[u8]) -> Option<u64> {
     let found = store.candidates(store.key(key));
     found.iter().filter(|page| !page.is_marked()).map(|page| page.payload().0).min()
 }
 
-/// A render: lease, truth, insertion.
+/// A render: lease, read, insertion.
 fn render(store: &TestStore, truth: &AtomicU64, key: &[u8]) {
     let lease = store.lease();
     let version = truth.load(Ordering::SeqCst);
@@ -89,7 +91,7 @@ fn insert_against_change() {
     insert_against(|store, _| change(store));
 }
 
-/// A render under every schedule of a change of the truth, and of what takes it in.
+/// Races a render with a change of the data and with its application by `take_in`.
 fn insert_against(take_in: impl Fn(&TestStore, &AtomicU64) + Sync + Send + 'static) {
     explore(move || {
         let (store, truth) = (store(), Arc::new(AtomicU64::new(0)));
@@ -107,11 +109,11 @@ fn insert_against(take_in: impl Fn(&TestStore, &AtomicU64) + Sync + Send + 'stat
 }
 
 fn change_where(store: &TestStore, strength: Strength) {
-    let touches: Touches<Version> = Arc::new(|_: &Page<Version>| true);
+    let touches: PagePredicate<Version> = Arc::new(|_: &Page<Version>| true);
     store.change_where(SITE, &touches, strength, 0);
 }
 
-/// A predicate is asked outside the lock, on both sides: by the sweep and by the insertion.
+/// Both the sweep and the insertion evaluate a predicate outside the lock.
 #[test]
 #[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
 fn insert_against_a_change_by_predicate() {
@@ -133,7 +135,7 @@ fn insert_against_a_change_by_predicate() {
     });
 }
 
-/// The same for a page that is one owner's, and of whose pages there may be one only.
+/// The same for a private page of an owner who may have one page only.
 #[test]
 #[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
 fn private_insert_against_a_change_of_its_owner() {
@@ -154,7 +156,7 @@ fn private_insert_against_a_change_of_its_owner() {
             })
         };
         truth.store(1, Ordering::SeqCst);
-        let targets = &[Target::Owner(b"ann")];
+        let targets = &[ChangeTarget::Owner(b"ann")];
         store.change(&Change { site: SITE, targets }, Strength::Drop);
         for key in [b"a", b"b"] {
             assert_ne!(stored(&store, key), Some(0), "stale right after the change");
@@ -165,7 +167,8 @@ fn private_insert_against_a_change_of_its_owner() {
     });
 }
 
-/// A final answer that is not stored, given to a render that read `truth`: what is older is over.
+/// A final response that is not stored, for a render that read `truth`: older pages must not be used any
+/// more.
 fn supersede(store: &TestStore, truth: &AtomicU64, key: &[u8]) {
     let lease = store.lease();
     let version = truth.load(Ordering::SeqCst);
@@ -175,7 +178,7 @@ fn supersede(store: &TestStore, truth: &AtomicU64, key: &[u8]) {
         found.iter().filter(|page| page.payload().0 < version).cloned().collect()
     };
     store.supersede(key, &[0], &lease, &older());
-    // A page may come in between the look and the call.
+    // A page may be stored between the lookup and the call.
     while !older().is_empty() {
         store.supersede(key, &[0], &lease, &older());
     }
@@ -191,7 +194,7 @@ fn insert_against_an_answer_that_is_not_stored() {
 mod checked {
     use super::*;
 
-    /// A page that gets another form meanwhile is removed all the same, and one that is newer stays.
+    /// A page whose payload is replaced in between is removed nevertheless, and a newer page stays.
     #[test]
     fn replacing_a_payload_against_an_answer_that_is_not_stored() {
         explore(|| {
@@ -212,7 +215,7 @@ mod checked {
         });
     }
 
-    /// A drop of several pages lets go of the lock between any two: what enters meanwhile.
+    /// A drop of several pages releases the lock between any two of them; renders enter in between.
     #[test]
     fn insert_against_a_change_in_batches() {
         explore(|| {
@@ -263,7 +266,7 @@ mod checked {
         });
     }
 
-    /// The event comes before the row is visible; a render in between reads the old row.
+    /// The event arrives before the row is visible; a render in between reads the old row.
     #[test]
     fn insert_against_open_and_settle() {
         explore(|| {
@@ -283,8 +286,8 @@ mod checked {
         });
     }
 
-    /// The same with more pages than are dropped in one hold: the lock is let go of before the first of them,
-    /// when the change is numbered and open already.
+    /// The same with more pages than one batch: the lock is released before the first of them is dropped,
+    /// when the change has its number and is open already.
     #[test]
     fn insert_against_open_and_settle_in_batches() {
         explore(|| {
@@ -309,15 +312,15 @@ mod checked {
         });
     }
 
-    /// Replaces the payload of the page under `key`, if it is there.
+    /// Replaces the payload of the page under `key`, if there is one.
     fn replace(store: &TestStore, key: &[u8]) {
         for page in store.candidates(store.key(key)).iter() {
             let _ = store.replace_payload(page, Version(0));
         }
     }
 
-    /// Pages get other payloads while a change drops or marks them, between two batches as well: neither
-    /// is lost, whoever is first.
+    /// Payloads are replaced while a change drops or marks the pages, also between two batches: neither is
+    /// lost, whichever is first.
     #[test]
     fn replacing_payloads_against_a_change_in_batches() {
         for strength in [Strength::Drop, Strength::Mark] {
@@ -343,7 +346,7 @@ mod checked {
         }
     }
 
-    /// The same against a predicate, which looks at a page in one hold and drops it in the next.
+    /// The same for a predicate, which checks a page in one hold of the lock and drops it in the next.
     #[test]
     fn replacing_a_payload_against_a_change_by_predicate() {
         for strength in [Strength::Drop, Strength::Mark] {
@@ -363,7 +366,7 @@ mod checked {
         }
     }
 
-    /// A lookup finds the page in its old form or its new one, never neither.
+    /// A lookup always finds the page, in its old form or its new one.
     #[test]
     fn replacing_a_payload_against_lookups() {
         explore(|| {
@@ -382,7 +385,7 @@ mod checked {
         });
     }
 
-    /// A lookup that begins after the change was acknowledged: by a flag, as a client would see it.
+    /// A lookup that begins after the change was acknowledged, which a flag shows, as for a client.
     #[test]
     fn candidates_against_change() {
         for strength in [Strength::Drop, Strength::Mark] {
@@ -412,7 +415,7 @@ mod checked {
         }
     }
 
-    /// A lease given back lets changes be forgotten; a render with another lease must still be refused.
+    /// A released lease allows changes to be forgotten; a render with another lease must still be refused.
     #[test]
     fn lease_drop_against_prune() {
         explore(|| {
@@ -424,11 +427,11 @@ mod checked {
                 thread::spawn(move || change(&store))
             };
             let early = insert(&store, b"/", &other, 0);
-            assert!(matches!(early, Ok(()) | Err(Refused::ChangedSince)), "{early:?}");
+            assert!(matches!(early, Ok(()) | Err(StoreRefusal::ChangedSince)), "{early:?}");
             changing.join().unwrap();
             assert_eq!(stored(&store, b"/"), None, "stale after the change");
             let late = insert(&store, b"/", &other, 0);
-            assert_eq!(late, Err(Refused::ChangedSince));
+            assert_eq!(late, Err(StoreRefusal::ChangedSince));
             giving_back.join().unwrap();
             drop(other);
             assert_eq!(store.stats().changes_remembered, 0);
@@ -436,7 +439,7 @@ mod checked {
         });
     }
 
-    /// A request that comes after a change and finds an old render in progress.
+    /// A request that arrives after a change and finds an old render in progress.
     #[test]
     fn lead_and_follow_against_change() {
         explore(|| {
@@ -455,7 +458,7 @@ mod checked {
         });
     }
 
-    /// A waiter that holds the answer's version and one, or 0 while there is none.
+    /// A waiter that holds the version of the response plus one, or 0 while there is none.
     fn request(store: &TestStore, truth: &AtomicU64, fills: &Fills<AtomicU64>, must_see: u64) {
         let arrival = store.number();
         if let Some(version) = stored(store, b"/") {

@@ -1,11 +1,12 @@
-//! Every interleaving, call by call, of the real store and the real table of renders with a few actors:
-//! requests (arrive, look up, lead or follow, render, store, answer), renders that only store, and writers
-//! (commit to the truth, tell the store; streams whose events come before their rows are visible).
+//! Every interleaving of calls of the real store and the real table of renders by a few actors. The actors
+//! are requests (arrive, look up, lead or follow, render, store, answer), renders that only store, and
+//! writers (commit, then apply the change). Some writers are streams whose events arrive before their rows
+//! are visible.
 //!
-//! The oracle: no request is answered from older truth than had been acknowledged when it arrived, and no
-//! page in the store is older than what has been acknowledged; and no two requests have the same page
-//! rendered at once. With the lease check left out (`--features without-lease-check`) the search finds a
-//! stale page. `loom.rs` looks inside the calls.
+//! The oracle: no request is answered from data older than acknowledged at its arrival; no stored page is
+//! older than acknowledged; no two requests have the same page rendered at once. Without the lease check
+//! (`--features without-lease-check`) the search finds a stale page. `loom.rs` tests interleavings within
+//! the calls.
 
 #![cfg(not(loom))]
 
@@ -20,10 +21,10 @@ use actors::{
 use page_store::Strength::{Drop, Mark};
 use search::explore;
 
-/// Two pages: `/a` made from the first datum, `/b` from both.
+/// Two pages: `/a` depends on the first datum, `/b` on both.
 const A: Pages = Pages { url: "/p/a", reads: &[0], owner: None };
 const B: Pages = Pages { url: "/p/b", reads: &[0, 1], owner: None };
-/// The first page as its owner has it.
+/// The first page as a private page of its owner.
 const ANNS: Pages = Pages { owner: Some("ann"), ..A };
 
 fn check(name: &str, limits: Limits, actors: fn() -> Vec<Box<dyn Actor>>) {
@@ -132,7 +133,7 @@ fn changes_by_predicate() {
     });
 }
 
-/// Rule 9: nothing older than an answer that is not stored is found or shared once it was given.
+/// Rule 9: after a response that is not stored, nothing older is found or shared.
 #[test]
 fn answers_that_are_not_stored() {
     check("a page is taken back", Limits::ROOMY, || {
@@ -164,15 +165,15 @@ fn private_pages() {
     });
 }
 
-/// The search would see a follower that is answered from a render older than what it must see.
+/// The search detects a follower that is answered from a render older than it must see.
 #[test]
-fn following_without_asking_is_found() {
+fn following_without_a_check_is_found() {
     let careless =
         explore(Limits::ROOMY, || vec![request(A), actors::careless_request(A), writer(0)]);
     assert!(careless.stale.is_some());
 }
 
-/// The search would see a render that is stored although its rows were not visible when it began.
+/// The search detects a stored render whose rows were not visible when it began.
 #[test]
 fn settling_too_early_is_found() {
     let early = explore(Limits::ROOMY, || vec![store_only(A), actors::stream_settled_early(0)]);

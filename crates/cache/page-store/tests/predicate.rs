@@ -1,29 +1,33 @@
-//! Changes by predicate: what they drop and mark, what they refuse, and what comes in between two batches.
+//! Changes by predicate: the pages that they drop, mark and refuse, and pages that enter between two
+//! batches.
 //!
-//! A predicate that itself acts on the store stands for another thread that is quick: it runs just where
-//! the lock is let go. Races inside the calls are in `loom.rs`.
+//! A predicate that calls the store stands for a fast second thread: it runs exactly while the lock is
+//! released. Races within the calls are in `loom.rs`.
 
 #![cfg(not(loom))]
 
 mod common;
 
-use common::{Made, SITE, depends, has, put, put_made, roomy};
+use common::{SITE, TestPayload, depends, has, put, put_made, roomy};
 use page_store::{
-    Applied, Dependencies, Limits, Number, Page, Refused, Site, Store, Strength, Target, Touches,
+    AppliedChange, ChangeTarget, Dependencies, Limits, Number, Page, PagePredicate, Site, Store,
+    StoreRefusal, Strength,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether a key has this in it.
-fn key_has(part: &'static str) -> Touches<Made> {
-    Arc::new(move |page: &Page<Made>| String::from_utf8_lossy(page.key().bytes()).contains(part))
+/// A predicate: the key contains `part`.
+fn key_has(part: &'static str) -> PagePredicate<TestPayload> {
+    Arc::new(move |page: &Page<TestPayload>| {
+        String::from_utf8_lossy(page.key().bytes()).contains(part)
+    })
 }
 
-fn drop_where(store: &Store<Made>, touches: &Touches<Made>) -> Applied {
+fn drop_where(store: &Store<TestPayload>, touches: &PagePredicate<TestPayload>) -> AppliedChange {
     store.change_where(SITE, touches, Strength::Drop, 0)
 }
 
-fn small_batches() -> Store<Made> {
+fn small_batches() -> Store<TestPayload> {
     Store::with_seed(Limits { sweep_pages: 2, ..Limits::new(1 << 30) }, 1)
 }
 
@@ -55,11 +59,11 @@ fn it_looks_at_its_own_site_only() {
 
 #[cfg(not(feature = "without-lease-check"))]
 #[test]
-fn a_render_from_before_is_asked_about_when_it_is_stored() {
+fn an_older_render_is_checked_by_the_predicate_when_it_is_stored() {
     let store = roomy();
     let lease = store.lease();
     drop_where(&store, &key_has("/a"));
-    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), Refused::ChangedSince);
+    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), StoreRefusal::ChangedSince);
     assert!(put(&store, "/b", &[], &lease).is_ok());
     assert!(put(&store, "/a", &[], &store.lease()).is_ok());
     assert_eq!(store.stats().changes_remembered, 1);
@@ -69,13 +73,13 @@ fn a_render_from_before_is_asked_about_when_it_is_stored() {
 }
 
 #[test]
-fn sharing_takes_every_predicate_for_one_that_touches() {
+fn sharing_treats_every_predicate_as_touching() {
     let store = roomy();
     let (lease, early) = (store.lease(), store.number());
     drop_where(&store, &key_has("/other"));
     let made_from = depends(&store, "/a", &[]);
     let may = |lease: Number, arrival| store.may_share(lease, arrival, &made_from);
-    assert_eq!(may(lease.number(), store.number()), Err(Refused::ChangedSince));
+    assert_eq!(may(lease.number(), store.number()), Err(StoreRefusal::ChangedSince));
     assert_eq!(may(lease.number(), early), Ok(()));
     assert_eq!(may(store.number(), store.number()), Ok(()));
     let elsewhere: Dependencies = store.dependencies(Site(9), b"/a");
@@ -91,17 +95,17 @@ fn too_many_to_be_remembered_refuse_every_older_render() {
     let older = store.lease();
     drop_where(&store, &key_has("/a"));
     drop_where(&store, &key_has("/a"));
-    assert_eq!(put(&store, "/b", &[], &oldest).unwrap_err(), Refused::LeaseTooOld);
+    assert_eq!(put(&store, "/b", &[], &oldest).unwrap_err(), StoreRefusal::LeaseTooOld);
     assert!(put(&store, "/b", &[], &older).is_ok());
-    assert_eq!(put(&store, "/a", &[], &older).unwrap_err(), Refused::ChangedSince);
+    assert_eq!(put(&store, "/a", &[], &older).unwrap_err(), StoreRefusal::ChangedSince);
     assert_eq!(store.stats().counters.floor_raised, 1);
     store.validate();
 }
 
-/// A predicate that acts once, between two holds of the lock, when it is first asked.
-fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> Touches<Made> {
+/// A predicate that acts once, between two holds of the lock, when it is first evaluated.
+fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> PagePredicate<TestPayload> {
     let acted = AtomicBool::new(false);
-    Arc::new(move |_: &Page<Made>| {
+    Arc::new(move |_: &Page<TestPayload>| {
         if !acted.swap(true, Ordering::SeqCst) {
             act();
         }
@@ -109,7 +113,7 @@ fn acting(act: impl Fn() + Send + Sync + 'static, answer: bool) -> Touches<Made>
     })
 }
 
-/// Between the look at a page and its drop it gets another payload.
+/// The payload of a page is replaced between the check of the page and its drop.
 #[test]
 fn a_page_in_another_form_is_still_found() {
     for strength in [Strength::Drop, Strength::Mark] {
@@ -118,35 +122,36 @@ fn a_page_in_another_form_is_still_found() {
         let handle = store.clone();
         let replace = move || {
             for page in &pages {
-                handle.replace_payload(page, Made { from: 0, bytes: 7 }).unwrap();
+                handle.replace_payload(page, TestPayload { from: 0, bytes: 7 }).unwrap();
             }
         };
         let applied = store.change_where(SITE, &acting(replace, true), strength, 0);
         assert_eq!(applied.dropped + applied.marked, 3);
-        let listed = store.pages(SITE, &Target::Everything, 0, 10).pages;
+        let listed = store.pages(SITE, &ChangeTarget::Everything, 0, 10).pages;
         assert!(listed.iter().all(|page| page.is_marked()));
         store.validate();
     }
 }
 
-/// Between the look at a page and its drop it is rendered anew.
+/// A page is rendered again between the check of the page and its drop.
 #[test]
 fn a_newer_render_in_its_place_is_left_alone() {
     let store = small_batches();
     put(&store, "/1", &[], &store.lease()).unwrap();
     let handle = store.clone();
     let renew = move || {
-        put_made(&handle, "/1", 0, &[], &handle.lease(), Made { from: 1, bytes: 0 }).unwrap();
+        put_made(&handle, "/1", 0, &[], &handle.lease(), TestPayload { from: 1, bytes: 0 })
+            .unwrap();
     };
     assert_eq!(drop_where(&store, &acting(renew, true)).dropped, 0);
     assert_eq!(store.candidates(store.key(b"/1")).as_slice()[0].payload().from, 1);
     store.validate();
 }
 
-/// While a render is asked about, another such change comes: it is asked as well.
+/// A second change by predicate arrives while the first is evaluated for a render: it is evaluated too.
 #[cfg(not(feature = "without-lease-check"))]
 #[test]
-fn a_predicate_that_comes_while_another_is_asked_counts() {
+fn a_predicate_that_arrives_during_an_evaluation_counts() {
     let store = roomy();
     let lease = store.lease();
     let handle = store.clone();
@@ -154,21 +159,21 @@ fn a_predicate_that_comes_while_another_is_asked_counts() {
         drop_where(&handle, &key_has("/a"));
     };
     drop_where(&store, &acting(change, false));
-    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), Refused::ChangedSince);
+    assert_eq!(put(&store, "/a", &[], &lease).unwrap_err(), StoreRefusal::ChangedSince);
     assert!(put(&store, "/b", &[], &lease).is_ok());
     store.validate();
 }
 
 #[cfg(not(feature = "without-lease-check"))]
 #[test]
-fn a_render_is_not_asked_about_for_ever() {
+fn a_render_is_not_evaluated_forever() {
     let store = roomy();
     let lease = store.lease();
     let handle = store.clone();
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
-    // Each time that it is asked there is one more.
-    let touches: Touches<Made> = Arc::new(move |_: &Page<Made>| {
+    // Each evaluation adds one more predicate.
+    let touches: PagePredicate<TestPayload> = Arc::new(move |_: &Page<TestPayload>| {
         counted.fetch_add(1, Ordering::SeqCst);
         handle.change_where(SITE, &key_has("/nothing"), Strength::Drop, 0);
         false

@@ -1,8 +1,8 @@
-//! Random calls against an oracle that is obviously right: a list of pages, a list of changes, a list of
-//! open names, all searched from end to end. After every call the store is validated and must hold exactly
-//! what the oracle holds; every refusal and every leave to share must be the oracle's.
+//! Random calls checked by a simple oracle: lists of pages, changes and open names, all searched from end
+//! to end. After every call the store is validated and must contain exactly the oracle's pages. Every
+//! refusal and every permission to share must be the oracle's.
 //!
-//! With the lease check left out (`--features without-lease-check`) the same run must find a stale page.
+//! Without the lease check (`--features without-lease-check`) the same test must find a stale page.
 
 #![cfg(not(loom))]
 
@@ -10,11 +10,11 @@ mod common;
 #[path = "random/oracle.rs"]
 mod oracle;
 
-use common::{Made, SITE};
+use common::{SITE, TestPayload};
 use oracle::{MadeFrom, Oracle};
 use page_store::{
-    Candidates, Change, Dependencies, Lease, Limits, NotReplaced, Number, Older, Opened, Page,
-    Round, Store, Strength, Target, Touches,
+    AgeStep, Candidates, Change, ChangeTarget, Dependencies, IdleScan, Lease, Limits, NotReplaced,
+    Number, OpenChange, Page, PagePredicate, Store, Strength,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -24,13 +24,13 @@ use std::sync::Arc;
 const URLS: [&str; 8] = ["/", "/a", "/a?x", "/a?y", "/a/", "/a/b", "/a/b?x", "/b/a/"];
 const TAGS: [&str; 4] = ["p", "q", "r", "/a"];
 const OWNERS: [&str; 2] = ["ann", "/a"];
-/// What predicates look for in a URL.
+/// The text that predicates search for in a URL.
 const PARTS: [&str; 3] = ["/b", "?x", "no"];
-/// Places for leases and open changes.
+/// The number of slots for leases and for open changes.
 const PLACES: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
-enum What {
+enum TargetKind {
     Tag(usize),
     Url(usize),
     Path(usize),
@@ -41,21 +41,23 @@ enum What {
     OwnerUrl(usize, usize),
 }
 
-impl What {
-    fn target(self) -> Target<'static> {
+impl TargetKind {
+    fn target(self) -> ChangeTarget<'static> {
         match self {
-            Self::Tag(at) => Target::Tag(TAGS[at].as_bytes()),
-            Self::Url(at) => Target::Url(URLS[at].as_bytes()),
-            Self::Path(at) => Target::Path(URLS[at].as_bytes()),
-            Self::Prefix(at) => Target::Prefix(URLS[at].as_bytes()),
-            Self::Everything => Target::Everything,
-            Self::Owner(at) => Target::Owner(OWNERS[at].as_bytes()),
-            Self::OwnerTag(owner, tag) => {
-                Target::OwnerTag { owner: OWNERS[owner].as_bytes(), tag: TAGS[tag].as_bytes() }
-            }
-            Self::OwnerUrl(owner, url) => {
-                Target::OwnerUrl { owner: OWNERS[owner].as_bytes(), url: URLS[url].as_bytes() }
-            }
+            Self::Tag(at) => ChangeTarget::Tag(TAGS[at].as_bytes()),
+            Self::Url(at) => ChangeTarget::Url(URLS[at].as_bytes()),
+            Self::Path(at) => ChangeTarget::Path(URLS[at].as_bytes()),
+            Self::Prefix(at) => ChangeTarget::Prefix(URLS[at].as_bytes()),
+            Self::Everything => ChangeTarget::Everything,
+            Self::Owner(at) => ChangeTarget::Owner(OWNERS[at].as_bytes()),
+            Self::OwnerTag(owner, tag) => ChangeTarget::OwnerTag {
+                owner: OWNERS[owner].as_bytes(),
+                tag: TAGS[tag].as_bytes(),
+            },
+            Self::OwnerUrl(owner, url) => ChangeTarget::OwnerUrl {
+                owner: OWNERS[owner].as_bytes(),
+                url: URLS[url].as_bytes(),
+            },
         }
     }
 }
@@ -70,14 +72,14 @@ enum Call {
         made_from: MadeFrom,
         bytes: usize,
     },
-    Change(Vec<What>, bool),
+    Change(Vec<TargetKind>, bool),
     ChangeWhere(usize, bool),
-    Open(usize, Vec<What>, bool),
+    Open(usize, Vec<TargetKind>, bool),
     Settle(usize),
     LetGo(usize),
     SettleAbandoned,
     Remove(usize),
-    /// An answer that is not stored: which of the pages at the URL are older is in the bits.
+    /// A response that is not stored; the bits say which of the pages at the URL are older.
     Supersede {
         lease: usize,
         url: usize,
@@ -94,20 +96,20 @@ enum Call {
         made_from: MadeFrom,
     },
     Ask(usize),
-    /// So many rounds older, and another lookup between the two steps.
+    /// A scan that stands for this many scans, with a lookup between its two steps.
     GrowOlder(u8, usize),
 }
 
-fn what() -> impl Strategy<Value = What> {
+fn what() -> impl Strategy<Value = TargetKind> {
     prop_oneof![
-        6 => (0..TAGS.len()).prop_map(What::Tag),
-        2 => (0..URLS.len()).prop_map(What::Url),
-        2 => (0..URLS.len()).prop_map(What::Path),
-        2 => (0..URLS.len()).prop_map(What::Prefix),
-        1 => Just(What::Everything),
-        1 => (0..OWNERS.len()).prop_map(What::Owner),
-        1 => (0..OWNERS.len(), 0..TAGS.len()).prop_map(|(owner, at)| What::OwnerTag(owner, at)),
-        1 => (0..OWNERS.len(), 0..URLS.len()).prop_map(|(owner, at)| What::OwnerUrl(owner, at)),
+        6 => (0..TAGS.len()).prop_map(TargetKind::Tag),
+        2 => (0..URLS.len()).prop_map(TargetKind::Url),
+        2 => (0..URLS.len()).prop_map(TargetKind::Path),
+        2 => (0..URLS.len()).prop_map(TargetKind::Prefix),
+        1 => Just(TargetKind::Everything),
+        1 => (0..OWNERS.len()).prop_map(TargetKind::Owner),
+        1 => (0..OWNERS.len(), 0..TAGS.len()).prop_map(|(owner, at)| TargetKind::OwnerTag(owner, at)),
+        1 => (0..OWNERS.len(), 0..URLS.len()).prop_map(|(owner, at)| TargetKind::OwnerUrl(owner, at)),
     ]
 }
 
@@ -154,22 +156,22 @@ fn call() -> impl Strategy<Value = Call> {
 /// In a call that supersedes: every variant of the URL.
 const EVERY: u32 = oracle::EVERY;
 
-/// Whether the oracle's answers must be the store's, or only bounds of them.
+/// Whether the store must agree with the oracle exactly, or only within bounds.
 #[cfg_attr(feature = "without-lease-check", allow(dead_code))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exactness {
     Exact,
-    /// Pages may be evicted, renders may be refused for want of memory.
+    /// Pages may be evicted, and renders may be refused for lack of memory.
     Bounded,
 }
 
 struct Run {
-    store: Store<Made>,
+    store: Store<TestPayload>,
     oracle: Oracle,
     exactness: Exactness,
     leases: [Option<Lease>; PLACES],
-    opened: [Option<(Opened, usize)>; PLACES],
-    /// Arrival stamps: every number the clock has had.
+    opened: [Option<(OpenChange, usize)>; PLACES],
+    /// Arrival stamps: every value that the clock has had.
     stamps: Vec<Number>,
 }
 
@@ -225,7 +227,7 @@ impl Run {
 
     fn insert(&mut self, lease: usize, variant: u32, made_from: &MadeFrom, bytes: usize) {
         let Some(lease) = &self.leases[lease] else { return };
-        let made = Made { from: self.oracle.renders(), bytes };
+        let made = TestPayload { from: self.oracle.renders(), bytes };
         let key = self.store.key(made_from.url.as_bytes());
         let dependencies = self.depends(made_from);
         let stored = self.store.insert(key, variant, &dependencies, lease, made.clone());
@@ -256,8 +258,8 @@ impl Run {
         depends
     }
 
-    fn change(&mut self, whats: &[What], hard: bool) {
-        let targets: Vec<Target<'_>> = whats.iter().map(|what| what.target()).collect();
+    fn change(&mut self, whats: &[TargetKind], hard: bool) {
+        let targets: Vec<ChangeTarget<'_>> = whats.iter().map(|what| what.target()).collect();
         let strength = if hard { Strength::Drop } else { Strength::Mark };
         let applied = self.store.change(&Change { site: SITE, targets: &targets }, strength);
         let expected = self.oracle.change(applied.number.get(), &targets, strength);
@@ -267,7 +269,7 @@ impl Run {
     }
 
     fn change_where(&mut self, part: &'static str, hard: bool) {
-        let touches: Touches<Made> = Arc::new(move |page: &Page<Made>| {
+        let touches: PagePredicate<TestPayload> = Arc::new(move |page: &Page<TestPayload>| {
             String::from_utf8_lossy(page.key().bytes()).contains(part)
         });
         let strength = if hard { Strength::Drop } else { Strength::Mark };
@@ -278,11 +280,11 @@ impl Run {
         }
     }
 
-    fn open(&mut self, at: usize, whats: &[What], hard: bool) {
+    fn open(&mut self, at: usize, whats: &[TargetKind], hard: bool) {
         if self.opened[at].is_some() {
             return;
         }
-        let targets: Vec<Target<'_>> = whats.iter().map(|what| what.target()).collect();
+        let targets: Vec<ChangeTarget<'_>> = whats.iter().map(|what| what.target()).collect();
         let strength = if hard { Strength::Drop } else { Strength::Mark };
         let opened = self.store.open(&Change { site: SITE, targets: &targets }, strength);
         self.oracle.change(opened.applied().number.get(), &targets, strength);
@@ -290,13 +292,13 @@ impl Run {
         self.opened[at] = Some((opened, of_oracle));
     }
 
-    fn ask(&mut self, url: usize) -> Candidates<Made> {
+    fn ask(&mut self, url: usize) -> Candidates<TestPayload> {
         self.oracle.asked(URLS[url]);
         self.store.candidates(self.store.key(URLS[url].as_bytes()))
     }
 
     fn grow_older(&mut self, rounds: u8, asked: usize) {
-        let mut round = Round::new(Older::By(rounds));
+        let mut round = IdleScan::new(AgeStep::By(rounds));
         let mut unused = Vec::new();
         while !round.is_over() {
             unused.extend(self.store.grow_older(&mut round));
@@ -319,13 +321,13 @@ impl Run {
         }
     }
 
-    /// The variants of the pages that are older are superseded, and one more or every one.
+    /// Supersedes the variants of the older pages and one more, or every variant.
     fn supersede(&mut self, lease: usize, url: &'static str, variant: u32, bits: u8) {
         let Some(lease) = &self.leases[lease] else { return };
         let key = self.store.key(url.as_bytes());
         let found = self.store.peek(key);
-        let is_chosen = |(at, _): &(usize, &Page<Made>)| bits >> (at % 8) & 1 == 1;
-        let older: Vec<Page<Made>> =
+        let is_chosen = |(at, _): &(usize, &Page<TestPayload>)| bits >> (at % 8) & 1 == 1;
+        let older: Vec<Page<TestPayload>> =
             found.iter().enumerate().filter(is_chosen).map(|(_, page)| page.clone()).collect();
         let mut variants: Vec<u32> = older.iter().map(|page| page.variant()).collect();
         variants.push(variant);
@@ -341,11 +343,11 @@ impl Run {
         assert!(done.removed.iter().all(|page| !page.is_stored()));
     }
 
-    /// Another form of the same render: the oracle, which knows renders only, sees no difference.
+    /// Another form of the same render. The oracle knows only renders and sees no difference.
     fn replace(&mut self, url: usize, bytes: usize) {
         let candidates = self.store.peek(self.store.key(URLS[url].as_bytes()));
         for page in candidates.iter() {
-            let made = Made { from: page.payload().from, bytes };
+            let made = TestPayload { from: page.payload().from, bytes };
             match self.store.replace_payload(page, made) {
                 Ok(new) => {
                     assert!(!page.is_marked(), "a mark is lost");
@@ -357,7 +359,7 @@ impl Run {
                     let expected = if page.is_marked() {
                         NotReplaced::Marked
                     } else if self.exactness == Exactness::Bounded {
-                        // An earlier one that grew may have evicted this one.
+                        // An earlier page that grew may have evicted this one.
                         return;
                     } else {
                         NotReplaced::TooLarge
@@ -404,7 +406,7 @@ impl Run {
 }
 
 /// Variant, render, lease, mark.
-fn described(page: &Page<Made>) -> (u64, u64, u64, bool) {
+fn described(page: &Page<TestPayload>) -> (u64, u64, u64, bool) {
     (page.variant().into(), page.payload().from, page.lease().get(), page.is_marked())
 }
 
@@ -451,7 +453,7 @@ fn a_small_store_holds_nothing_that_the_oracle_does_not() {
         predicates_max: 1,
         owner_pages_max: 2,
         page_bytes_max: 3_000,
-        // An empty store takes most of it.
+        // An empty store already takes most of it.
         ..Limits::new(50_000)
     };
     let evicted = std::cell::Cell::new(0);

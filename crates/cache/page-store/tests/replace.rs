@@ -1,13 +1,13 @@
-//! A page gets another payload in its place: everything but the payload stays as it was.
+//! Replacing the payload of a page in its place leaves everything except the payload unchanged.
 
 #![cfg(not(loom))]
 
 mod common;
 
-use common::{Made, SITE, count, drop_all, put, put_made, roomy, tag};
-use page_store::{Change, Limits, NotReplaced, Page, Store, Strength, Target};
+use common::{SITE, TestPayload, count, drop_all, put, put_made, roomy, tag};
+use page_store::{Change, ChangeTarget, Limits, NotReplaced, Page, Store, Strength};
 
-fn only(store: &Store<Made>, url: &str) -> Page<Made> {
+fn only(store: &Store<TestPayload>, url: &str) -> Page<TestPayload> {
     let found = store.candidates(store.key(url.as_bytes()));
     assert_eq!(found.as_slice().len(), 1);
     found.as_slice()[0].clone()
@@ -18,12 +18,12 @@ fn the_bytes_that_are_counted_are_those_of_the_new_payload() {
     let store = roomy();
     let page = put(&store, "/a", &["t"], &store.lease()).unwrap();
     let before = store.stats().bytes;
-    let new = store.replace_payload(&page, Made { from: 0, bytes: 1_108 }).unwrap();
+    let new = store.replace_payload(&page, TestPayload { from: 0, bytes: 1_108 }).unwrap();
     store.validate();
     let after = store.stats().bytes;
     assert_eq!(after.pages, before.pages + 1_008);
     assert_eq!(after.total(), before.total() + 1_008);
-    store.replace_payload(&new, Made { from: 0, bytes: 100 }).unwrap();
+    store.replace_payload(&new, TestPayload { from: 0, bytes: 100 }).unwrap();
     store.validate();
     assert_eq!(store.stats().bytes, before);
 }
@@ -32,7 +32,7 @@ fn the_bytes_that_are_counted_are_those_of_the_new_payload() {
 fn a_change_finds_the_page_in_its_new_form() {
     let store = roomy();
     let page = put(&store, "/a", &["t"], &store.lease()).unwrap();
-    let new = store.replace_payload(&page, Made { from: 0, bytes: 7 }).unwrap();
+    let new = store.replace_payload(&page, TestPayload { from: 0, bytes: 7 }).unwrap();
     assert!(new.is(&only(&store, "/a")));
     assert_eq!((new.lease(), new.variant()), (page.lease(), page.variant()));
     assert_eq!(drop_all(&store, tag("t")).dropped, 1);
@@ -41,11 +41,11 @@ fn a_change_finds_the_page_in_its_new_form() {
 }
 
 #[test]
-fn a_page_that_has_gone_or_was_replaced_is_left_alone() {
+fn a_removed_or_replaced_page_is_not_changed() {
     let store = roomy();
     let old = put(&store, "/a", &["t"], &store.lease()).unwrap();
     let newer = put(&store, "/a", &["t"], &store.lease()).unwrap();
-    let made = || Made { from: 9, bytes: 7 };
+    let made = || TestPayload { from: 9, bytes: 7 };
     assert_eq!(store.replace_payload(&old, made()).unwrap_err(), NotReplaced::NotStored);
     drop_all(&store, tag("t"));
     assert_eq!(store.replace_payload(&newer, made()).unwrap_err(), NotReplaced::NotStored);
@@ -57,18 +57,18 @@ fn a_page_that_has_gone_or_was_replaced_is_left_alone() {
 fn a_mark_is_not_lost() {
     let store = roomy();
     let page = put(&store, "/a", &["t"], &store.lease()).unwrap();
-    let targets = &[Target::Tag(b"t")];
+    let targets = &[ChangeTarget::Tag(b"t")];
     store.change(&Change { site: SITE, targets }, Strength::Mark);
-    let refused = store.replace_payload(&page, Made { from: 9, bytes: 7 });
+    let refused = store.replace_payload(&page, TestPayload { from: 9, bytes: 7 });
     assert_eq!(refused.unwrap_err(), NotReplaced::Marked);
     assert!(only(&store, "/a").is_marked());
 }
 
 #[test]
 fn a_payload_that_is_too_large_is_refused() {
-    let store = Store::<Made>::with_seed(Limits::new(1 << 20), 1);
+    let store = Store::<TestPayload>::with_seed(Limits::new(1 << 20), 1);
     let page = put(&store, "/a", &["t"], &store.lease()).unwrap();
-    let refused = store.replace_payload(&page, Made { from: 9, bytes: 1 << 18 });
+    let refused = store.replace_payload(&page, TestPayload { from: 9, bytes: 1 << 18 });
     assert_eq!(refused.unwrap_err(), NotReplaced::TooLarge);
     assert_eq!(only(&store, "/a").payload().from, 0);
     store.validate();
@@ -79,11 +79,18 @@ fn the_order_of_the_variants_stays() {
     let store = roomy();
     let lease = store.lease();
     for variant in 1..=3 {
-        put_made(&store, "/a", variant, &[], &lease, Made { from: variant.into(), bytes: 9 })
-            .unwrap();
+        put_made(
+            &store,
+            "/a",
+            variant,
+            &[],
+            &lease,
+            TestPayload { from: variant.into(), bytes: 9 },
+        )
+        .unwrap();
     }
     let second = store.candidates(store.key(b"/a")).as_slice()[1].clone();
-    store.replace_payload(&second, Made { from: 20, bytes: 9 }).unwrap();
+    store.replace_payload(&second, TestPayload { from: 20, bytes: 9 }).unwrap();
     let found = store.candidates(store.key(b"/a"));
     let from: Vec<u64> = found.iter().map(|page| page.payload().from).collect();
     assert_eq!(from, [1, 20, 3]);
@@ -91,17 +98,17 @@ fn the_order_of_the_variants_stays() {
 }
 
 #[test]
-fn growing_evicts_what_no_longer_fits() {
-    let store = Store::<Made>::with_seed(Limits::new(200_000), 1);
+fn growing_evicts_pages_that_no_longer_fit() {
+    let store = Store::<TestPayload>::with_seed(Limits::new(200_000), 1);
     let lease = store.lease();
     let mut last = None;
     for at in 0..60 {
-        let made = Made { from: at, bytes: 2_000 };
+        let made = TestPayload { from: at, bytes: 2_000 };
         last = Some(put_made(&store, &format!("/{at}"), 0, &["t"], &lease, made).unwrap());
     }
     let evicted = store.stats().counters.evicted;
     let last = last.unwrap();
-    store.replace_payload(&last, Made { from: 59, bytes: 24_000 }).unwrap();
+    store.replace_payload(&last, TestPayload { from: 59, bytes: 24_000 }).unwrap();
     assert!(store.stats().counters.evicted > evicted);
     assert!(store.stats().bytes.total() <= 200_000);
     store.validate();

@@ -1,31 +1,31 @@
-//! Pages that outlive a process: what is put in again is what nothing has touched since.
+//! Warm restart: a restored page is one that no change has affected since the snapshot.
 //!
-//! The property test plays a site through its life: renders, changes from a stream and changes by word of
-//! mouth (written to a journal once they are applied), a snapshot taken meanwhile in small steps, a crash at
-//! any moment, a second process that takes the snapshot in while the stream catches up and the site goes
-//! on. After each step, in either process, no page may be found that is older than what was acknowledged.
+//! The property test simulates two processes of a site. The first one renders, applies changes from a
+//! stream and from the control interface (which it writes to a journal after applying them), and writes a
+//! snapshot in small steps. It crashes at any moment. The second one restores the snapshot while the stream
+//! catches up and the site continues. After each step no page may be found that is older than acknowledged.
 
 #![cfg(not(loom))]
 
 mod common;
 
-use common::{Made, SITE, depends, drop_all, has, put, put_made, roomy, tag};
+use common::{SITE, TestPayload, depends, drop_all, has, put, put_made, roomy, tag};
 use page_store::{
-    Change, Lease, Limits, NotRestored, Opened, Refused, Restoring, Stay, Store, Strength, Target,
-    Walk, Worth,
+    Change, ChangeTarget, Lease, Limits, NotRestored, OpenChange, RestoreSession, Stay, Store,
+    StoreRefusal, Strength, Walk, Worth,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const NEW: Worth = Worth { uses: 0, stay: Stay::Untried };
 
-fn made(from: u64) -> Made {
-    Made { from, bytes: 100 }
+fn made(from: u64) -> TestPayload {
+    TestPayload { from, bytes: 100 }
 }
 
 fn restore(
-    restoring: &Restoring<Made>,
-    store: &Store<Made>,
+    restoring: &RestoreSession<TestPayload>,
+    store: &Store<TestPayload>,
     url: &str,
     tags: &[&str],
 ) -> Result<(), NotRestored> {
@@ -33,19 +33,19 @@ fn restore(
     restoring.restore(store.key(url.as_bytes()), 0, &made_from, made(0), NEW, None)
 }
 
-fn open_all(store: &Store<Made>) -> Opened {
-    store.open(&Change { site: SITE, targets: &[Target::Everything] }, Strength::Drop)
+fn open_all(store: &Store<TestPayload>) -> OpenChange {
+    store.open(&Change { site: SITE, targets: &[ChangeTarget::Everything] }, Strength::Drop)
 }
 
 #[test]
-fn what_has_changed_since_stays_out() {
+fn a_page_that_changed_since_is_not_restored() {
     let store = roomy();
     let restoring = store.restoring(SITE);
     drop_all(&store, tag("a"));
-    let changed = Err(NotRestored::Refused(Refused::ChangedSince));
+    let changed = Err(NotRestored::Refused(StoreRefusal::ChangedSince));
     assert_eq!(restore(&restoring, &store, "/a", &["a"]), changed);
     assert_eq!(restore(&restoring, &store, "/b", &["b"]), Ok(()));
-    // What is in goes with the next change like any other page.
+    // The next change drops a restored page like any other.
     drop_all(&store, tag("b"));
     assert!(!has(&store, "/b"));
     assert_eq!(restore(&restoring, &store, "/b", &["b"]), changed);
@@ -59,30 +59,30 @@ fn a_gate_that_was_closed_before_counts_against_renders_only() {
     let store = roomy();
     let gate = open_all(&store);
     let (restoring, early) = (store.restoring(SITE), store.lease());
-    let unsettled = Err(NotRestored::Refused(Refused::Unsettled));
+    let unsettled = Err(NotRestored::Refused(StoreRefusal::Unsettled));
     assert_eq!(restore(&restoring, &store, "/a", &[]), unsettled);
     assert!(restoring.is_held_up());
     store.settle(gate);
     assert!(!restoring.is_held_up());
     assert_eq!(restore(&restoring, &store, "/a", &[]), Ok(()));
     if cfg!(not(feature = "without-lease-check")) {
-        assert_eq!(put(&store, "/b", &[], &early).unwrap_err(), Refused::ChangedSince);
+        assert_eq!(put(&store, "/b", &[], &early).unwrap_err(), StoreRefusal::ChangedSince);
     }
-    // One that closes later is about a gap, and so is what changes everything before the gate opens.
+    // A gate that closes later counts as a gap, and so does a change of everything before the gate opens.
     store.settle(open_all(&store));
-    let changed = Err(NotRestored::Refused(Refused::ChangedSince));
+    let changed = Err(NotRestored::Refused(StoreRefusal::ChangedSince));
     assert_eq!(restore(&restoring, &store, "/c", &[]), changed);
     drop(restoring);
     let gate = open_all(&store);
     let restoring = store.restoring(SITE);
-    drop_all(&store, Target::Everything);
+    drop_all(&store, ChangeTarget::Everything);
     store.settle(gate);
     assert_eq!(restore(&restoring, &store, "/c", &[]), changed);
     store.validate();
 }
 
 #[test]
-fn it_displaces_nothing() {
+fn a_restored_page_displaces_nothing() {
     let store = roomy();
     put_made(&store, "/a", 0, &[], &store.lease(), made(7)).unwrap();
     let restoring = store.restoring(SITE);
@@ -104,7 +104,7 @@ fn it_displaces_nothing() {
 }
 
 #[test]
-fn what_a_page_has_earned_and_its_mark_come_with_it() {
+fn a_restored_page_keeps_its_worth_and_its_mark() {
     let store = roomy();
     put(&store, "/a", &[], &store.lease()).unwrap();
     store.candidates(store.key(b"/a"));
@@ -134,7 +134,7 @@ fn a_walk_finds_every_page_once() {
             store.candidates(store.key(format!("/{n}").as_bytes()));
         }
     }
-    drop_all(&store, Target::Url(b"/3"));
+    drop_all(&store, ChangeTarget::Url(b"/3"));
     let (mut walk, mut urls) = (Walk::default(), Vec::new());
     while !walk.is_over() {
         let found = store.walk(&mut walk, 77);
@@ -149,7 +149,7 @@ fn a_walk_finds_every_page_once() {
 const TAGS: [&str; 3] = ["a", "b", "c"];
 const URLS: [&str; 4] = ["/0", "/1", "/2", "/3"];
 
-/// The tags that the page at a URL is made from.
+/// The tags of the page at a URL.
 fn tags_of(url: usize) -> &'static [&'static str] {
     match url {
         0 => &["a"],
@@ -159,21 +159,21 @@ fn tags_of(url: usize) -> &'static [&'static str] {
     }
 }
 
-/// A snapshot: generation, position, pages as URL and what was read for them.
+/// A snapshot: generation, position, and the pages as URL and version.
 type Snapshot = (usize, usize, Vec<(usize, u64)>);
 
-/// What is true of the data, and what was written down of it.
+/// The state of the data, and everything written to disk.
 #[derive(Default)]
 struct World {
-    /// How often each tag has changed; a page remembers the sum of its tags.
+    /// The number of changes of each tag; a page records the sum for its tags.
     truth: [u64; 3],
-    /// The truth that was acknowledged: pages must show at least this.
+    /// The acknowledged state: pages must show at least this.
     acknowledged: [u64; 3],
-    /// The database's log: the tag of each transaction.
+    /// The log of the database: the tag of each transaction.
     log: Vec<usize>,
-    /// The journals by generation, each the tags that were changed by word of mouth.
+    /// The journals by generation: the tags changed through the control interface.
     journals: Vec<Vec<usize>>,
-    /// The last that is complete.
+    /// The last complete snapshot.
     snapshot: Option<Snapshot>,
 }
 
@@ -185,28 +185,28 @@ impl World {
 }
 
 /// The right to restore, and the pages that are left.
-type Restored = (Restoring<Made>, VecDeque<(usize, u64)>);
+type Restored = (RestoreSession<TestPayload>, VecDeque<(usize, u64)>);
 
 /// A process.
 struct Life {
-    store: Store<Made>,
-    /// Renders under way: URL, what was read, lease.
+    store: Store<TestPayload>,
+    /// Running renders: URL, version read, lease.
     renders: Vec<(usize, u64, Lease)>,
-    /// Changes from the stream that are open, and where each stands in the log.
-    open: VecDeque<Opened>,
-    /// How much of the log is applied.
+    /// Open changes from the stream, each with its position in the log.
+    open: VecDeque<OpenChange>,
+    /// The applied part of the log.
     applied: usize,
-    gate: Option<Opened>,
-    /// A change by word of mouth that is applied and not yet in the journal.
+    gate: Option<OpenChange>,
+    /// A change through the control interface that is applied and not yet in the journal.
     unwritten: Option<usize>,
-    /// A snapshot being written, as far as it goes.
+    /// The incomplete snapshot.
     writing: Option<(Snapshot, Walk)>,
     restoring: Option<Restored>,
     generation: usize,
 }
 
 impl Life {
-    /// Starts with what an earlier life has left.
+    /// Starts with the files of an earlier process.
     fn start(world: &mut World) -> Life {
         let store = Store::with_seed(Limits { sweep_pages: 1, ..Limits::new(1 << 30) }, 1);
         let gate = Some(open_all(&store));
@@ -225,7 +225,7 @@ impl Life {
             let restoring = life.store.restoring(SITE);
             life.applied = position;
             for tag in world.journals[generation..].concat() {
-                drop_all(&life.store, Target::Tag(TAGS[tag].as_bytes()));
+                drop_all(&life.store, ChangeTarget::Tag(TAGS[tag].as_bytes()));
             }
             life.restoring = Some((restoring, pages.into()));
         }
@@ -256,11 +256,11 @@ impl Life {
         }
     }
 
-    /// A change that the site tells: applied, then written down, then acknowledged.
+    /// A change through the control interface: applied, then written to the journal, then acknowledged.
     fn word_of_mouth(&mut self, world: &mut World, tag: usize) {
         if self.unwritten.is_none() {
             world.truth[tag] += 1;
-            drop_all(&self.store, Target::Tag(TAGS[tag].as_bytes()));
+            drop_all(&self.store, ChangeTarget::Tag(TAGS[tag].as_bytes()));
             self.unwritten = Some(tag);
         }
     }
@@ -268,14 +268,14 @@ impl Life {
     fn write_down(&mut self, world: &mut World) {
         let Some(tag) = self.unwritten.take() else { return };
         world.journals[self.generation].push(tag);
-        // Nothing else of this tag has to have been told; what was is in the sum as well.
+        // Other changes of this tag need not be acknowledged yet; the sum includes those that are.
         let in_log = world.log[self.applied..].iter().filter(|other| **other == tag).count();
         world.acknowledged[tag] = world.acknowledged[tag].max(world.truth[tag] - in_log as u64);
     }
 
     fn follow(&mut self, world: &mut World) {
         let Some(tag) = world.log.get(self.applied).copied() else { return };
-        let targets = [Target::Tag(TAGS[tag].as_bytes())];
+        let targets = [ChangeTarget::Tag(TAGS[tag].as_bytes())];
         self.open
             .push_back(self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop));
         self.applied += 1;
@@ -285,7 +285,7 @@ impl Life {
         world.acknowledged[tag] = world.acknowledged[tag].max(known);
     }
 
-    /// Settles the oldest change; the gate opens when all is applied.
+    /// Settles the oldest change; the gate opens when the whole log is applied.
     fn settle(&mut self, world: &World) {
         if let Some(opened) = self.open.pop_front() {
             self.store.settle(opened);
@@ -301,7 +301,7 @@ impl Life {
             if self.gate.is_none() && self.restoring.is_none() {
                 world.journals.push(Vec::new());
                 self.generation = world.journals.len() - 1;
-                // What is open has to come again.
+                // The stream must deliver open changes again.
                 let snapshot = (self.generation, self.applied - self.open.len(), Vec::new());
                 self.writing = Some((snapshot, Walk::default()));
             }
@@ -348,7 +348,7 @@ proptest! {
 
     #[test]
     #[cfg_attr(feature = "without-lease-check", ignore = "it is what this test would find")]
-    fn no_life_shows_what_is_older_than_what_was_told(
+    fn no_process_shows_a_page_older_than_acknowledged(
         lives in prop::collection::vec(prop::collection::vec((0_u8..17, 0_usize..12), 20..160), 2..4)
     ) {
         let mut world = World::default();
@@ -358,7 +358,7 @@ proptest! {
                 life.step(&mut world, what, which);
                 life.check(&world);
             }
-            // A crash: what was applied and not written down was not acknowledged.
+            // A crash: changes that were applied but not written to the journal were not acknowledged.
         }
     }
 }

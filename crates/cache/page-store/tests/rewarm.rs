@@ -1,12 +1,12 @@
-//! What is kept to be rendered anew after a change: the most used first, each once, bounded, and nothing that
-//! is somebody's.
+//! Keys for cache warming after a change: the most used first, each once, within limits, and no private
+//! pages.
 
 #![cfg(not(loom))]
 
 mod common;
 
 use common::{SITE, drop_all};
-use page_store::{Audience, Change, Limits, Page, Payload, Store, Strength, Target};
+use page_store::{Audience, Change, ChangeTarget, Limits, Page, Payload, Store, Strength};
 use std::sync::Arc;
 
 struct Content {
@@ -28,7 +28,7 @@ fn store(rewarm_pages_max: usize, rewarm_uses_min: u8) -> Store<Content> {
     Store::with_seed(Limits { sweep_pages: 3, ..limits }, 1)
 }
 
-/// Stores a page, and looks it up so many times.
+/// Stores a page and looks it up `uses` times.
 fn put(store: &Store<Content>, url: &str, uses: usize, audience: Audience) {
     let (key, lease) = (store.key(url.as_bytes()), store.lease());
     let mut dependencies = store.dependencies(SITE, url.as_bytes());
@@ -40,7 +40,7 @@ fn put(store: &Store<Content>, url: &str, uses: usize, audience: Audience) {
 }
 
 fn change(store: &Store<Content>, strength: Strength) {
-    store.change(&Change { site: SITE, targets: &[Target::Tag(b"t")] }, strength);
+    store.change(&Change { site: SITE, targets: &[ChangeTarget::Tag(b"t")] }, strength);
     store.validate();
 }
 
@@ -73,14 +73,14 @@ fn changes_by_predicate_hand_their_pages_over_as_well() {
     let store = store(100, 0);
     put(&store, "/a", 0, Audience::Anybody);
     put(&store, "/b", 0, Audience::Anybody);
-    let touches: page_store::Touches<Content> =
+    let touches: page_store::PagePredicate<Content> =
         Arc::new(|page: &Page<Content>| page.key().bytes() == b"/a");
     store.change_where(SITE, &touches, Strength::Drop, 0);
     assert_eq!(taken(&store), ["/a"]);
 }
 
 #[test]
-fn what_is_somebodys_is_not_kept() {
+fn private_pages_are_not_warmed() {
     let store = store(100, 0);
     put(&store, "/a", 1, Audience::Somebody);
     change(&store, Strength::Drop);
@@ -110,12 +110,12 @@ fn the_least_used_make_room() {
 }
 
 #[test]
-fn nothing_is_kept_where_it_is_off_and_bytes_are_bounded() {
+fn no_keys_wait_if_it_is_off_and_bytes_are_limited() {
     let off = store(0, 0);
     put(&off, "/a", 3, Audience::Anybody);
     change(&off, Strength::Drop);
     assert_eq!((taken(&off).len(), off.stats().to_rewarm), (0, 0));
-    // A thirty-second of the budget is set aside: 32 KiB, half of it for the keys themselves.
+    // A thirty-second of the budget is reserved: 32 KiB, half of it for the keys themselves.
     let limits = Limits { rewarm_pages_max: 1_000_000, rewarm_uses_min: 0, ..Limits::new(1 << 20) };
     let small: Store<Content> = Store::with_seed(limits, 1);
     for n in 0..500 {
@@ -128,15 +128,15 @@ fn nothing_is_kept_where_it_is_off_and_bytes_are_bounded() {
 }
 
 fn drop_everything(store: &Store<Content>) -> u64 {
-    let change = Change { site: SITE, targets: &[Target::Everything] };
+    let change = Change { site: SITE, targets: &[ChangeTarget::Everything] };
     store.change(&change, Strength::Drop).dropped
 }
 
-/// The other tests' stores keep nothing.
+/// The stores of the other tests keep no keys.
 #[test]
 fn by_default_it_is_off() {
     let store = common::roomy();
     common::put(&store, "/a", &[], &store.lease()).expect("nothing changed");
-    drop_all(&store, Target::Everything);
+    drop_all(&store, ChangeTarget::Everything);
     assert!(store.next_to_rewarm().is_none());
 }

@@ -1,4 +1,4 @@
-//! The store, call by call: lookups, rule 1 and rule 4, targets, variants, settling, limits.
+//! The store, call by call: lookups, rules 1 and 4, targets, variants, settling, limits.
 //!
 //! Each test ends with `validate`. Races are in `model.rs` and `loom.rs`, eviction in `evict.rs`.
 
@@ -9,23 +9,24 @@ mod common;
 mod store {
     use super::common::*;
     use page_store::{
-        Candidates, Change, Limits, Refused, Removed, Site, Store, Strength, Target, Tidied,
+        Candidates, Change, ChangeTarget, Limits, RemoveOutcome, Site, Store, StoreRefusal,
+        Strength, TidyOutcome,
     };
 
-    /// Renders, feeds and followers move between threads.
+    /// Renders, change streams and followers move between threads.
     #[test]
     fn handles_can_be_sent_and_shared() {
         fn check<T: Send + Sync>() {}
-        check::<Store<Made>>();
+        check::<Store<TestPayload>>();
         check::<page_store::Lease>();
-        check::<page_store::Opened>();
+        check::<page_store::OpenChange>();
         check::<page_store::Dependencies>();
         check::<page_store::Leader<u8>>();
         check::<page_store::Follower<u8>>();
     }
 
     #[test]
-    fn what_is_stored_is_found() {
+    fn a_stored_page_is_found() {
         let store = roomy();
         let page = put(&store, "/a", &["news"], &store.lease()).unwrap();
         let Candidates::One(found) = store.candidates(store.key(b"/a")) else { panic!("one page") };
@@ -56,7 +57,7 @@ mod store {
     fn targets_name_urls_paths_and_sites() {
         let store = roomy();
         let urls = ["/a", "/a?", "/a?x=1", "/a?x=2", "/b", "/a/b"];
-        let left = |target: Target<'_>| {
+        let left = |target: ChangeTarget<'_>| {
             for url in urls {
                 put(&store, url, &["/a"], &store.lease()).unwrap();
             }
@@ -64,19 +65,24 @@ mod store {
             store.validate();
             urls.map(|url| u8::from(has(&store, url)))
         };
-        assert_eq!(left(Target::Url(b"/a")), [0, 1, 1, 1, 1, 1]);
-        assert_eq!(left(Target::Url(b"/a?x=1")), [1, 1, 0, 1, 1, 1]);
-        assert_eq!(left(Target::Path(b"/a")), [0, 0, 0, 0, 1, 1]);
-        assert_eq!(left(Target::Path(b"/a?x=9")), [0, 0, 0, 0, 1, 1]);
-        assert_eq!(left(Target::Path(b"/b")), [1, 1, 1, 1, 0, 1]);
-        assert_eq!(left(Target::Everything), [0; 6]);
+        assert_eq!(left(ChangeTarget::Url(b"/a")), [0, 1, 1, 1, 1, 1]);
+        assert_eq!(left(ChangeTarget::Url(b"/a?x=1")), [1, 1, 0, 1, 1, 1]);
+        assert_eq!(left(ChangeTarget::Path(b"/a")), [0, 0, 0, 0, 1, 1]);
+        assert_eq!(left(ChangeTarget::Path(b"/a?x=9")), [0, 0, 0, 0, 1, 1]);
+        assert_eq!(left(ChangeTarget::Path(b"/b")), [1, 1, 1, 1, 0, 1]);
+        assert_eq!(left(ChangeTarget::Everything), [0; 6]);
     }
 
     #[test]
     fn sites_do_not_share_names() {
         let store = roomy();
         put(&store, "/a", &["news"], &store.lease()).unwrap();
-        for target in [tag("news"), Target::Url(b"/a"), Target::Path(b"/a"), Target::Everything] {
+        for target in [
+            tag("news"),
+            ChangeTarget::Url(b"/a"),
+            ChangeTarget::Path(b"/a"),
+            ChangeTarget::Everything,
+        ] {
             let change = Change { site: Site(2), targets: &[target] };
             assert_eq!(store.change(&change, Strength::Drop).dropped, 0);
         }
@@ -108,21 +114,28 @@ mod store {
             let store = roomy();
             let lease = store.lease();
             drop_all(&store, tag("news"));
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(
+                put(&store, "/a", &["news"], &lease).unwrap_err(),
+                StoreRefusal::ChangedSince
+            );
             put(&store, "/b", &["other"], &lease).unwrap();
             put(&store, "/a", &["news"], &store.lease()).unwrap();
-            assert_eq!(store.stats().refused(Refused::ChangedSince), 1);
+            assert_eq!(store.stats().refused(StoreRefusal::ChangedSince), 1);
             store.validate();
         }
 
         #[test]
         fn the_names_that_every_page_depends_on_count() {
-            let targets = [Target::Url(b"/a?x"), Target::Path(b"/a"), Target::Everything];
+            let targets =
+                [ChangeTarget::Url(b"/a?x"), ChangeTarget::Path(b"/a"), ChangeTarget::Everything];
             for target in targets {
                 let store = roomy();
                 let lease = store.lease();
                 drop_all(&store, target);
-                assert_eq!(put(&store, "/a?x", &[], &lease).unwrap_err(), Refused::ChangedSince);
+                assert_eq!(
+                    put(&store, "/a?x", &[], &lease).unwrap_err(),
+                    StoreRefusal::ChangedSince
+                );
                 store.validate();
             }
         }
@@ -132,7 +145,10 @@ mod store {
             let store = roomy();
             let lease = store.lease();
             store.change(&Change { site: SITE, targets: &[tag("news")] }, Strength::Mark);
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(
+                put(&store, "/a", &["news"], &lease).unwrap_err(),
+                StoreRefusal::ChangedSince
+            );
             store.validate();
         }
 
@@ -144,14 +160,17 @@ mod store {
             let first = store.open(&change, Strength::Drop);
             assert_eq!(first.applied().dropped, 1);
             let between = store.lease();
-            assert_eq!(put(&store, "/a", &["news"], &between).unwrap_err(), Refused::Unsettled);
+            assert_eq!(
+                put(&store, "/a", &["news"], &between).unwrap_err(),
+                StoreRefusal::Unsettled
+            );
             put(&store, "/b", &["y"], &between).unwrap();
             let second = store.open(&change, Strength::Drop);
             store.settle(first);
             let lease = store.lease();
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::Unsettled);
+            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), StoreRefusal::Unsettled);
             let settled = store.settle(second);
-            assert_eq!(put(&store, "/a", &["x"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(put(&store, "/a", &["x"], &lease).unwrap_err(), StoreRefusal::ChangedSince);
             let lease = store.lease();
             assert_eq!(lease.number(), settled);
             put(&store, "/a", &["news"], &lease).unwrap();
@@ -160,14 +179,17 @@ mod store {
         }
 
         #[test]
-        fn an_open_change_that_is_let_go_stays_open() {
+        fn an_open_change_that_is_dropped_stays_open() {
             let store = roomy();
             drop(store.open(&Change { site: SITE, targets: &[tag("news")] }, Strength::Drop));
             let lease = store.lease();
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::Unsettled);
+            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), StoreRefusal::Unsettled);
             store.validate();
             store.settle_abandoned();
-            assert_eq!(put(&store, "/a", &["news"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(
+                put(&store, "/a", &["news"], &lease).unwrap_err(),
+                StoreRefusal::ChangedSince
+            );
             put(&store, "/a", &["news"], &store.lease()).unwrap();
             store.validate();
         }
@@ -175,16 +197,16 @@ mod store {
         #[test]
         fn too_many_open_names_open_the_whole_site() {
             let store =
-                Store::<Made>::with_seed(Limits { opens_max: 1, ..Limits::new(1 << 20) }, 1);
+                Store::<TestPayload>::with_seed(Limits { opens_max: 1, ..Limits::new(1 << 20) }, 1);
             let one = store.open(&Change { site: SITE, targets: &[tag("a")] }, Strength::Drop);
             let two = store.open(&Change { site: SITE, targets: &[tag("b")] }, Strength::Drop);
             let lease = store.lease();
-            assert_eq!(put(&store, "/c", &["c"], &lease).unwrap_err(), Refused::Unsettled);
+            assert_eq!(put(&store, "/c", &["c"], &lease).unwrap_err(), StoreRefusal::Unsettled);
             store.settle(two);
-            assert_eq!(put(&store, "/c", &["c"], &lease).unwrap_err(), Refused::ChangedSince);
+            assert_eq!(put(&store, "/c", &["c"], &lease).unwrap_err(), StoreRefusal::ChangedSince);
             let lease = store.lease();
             put(&store, "/c", &["c"], &lease).unwrap();
-            assert_eq!(put(&store, "/a", &["a"], &lease).unwrap_err(), Refused::Unsettled);
+            assert_eq!(put(&store, "/a", &["a"], &lease).unwrap_err(), StoreRefusal::Unsettled);
             store.settle(one);
             assert_eq!(store.stats().counters.opened_whole_site, 1);
             store.validate();
@@ -193,13 +215,13 @@ mod store {
         #[test]
         fn when_too_many_changes_are_remembered_old_leases_are_refused() {
             let limits = Limits { changes_remembered_max: 2, ..Limits::new(1 << 20) };
-            let store = Store::<Made>::with_seed(limits, 1);
+            let store = Store::<TestPayload>::with_seed(limits, 1);
             let lease = store.lease();
             drop_all(&store, tag("a"));
             drop_all(&store, tag("b"));
             put(&store, "/x", &["x"], &lease).unwrap();
             drop_all(&store, tag("c"));
-            assert_eq!(put(&store, "/y", &["x"], &lease).unwrap_err(), Refused::LeaseTooOld);
+            assert_eq!(put(&store, "/y", &["x"], &lease).unwrap_err(), StoreRefusal::LeaseTooOld);
             let stats = store.stats();
             assert_eq!((stats.changes_remembered, stats.counters.floor_raised), (2, 1));
             assert_eq!((stats.floor.get(), stats.oldest_lease), (1, Some(lease.number())));
@@ -236,9 +258,9 @@ mod store {
         assert_eq!(store.may_share(lease.number(), early, &news), Ok(()));
         drop_all(&store, tag("news"));
         let late = store.number();
-        assert_eq!(store.may_share(lease.number(), late, &news), Err(Refused::ChangedSince));
+        assert_eq!(store.may_share(lease.number(), late, &news), Err(StoreRefusal::ChangedSince));
         assert_eq!(store.may_share(lease.number(), late, &other), Ok(()));
-        // The change came after this request: it may have the old page, which is not stored.
+        // The change came after this request, which may receive the old page; the page is not stored.
         assert_eq!(store.may_share(lease.number(), early, &news), Ok(()));
         let newer = store.lease();
         assert_eq!(store.may_share(newer.number(), late, &news), Ok(()));
@@ -251,32 +273,34 @@ mod store {
         let opened = store.open(&Change { site: SITE, targets: &[tag("news")] }, Strength::Drop);
         let (lease, arrival) = (store.lease(), store.number());
         let news = depends(&store, "/a", &["news"]);
-        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(Refused::Unsettled));
+        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(StoreRefusal::Unsettled));
         store.settle(opened);
-        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(Refused::Unsettled));
+        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(StoreRefusal::Unsettled));
         drop_all(&store, tag("news"));
-        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(Refused::Unsettled));
+        assert_eq!(store.may_share(lease.number(), arrival, &news), Err(StoreRefusal::Unsettled));
         let lease = store.lease();
         assert_eq!(store.may_share(lease.number(), arrival, &news), Ok(()));
         store.validate();
     }
 
     #[test]
-    fn a_lease_given_back_may_be_too_old_to_share() {
+    fn a_released_lease_may_be_too_old_to_share() {
         let store = roomy();
         let lease = store.lease().number();
         drop_all(&store, tag("x"));
         let arrival = store.number();
         let dependencies = depends(&store, "/a", &["news"]);
-        assert_eq!(store.may_share(lease, arrival, &dependencies), Err(Refused::LeaseTooOld));
+        assert_eq!(store.may_share(lease, arrival, &dependencies), Err(StoreRefusal::LeaseTooOld));
     }
 
     #[test]
     fn variants_live_side_by_side_and_replace_their_like() {
-        let store = Store::<Made>::with_seed(Limits { variants_max: 3, ..Limits::new(1 << 20) }, 1);
+        let store =
+            Store::<TestPayload>::with_seed(Limits { variants_max: 3, ..Limits::new(1 << 20) }, 1);
         let lease = store.lease();
         let add = |variant, from| {
-            put_made(&store, "/a", variant, &["t"], &lease, Made { from, bytes: 10 }).unwrap();
+            put_made(&store, "/a", variant, &["t"], &lease, TestPayload { from, bytes: 10 })
+                .unwrap();
             store.validate();
             let found = store.candidates(store.key(b"/a"));
             found.iter().map(|page| (page.variant(), page.payload().from)).collect::<Vec<_>>()
@@ -286,7 +310,7 @@ mod store {
         assert_eq!(add(3, 30), [(1, 10), (2, 20), (3, 30)]);
         assert_eq!(add(2, 21), [(1, 10), (3, 30), (2, 21)]);
         assert_eq!(add(4, 40), [(3, 30), (2, 21), (4, 40)]);
-        assert_eq!(drop_all(&store, Target::Url(b"/a")).dropped, 3);
+        assert_eq!(drop_all(&store, ChangeTarget::Url(b"/a")).dropped, 3);
         assert_eq!(store.stats().counters.variants_displaced, 1);
         store.validate();
     }
@@ -297,28 +321,34 @@ mod store {
         let old = store.lease();
         drop_all(&store, tag("elsewhere"));
         put(&store, "/a", &["t"], &store.lease()).unwrap();
-        assert_eq!(put(&store, "/a", &["t"], &old).unwrap_err(), Refused::Superseded);
+        assert_eq!(put(&store, "/a", &["t"], &old).unwrap_err(), StoreRefusal::Superseded);
         store.validate();
     }
 
     #[test]
     fn limits_refuse_by_name() {
         let limits = Limits { tags_max: 2, tag_bytes_max: 4, ..Limits::new(1 << 20) };
-        let store = Store::<Made>::with_seed(limits, 1);
+        let store = Store::<TestPayload>::with_seed(limits, 1);
         let lease = store.lease();
         put(&store, "/a", &["1", "2", "2", "1"], &lease).unwrap();
-        assert_eq!(put(&store, "/b", &["1", "2", "3"], &lease).unwrap_err(), Refused::TooManyTags);
-        assert_eq!(put(&store, "/b", &["12345"], &lease).unwrap_err(), Refused::TagTooLong);
+        assert_eq!(
+            put(&store, "/b", &["1", "2", "3"], &lease).unwrap_err(),
+            StoreRefusal::TooManyTags
+        );
+        assert_eq!(put(&store, "/b", &["12345"], &lease).unwrap_err(), StoreRefusal::TagTooLong);
         let mut cut = depends(&store, "/b", &["1"]);
         let refused =
-            store.insert(store.key(b"/b"), 0, cut.cut(), &lease, Made { from: 3, bytes: 1 });
+            store.insert(store.key(b"/b"), 0, cut.cut(), &lease, TestPayload { from: 3, bytes: 1 });
         let refused = refused.unwrap_err();
-        assert_eq!(refused.reason, Refused::TooManyTags);
+        assert_eq!(refused.reason, StoreRefusal::TooManyTags);
         assert_eq!(refused.page.payload().from, 3);
-        let large = put_made(&store, "/b", 0, &[], &lease, Made { from: 0, bytes: 1 << 19 });
-        assert_eq!(large.unwrap_err().reason, Refused::TooLarge);
-        assert_eq!(Refused::ALL.map(|reason| store.stats().refused(reason)).iter().sum::<u64>(), 4);
-        assert!(Refused::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
+        let large = put_made(&store, "/b", 0, &[], &lease, TestPayload { from: 0, bytes: 1 << 19 });
+        assert_eq!(large.unwrap_err().reason, StoreRefusal::TooLarge);
+        assert_eq!(
+            StoreRefusal::ALL.map(|reason| store.stats().refused(reason)).iter().sum::<u64>(),
+            4
+        );
+        assert!(StoreRefusal::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
         store.validate();
     }
 
@@ -327,12 +357,12 @@ mod store {
         let store = roomy();
         let page = put(&store, "/a", &["t"], &store.lease()).unwrap();
         let other = put(&store, "/b", &["t"], &store.lease()).unwrap();
-        assert_eq!(store.remove(&page), Removed::Taken);
-        assert_eq!(store.remove(&page), Removed::NotStored);
+        assert_eq!(store.remove(&page), RemoveOutcome::Taken);
+        assert_eq!(store.remove(&page), RemoveOutcome::NotStored);
         put(&store, "/a", &["t"], &store.lease()).unwrap();
-        assert_eq!(store.remove(&page), Removed::NotStored);
+        assert_eq!(store.remove(&page), RemoveOutcome::NotStored);
         assert!(has(&store, "/a") && has(&store, "/b"));
-        assert_eq!(store.remove(&other), Removed::Taken);
+        assert_eq!(store.remove(&other), RemoveOutcome::Taken);
         store.validate();
     }
 
@@ -350,7 +380,8 @@ mod store {
             put(&store, &format!("/p?n={n}"), &["t"], &lease).unwrap();
         }
         put(&store, "/p", &[], &lease).unwrap();
-        for (target, total) in [(tag("t"), 25), (Target::Path(b"/p"), 26), (Target::Everything, 26)]
+        for (target, total) in
+            [(tag("t"), 25), (ChangeTarget::Path(b"/p"), 26), (ChangeTarget::Everything, 26)]
         {
             let (mut seen, mut from) = (Vec::new(), Some(0));
             while let Some(at) = from {
@@ -369,7 +400,8 @@ mod store {
 
     #[test]
     fn a_drop_in_many_batches_drops_everything() {
-        let store = Store::<Made>::with_seed(Limits { sweep_pages: 3, ..Limits::new(1 << 24) }, 1);
+        let store =
+            Store::<TestPayload>::with_seed(Limits { sweep_pages: 3, ..Limits::new(1 << 24) }, 1);
         let lease = store.lease();
         for n in 0..100 {
             let tags: &[&str] = if n % 2 == 0 { &["even", "all"] } else { &["all"] };
@@ -382,7 +414,7 @@ mod store {
         assert!(store.stats().dead > 0, "a large drop leaves the tidying up to later");
         assert!(store.pages(SITE, &tag("all"), 0, 100).pages.is_empty());
         store.validate();
-        while store.tidy() == Tidied::MoreToDo {}
+        while store.tidy() == TidyOutcome::MoreToDo {}
         let stats = store.stats();
         assert_eq!((stats.pages, stats.dead, stats.names, stats.edges), (0, 0, 0, 0));
         store.validate();

@@ -1,13 +1,13 @@
-//! A storm of changes and requests for one page, on real threads: one render of it runs at a time.
+//! Many changes and requests for one page on real threads: at most one render of it runs at a time.
 //!
-//! Counted are the renders that run at once, and how many a request waits for: two at most, whatever the
-//! rate of changes. Every interleaving of a few actors is in `model.rs`, which counts as well.
+//! The test counts concurrent renders, and the renders for which a request waits: at most two, at any rate
+//! of changes. `model.rs` tries every interleaving of a few actors and counts as well.
 
 #![cfg(not(loom))]
 
 mod common;
 
-use common::{Made, depends, drop_all, put_made, roomy, tag};
+use common::{TestPayload, depends, drop_all, put_made, roomy, tag};
 use page_store::{FillLimits, Fills, Leader, Store, Turn};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Condvar, Mutex};
@@ -17,7 +17,7 @@ const VISITORS: usize = 8;
 const REQUESTS: usize = 300;
 const NOBODY_PANICS: &str = "nobody panics under this lock";
 
-/// What followers wait on: the truth that the render has read.
+/// The object on which followers wait: the version that the render has read.
 #[derive(Default)]
 struct Waiter {
     answer: Mutex<Option<u64>>,
@@ -39,10 +39,10 @@ impl Waiter {
 }
 
 struct Site {
-    store: Store<Made>,
+    store: Store<TestPayload>,
     fills: Fills<Waiter>,
     truth: AtomicU64,
-    /// What the last acknowledged change has made of it.
+    /// The version after the last acknowledged change.
     acknowledged: AtomicU64,
     running: AtomicU64,
     most_at_once: AtomicU64,
@@ -55,16 +55,17 @@ impl Site {
         self.most_at_once.fetch_max(running, SeqCst);
         self.renders.fetch_add(1, SeqCst);
         let from = self.truth.load(SeqCst);
-        // Long enough for changes and other requests to come in between.
+        // Long enough for changes and other requests in between.
         (0..20).for_each(|_| thread::yield_now());
-        let made = Made { from, bytes: 10 };
+        let made = TestPayload { from, bytes: 10 };
         let _ = put_made(&self.store, "/a", 0, &["t"], leader.lease(), made);
         self.running.fetch_sub(1, SeqCst);
         leader.waiter().tell(from);
         from
     }
 
-    /// Asks for the page; returns the truth it is made from, and how many renders were waited for.
+    /// Requests the page; returns the version from which it was rendered, and the number of renders waited
+    /// for.
     fn ask(&self) -> (u64, usize) {
         let arrival = self.store.number();
         let key = self.store.key(b"/a");

@@ -1,13 +1,13 @@
-//! Rule 9: an answer that is not stored ends what is older, and nothing else.
+//! Rule 9: a response that is not stored removes older pages of its place, and nothing else.
 
 #![cfg(not(loom))]
 
 mod common;
 
-use common::{Made, SITE, count, depends, has, put, put_made, roomy};
-use page_store::{Refused, Stay, Worth};
+use common::{SITE, TestPayload, count, depends, has, put, put_made, roomy};
+use page_store::{Stay, StoreRefusal, Worth};
 
-const MADE: Made = Made { from: 0, bytes: 100 };
+const MADE: TestPayload = TestPayload { from: 0, bytes: 100 };
 
 #[test]
 fn the_older_page_goes_and_other_variants_stay() {
@@ -24,12 +24,12 @@ fn the_older_page_goes_and_other_variants_stay() {
 }
 
 #[test]
-fn what_began_before_is_refused_for_that_place_only() {
+fn an_older_render_is_refused_for_that_place_only() {
     let store = roomy();
     let (before, lease) = (store.lease(), store.lease());
     let done = store.supersede(store.key(b"/a"), &[1], &lease, &[]);
     let refused = put_made(&store, "/a", 1, &[], &before, MADE).unwrap_err();
-    assert_eq!(refused.reason, Refused::Superseded);
+    assert_eq!(refused.reason, StoreRefusal::Superseded);
     put_made(&store, "/a", 2, &[], &before, MADE).unwrap();
     put_made(&store, "/b", 1, &[], &before, MADE).unwrap();
     put_made(&store, "/a", 1, &[], &store.lease(), MADE).unwrap();
@@ -39,7 +39,7 @@ fn what_began_before_is_refused_for_that_place_only() {
     store.validate();
 }
 
-/// The origin's answer names no fields, so a render that began before may not bring back another variant.
+/// The response names no fields, so an older render must not bring back another variant.
 #[test]
 fn an_answer_for_the_key_refuses_every_variant_that_began_before() {
     let store = roomy();
@@ -51,10 +51,10 @@ fn an_answer_for_the_key_refuses_every_variant_that_began_before() {
     assert_eq!((done.removed.len(), count(&store, "/a")), (1, 0));
     for variant in [0, 1, 9] {
         let refused = put_made(&store, "/a", variant, &[], &before, MADE).unwrap_err();
-        assert_eq!(refused.reason, Refused::Superseded);
+        assert_eq!(refused.reason, StoreRefusal::Superseded);
     }
     let later = store.may_share(before.number(), store.number(), &made_from);
-    assert_eq!(later, Err(Refused::Superseded));
+    assert_eq!(later, Err(StoreRefusal::Superseded));
     put_made(&store, "/b", 1, &[], &before, MADE).unwrap();
     put_made(&store, "/a", 9, &[], &store.lease(), MADE).unwrap();
     store.validate();
@@ -81,7 +81,7 @@ fn a_request_that_comes_later_shares_no_older_render() {
     store.supersede(store.key(b"/a"), &[0], &lease, &[]);
     assert_eq!(store.may_share(lease.number(), before, &made_from), Ok(()));
     let later = store.may_share(lease.number(), store.number(), &made_from);
-    assert_eq!(later, Err(Refused::Superseded));
+    assert_eq!(later, Err(StoreRefusal::Superseded));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What a change tells of the pages it touched: each once, by which name, after it is gone, under no lock,
-//! and no more than there is room for.
+//! The observer of a change gets each affected page once, after the page is gone, with the name that
+//! reached it. It is called under no lock, for at most [`REPORTED_PAGES_MAX`] pages.
 
 #![cfg(not(loom))]
 
@@ -7,7 +7,8 @@ mod common;
 
 use common::SITE;
 use page_store::{
-    Change, Keys, Limits, Name, Page, Payload, Store, Strength, TOLD_MAX, Target, Told, Touches,
+    Change, ChangeTarget, DependencyName, Keys, Limits, Page, PagePredicate, Payload,
+    REPORTED_PAGES_MAX, ReportedPage, Store, Strength,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,19 +34,19 @@ fn put(store: &Store<Content>, url: &str, tags: &[&str]) -> Page<Content> {
     store.insert(key, 0, &dependencies, &store.lease(), Content).expect("nothing changed")
 }
 
-/// What is told of a change: the page's key, the change's number, the name.
-type Said = Vec<(String, u64, Option<Name>)>;
+/// The observed pages of a change: key, number of the change, name.
+type Reports = Vec<(String, u64, Option<DependencyName>)>;
 
-fn said(told: &Told<'_, Content>) -> (String, u64, Option<Name>) {
+fn said(told: &ReportedPage<'_, Content>) -> (String, u64, Option<DependencyName>) {
     let key = String::from_utf8_lossy(told.page.key().bytes()).into_owned();
     (key, told.number.get(), told.name)
 }
 
-fn change(store: &Store<Content>, targets: &[Target<'_>], strength: Strength) -> Said {
-    let mut all = Said::new();
+fn change(store: &Store<Content>, targets: &[ChangeTarget<'_>], strength: Strength) -> Reports {
+    let mut all = Reports::new();
     let change = Change { site: SITE, targets };
-    let mut tell = |told: Told<'_, Content>| {
-        // Under no lock: whatever the caller does here, it waits for nobody.
+    let mut tell = |told: ReportedPage<'_, Content>| {
+        // No lock is held: a call of the store from here waits for nothing.
         assert!(store.stats().changes_remembered <= store.stats().names);
         let stored = store.peek(told.page.key());
         assert_eq!(stored.as_slice().is_empty(), strength == Strength::Drop, "after it is done");
@@ -59,21 +60,25 @@ fn change(store: &Store<Content>, targets: &[Target<'_>], strength: Strength) ->
     all
 }
 
-fn keys(said: &[(String, u64, Option<Name>)]) -> Vec<&str> {
+fn keys(said: &[(String, u64, Option<DependencyName>)]) -> Vec<&str> {
     said.iter().map(|(key, ..)| &**key).collect()
 }
 
 #[test]
-fn each_page_is_told_once_with_the_name_that_reached_it() {
+fn each_page_is_reported_once_with_the_name_that_reached_it() {
     for sweep_pages in [1, 2, 1_000] {
         let store = store(sweep_pages);
         put(&store, "/a", &["news", "news:4"]);
         put(&store, "/b", &["news"]);
         put(&store, "/c", &["other"]);
-        let targets = [Target::Tag(b"news"), Target::Tag(b"news:4"), Target::Url(b"/nobody")];
+        let targets = [
+            ChangeTarget::Tag(b"news"),
+            ChangeTarget::Tag(b"news:4"),
+            ChangeTarget::Url(b"/nobody"),
+        ];
         let told = change(&store, &targets, Strength::Drop);
         assert_eq!(keys(&told), ["/a", "/b"]);
-        let names = |target: &Target<'_>| store.names(SITE, target);
+        let names = |target: &ChangeTarget<'_>| store.names(SITE, target);
         assert_eq!(told[1].2, Some(names(&targets[0])[0]));
         let either = [names(&targets[0]), names(&targets[1])].concat();
         assert!(told[0].2.is_some_and(|name| either.contains(&name)));
@@ -82,26 +87,26 @@ fn each_page_is_told_once_with_the_name_that_reached_it() {
 }
 
 #[test]
-fn a_page_that_is_marked_already_is_not_told_again() {
+fn a_marked_page_is_not_reported_again() {
     let store = store(10);
     put(&store, "/a", &["news"]);
-    let news = [Target::Tag(b"news")];
+    let news = [ChangeTarget::Tag(b"news")];
     assert_eq!(keys(&change(&store, &news, Strength::Mark)), ["/a"]);
     assert!(change(&store, &news, Strength::Mark).is_empty());
     assert_eq!(keys(&change(&store, &news, Strength::Drop)), ["/a"]);
 }
 
 #[test]
-fn what_is_open_and_what_has_no_name_is_told_as_well() {
+fn open_changes_and_changes_by_predicate_are_reported_too() {
     let store = store(2);
     for url in ["/a", "/b", "/c"] {
         put(&store, url, &["news"]);
     }
-    let touches: Touches<Content> = Arc::new(|page| page.key().bytes() == b"/b");
-    let mut all = Said::new();
-    let mut tell = |told: Told<'_, Content>| all.push(said(&told));
+    let touches: PagePredicate<Content> = Arc::new(|page| page.key().bytes() == b"/b");
+    let mut all = Reports::new();
+    let mut tell = |told: ReportedPage<'_, Content>| all.push(said(&told));
     store.change_where_telling(SITE, &touches, Strength::Drop, 0, &mut tell);
-    let news = Change { site: SITE, targets: &[Target::Tag(b"news")] };
+    let news = Change { site: SITE, targets: &[ChangeTarget::Tag(b"news")] };
     let opened = store.open_telling(&news, Strength::Drop, &mut tell, &|sweep| sweep());
     store.settle(opened);
     all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -112,17 +117,17 @@ fn what_is_open_and_what_has_no_name_is_told_as_well() {
 }
 
 #[test]
-fn a_flood_is_told_in_part() {
+fn a_large_change_is_reported_in_part() {
     let store = store(100);
-    for at in 0..TOLD_MAX + 10 {
+    for at in 0..REPORTED_PAGES_MAX + 10 {
         put(&store, &format!("/{at}"), &[]);
     }
-    let told = change(&store, &[Target::Everything], Strength::Drop);
-    assert_eq!(told.len(), TOLD_MAX);
+    let told = change(&store, &[ChangeTarget::Everything], Strength::Drop);
+    assert_eq!(told.len(), REPORTED_PAGES_MAX);
 }
 
 #[test]
-fn looking_is_no_use_and_serving_is_counted_to_the_end() {
+fn peeking_is_no_use_and_serving_is_counted_to_the_maximum() {
     let store = store(10);
     let page = put(&store, "/a", &[]);
     assert_eq!(store.peek(store.key(b"/a")).as_slice().len(), 1);
@@ -137,10 +142,10 @@ fn looking_is_no_use_and_serving_is_counted_to_the_end() {
     assert_eq!(page.served(), page_store::SERVED_MAX);
 }
 
-/// What takes more than one hold of the lock goes on where the caller wants it, and is done in any case.
+/// A sweep of more than one batch runs through `aside`, and runs even if `aside` does not call it.
 #[test]
 fn a_change_of_many_pages_goes_aside_once() {
-    let news = Change { site: SITE, targets: &[Target::Tag(b"news")] };
+    let news = Change { site: SITE, targets: &[ChangeTarget::Tag(b"news")] };
     for (pages, expected) in [(2, 0), (3, 1)] {
         for answers in [true, false] {
             let store = store(2);
@@ -151,7 +156,7 @@ fn a_change_of_many_pages_goes_aside_once() {
             let go_on = |sweep: &mut dyn FnMut()| {
                 aside.set(aside.get() + 1);
                 assert_eq!(store.stats().pages, pages, "nothing is dropped before");
-                // Under no lock, and numbered already: what began before is not stored any more.
+                // No lock is held, and the change has its number: older renders are not stored any more.
                 assert_eq!(store.stats().number.get(), 1);
                 if answers {
                     sweep();
@@ -166,8 +171,8 @@ fn a_change_of_many_pages_goes_aside_once() {
     }
 }
 
-/// A change of pages with certain keys leaves the other pages that depend on the same name, and refuses
-/// every render of them that is under way: only pages have keys that are compared.
+/// A change restricted to certain keys leaves other pages that depend on the same name. It refuses every
+/// running render that depends on it, because only the keys of pages are compared.
 #[test]
 fn a_change_may_be_limited_to_keys() {
     for sweep_pages in [1, 1_000] {
@@ -179,7 +184,7 @@ fn a_change_may_be_limited_to_keys() {
         let keys = ["http://one/a", "http://two/a", "https://one/a"];
         assert!(keys.iter().all(|key| insert(key, &store.lease())));
         let under_way = store.lease();
-        let change = Change { site: SITE, targets: &[Target::Url(b"/a")] };
+        let change = Change { site: SITE, targets: &[ChangeTarget::Url(b"/a")] };
         let beginnings: [&[u8]; 2] = [b"http://one/", b"https://one/"];
         let how = (Strength::Drop, 0);
         let keys_of_one = Keys::Beginning(&beginnings);

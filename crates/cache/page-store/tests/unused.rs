@@ -1,14 +1,15 @@
-//! What nobody asks for leaves, round by round; what is asked for stays, whatever form it is held in.
+//! Pages without requests leave after eight scans; requested pages stay, whatever the form of their
+//! payload.
 
 #![cfg(not(loom))]
 
 mod common;
 
 use common::*;
-use page_store::{Limits, Older, Page, Removed, Round, Store, Worth};
+use page_store::{AgeStep, IdleScan, Limits, Page, RemoveOutcome, Store, Worth};
 
-fn round(store: &Store<Made>, older: Older) -> Vec<Page<Made>> {
-    let mut round = Round::new(older);
+fn round(store: &Store<TestPayload>, older: AgeStep) -> Vec<Page<TestPayload>> {
+    let mut round = IdleScan::new(older);
     let mut unused = Vec::new();
     while !round.is_over() {
         unused.extend(store.grow_older(&mut round));
@@ -17,19 +18,19 @@ fn round(store: &Store<Made>, older: Older) -> Vec<Page<Made>> {
     unused
 }
 
-/// A round as the server makes it; how many pages it took out.
-fn go_round(store: &Store<Made>) -> u64 {
-    let dropped = store.drop_unused(&round(store, Older::By(1)));
+/// A scan as the server runs it; returns the number of pages removed.
+fn go_round(store: &Store<TestPayload>) -> u64 {
+    let dropped = store.drop_unused(&round(store, AgeStep::By(1)));
     store.validate();
     dropped
 }
 
-fn is_there(store: &Store<Made>, url: &str) -> bool {
+fn is_there(store: &Store<TestPayload>, url: &str) -> bool {
     !store.peek(store.key(url.as_bytes())).as_slice().is_empty()
 }
 
 #[test]
-fn a_page_stays_for_eight_rounds_and_the_one_it_was_asked_for_in() {
+fn a_page_stays_for_eight_scans_and_the_one_of_its_request() {
     let store = roomy();
     let lease = store.lease();
     put(&store, "/kept", &["t"], &lease).unwrap();
@@ -38,7 +39,7 @@ fn a_page_stays_for_eight_rounds_and_the_one_it_was_asked_for_in() {
     for _ in 0..8 {
         assert_eq!(go_round(&store), 0);
     }
-    // To look is not to ask.
+    // `peek` does not count as a request.
     assert!(is_there(&store, "/gone"));
     assert!(has(&store, "/kept"));
     assert_eq!(go_round(&store), 1);
@@ -47,36 +48,36 @@ fn a_page_stays_for_eight_rounds_and_the_one_it_was_asked_for_in() {
     assert_eq!((after.pages, after.counters.unused, after.counters.evicted), (1, 1, 0));
     assert_eq!((after.number, after.leases), (before.number, before.leases));
     assert_eq!((after.counters.dropped, after.changes_remembered), (0, 0));
-    // Nothing hinders it from coming again, by the lease that was out.
+    // The page can be stored again, even with the lease that was outstanding.
     put(&store, "/gone", &["t"], &lease).unwrap();
     for _ in 0..7 {
         assert_eq!(go_round(&store), 0);
     }
     assert_eq!(go_round(&store), 1, "asked for a round earlier");
     assert_eq!(go_round(&store), 1);
-    while store.tidy() == page_store::Tidied::MoreToDo {}
+    while store.tidy() == page_store::TidyOutcome::MoreToDo {}
     store.validate();
     assert_eq!((store.stats().pages, store.stats().dead, store.stats().names), (0, 0, 0));
 }
 
 #[test]
-fn a_page_in_another_form_is_as_old_as_it_was() {
+fn a_replaced_payload_keeps_the_age() {
     let store = roomy();
     let page = put(&store, "/a", &[], &store.lease()).unwrap();
     for _ in 0..8 {
         go_round(&store);
     }
-    let page = store.replace_payload(&page, Made { from: 0, bytes: 50 }).unwrap();
+    let page = store.replace_payload(&page, TestPayload { from: 0, bytes: 50 }).unwrap();
     assert_eq!(go_round(&store), 1);
     assert!(!page.is_stored());
 }
 
 #[test]
-fn variants_stay_with_the_key_that_is_asked_for() {
+fn variants_stay_with_the_key_that_is_requested() {
     let store = roomy();
     let lease = store.lease();
     for variant in 0..3 {
-        put_made(&store, "/a", variant, &[], &lease, Made { from: 0, bytes: 9 }).unwrap();
+        put_made(&store, "/a", variant, &[], &lease, TestPayload { from: 0, bytes: 9 }).unwrap();
     }
     for _ in 0..20 {
         assert_eq!(count(&store, "/a"), 3);
@@ -89,18 +90,18 @@ fn variants_stay_with_the_key_that_is_asked_for() {
 }
 
 #[test]
-fn what_is_asked_for_between_the_two_steps_stays() {
+fn a_page_requested_between_the_two_steps_stays() {
     let store = roomy();
     let lease = store.lease();
     for url in ["/asked", "/removed", "/replaced", "/unused"] {
         put(&store, url, &["t"], &lease).unwrap();
     }
-    round(&store, Older::By(1));
-    let unused = round(&store, Older::By(8));
+    round(&store, AgeStep::By(1));
+    let unused = round(&store, AgeStep::By(8));
     assert_eq!(unused.len(), 4);
     assert!(has(&store, "/asked"));
     let at = |url: &str| unused.iter().find(|page| page.key().bytes() == url.as_bytes()).unwrap();
-    assert_eq!(store.remove(at("/removed")), Removed::Taken);
+    assert_eq!(store.remove(at("/removed")), RemoveOutcome::Taken);
     put(&store, "/replaced", &["t"], &lease).unwrap();
     assert_eq!(store.drop_unused(&unused), 1);
     assert_eq!(store.drop_unused(&unused), 0);
@@ -110,34 +111,35 @@ fn what_is_asked_for_between_the_two_steps_stays() {
 }
 
 #[test]
-fn a_late_round_stands_for_those_that_were_not_made() {
+fn a_late_scan_stands_for_the_missed_ones() {
     let store = roomy();
     let lease = store.lease();
     put(&store, "/old", &[], &lease).unwrap();
     go_round(&store);
     put(&store, "/new", &[], &lease).unwrap();
-    // What was asked for since may have been asked for just now.
-    assert_eq!(store.drop_unused(&round(&store, Older::By(200))), 1);
+    // A page requested since the last scan may have been requested just now.
+    assert_eq!(store.drop_unused(&round(&store, AgeStep::By(200))), 1);
     assert!(is_there(&store, "/new"));
-    assert_eq!(round(&store, Older::By(7)).len(), 0);
-    assert_eq!(round(&store, Older::Anew).len(), 0);
-    assert_eq!(round(&store, Older::By(7)).len(), 0);
-    assert_eq!(round(&store, Older::By(1)).len(), 1);
+    assert_eq!(round(&store, AgeStep::By(7)).len(), 0);
+    assert_eq!(round(&store, AgeStep::Anew).len(), 0);
+    assert_eq!(round(&store, AgeStep::By(7)).len(), 0);
+    assert_eq!(round(&store, AgeStep::By(1)).len(), 1);
 }
 
 #[test]
 fn eviction_leaves_the_age_as_it_is() {
-    let store = Store::<Made>::with_seed(Limits { sweep_pages: 4, ..Limits::new(200_000) }, 1);
+    let store =
+        Store::<TestPayload>::with_seed(Limits { sweep_pages: 4, ..Limits::new(200_000) }, 1);
     let lease = store.lease();
     let store_at = |url: &str| {
-        put_made(&store, url, 0, &[], &lease, Made { from: 0, bytes: 2_000 }).unwrap();
+        put_made(&store, url, 0, &[], &lease, TestPayload { from: 0, bytes: 2_000 }).unwrap();
     };
     store_at("/hot");
     assert!((0..3).all(|_| has(&store, "/hot")));
     for _ in 0..8 {
         go_round(&store);
     }
-    // It is given further chances among these, and nobody asks for it.
+    // Among these it gets further chances without a request.
     let mut colds = 0;
     while store.stats().counters.evicted < 10 {
         store_at(&format!("/cold/{colds}"));
@@ -149,11 +151,11 @@ fn eviction_leaves_the_age_as_it_is() {
 }
 
 #[test]
-fn what_is_restored_begins_anew() {
+fn a_restored_page_has_age_zero() {
     let store = roomy();
     let restoring = store.restoring(SITE);
     let worth = Worth { uses: 3, stay: page_store::Stay::Proven };
-    let made = Made { from: 0, bytes: 10 };
+    let made = TestPayload { from: 0, bytes: 10 };
     restoring.restore(store.key(b"/a"), 0, &depends(&store, "/a", &[]), made, worth, None).unwrap();
     drop(restoring);
     for _ in 0..8 {
@@ -163,9 +165,9 @@ fn what_is_restored_begins_anew() {
 }
 
 #[test]
-fn a_round_meets_every_page_once() {
+fn a_scan_visits_every_page_once() {
     let limits = Limits { sweep_pages: 6, ..Limits::new(1 << 26) };
-    let store = Store::<Made>::with_seed(limits, 1);
+    let store = Store::<TestPayload>::with_seed(limits, 1);
     let lease = store.lease();
     for n in 0..1_000 {
         put(&store, &format!("/{n}"), &[], &lease).unwrap();
@@ -174,8 +176,8 @@ fn a_round_meets_every_page_once() {
         let page = store.peek(store.key(format!("/{n}").as_bytes()));
         store.remove(&page.as_slice()[0]);
     }
-    assert_eq!(round(&store, Older::By(1)).len(), 0);
-    let unused = round(&store, Older::By(8));
+    assert_eq!(round(&store, AgeStep::By(1)).len(), 0);
+    let unused = round(&store, AgeStep::By(8));
     assert_eq!(unused.len(), store.stats().pages);
     assert_eq!(store.drop_unused(&unused), 666);
     store.validate();

@@ -1,21 +1,21 @@
-//! Classes of visitors by User-Agent: crawler, phone, tablet, desktop.
+//! Classes of clients by User-Agent: crawler, phone, tablet, desktop.
 //!
-//! The field itself is never part of a key: there are as many values as visitors. A page that is kept
-//! per class is rendered with a User-Agent that stands for the class, so that nothing of the one
-//! visitor who happened to ask first can be in the copy of all.
+//! The field itself is never part of a key, because it has nearly as many values as there are clients. A
+//! page that is cached per class is rendered with a representative User-Agent of the class. It therefore
+//! contains nothing specific to the client that requested it first.
 
 use http_cache::Fields;
 
-/// A class.
+/// A class of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agent {
-    /// A program that reads pages: search engines, feeds, previews, monitors.
+    /// A program that reads pages: search engines, feed readers, link previews, monitors.
     Crawler,
     /// A phone.
     Phone,
     /// A tablet.
     Tablet,
-    /// Anything else, and who does not say.
+    /// Any other client, including one without User-Agent.
     Desktop,
 }
 
@@ -51,7 +51,7 @@ const PHONES: &[&[u8]] =
     &[b"mobi", b"iphone", b"ipod", b"windows phone", b"opera mini", b"blackberry", b"webos"];
 
 impl Agent {
-    /// Its name, as in rules and keys.
+    /// The name of the class, as in rules and keys.
     pub fn as_str(self) -> &'static str {
         match self {
             Agent::Crawler => "crawler",
@@ -61,14 +61,14 @@ impl Agent {
         }
     }
 
-    /// The class of that name.
+    /// The class with this name.
     pub(crate) fn from_name(name: &str) -> Option<Agent> {
         [Agent::Crawler, Agent::Phone, Agent::Tablet, Agent::Desktop]
             .into_iter()
             .find(|agent| agent.as_str() == name)
     }
 
-    /// The class of a request.
+    /// The class of the client that sent a request.
     pub(crate) fn of(fields: &dyn Fields) -> Agent {
         let mut agent = Agent::Desktop;
         fields.values("user-agent", &mut |value| agent = Agent::of_value(value));
@@ -88,7 +88,7 @@ impl Agent {
         }
     }
 
-    /// The device that a page is made for: crawlers read what a desktop gets.
+    /// The device class for which a page is rendered: crawlers get desktop pages.
     pub(crate) fn device(self) -> Agent {
         match self {
             Agent::Crawler => Agent::Desktop,
@@ -96,7 +96,7 @@ impl Agent {
         }
     }
 
-    /// The User-Agent that stands for the class.
+    /// The representative User-Agent of the class.
     pub(crate) fn user_agent(self) -> &'static str {
         match self {
             Agent::Phone => {
@@ -112,7 +112,7 @@ impl Agent {
     }
 }
 
-/// Whether `word`, in small letters, occurs in `text` in any case.
+/// Whether `word`, in lower case, occurs in `text` in any case.
 fn contains(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_a_class_is_of_it() {
+    fn the_user_agent_of_a_class_belongs_to_it() {
         for agent in [Agent::Phone, Agent::Tablet, Agent::Desktop] {
             assert_eq!(Agent::of_value(agent.user_agent().as_bytes()), agent);
         }

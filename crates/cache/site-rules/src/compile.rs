@@ -1,23 +1,23 @@
-//! From the rules as they are written to the rules as they are used: every value checked, every
-//! pattern read, the policy of each rule worked out. What contradicts itself is refused with a
-//! sentence that says which rule, which key, and what would be right.
+//! Compiles the rules as written into the rules as used: it checks every value, parses every pattern and
+//! computes the policy of each rule. Contradictions are refused with a message that names the rule, the key
+//! and a valid alternative. Nothing is read from files here.
 
 use crate::agent::Agent;
-use crate::cookies::{CookieLists, Names, Unknown, cookie_glob};
+use crate::cookies::{CookieLists, Names, UnknownCookies, cookie_glob};
 use crate::duration::parse_duration;
 use crate::fields::{self, KEY_FIELDS_MAX};
 use crate::form::KeyForm;
 use crate::glob::{Case, Glob, Globs, Star};
 use crate::mark::Secret;
 use crate::raw::{self, Status, Statuses, Store, Words};
-use crate::revise::Ignored;
-use crate::rule::{Conditions, Named, Policies, ResponseConditions, Rule, StatusRange};
+use crate::revise::IgnoredFields;
+use crate::rule::{Conditions, NamedCondition, Policies, ResponseConditions, Rule, StatusRange};
 use http_cache::{Failure, FailureSet, Policy};
 use std::fmt;
 
-/// The most rules of a site.
+/// The maximum number of rules of a site.
 const RULES_MAX: usize = 500;
-/// The statuses that a lifetime may be given to: those of `Policy::default_lifetime_ms`.
+/// The statuses that may get a lifetime: those of `Policy::default_lifetime_ms`.
 const STORE_STATUSES: &[u16] = &[200, 203, 204, 300, 301, 302, 307, 308, 404, 405, 410, 414];
 
 /// All that a site chooses about its pages.
@@ -28,20 +28,20 @@ pub struct SiteRules {
     pub(crate) lists: CookieLists,
     pub(crate) form: KeyForm,
     pub(crate) secret: Secret,
-    /// The longest time after a write, where a rule has one.
+    /// The longest `after_write` of all rules in milliseconds, if any rule has one.
     pub(crate) after_write: Option<u64>,
-    /// Whether a rule says something of `Server-Timing`.
+    /// Whether a rule sets `server_timing`.
     pub(crate) times: bool,
-    /// Whether a rule looks at responses.
+    /// Whether a rule has conditions on responses.
     pub(crate) responsive: bool,
     watches_load: bool,
-    /// The number of the last rule, where it sets nothing.
+    /// The number of the last rule, if it sets nothing.
     last_sets_nothing: Option<usize>,
-    /// The names of the request fields that are in the key, in lower case.
+    /// The names of the request fields in the key, in lower case.
     pub(crate) key_fields: Vec<Box<str>>,
 }
 
-/// What is wrong with a rule, in a sentence for the operator.
+/// A message for the operator that describes an error in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError(pub String);
 
@@ -53,11 +53,11 @@ impl fmt::Display for RuleError {
 
 impl std::error::Error for RuleError {}
 
-/// What else the rules are made with.
+/// Further input for the rules.
 pub struct Surroundings {
-    /// The policy of pages under no rule.
+    /// The policy for pages without a rule.
     pub base: Policy,
-    /// What marks of visitors who have written are signed with.
+    /// The key that signs the after-write cookies.
     pub secret: Secret,
     /// Whether the site trusts any proxy.
     pub has_trusted_proxies: bool,
@@ -67,7 +67,7 @@ impl SiteRules {
     /// Reads the rules of a site.
     ///
     /// # Errors
-    /// The first thing that cannot be used.
+    /// The first invalid value.
     pub fn read(
         rules: &[raw::Rule],
         keys: &raw::Keys,
@@ -75,9 +75,9 @@ impl SiteRules {
         around: Surroundings,
     ) -> Result<SiteRules, RuleError> {
         let unknown = match cookies.unknown.as_deref() {
-            None | Some("declared") => Unknown::Declared,
-            Some("ignore") => Unknown::Ignore,
-            Some("bypass") => Unknown::Bypass,
+            None | Some("declared") => UnknownCookies::Declared,
+            Some("ignore") => UnknownCookies::Ignore,
+            Some("bypass") => UnknownCookies::Bypass,
             Some(other) => {
                 return Err(RuleError(format!(
                     "cookies.unknown: {other:?}: declared, ignore or bypass"
@@ -117,19 +117,17 @@ impl SiteRules {
         })
     }
 
-    /// The normal form of URLs.
+    /// The URL normalisation of the site.
     pub fn form(&self) -> &KeyForm {
         &self.form
     }
 
-    /// Whether a request without cookies may be planned in more than one way, or has more in its key
-    /// than an address.
+    /// Whether a request without cookies may get different plans, or has more in its key than its URL.
     pub fn has_rules(&self) -> bool {
         !self.rules.is_empty() || !self.key_fields.is_empty()
     }
 
-    /// Which rules no request gets to, in a sentence: the first rule that fits counts, and one before them
-    /// fits all.
+    /// A warning about rules that no request reaches, because an earlier rule matches every request.
     pub fn never_reached(&self) -> Option<String> {
         let fits_all = |rule: &Rule| rule.conditions.are_none() && rule.response.is_none();
         let first = self.rules.iter().position(fits_all)? + 1;
@@ -144,8 +142,8 @@ impl SiteRules {
         ))
     }
 
-    /// That the last rule has no effect, in a sentence: it sets nothing, and keeps no request from a rule after
-    /// it.
+    /// A warning about the last rule if it has no effect: it sets nothing, and no rule follows from which
+    /// it could keep requests.
     pub fn without_effect(&self) -> Option<String> {
         let last = self.last_sets_nothing?;
         Some(format!(
@@ -153,14 +151,14 @@ impl SiteRules {
         ))
     }
 
-    /// Whether the load counts: only then need it be found out.
+    /// Whether a rule depends on the load. Only then need the caller determine it.
     pub fn watches_load(&self) -> bool {
         self.watches_load
     }
 }
 
-/// The fields in the key: those that the site names, and those by which rules tell requests apart that may
-/// be answered from the cache, so that a rule may be written about any field.
+/// The request fields in the key. These are the fields that the site names, and the fields in conditions of
+/// rules with copies of their own or of bypass rules. A rule may therefore test any field.
 fn key_fields(named: &[String], rules: &[Rule]) -> Result<Vec<Box<str>>, RuleError> {
     let mut fields: Vec<Box<str>> = Vec::new();
     let mut add = |name: &str| {
@@ -218,7 +216,7 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
     Ok(Rule {
         name: raw.name.as_deref().map(Into::into),
         path_written: raw.path.as_slice().join(", ").into(),
-        own_copies: stores && conditions.tell_visitors_apart(),
+        own_copies: stores && conditions.distinguish_clients(),
         conditions,
         response,
         bypass: raw.bypass,
@@ -243,13 +241,13 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
     })
 }
 
-/// Whether a rule has conditions at most.
+/// Whether a rule has only conditions.
 fn sets_nothing(raw: &raw::Rule) -> bool {
     let of_request = raw.bypass || raw.after_write.is_some() || raw.server_timing.is_some();
     !of_request && !is_about_pages(raw)
 }
 
-/// Whether a rule says something of stored pages, which only GET and HEAD get.
+/// Whether a rule concerns stored pages, which only GET and HEAD receive.
 fn is_about_pages(raw: &raw::Rule) -> bool {
     let some = |words: &Words| !words.as_slice().is_empty();
     let stores = raw.store.is_some() || some(&raw.ignore) || raw.when_saturated.is_some();
@@ -259,7 +257,7 @@ fn is_about_pages(raw: &raw::Rule) -> bool {
     stores || stale || raw.stale_on.is_some() || lists.into_iter().any(some) || copies
 }
 
-/// What cannot be meant.
+/// Refuses contradictory settings.
 fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> {
     let some = |words: &Words| !words.as_slice().is_empty();
     let stores = raw.store.is_some() || some(&raw.ignore) || raw.when_saturated.is_some();
@@ -306,8 +304,8 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
     Ok(())
 }
 
-/// Refuses a rule that can have no effect: a lifetime for a status that is given none, or storing for methods
-/// whose responses are not stored.
+/// Refuses a rule that can have no effect: a lifetime for a status that may not get one, or storing for
+/// methods whose responses are not stored.
 fn without_effect(
     raw: &raw::Rule,
     conditions: &Conditions,
@@ -369,7 +367,8 @@ fn conditions(raw: &raw::Rule) -> Result<Conditions, String> {
     })
 }
 
-/// A method. Their names have a case (RFC 9110, 9.1), and nobody means another than the known one.
+/// Reads a method. Methods are case-sensitive (RFC 9110 §9.1), so another spelling of a known method is an
+/// error.
 fn method(word: &String) -> Result<http::Method, String> {
     const KNOWN: [&str; 9] =
         ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PURGE"];
@@ -380,8 +379,8 @@ fn method(word: &String) -> Result<http::Method, String> {
     }
 }
 
-/// `name` or `name=value`, each with stars; `!` before it for what must not be there.
-fn named(words: &Words, key: &str, separator: char) -> Result<Vec<Named>, String> {
+/// Reads `name` or `name=value`, each with wildcards. `!` before it means that it must be absent.
+fn named(words: &Words, key: &str, separator: char) -> Result<Vec<NamedCondition>, String> {
     let read = |word: &String| {
         let (absent, word) = match word.strip_prefix('!') {
             Some(word) => (true, word),
@@ -399,7 +398,7 @@ fn named(words: &Words, key: &str, separator: char) -> Result<Vec<Named>, String
         let glob = |text: &str| {
             Glob::read(text, Star::Anything, Case::Ignored).map_err(|e| format!("{key}: {e}"))
         };
-        Ok(Named { name: glob(&name)?, value: value.map(glob).transpose()?, absent })
+        Ok(NamedCondition { name: glob(&name)?, value: value.map(glob).transpose()?, absent })
     };
     words.as_slice().iter().map(read).collect()
 }
@@ -430,8 +429,8 @@ fn status(status: &Status) -> Result<StatusRange, String> {
     }
 }
 
-fn ignored(words: &Words) -> Result<Ignored, String> {
-    let mut ignored = Ignored::default();
+fn ignored(words: &Words) -> Result<IgnoredFields, String> {
+    let mut ignored = IgnoredFields::default();
     for word in words.as_slice() {
         match word.to_ascii_lowercase().as_str() {
             "cache-control" => ignored.cache_control = true,
@@ -443,7 +442,7 @@ fn ignored(words: &Words) -> Result<Ignored, String> {
     Ok(ignored)
 }
 
-/// The base policy with what the rule changes in it.
+/// The base policy with the changes of the rule.
 fn policies(
     raw: &raw::Rule,
     store: Option<&Store>,

@@ -1,57 +1,57 @@
-//! Cookies: reading them (RFC 6265 section 5.4), and telling by name what they are for.
+//! Cookies: parsing (RFC 6265 §5.4), and classification by name.
 //!
 //! | kind | by default |
 //! |---|---|
-//! | script-only | does not count; does not go to the origin for a page that may be shared |
-//! | vary | is part of the key, and goes to the origin: the application tells copies apart by it |
-//! | session | the request is passed on, its response not stored |
-//! | unknown | see [`Unknown`] |
+//! | script-only | ignored; not forwarded to the origin for a page that may be shared |
+//! | vary | part of the key and forwarded: the application selects a variant by it |
+//! | session | the request bypasses the cache, and its response is not stored |
+//! | unknown | see [`UnknownCookies`] |
 //!
-//! What a site names goes before what is built in; of what is built in, the script's list goes first, for
-//! its patterns are the narrower ones. A name that applications read in more than one way
-//! ([`CookieName`]) is of the strictest kind that one of its readings is of.
-//! Invariant: telling the kind of a cookie whose name is plain, or short, allocates nothing.
+//! The site's lists take precedence over the built-in ones. Of the built-in lists, that of scripts' cookies
+//! comes first, because its patterns are narrower. A name with several readings ([`CookieName`]) has the
+//! strictest kind of them. Invariant: the classification of a cookie with a plain or short name allocates
+//! nothing.
 
 use crate::glob::{Case, Glob, Star};
 use crate::known::{SCRIPT_COOKIES, SESSION_COOKIES};
-use crate::rule::Named;
+use crate::rule::NamedCondition;
 use http_cache::CookieName;
 use http_cache::cookie_name::folded;
 use http_cache::litespeed::is_vary_reading;
 
-/// The cookie by which a visitor who has written is known for a moment. Pagewell's own.
+/// Pagewell's own cookie, which marks a client that has just sent a write.
 pub const AFTER_WRITE_COOKIE: &str = "pagewell-wrote";
 
-/// What a cookie is for; the strictest last.
+/// The purpose of a cookie; the strictest comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CookieKind {
-    /// Scripts in the browser read it, the application does not.
+    /// Scripts in the browser read it; the application does not.
     ScriptOnly,
-    /// Not known.
+    /// Unknown.
     Unknown,
-    /// The application tells copies of a page apart by it.
+    /// The application selects a variant of a page by it.
     Vary,
-    /// The application knows its visitor by it.
+    /// The application identifies its user by it.
     Session,
 }
 
-/// What a cookie that is on no list means for a request.
+/// The handling of a request with a cookie that is on no list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unknown {
-    /// The request gets the pages that the application has declared a lifetime for; its own response
-    /// is stored only if it is marked as shareable.
+pub enum UnknownCookies {
+    /// The request may be answered with pages for which the application declared a lifetime. Its own
+    /// response is stored only if it is marked as shared.
     #[default]
     Declared,
-    /// It counts as a script's.
+    /// It counts as a script's cookie.
     Ignore,
-    /// It counts as a session's.
+    /// It counts as a session cookie.
     Bypass,
 }
 
-/// The cookies of a request, from all its lines: name, value, and both as they stand.
+/// The cookies in one line of a request.
 pub(crate) fn pairs(line: &[u8]) -> impl Iterator<Item = Pair<'_>> {
     line.split(|byte| *byte == b';').map(trim).filter(|pair| !pair.is_empty()).map(|written| {
-        // RFC 6265 section 5.2: without `=` it has no name. PHP takes it for a name without a value.
+        // RFC 6265 §5.2: a pair without `=` has no name. PHP treats it as a name without a value.
         let (name, value) = CookieName::of_pair(written);
         Pair { name, value: trim(value.unwrap_or_default()), written }
     })
@@ -69,12 +69,12 @@ fn trim(text: &[u8]) -> &[u8] {
     text.trim_ascii()
 }
 
-/// Name patterns that are looked up by the first letter.
+/// A list of name patterns, indexed by the first letter.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
-    /// Those that begin with a letter of this number.
+    /// The patterns that begin with this byte.
     by_first: Vec<Vec<Glob>>,
-    /// Those that begin with a star.
+    /// The patterns that begin with a wildcard.
     anywhere: Vec<Glob>,
 }
 
@@ -100,13 +100,13 @@ impl Names {
         Ok(names)
     }
 
-    /// Patterns of cookies' names.
+    /// Reads patterns of cookie names.
     pub(crate) fn of_cookies<'a>(words: impl Iterator<Item = &'a str>) -> Result<Names, String> {
         let all: Vec<String> = words.map(folded).collect();
         Names::read(all.iter().map(String::as_str))
     }
 
-    /// Whether one fits a way of reading the cookie's name.
+    /// Whether a pattern matches a reading of the cookie's name.
     pub(crate) fn have_cookie(&self, name: &CookieName<'_>) -> bool {
         name.any(|reading| self.have(reading))
     }
@@ -118,38 +118,38 @@ impl Names {
     }
 }
 
-/// The lists by which cookies are told apart.
+/// The lists that classify cookies.
 #[derive(Clone, Debug)]
 pub(crate) struct CookieLists {
     own_session: Names,
     own_script: Names,
     script: Names,
     session: Names,
-    /// By which rules tell visitors apart.
+    /// The cookies in conditions of rules.
     conditions: Vec<Condition>,
-    /// Whether what a rule names is itself read in more than one way.
+    /// Whether a name in a rule has several readings itself.
     has_odd_conditions: bool,
-    pub(crate) unknown: Unknown,
+    pub(crate) unknown: UnknownCookies,
 }
 
-/// The name of a cookie in a rule's condition: as the rule has it, and for whatever else reads as that.
+/// The name of a cookie in a condition of a rule: as written, and folded to find other spellings of it.
 #[derive(Clone, Debug)]
 struct Condition {
     written: Glob,
     folded: Glob,
 }
 
-/// A pattern of cookies' names, for what [`CookieName::any`] shows.
+/// Reads a pattern of cookie names, for the readings that [`CookieName::any`] passes.
 pub(crate) fn cookie_glob(word: &str) -> Result<Glob, String> {
     Glob::read(&folded(word), Star::Anything, Case::Ignored)
 }
 
 impl CookieLists {
-    /// The built-in lists, and before them those that the site names.
+    /// The site's lists and the built-in ones.
     pub(crate) fn new(
         session: &[String],
         script: &[String],
-        unknown: Unknown,
+        unknown: UnknownCookies,
     ) -> Result<CookieLists, String> {
         Ok(CookieLists {
             own_session: Names::of_cookies(session.iter().map(String::as_str))?,
@@ -162,9 +162,9 @@ impl CookieLists {
         })
     }
 
-    /// Takes in what a rule tells visitors apart by: such a cookie under another spelling would get round
-    /// the rule, or make a copy for it that was rendered without the cookie.
-    pub(crate) fn add_conditions(&mut self, all: &[Named]) -> Result<(), String> {
+    /// Adds the cookies by which a rule distinguishes clients. Such a cookie under another spelling would
+    /// evade the rule, or create a copy for it that was rendered without the cookie.
+    pub(crate) fn add_conditions(&mut self, all: &[NamedCondition]) -> Result<(), String> {
         for written in all.iter().map(|named| &named.name) {
             self.has_odd_conditions |= !CookieName::of(written.as_str().as_bytes()).is_plain();
             let folded = cookie_glob(written.as_str())?;
@@ -173,9 +173,9 @@ impl CookieLists {
         Ok(())
     }
 
-    /// What the cookie of this name is for.
+    /// The kind of the cookie with this name.
     pub(crate) fn kind(&self, name: &CookieName<'_>) -> CookieKind {
-        if (!name.is_plain() || self.has_odd_conditions) && self.gets_round_a_rule(name) {
+        if (!name.is_plain() || self.has_odd_conditions) && self.evades_a_rule(name) {
             return CookieKind::Session;
         }
         let mut strictest = CookieKind::ScriptOnly;
@@ -186,14 +186,14 @@ impl CookieLists {
         strictest
     }
 
-    fn gets_round_a_rule(&self, name: &CookieName<'_>) -> bool {
+    fn evades_a_rule(&self, name: &CookieName<'_>) -> bool {
         self.conditions.iter().any(|condition| {
             !condition.written.fits(name.whole())
                 && name.any(|reading| condition.folded.fits(reading))
         })
     }
 
-    /// What a cookie with this reading of its name is for.
+    /// The kind of a cookie with this reading of its name.
     fn kind_of(&self, name: &[u8]) -> CookieKind {
         if self.own_session.have(name) {
             CookieKind::Session
@@ -212,7 +212,7 @@ impl CookieLists {
     }
 }
 
-/// Joomla calls its session by 32 hexadecimal digits and nothing else.
+/// Joomla names its session cookie with 32 hexadecimal digits.
 fn is_hash(name: &[u8]) -> bool {
     name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
 }
@@ -226,7 +226,7 @@ mod tests {
         CookieLists::new(
             &own(&["theirs", "both"]),
             &own(&["banner*", "both", "user"]),
-            Unknown::Declared,
+            UnknownCookies::Declared,
         )
         .unwrap()
     }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_of_the_strictest_kind_that_it_can_be_read_as() {
+    fn a_name_has_the_strictest_kind_of_its_readings() {
         let lists = lists();
         for (kind, names) in [
             (

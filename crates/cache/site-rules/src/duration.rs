@@ -1,14 +1,13 @@
-//! Durations as people write them: `1.5s`, `10m`. One reader for the whole configuration.
+//! Durations in configuration files: `1.5s`, `10m`. The only parser of durations in the configuration.
 //!
-//! Bounded to ten years, so that sums of durations cannot overflow; a number without a unit is
-//! refused rather than guessed.
+//! Limited to ten years, so that sums of durations cannot overflow. A number without a unit is an error.
 
 use std::time::Duration;
 
-/// Reads a duration: a number with `ms`, `s`, `m`, `h` or `d` behind it; at most ten years.
+/// Reads a duration: a number with the unit `ms`, `s`, `m`, `h` or `d`, at most ten years.
 ///
 /// # Errors
-/// A sentence that says what would have been understood.
+/// A message that shows valid durations.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no duration; write for instance 500ms, 2s, 10m or 1h");
     let trimmed = text.trim();

@@ -1,55 +1,56 @@
-//! Which request fields the origin gets for a page that may be shared.
+//! The request fields that are forwarded to the origin for a page that may be shared.
 //!
 //! | role | example | a page that may be shared is rendered |
 //! |---|---|---|
-//! | in the key | what `keys.fields` or a condition of a rule names | with it |
+//! | in the key | any field in `keys.fields` or in a condition of a rule | with it |
 //! | shared | `Accept`, `User-Agent` | with it |
 //! | dropped | `Referer`, `Sec-Fetch-Mode`, `CF-IPCountry` | without it |
 //! | custom | `X-Tenant`, `SSL`: any other | without it |
 //! | for one client | `X-Api-Key`, `HX-Request` | not at all: the request bypasses the cache |
 //!
-//! A field without a place in the key or in `Vary` would let one client choose what all others get, so the
-//! list of those that go along is short, and each entry has its reason beside it. Where `Vary` names a
-//! field, the origin is sent it, and the response is stored for requests with that value only; that is the
-//! server's part (`render::fields`), as are fields that only Pagewell and trusted proxies may set.
+//! A field outside the key and `Vary` would allow one client to influence the page of all others. The list
+//! of shared fields is therefore short, and each entry has a reason. If `Vary` names a field, the field is
+//! forwarded, and the response is stored for requests with the same value only. The server does that
+//! (`render::fields`), and it handles the fields that only Pagewell and trusted proxies may set.
 //!
-//! Names are in lower case here; those of [`reason_to_bypass`] in any case, for it is asked on every hit.
+//! Names are in lower case, except for [`reason_to_bypass`], which every hit calls and which accepts any
+//! case.
 
 use crate::compile::SiteRules;
 use crate::plan::{BypassBecause, Plan};
 use http_cache::Fields;
 
-/// The most fields in the key.
+/// The maximum number of fields in the key.
 pub(crate) const KEY_FIELDS_MAX: usize = 32;
-/// The most bytes of one field's value in the key.
+/// The maximum length of one field's value in the key, in bytes.
 const KEY_VALUE_BYTES_MAX: usize = 256;
 
-/// Fields that go along with every render.
+/// Fields that are forwarded with every render.
 const SHARED: &[&str] = &[
-    // Negotiation. Applications name these in `Vary`. An `Accept` that no browser sends for a page or an
-    // image counts as named (`http_cache`), and so does `Origin`. Rules replace the languages and the
-    // device by the copy's class.
+    // Negotiation. Applications name these in `Vary`. `Origin`, and an `Accept` that browsers do not send
+    // for a page or an image, count as named (`http_cache`). Rules replace the languages and the device by
+    // the class of the copy.
     "accept",
     "accept-encoding",
     "accept-language",
     "origin",
     "user-agent",
-    // RFC 9111 section 3.5: the response is stored only if it says that it is for all.
+    // RFC 9111 §3.5: the response is stored only if it is marked as shared.
     "authorization",
-    // As the plan has it: no cookie that counts for nobody.
+    // As planned: without cookies that do not count.
     "cookie",
     // In the key.
     "host",
-    // Directives to caches that stand behind this one (RFC 9111 section 5.2.1).
+    // Directives to caches behind this one (RFC 9111 §5.2.1).
     "cache-control",
     "pragma",
-    // Numbers that tie log entries together.
+    // Identifiers that connect log entries of different servers.
     "traceparent",
     "tracestate",
 ];
 
-/// Fields that browsers and proxies add to requests for whatever page, and those of one connection. Where a
-/// response is not stored, the origin is not asked again for the sake of these.
+/// Fields that browsers and proxies add to requests for any page, and hop-by-hop fields. If a response is
+/// not stored, the origin request is not repeated because of these.
 const DROPPED: &[&str] = &[
     "accept-charset",
     "accept-datetime",
@@ -114,7 +115,7 @@ const DROPPED: &[&str] = &[
     "x-skyfire-phone",
 ];
 
-/// So begin the names of whole families of them.
+/// The prefixes of whole families of such fields.
 const DROPPED_BEGIN: &[&str] = &[
     "akamai-",
     "cf-",
@@ -140,8 +141,8 @@ const DROPPED_BEGIN: &[&str] = &[
     "x-wap-",
 ];
 
-/// Fields other than User-Agent and Accept from which PHP libraries derive the device (Mobile_Detect, Matomo's
-/// DeviceDetector, WURFL); where copies are kept for classes of devices, the class alone counts.
+/// Fields other than User-Agent and Accept from which PHP libraries derive the device (Mobile_Detect,
+/// Matomo's DeviceDetector, WURFL). If copies are cached per device class, only the class counts.
 const OF_DEVICE: &[&str] = &[
     "device-memory",
     "device-stock-ua",
@@ -176,10 +177,10 @@ const OF_DEVICE_BEGIN: &[&str] = &[
     "x-wap-",
 ];
 
-/// Media types in Accept that stand for a phone to Mobile_Detect and others.
+/// Media types in Accept by which Mobile_Detect and other libraries recognise a phone.
 const OF_PHONE: &[&[u8]] = &[b"vnd.wap", b"vnd.rim.html", b"x-obml2d"];
 
-/// The last words of the names of fields that say who the client is.
+/// The last words in the names of fields that identify the client.
 const CREDENTIALS: &[&str] = &[
     "apikey",
     "auth",
@@ -199,10 +200,10 @@ const CREDENTIALS: &[&str] = &[
     "token",
 ];
 
-/// Fields by which scripts ask for a part of a page, or for another form of it.
+/// Fields by which scripts request a part of a page, or another form of it.
 const PARTIAL: &[&str] = &["hx-request", "turbo-frame", "x-inertia", "x-pjax", "x-up-target"];
 
-/// The same, where it has this value; browsers built into phone applications send the field with the
+/// The same, if it has this value. Browsers embedded in phone applications send this field with the
 /// application's name.
 const REQUESTED_WITH: (&str, &str) = ("x-requested-with", "xmlhttprequest");
 
@@ -210,7 +211,7 @@ fn is_one_of(name: &str, names: &[&str], begin: &[&str]) -> bool {
     names.contains(&name) || begin.iter().any(|begin| name.starts_with(begin))
 }
 
-/// The option to use instead, where a field cannot be part of the key.
+/// The option to use instead, if a field cannot be part of the key.
 pub(crate) fn other_option(name: &str) -> Option<&'static str> {
     match name {
         "cookie" => Some("name cookies in `vary_cookies` of a rule"),
@@ -227,26 +228,27 @@ pub(crate) fn other_option(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the field goes along with every render.
+/// Whether the field is forwarded with every render.
 pub(crate) fn is_shared(name: &str) -> bool {
     SHARED.contains(&name)
 }
 
-/// Whether PHP software may tell the device by the field.
-pub(crate) fn tells_device(name: &str) -> bool {
+/// Whether PHP libraries may derive the device from the field.
+pub(crate) fn reveals_device(name: &str) -> bool {
     is_one_of(name, OF_DEVICE, OF_DEVICE_BEGIN)
 }
 
-/// Whether a line of Accept stands for a phone.
+/// Whether a line of Accept indicates a phone.
 pub(crate) fn is_of_phone(accept: &[u8]) -> bool {
     let has = |word: &[u8]| accept.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
     OF_PHONE.iter().any(|word| has(word))
 }
 
-/// Why a request with this field is answered for its client alone; most often it is not. `name` in any case.
+/// The reason why a request with this field is specific to its client; usually `None`. `name` may have any
+/// case.
 #[inline]
 pub fn reason_to_bypass(name: &[u8], value: &[u8]) -> Option<BypassBecause> {
-    // On the way of every hit: the last two letters clear nearly every field that browsers send.
+    // Every hit runs this: the last two letters exclude nearly every field that browsers send.
     let [.., one, two] = name else { return None };
     const fn end(letters: &[u8; 2]) -> u16 {
         u16::from_be_bytes(*letters)
@@ -287,15 +289,16 @@ fn known_reason(name: &[u8], value: &[u8]) -> Option<BypassBecause> {
     if is(requested) && value.trim_ascii().eq_ignore_ascii_case(with.as_bytes()) {
         return Some(BypassBecause::PartialPage);
     }
-    // These have rules of their own: RFC 9111 section 3.5, RFC 9110 section 11.7.2, RFC 6455 section 4.1.
+    // These have rules of their own: RFC 9111 §3.5, RFC 9110 §11.7.2, RFC 6455 §4.1.
     if is("authorization") || is("proxy-authorization") || is("sec-websocket-key") {
         return None;
     }
     let last = name.rsplit(|byte| *byte == b'-').next().unwrap_or_default();
-    let says_who = CREDENTIALS.iter().any(|word| last.eq_ignore_ascii_case(word.as_bytes()))
-        || is("x-session-id")
-        || is("session-id");
-    says_who.then_some(BypassBecause::Credential)
+    let identifies_client =
+        CREDENTIALS.iter().any(|word| last.eq_ignore_ascii_case(word.as_bytes()))
+            || is("x-session-id")
+            || is("session-id");
+    identifies_client.then_some(BypassBecause::Credential)
 }
 
 impl SiteRules {
@@ -304,23 +307,23 @@ impl SiteRules {
         self.key_fields.iter().any(|known| **known == *name)
     }
 
-    /// Whether the origin gets the field (its name in lower case) with every render under the plan.
+    /// Whether the field (its name in lower case) is forwarded with every render.
     pub fn sends_field(&self, name: &str) -> bool {
         is_shared(name) || self.has_field_in_key(name)
     }
 
-    /// Whether the origin may get the field where the response's `Vary` names it.
+    /// Whether the field may be forwarded if the response's `Vary` names it.
     pub fn may_send_field(&self, plan: &Plan, name: &str) -> bool {
-        self.has_field_in_key(name) || plan.device.is_none() || !tells_device(name)
+        self.has_field_in_key(name) || plan.device.is_none() || !reveals_device(name)
     }
 
-    /// Whether an application of the site's own may read the field, so that a response for one client is
-    /// to be asked for with it.
+    /// Whether the site's application may read the field, so that a response for one client must be
+    /// requested with it.
     pub fn is_custom_field(&self, name: &str) -> bool {
         !self.sends_field(name) && !is_one_of(name, DROPPED, DROPPED_BEGIN)
     }
 
-    /// Why a request with this field bypasses the cache under the plan; `None` where it does not.
+    /// The reason why a request with this field bypasses the cache under the plan; `None` if it does not.
     pub fn field_bypasses(&self, plan: &Plan, name: &str, value: &[u8]) -> Option<BypassBecause> {
         let is_for_all = plan.rule.is_some_and(|at| self.rules[at].shared_with_sessions);
         if is_for_all || self.has_field_in_key(name) {
@@ -329,7 +332,7 @@ impl SiteRules {
         reason_to_bypass(name.as_bytes(), value)
     }
 
-    /// Whether a field of the key has a longer value than a key takes.
+    /// Whether a field of the key has a longer value than the limit.
     pub(crate) fn has_long_field(&self, fields: &dyn Fields) -> bool {
         self.key_fields.iter().any(|name| {
             let mut bytes = 0;
@@ -338,7 +341,7 @@ impl SiteRules {
         })
     }
 
-    /// Appends the fields of the key to it: a missing field and an empty one are not the same.
+    /// Appends the fields of the key to it. An absent field and an empty one differ.
     pub(crate) fn write_fields(&self, fields: &dyn Fields, key: &mut Vec<u8>) {
         for name in &self.key_fields {
             let mut is_first = true;
@@ -362,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_that_says_who_asks_bypasses() {
+    fn a_field_that_identifies_the_client_bypasses() {
         for name in [
             "X-Api-Key",
             "X-WP-Nonce",
@@ -403,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_browsers_send_does_not() {
+    fn fields_of_browsers_do_not_bypass() {
         for name in SHARED.iter().chain(DROPPED).copied().chain([
             "connection",
             "sec-ch-ua",
@@ -427,14 +430,14 @@ mod tests {
     }
 
     #[test]
-    fn every_word_passes_the_look_at_the_last_letters() {
+    fn every_known_name_passes_the_check_of_the_last_letters() {
         for word in CREDENTIALS.iter().chain(PARTIAL) {
             assert!(reason_to_bypass(word.as_bytes(), b"").is_some() || *word == "authorization");
         }
     }
 
     #[test]
-    fn what_tells_a_device_is_not_asked_for_again() {
+    fn device_fields_are_dropped_fields() {
         for name in OF_DEVICE {
             assert!(is_one_of(name, DROPPED, DROPPED_BEGIN), "{name}");
         }

@@ -1,31 +1,29 @@
-//! The normal form of a URL's path and query: by it a page is stored, found and invalidated.
+//! URL normalisation: the form of path and query under which a page is stored, found and invalidated.
 //!
 //! | step | by default |
 //! |---|---|
-//! | tracking parameters are dropped | yes, see [`TRACKING`] |
-//! | empty parameters (`a=1&&b=2`, a `?` with nothing behind) are dropped | yes |
-//! | parameters are put in order, those of one name staying in theirs | yes |
-//! | path in small letters; slash at the end; index file | as they are |
+//! | remove tracking parameters | yes, see [`TRACKING`] |
+//! | remove empty parameters (`a=1&&b=2`, a final `?`) | yes |
+//! | sort parameters, keeping the order of equal names | yes |
+//! | lower-case the path; trailing slash; index file | no |
 //!
-//! The origin is sent the parameters in the order in which they were written, without those that are
-//! dropped: so nothing that is not in the key can show in the page. Order alone cannot change a page
-//! for the worse, and an application that redirects to an order of its own is not sent in circles.
+//! The origin receives the parameters in their written order without the removed ones, so a page never
+//! depends on anything outside its key. Order alone does no harm, and an application that redirects to its
+//! own order causes no loop. Parameters are not sorted if that could change their meaning in PHP: if a name
+//! has characters other than letters, digits, `_`, `-` and `~` before its brackets. PHP replaces some of
+//! these, and the last of two equal names counts.
 //!
-//! Parameters are not put in order where that could change their meaning to PHP: where a name has
-//! characters other than letters, digits, `_`, `-` and `~` before its brackets, for PHP turns some of
-//! them into others, and the last of two equal names counts.
-//!
-//! Invariant: the normal form of a normal form is itself.
+//! Invariant: normalising a normalised URL does not change it.
 
 use crate::cookies::Names;
 use crate::known::TRACKING;
 use crate::raw;
 use std::borrow::Cow;
 
-/// How many parameters are put in order; a query with more stays as it is.
+/// The maximum number of parameters that are sorted; a longer query stays as it is.
 const PARAMETERS_MAX: usize = 256;
 
-/// How the normal form is made.
+/// The settings of the normalisation.
 #[derive(Clone, Debug)]
 pub struct KeyForm {
     dropped: Names,
@@ -38,29 +36,29 @@ pub struct KeyForm {
     keeps_paths: bool,
 }
 
-/// The slash at the end of a path.
+/// The handling of a trailing slash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slash {
     Keep,
-    /// Paths whose last segment has no dot get one.
+    /// Add one to paths whose last segment has no dot.
     Add,
     Remove,
 }
 
-/// A path and query in the two forms that matter.
+/// A path and query in both forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Normal<'a> {
-    /// As it goes to the origin.
+pub struct NormalisedUrl<'a> {
+    /// The form that is forwarded to the origin.
     pub sent: Cow<'a, str>,
-    /// The page's name: what the key and the dependencies are made from.
+    /// The normalised form, from which the key and the dependencies are made.
     pub page: Cow<'a, str>,
 }
 
 impl KeyForm {
-    /// Reads the choices.
+    /// Reads the settings.
     ///
     /// # Errors
-    /// The key, and what is wrong with it.
+    /// A message that names the setting and the error.
     pub fn read(raw: &raw::Keys) -> Result<KeyForm, String> {
         let drop: Vec<&str> = match &raw.drop {
             Some(words) => words.iter().map(String::as_str).collect(),
@@ -88,20 +86,20 @@ impl KeyForm {
         })
     }
 
-    /// The forms of a path and query. Allocates only where they differ from what is written.
-    pub fn normal<'a>(&self, path_and_query: &'a str) -> Normal<'a> {
+    /// Normalises a path and query. It allocates only if a form differs from the written one.
+    pub fn normal<'a>(&self, path_and_query: &'a str) -> NormalisedUrl<'a> {
         let (path, query) = match path_and_query.split_once('?') {
             Some((path, query)) => (path, Some(query)),
-            // The way of nearly every hit.
+            // Nearly every hit returns here.
             None if self.keeps_paths => {
                 let as_it_is = Cow::Borrowed(path_and_query);
-                return Normal { sent: as_it_is.clone(), page: as_it_is };
+                return NormalisedUrl { sent: as_it_is.clone(), page: as_it_is };
             }
             None => (path_and_query, None),
         };
         if self.keeps_paths && query.is_some_and(|query| self.is_normal(query)) {
             let as_it_is = Cow::Borrowed(path_and_query);
-            return Normal { sent: as_it_is.clone(), page: as_it_is };
+            return NormalisedUrl { sent: as_it_is.clone(), page: as_it_is };
         }
         let path = self.path(path);
         let as_written = |query: &str| -> Option<String> {
@@ -126,11 +124,11 @@ impl KeyForm {
             Some(Some(ordered)) => joined(Some(&ordered)),
             _ => sent.clone(),
         };
-        Normal { sent, page }
+        NormalisedUrl { sent, page }
     }
 
-    /// Whether a query is one parameter, as nearly every query is, that stays: there is nothing to be put
-    /// in order.
+    /// Whether a query is a single parameter that is kept, as nearly every query is. Then there is nothing
+    /// to sort.
     fn is_normal(&self, query: &str) -> bool {
         !query.as_bytes().contains(&b'&') && self.keeps(query)
     }
@@ -142,7 +140,7 @@ impl KeyForm {
         !parameter.is_empty() && (!self.dropped.have(name) || self.kept.have(name))
     }
 
-    /// The query in order; `None` when it is, or must stay as it is.
+    /// The sorted query; `None` if it is sorted already, or must not be sorted.
     fn in_order(&self, query: &str) -> Option<String> {
         let parameters = || query.split('&').map(base_name);
         let sortable = self.sort && parameters().all(is_plain) && query.len() > 1;
@@ -162,7 +160,7 @@ impl KeyForm {
         if self.lower_case && path.bytes().any(|byte| byte.is_ascii_uppercase()) {
             path = Cow::Owned(path.to_ascii_lowercase());
         }
-        // Each step may leave something for the other; both only shorten, but for a slash once.
+        // Each step may require the other. Both only shorten the path, except for one added slash.
         loop {
             let length = path.len();
             if let Some(at) = self.index_at(&path) {
@@ -187,15 +185,14 @@ impl KeyForm {
         }
     }
 
-    /// Where the name of an index file begins, if the path ends in one.
+    /// The position of the name of an index file, if the path ends in one.
     fn index_at(&self, path: &str) -> Option<usize> {
         let at = path.rfind('/')? + 1;
         self.index.iter().any(|index| path[at..] == **index).then_some(at)
     }
 }
 
-/// What a parameter is put in order by: its name up to a bracket, so that the members of an array
-/// keep their order.
+/// The sort key of a parameter: its name up to a bracket, so that the members of an array keep their order.
 fn base_name(parameter: &str) -> &str {
     let name = parameter.split('=').next().unwrap_or_default();
     let bracket = name.find('[').or_else(|| name.find("%5B")).or_else(|| name.find("%5b"));
@@ -240,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn order_is_the_pages_and_the_origin_gets_what_was_written() {
+    fn parameters_are_sorted_in_the_key_and_not_for_the_origin() {
         let form = form("");
         let normal = form.normal("/a?c=3&b[]=2&a=1&utm_id=0&b[]=1");
         assert_eq!(normal.sent, "/a?c=3&b[]=2&a=1&b[]=1");
         assert_eq!(normal.page, "/a?a=1&b[]=2&b[]=1&c=3");
         let encoded = form.normal("/a?b%5B%5D=2&b%5Bx%5D=1&a=1");
         assert_eq!(encoded.page, "/a?a=1&b%5B%5D=2&b%5Bx%5D=1");
-        // PHP takes these names for the same; the last counts.
+        // PHP treats these names as equal; the last one counts.
         for url in ["/a?b.c=1&b_c=2&a=3", "/a?%62=1&b=2&a=3", "/a?b+c=1&a=2"] {
             assert_eq!(form.normal(url).page, url);
         }
@@ -268,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_normal_is_not_copied() {
+    fn a_normalised_url_is_not_copied() {
         let form = form("");
         for url in ["/", "/a/b", "/a?x=1", "/a?a=1&b=2&b=1"] {
             let normal = form.normal(url);
@@ -279,7 +276,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_normal_form_is_its_own(url in "/[aB/.]{0,7}(\\?[ab=&\\[\\].%]{0,12}(utm_a=1)?)?", which in 0..4usize) {
+        fn normalisation_is_idempotent(url in "/[aB/.]{0,7}(\\?[ab=&\\[\\].%]{0,12}(utm_a=1)?)?", which in 0..4usize) {
             let text = ["", "trailing_slash = \"add\"", "trailing_slash = \"remove\"\nindex = [\"a\"]", "lower_case = true"][which];
             let form = form(text);
             let normal = form.normal(&url);

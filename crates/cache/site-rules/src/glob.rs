@@ -1,24 +1,24 @@
-//! Patterns: `*` stands for anything within a path segment, `**` for anything at all.
+//! Patterns: `*` matches any text within a path segment, `**` matches any text.
 //!
-//! A pattern is matched in one pass over the text, whatever its stars: the set of places that may
-//! have been reached is kept as the bits of one number. So no text can make it slow. A pattern has at
-//! most 127 characters besides its stars.
+//! A pattern is matched in one pass over the text, whatever its wildcards: the set of positions reached in
+//! the pattern is a bit set in one integer. No text can therefore make matching slow. A pattern has at most
+//! 127 characters apart from its wildcards.
 
 use std::fmt;
 
-/// Which characters of a pattern count in either case.
+/// Whether matching is case-sensitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Case {
     Kept,
     Ignored,
 }
 
-/// What one star stands for.
+/// The text that a single `*` matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Star {
-    /// Anything but `/`: patterns of paths.
+    /// Any text without `/`: for path patterns.
     Segment,
-    /// Anything: patterns of names and values.
+    /// Any text: for patterns of names and values.
     Anything,
 }
 
@@ -31,27 +31,27 @@ pub(crate) struct Glob {
 
 #[derive(Clone)]
 enum Shape {
-    /// No star.
+    /// Without a wildcard.
     Exact(Case),
-    /// One star that stands for anything, at the end.
+    /// With one wildcard at the end that matches any text.
     Prefix(Case),
     Any(Box<Places>),
 }
 
-/// Bit `n` of a set: the first `n` characters of the pattern have been found.
+/// Sets of positions. Bit `n` means that the first `n` characters of the pattern were matched.
 #[derive(Clone)]
 struct Places {
-    /// For each byte, the places from which it leads to the next.
+    /// For each byte, the positions from which it leads to the next.
     steps: [u128; 256],
-    /// Places with a star behind them that stands for anything.
+    /// The positions before a wildcard that matches any text.
     anything: u128,
-    /// Places with a star behind them that does not stand for `/`.
+    /// The positions before a wildcard that does not match `/`.
     segment: u128,
     last: u128,
 }
 
 impl Glob {
-    /// Reads a pattern.
+    /// Reads a pattern; the error is a message for the operator.
     pub(crate) fn read(written: &str, star: Star, case: Case) -> Result<Glob, String> {
         let stars = written.matches('*').count();
         let length = written.len() - stars;
@@ -66,7 +66,7 @@ impl Glob {
         Ok(Glob { written: written.into(), shape })
     }
 
-    /// Whether the whole text fits.
+    /// Whether the pattern matches the whole text.
     pub(crate) fn fits(&self, text: &[u8]) -> bool {
         let written = self.written.as_bytes();
         match &self.shape {
@@ -137,7 +137,7 @@ impl Places {
     }
 }
 
-/// Patterns of which one has to fit, and those (written with `!`) of which none may.
+/// A list of patterns: a text must match one of them, and none of those written with `!`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Globs {
     any: Vec<Glob>,
@@ -214,7 +214,7 @@ mod tests {
         assert!(fits(&most, &"a".repeat(130)) && !fits(&most, &"a".repeat(126)));
     }
 
-    /// The plain definition, for short texts.
+    /// A simple recursive matcher for short texts, as the reference.
     fn plain(pattern: &[u8], text: &[u8]) -> bool {
         match pattern {
             [] => text.is_empty(),

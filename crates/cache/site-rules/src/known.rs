@@ -1,14 +1,12 @@
-//! What is known of the web as it is: cookies that only scripts read, cookies of sessions and
-//! logins, query parameters that only count visitors. Lists to be read; `*` stands for anything,
-//! case does not count.
+//! Built-in lists: cookies that only scripts read, cookies of sessions and logins, and query parameters for
+//! tracking. `*` matches any text; case is ignored.
 //!
-//! The PHP library has the list of scripts, too (`php/client/src/SharedCookies.php`); a test of it compares the two.
-//!
-//! A name that is on the lists of scripts and of sessions counts as a script's: those patterns are
-//! the narrower ones.
+//! The PHP library has a copy of the list of scripts' cookies (`php/client/src/SharedCookies.php`). A test
+//! of the library compares them. A name that is on both cookie lists counts as a script's, because those
+//! patterns are narrower.
 
-/// Cookies that only scripts in the browser read, or a CDN in front: analytics, advertising,
-/// consent. They do not count, and do not go to the origin for a page that may be shared.
+/// Cookies that only scripts in the browser or a CDN in front read: analytics, advertising, consent. They
+/// do not count, and are not forwarded to the origin for a page that may be shared.
 pub const SCRIPT_COOKIES: &[&str] = &[
     // Google
     "_ga",
@@ -43,7 +41,7 @@ pub const SCRIPT_COOKIES: &[&str] = &[
     "ln_or",
     "_rdt_uuid",
     "muc_ads",
-    // Analytics and tests
+    // Analytics and A/B tests
     "_hj*",
     "_pk_*",
     "mtm_*",
@@ -146,19 +144,21 @@ pub const SCRIPT_COOKIES: &[&str] = &[
     "bm_sz",
     "_abck",
     "ARRAffinity*",
-    // Applications: whether cookies or scripts work at all
+    // Applications: test cookies for cookie or script support
     "wordpress_test_cookie",
     "has_js",
-    // The crawler of LiteSpeed's plugin shows who it is by it; only with litespeed_role is more meant.
+    // The crawler of LiteSpeed's plugin identifies itself by it. It has a further meaning only together
+    // with litespeed_role.
     "litespeed_hash",
-    // Given to everybody by LiteSpeed's plugin for PrestaShop, whose sessions are called alike.
+    // LiteSpeed's plugin for PrestaShop sets it for every client; PrestaShop's session cookies have similar
+    // names.
     "PrestaShop-lsc",
     "testcookie",
     "cookietest",
 ];
 
-/// Cookies of sessions, logins and carts: what the application does for one visitor. A request with
-/// one of them is passed on, and its response is not stored.
+/// Cookies of sessions, logins and carts, that is, of one client. A request with one of them bypasses the
+/// cache, and its response is not stored.
 pub const SESSION_COOKIES: &[&str] = &[
     // PHP and its frameworks
     "PHPSESSID*",
@@ -233,7 +233,7 @@ pub const SESSION_COOKIES: &[&str] = &[
     "flarum_*",
     "vanilla*",
     "ips4_*",
-    // By what they are called
+    // By common words in names
     "*login*",
     "*logged*",
     "*auth*",
@@ -247,8 +247,8 @@ pub const SESSION_COOKIES: &[&str] = &[
     "*userid*",
 ];
 
-/// Query parameters that only tell where a visitor came from. They are not part of the key, and not
-/// sent to the origin for a page that may be shared.
+/// Query parameters that only say where a client came from. They are not part of the key, and not forwarded
+/// to the origin for a page that may be shared.
 pub const TRACKING: &[&str] = &[
     "utm_*",
     "fbclid",

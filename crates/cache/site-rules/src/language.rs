@@ -1,12 +1,12 @@
-//! The one of a site's languages that a visitor prefers (RFC 9110 section 12.5.4; lookup as in
-//! RFC 4647 section 3.4, by the first part where the whole is not offered).
+//! Language negotiation: the language of a site that a client prefers (RFC 9110 §12.5.4). The lookup
+//! follows RFC 4647 §3.4, by the first subtag if the whole range is not offered.
 //!
-//! A page that is kept per language is rendered with the chosen language alone in Accept-Language:
-//! there are as many copies as the site has languages, not as visitors have preferences.
+//! A page that is cached per language is rendered with only the chosen language in Accept-Language. There
+//! are as many copies as the site has languages, not as clients have preferences.
 
 use http_cache::Fields;
 
-/// The place in `offered` of the language that the request prefers; the first when it prefers none.
+/// The index in `offered` of the language that the request prefers; 0 if it prefers none of them.
 pub(crate) fn preferred(offered: &[Box<str>], fields: &dyn Fields) -> usize {
     let mut best: Option<(u16, usize)> = None;
     fields.values("accept-language", &mut |line| {
@@ -15,7 +15,7 @@ pub(crate) fn preferred(offered: &[Box<str>], fields: &dyn Fields) -> usize {
             let range = parts.next().unwrap_or_default().trim_ascii();
             let weight = parts.find_map(|part| weight(part.trim_ascii())).unwrap_or(1000);
             let Some(at) = position(offered, range).filter(|_| weight > 0) else { continue };
-            // Among equals the first counts: visitors list what they like best first.
+            // Among equal weights the first counts, because clients list their preferred language first.
             if best.is_none_or(|(known, _)| weight > known) {
                 best = Some((weight, at));
             }
@@ -32,7 +32,7 @@ fn position(offered: &[Box<str>], range: &[u8]) -> Option<usize> {
     find(range).or_else(|| find(primary))
 }
 
-/// `q=0.5` in thousandths; `None` for anything else.
+/// Parses `q=0.5` into thousandths; `None` for any other parameter.
 fn weight(parameter: &[u8]) -> Option<u16> {
     let text = str::from_utf8(parameter).ok()?;
     let number: f32 =
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_preferred_of_what_is_offered() {
+    fn the_preferred_language_is_chosen() {
         let offered: Vec<Box<str>> = ["en", "de", "pt-BR"].map(Into::into).to_vec();
         for (line, right) in [
             ("", "en"),

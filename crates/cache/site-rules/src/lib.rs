@@ -1,13 +1,13 @@
-//! What a site chooses about its pages: rules, the normal form of a URL, which cookies count.
+//! The choices of a site about its pages: rules, URL normalisation, cookies.
 //!
-//! Pure: no sockets, no clock, no logging; time and randomness are arguments. [`SiteRules::plan`]
-//! says what is to be done with a request before the store is asked, [`SiteRules::revise`] what is to
-//! be done with its response before it is stored. For a site without rules neither allocates.
+//! The crate is pure: no sockets, no clock, no logging; time and randomness are arguments.
+//! [`SiteRules::plan`] decides on a request before the store lookup. [`SiteRules::revise`] decides on its
+//! response before it is stored. Neither allocates for a site without rules.
 //!
-//! The invariant that everything here serves: **a page that was rendered for a session never becomes
-//! the copy of others**. A request with a session cookie is passed on and its response not stored,
-//! unless the cookie is in the key of the copy, or has been taken out of what goes to the origin.
-//! Deliberately not here: RFC 9111 itself (`http-cache`), the store, routing.
+//! The central invariant: **a page that was rendered for a session is never served to others**. A request
+//! with a session cookie bypasses the cache and its response is not stored, with two exceptions: the cookie
+//! is in the cache key, or it is removed from the forwarded request. Not in this crate: RFC 9111 itself
+//! (`http-cache`), the store, routing.
 
 mod agent;
 mod compile;
@@ -28,10 +28,10 @@ mod view;
 
 pub use agent::Agent;
 pub use compile::{RuleError, SiteRules, Surroundings};
-pub use cookies::{AFTER_WRITE_COOKIE, CookieKind, Unknown};
+pub use cookies::{AFTER_WRITE_COOKIE, CookieKind, UnknownCookies};
 pub use duration::parse_duration;
 pub use fields::reason_to_bypass;
-pub use form::{KeyForm, Normal};
+pub use form::{KeyForm, NormalisedUrl};
 pub use known::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING};
 pub use mark::Secret;
 pub use owner::{
@@ -39,5 +39,5 @@ pub use owner::{
     OWNER_VALUE_BYTES_MIN, Owner, OwnerCookies,
 };
 pub use plan::{BypassBecause, Handling, Load, Plan, Ruling, key_without_vary};
-pub use revise::{Ignored, Refusal, Revision};
-pub use view::{Peer, Planned, RequestView};
+pub use revise::{IgnoredFields, Refusal, Revision};
+pub use view::{Peer, PlannedFields, RequestView};

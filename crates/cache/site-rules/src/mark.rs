@@ -1,19 +1,19 @@
-//! The mark of a visitor who has just written: a cookie that says until when his requests are passed
-//! on, signed so that nobody can make one for himself and wake PHP with every request.
+//! Read-your-writes: a cookie that makes the requests of a client bypass the cache for a short time after a
+//! write. It is signed, so that clients cannot create it themselves and cause an origin request every time.
 //!
-//! `1700000000000.` and the first 16 bytes of HMAC-SHA-256 over the host and that time (in
-//! milliseconds), in hexadecimal. Who has a valid mark has written; he could have it again by writing
-//! again, so there is nothing to be gained by keeping it.
+//! Its value is `1700000000000.` and the first 16 bytes of HMAC-SHA-256 over the host and that time, in
+//! hexadecimal. The time is its expiry in milliseconds since the Unix epoch. A client that keeps the cookie
+//! gains nothing: it could get it again by another write.
 
 use crate::cookies::AFTER_WRITE_COOKIE;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use std::fmt;
 
-/// How many bytes of the code are sent.
+/// The length of the authentication code in bytes.
 const CODE_BYTES: usize = 16;
 
-/// What marks are signed with.
+/// The key for signing the cookies.
 #[derive(Clone)]
 pub struct Secret([u8; 32]);
 
@@ -24,12 +24,13 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Made from 32 bytes that nobody can guess.
+    /// A key from 32 unpredictable bytes.
     pub fn new(bytes: [u8; 32]) -> Secret {
         Secret(bytes)
     }
 
-    /// The line of Set-Cookie that marks a visitor of `host` for `for_ms` from `now_ms`.
+    /// The Set-Cookie value for a client of `host`. The cookie is valid for `for_ms` milliseconds from
+    /// `now_ms`.
     pub(crate) fn set_cookie(&self, host: &str, now_ms: u64, for_ms: u64, secure: bool) -> String {
         let until_ms = now_ms.saturating_add(for_ms);
         let code = self.code(host, until_ms);
@@ -41,7 +42,7 @@ impl Secret {
         )
     }
 
-    /// Whether `value` is a mark for `host` that is still good.
+    /// Whether `value` is a valid cookie for `host` that has not expired.
     pub(crate) fn holds(&self, value: &[u8], host: &str, now_ms: u64) -> bool {
         let Ok(text) = str::from_utf8(value) else { return false };
         let Some((until, code)) = text.split_once('.') else { return false };
@@ -62,7 +63,7 @@ impl Secret {
     }
 }
 
-/// Compares without telling by the time it takes how much was right.
+/// Compares in constant time, so that the duration does not reveal how many bytes are equal.
 fn same(given: &[u8], right: &[u8]) -> bool {
     let differing = given.iter().zip(right).fold(0u8, |found, (a, b)| found | (a ^ b));
     std::hint::black_box(differing) == 0 && given.len() == right.len()

@@ -1,34 +1,35 @@
-//! Whose a private copy is: the owner of a request, known by cookies that the site names, and by nothing
-//! else (no address, no user agent).
+//! The owner of a private copy. An owner is identified by cookies that the site names, never by address or
+//! User-Agent.
 //!
 //! | a request has | its owner |
 //! |---|---|
-//! | `Authorization` | none: the cookies do not say who it is |
-//! | a named cookie twice, by PHP's reading of names | none: which one counts is not certain |
-//! | one as the member of an array, `name[x]` | that one tells none; beside `name` it counts as twice |
+//! | `Authorization` | none: the cookies do not identify the user |
+//! | a named cookie twice, by PHP's reading of names | none: which of them counts is uncertain |
+//! | one as the member of an array, `name[x]` | it identifies none; together with `name` it counts as twice |
 //! | no named cookie with at least [`OWNER_VALUE_BYTES_MIN`] bytes | none |
-//! | otherwise | all named cookies that are so long |
+//! | otherwise | all named cookies of that length |
 //!
-//! Invariants: the key of a private copy has **every** cookie of the request in it that is not a script's,
-//! as it stands and in order, so that no copy is found by a request that the application could take for
-//! another; it begins with [`OWNER_PART`], which no key of a shared copy has in it, for their parts have
-//! other names and no cookie has a line feed in it. Everything is bounded.
+//! Invariants: the key of a private copy contains **every** cookie of the request that is not a script's,
+//! exactly and in order. A request that the application might attribute to another user therefore never
+//! finds the copy. The key contains [`OWNER_PART`], which no key of a shared copy contains: their parts
+//! have other names, and no cookie contains a line feed. All sizes are limited.
 
 use crate::compile::SiteRules;
 use crate::cookies::{CookieKind, cookie_glob, pairs};
 use crate::glob::Glob;
 use http_cache::{CookieName, Fields};
 
-/// The shortest value that tells an owner: what is shorter could be guessed, or be the same for many.
+/// The minimum length in bytes of a value that identifies an owner. Shorter values could be guessed, or be
+/// common to many clients.
 pub const OWNER_VALUE_BYTES_MIN: usize = 16;
-/// The most that the cookies in a private copy's key may come to, in bytes.
+/// The maximum length in bytes of the cookies in a private copy's key.
 pub const OWNER_KEY_BYTES_MAX: usize = 4 << 10;
-/// The most cookies that tell an owner.
+/// The maximum number of cookies that identify an owner.
 pub const OWNER_COOKIES_MAX: usize = 4;
-/// So begins the part of a key that only private copies have.
+/// The beginning of a part of the key that only private copies have.
 pub const OWNER_PART: &[u8] = b"\nowner ";
 
-/// The cookies that hold the session of software that LiteSpeed's plugins are made for.
+/// The session cookies of applications that have a LiteSpeed plugin.
 pub const LITESPEED_OWNERS: [&str; 8] = [
     "PHPSESSID",
     "wordpress_logged_in_*",
@@ -40,37 +41,38 @@ pub const LITESPEED_OWNERS: [&str; 8] = [
     "frontend",
 ];
 
-/// The names of the cookies that tell an owner.
+/// The names of the cookies that identify an owner.
 #[derive(Clone, Debug)]
 pub struct OwnerCookies {
     globs: Vec<Glob>,
 }
 
-/// A visitor who has private copies.
+/// A client that has private copies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The cookies that tell him, each as name, `=` and value, sorted, each once. Never empty.
+    /// The cookies that identify the client, each as name, `=` and value, sorted, without duplicates. Never
+    /// empty.
     pub cookies: Vec<Vec<u8>>,
-    /// What his cookies add to the key of a copy.
+    /// The part of a copy's key that consists of the client's cookies.
     pub key: Vec<u8>,
 }
 
-/// Why a request has no private copies.
+/// The reason why a request has no private copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoOwner {
-    /// It has no cookie that tells an owner.
+    /// It has no cookie that identifies an owner.
     Nobody,
-    /// It has one twice.
+    /// It has such a cookie twice.
     Twice,
-    /// Its cookies are too long, or too many tell an owner.
+    /// Its cookies are too long, or too many of them identify an owner.
     TooLong,
     /// It has `Authorization`.
     Authorization,
 }
 
 impl NoOwner {
-    /// The reason's name, as in the `detail` of Cache-Status; a request of nobody's is a session's like
-    /// any other.
+    /// The name of the reason, as in the `detail` of Cache-Status. A request without an owner is like any
+    /// other with a session cookie.
     pub fn as_str(self) -> &'static str {
         match self {
             NoOwner::Nobody => "session-cookie",
@@ -85,7 +87,7 @@ impl OwnerCookies {
     /// Reads name patterns.
     ///
     /// # Errors
-    /// One of them is no pattern, or fits every name.
+    /// A pattern is invalid, or matches every name.
     pub fn read(words: &[String]) -> Result<OwnerCookies, String> {
         let glob = |word: &String| match word.trim_matches('*').is_empty() {
             true => Err(format!("{word:?} fits any cookie: name those that hold a session")),
@@ -94,8 +96,8 @@ impl OwnerCookies {
         Ok(OwnerCookies { globs: words.iter().map(glob).collect::<Result<_, _>>()? })
     }
 
-    /// Calls `visit` with each cookie that has one of the names, as name, `=` and value, however short or
-    /// often: for what is to be dropped.
+    /// Calls `visit` with each cookie that has one of the names, as name, `=` and value, whatever its
+    /// length and however often it occurs. Used to purge private copies.
     pub fn each(&self, fields: &dyn Fields, visit: &mut dyn FnMut(&[u8])) {
         fields.values("cookie", &mut |line| {
             for pair in pairs(line) {
@@ -106,10 +108,10 @@ impl OwnerCookies {
         });
     }
 
-    /// The name as it may be read, if one of the readings is one of these.
-    fn named(&self, name: &CookieName<'_>) -> Option<Named> {
+    /// The readings of the name, if one of them matches.
+    fn named(&self, name: &CookieName<'_>) -> Option<NameReadings> {
         let fits = |reading: &[u8]| self.globs.iter().any(|glob| glob.fits(reading));
-        name.any(fits).then(|| Named { readings: name.readings() })
+        name.any(fits).then(|| NameReadings { readings: name.readings() })
     }
 
     /// Whether a line of Set-Cookie sets one of them.
@@ -118,13 +120,13 @@ impl OwnerCookies {
     }
 }
 
-/// What a cookie's name may be read as; never nothing.
-struct Named {
+/// The readings of a cookie's name; at least one.
+struct NameReadings {
     readings: Vec<Vec<u8>>,
 }
 
-impl Named {
-    /// The name, if nobody reads it otherwise.
+impl NameReadings {
+    /// The name, if it has only one reading.
     fn only(&self) -> Option<&[u8]> {
         match &self.readings[..] {
             [only] => Some(only),
@@ -132,17 +134,17 @@ impl Named {
         }
     }
 
-    /// Whether one may stand in the other's place.
-    fn is_same(&self, other: &Named) -> bool {
+    /// Whether both may be the same cookie.
+    fn is_same(&self, other: &NameReadings) -> bool {
         self.readings.iter().any(|one| other.readings.contains(one))
     }
 }
 
 impl SiteRules {
-    /// Whose private copies a request may be answered with, and the part of their key that is his.
+    /// The owner whose private copies may answer a request, and the part of their key for this owner.
     ///
     /// # Errors
-    /// Why there are none for it.
+    /// The reason why there is no owner.
     pub fn owner(&self, named: &OwnerCookies, fields: &dyn Fields) -> Result<Owner, NoOwner> {
         let mut authorization = false;
         fields.values("authorization", &mut |_| authorization = true);
@@ -150,7 +152,7 @@ impl SiteRules {
             return Err(NoOwner::Authorization);
         }
         let (mut cookies, mut key) = (Vec::new(), Vec::new());
-        let mut names: Vec<Named> = Vec::new();
+        let mut names: Vec<NameReadings> = Vec::new();
         let mut refused = None;
         fields.values("cookie", &mut |line| {
             for pair in pairs(line) {

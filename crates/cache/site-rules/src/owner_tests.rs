@@ -1,4 +1,4 @@
-//! Who is an owner, who is none, and what of a request's cookies is in the key.
+//! Which requests have an owner, which have none, and which cookies are in the key.
 
 use super::*;
 use crate::raw::{Cookies, Keys};
@@ -49,7 +49,7 @@ fn dropped(line: &str) -> Vec<String> {
 fn an_owner_is_known_by_long_cookies_of_the_named_kinds() {
     let owner = cookies(&format!("theme=dark; PHPSESSID={A}; shop-1={B}; _ga=GA1.2")).unwrap();
     assert_eq!(owner.cookies, [format!("PHPSESSID={A}"), format!("shop-1={B}")].map(Vec::from));
-    // Every cookie but a script's, as written and in order.
+    // Every cookie except a script's, as written and in order.
     let key = format!("\nowner theme=dark\nowner PHPSESSID={A}\nowner shop-1={B}");
     assert_eq!(owner.key, key.as_bytes());
     let twice = of(&[("cookie", format!("PHPSESSID={A}")), ("cookie", "theme=dark".to_owned())]);
@@ -57,7 +57,7 @@ fn an_owner_is_known_by_long_cookies_of_the_named_kinds() {
 }
 
 #[test]
-fn whoever_is_in_doubt_is_no_owner() {
+fn an_ambiguous_request_has_no_owner() {
     for (line, why) in [
         ("theme=dark".to_owned(), NoOwner::Nobody),
         ("PHPSESSID=short".to_owned(), NoOwner::Nobody),
@@ -78,7 +78,7 @@ fn whoever_is_in_doubt_is_no_owner() {
 }
 
 #[test]
-fn the_member_of_an_array_stands_in_the_way_of_the_name() {
+fn a_member_of_an_array_conflicts_with_the_name() {
     for line in [
         format!("PHPSESSID[x]={B}; PHPSESSID={A}"),
         format!("PHPSESSID={A}; PHPSESSID[]={B}"),
@@ -88,12 +88,12 @@ fn the_member_of_an_array_stands_in_the_way_of_the_name() {
     ] {
         assert_eq!(cookies(&line), Err(NoOwner::Twice), "{line}");
     }
-    // To PHP that is no session's id.
+    // For PHP that is not a session id.
     assert_eq!(cookies(&format!("PHPSESSID[x]={A}")), Err(NoOwner::Nobody));
 }
 
 #[test]
-fn for_dropping_every_reading_of_a_name_counts() {
+fn purging_considers_every_reading_of_a_name() {
     assert_eq!(dropped("theme=dark"), [""; 0]);
     assert_eq!(dropped("PHPSESSID=x; my.session=y"), ["PHPSESSID=x", "my_session=y"]);
     assert_eq!(dropped("PHPSESSID[a]=x"), ["PHPSESSID_a]=x", "PHPSESSID=x"]);

@@ -1,68 +1,68 @@
-//! What is to be done with a request, before the store is asked.
+//! The decision on a request before the store lookup.
 //!
-//! | first of these that holds | plan |
+//! | the first of these that holds | plan |
 //! |---|---|
-//! | the visitor has just written (his mark is good) | bypass: after-write |
-//! | the rule says bypass | bypass: rule |
-//! | a session cookie, and the rule has it neither in the key nor out of the request | bypass: session-cookie |
-//! | an unknown cookie, where these count as sessions | bypass: unknown-cookie |
+//! | the client has just sent a write (its after-write cookie is valid) | bypass: after-write |
+//! | the rule sets bypass | bypass: rule |
+//! | a session cookie that the rule neither has in the key nor removes | bypass: session-cookie |
+//! | an unknown cookie, if these count as sessions | bypass: unknown-cookie |
 //! | a field of the key is too long | bypass: field-too-long |
-//! | otherwise | the store is asked |
+//! | otherwise | use the store |
 //!
-//! Invariant: a plan that asks the store counts no session cookie but those in the key. Nothing here
-//! allocates for a site without rules. A plan is small and is copied; it holds places in the rules.
+//! Invariant: under a plan that uses the store, no session cookie counts except those in the key. Nothing
+//! here allocates for a site without rules. A plan is small and copied; it contains indices into the rules.
 
 use crate::agent::Agent;
 use crate::compile::SiteRules;
-use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, Unknown, pairs};
+use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, UnknownCookies, pairs};
 use crate::language;
 use crate::rule::Rule;
 use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
 use http_cache::{CookieName, Fields, Policy, StoredFacts};
 
-/// Among how many cookies those are looked for that a request is passed on for.
-const COOKIES_TOLD_MAX: usize = 64;
+/// The maximum number of cookies in which those that cause a bypass are reported.
+const COOKIES_REPORTED_MAX: usize = 64;
 
-/// How much the origin has to do.
+/// The load of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// As usual.
+    /// Normal.
     Normal,
-    /// Requests wait for a place.
+    /// Requests wait for one of the limited concurrent origin requests.
     Saturated,
 }
 
-/// What is to be done with a request.
+/// The handling of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
-    /// The store is asked, and the response may be stored.
+    /// Look it up in the store; the response may be stored.
     Store,
-    /// It is passed on as it came, and the response is not stored.
+    /// Forward it unchanged; the response is not stored.
     Bypass(BypassBecause),
 }
 
-/// Why a request bypasses the store.
+/// The reason why a request bypasses the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BypassBecause {
-    /// A rule says so.
+    /// A rule sets it.
     Rule,
-    /// It has a cookie of a session or a login.
+    /// It has a session or login cookie.
     SessionCookie,
-    /// Its visitor has just written.
+    /// Its client has just sent a write.
     AfterWrite,
-    /// It has a cookie that is on no list, and the site counts these as sessions.
+    /// It has a cookie that is on no list, and the site treats these as session cookies.
     UnknownCookie,
-    /// It has a field that says who the client is, such as `X-Api-Key`.
+    /// It has a field that identifies the client, such as `X-Api-Key`.
     Credential,
-    /// It has a field that asks for a part of the page, or for another form of it.
+    /// It has a field that requests a part of the page, or another form of it.
     PartialPage,
-    /// A field of the key has a longer value than a key takes.
+    /// A field of the key has a longer value than the limit.
     FieldTooLong,
 }
 
 impl BypassBecause {
-    /// The reason's name, as in the `detail` of Cache-Status.
+    /// The name of the reason, as in the `detail` of Cache-Status.
     pub fn as_str(self) -> &'static str {
         match self {
             BypassBecause::Rule => "rule",
@@ -76,63 +76,64 @@ impl BypassBecause {
     }
 }
 
-/// What is to be done with a request, and under which rule.
+/// The handling of a request, and the rule that applies.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Whether the store is asked.
+    /// Whether the request uses the store.
     pub handling: Handling,
-    /// The place of the rule that rules, where one does.
+    /// The index of the rule that applies, if there is one.
     pub(crate) rule: Option<usize>,
     pub(crate) load: Load,
     pub(crate) device: Option<Agent>,
-    /// The place among the rule's languages.
+    /// The index among the rule's languages.
     pub(crate) language: Option<usize>,
     pub(crate) country: Option<[u8; 2]>,
-    pub(crate) cookies: Found,
+    pub(crate) cookies: CookieSummary,
 }
 
-/// Which kinds of cookies a request has.
+/// The kinds of cookies in a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// One that counts as a session and is not in the key.
+pub(crate) struct CookieSummary {
+    /// A cookie that counts as a session cookie and is not in the key.
     pub(crate) session: bool,
-    /// One that is in the key as a session.
+    /// A session cookie that is in the key.
     pub(crate) named_session: bool,
-    /// One that tells copies apart.
+    /// A cookie that selects a variant.
     pub(crate) vary: bool,
-    /// One that is on no list.
+    /// A cookie that is on no list.
     pub(crate) unknown: bool,
-    /// One that the rule has not count.
+    /// A cookie that the rule removes.
     pub(crate) withheld: bool,
-    /// A good mark of a visitor who has written.
+    /// A valid after-write cookie.
     pub(crate) wrote: bool,
 }
 
-/// A rule, as explanations name it.
+/// A rule, for explanations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ruling<'r> {
-    /// Its place among the rules, counted from 1.
+    /// The number of the rule, from 1.
     pub number: usize,
-    /// What it is called, where it is.
+    /// The name of the rule, if it has one.
     pub name: Option<&'r str>,
-    /// Its paths as they were written; empty where it is for all.
+    /// The paths of the rule as they were written; empty if it applies to all.
     pub path: &'r str,
 }
 
 impl Plan {
-    /// The plan, but that the request bypasses the store for this reason.
+    /// This plan, changed to bypass the cache for this reason.
     pub fn bypassing(self, because: BypassBecause) -> Plan {
         Plan { handling: Handling::Bypass(because), ..self }
     }
 
-    /// Whether the plan tells devices apart, and this visitor's is a phone or a tablet.
+    /// Whether the plan distinguishes devices, and the client's is a phone or a tablet.
     pub fn is_mobile(&self) -> bool {
         matches!(self.device, Some(Agent::Phone | Agent::Tablet))
     }
 }
 
 impl SiteRules {
-    /// Plans a GET or HEAD. `now_ms` is the time, for marks of visitors who have written.
+    /// Plans a GET or HEAD. `now_ms` is the time in milliseconds since the Unix epoch, for after-write
+    /// cookies.
     pub fn plan(&self, view: &RequestView<'_>, load: Load, now_ms: u64) -> Plan {
         let at = self.ruling(view);
         let rule = at.map(|at| &self.rules[at]);
@@ -149,7 +150,7 @@ impl SiteRules {
         if cookies.session && !shared {
             return bypass(BypassBecause::SessionCookie);
         }
-        if cookies.unknown && !shared && self.lists.unknown == Unknown::Bypass {
+        if cookies.unknown && !shared && self.lists.unknown == UnknownCookies::Bypass {
             return bypass(BypassBecause::UnknownCookie);
         }
         if self.has_long_field(view.fields) {
@@ -165,15 +166,15 @@ impl SiteRules {
         }
     }
 
-    /// The rule that rules, where one does.
+    /// The rule that applies, if there is one.
     pub fn ruling_of(&self, plan: &Plan) -> Option<Ruling<'_>> {
         let at = plan.rule?;
         let rule = self.rules.get(at)?;
         Some(Ruling { number: at + 1, name: rule.name.as_deref(), path: &rule.path_written })
     }
 
-    /// The names of the cookies for whose sake a request bypasses the store; none where it does not, or
-    /// for another reason.
+    /// The names of the cookies that make the request bypass the cache. Empty if it does not, or for
+    /// another reason.
     pub fn bypassing_cookies(&self, plan: &Plan, fields: &dyn Fields) -> Vec<Box<str>> {
         let kind = match plan.handling {
             Handling::Bypass(BypassBecause::SessionCookie) => CookieKind::Session,
@@ -188,8 +189,8 @@ impl SiteRules {
         };
         let mut names: Vec<Box<str>> = Vec::new();
         fields.values("cookie", &mut |line| {
-            for pair in pairs(line).take(COOKIES_TOLD_MAX) {
-                // Without a name the name would be the value.
+            for pair in pairs(line).take(COOKIES_REPORTED_MAX) {
+                // A cookie without a name would expose its value here.
                 let is_named = pair.written.contains(&b'=');
                 if is_named && self.lists.kind(&pair.name) == kind && !of_rule(&pair.name) {
                     names.push(String::from_utf8_lossy(pair.name.written()).into());
@@ -199,7 +200,7 @@ impl SiteRules {
         names
     }
 
-    /// What is planned for a request without cookies at a site without rules.
+    /// The plan for a request without cookies at a site without rules.
     pub fn plain_plan(&self) -> Plan {
         Plan {
             handling: Handling::Store,
@@ -208,38 +209,43 @@ impl SiteRules {
             device: None,
             language: None,
             country: None,
-            cookies: Found::default(),
+            cookies: CookieSummary::default(),
         }
     }
 
-    /// How long the visitor of an unsafe request that went through is passed on, in milliseconds.
+    /// How long the client of a successful unsafe request bypasses the cache, in milliseconds.
     pub fn after_write_ms(&self, view: &RequestView<'_>) -> Option<u64> {
         self.after_write?;
         self.rules[self.ruling(view)?].after_write_ms
     }
 
-    /// Whether the visitor is told how long the origin took; none where no rule says so.
+    /// Whether the response reports the origin's duration in `Server-Timing`; `None` if no rule sets it.
     pub fn server_timing(&self, view: &RequestView<'_>) -> Option<bool> {
         self.rules[self.ruling(view)?].server_timing
     }
 
-    /// Whether a rule says whether visitors are told that: only then need the rule be found out for it.
+    /// Whether any rule sets `server_timing`. Only then need the rule be determined for it.
     pub fn have_timing(&self) -> bool {
         self.times
     }
 
-    /// The line of Set-Cookie that marks a visitor who has written, for so many milliseconds.
+    /// The Set-Cookie value that marks a client that has sent a write, for `for_ms` milliseconds.
     pub fn mark(&self, view: &RequestView<'_>, now_ms: u64, for_ms: u64) -> String {
         self.secret.set_cookie(view.host, now_ms, for_ms, view.scheme == "https")
     }
 
-    /// The first rule whose conditions on the request hold, and that has none on the response.
+    /// The first rule whose conditions on the request hold and that has none on the response.
     fn ruling(&self, view: &RequestView<'_>) -> Option<usize> {
         self.rules.iter().position(|rule| rule.response.is_none() && rule.conditions.fit(view))
     }
 
-    fn find_cookies(&self, rule: Option<&Rule>, view: &RequestView<'_>, now_ms: u64) -> Found {
-        let mut found = Found::default();
+    fn find_cookies(
+        &self,
+        rule: Option<&Rule>,
+        view: &RequestView<'_>,
+        now_ms: u64,
+    ) -> CookieSummary {
+        let mut found = CookieSummary::default();
         view.fields.values("cookie", &mut |line| {
             for pair in pairs(line) {
                 if pair.name.written() == AFTER_WRITE_COOKIE.as_bytes() {
@@ -265,7 +271,7 @@ impl SiteRules {
         found
     }
 
-    /// Whether a cookie goes to the origin, and may select a variant, under a plan that asks the
+    /// Whether a cookie is forwarded to the origin, and may select a variant, under a plan that uses the
     /// store.
     pub(crate) fn counts(&self, plan: &Plan, name: &CookieName<'_>) -> bool {
         let rule = plan.rule.map(|at| &self.rules[at]);
@@ -275,13 +281,13 @@ impl SiteRules {
             _ if self.lists.kind(name) == CookieKind::Vary => true,
             Some(rule) if rule.shared_with_sessions => false,
             _ => {
-                self.lists.unknown == Unknown::Declared
+                self.lists.unknown == UnknownCookies::Declared
                     && self.lists.kind(name) == CookieKind::Unknown
             }
         }
     }
 
-    /// The policy under which stored pages are looked at.
+    /// The policy for stored pages under the plan.
     pub fn policy(&self, plan: &Plan) -> &Policy {
         match plan.rule {
             Some(at) => &self.rules[at].policies(plan.load).general,
@@ -289,23 +295,23 @@ impl SiteRules {
         }
     }
 
-    /// Whether a stored page may be used for the request: one whose lifetime is only a rule's, or a
-    /// guess, is not for a visitor who may be somebody in particular to the application.
+    /// Whether a stored page may answer the request. A page with a lifetime from a rule or a heuristic must
+    /// not answer a client that the application may know individually.
     pub fn may_use(&self, plan: &Plan, stored: &StoredFacts) -> bool {
         !self.has_strangers(plan) || crate::revise::is_declared(stored)
     }
 
-    /// Whether cookies that are on no list go along: what is rendered is then for this visitor, unless
-    /// the application says that it is for all.
+    /// Whether unknown cookies are forwarded. The response is then specific to the client, unless the
+    /// application marks it as shared.
     pub fn has_strangers(&self, plan: &Plan) -> bool {
         let shared = plan.rule.is_some_and(|at| self.rules[at].shared_with_sessions);
         plan.cookies.unknown
             && !plan.cookies.named_session
             && !shared
-            && self.lists.unknown == Unknown::Declared
+            && self.lists.unknown == UnknownCookies::Declared
     }
 
-    /// Of the cookies of a line those that are in the key, as they were written; none where no cookie is.
+    /// The cookies of a line that are in the key, as they were written; `None` if there are none.
     pub fn key_cookies(&self, plan: &Plan, line: &[u8]) -> Option<Vec<u8>> {
         let rule = plan.rule.map(|at| &self.rules[at]);
         let of_key = |pair: &Pair<'_>| {
@@ -316,9 +322,8 @@ impl SiteRules {
         (!kept.is_empty()).then(|| kept.join(&b"; "[..]))
     }
 
-    /// Whether a cookie that may be a session's was taken out of the request: cookies that its
-    /// response sets are then about another visitor, nobody in particular, and must not reach this
-    /// one.
+    /// Whether a cookie that may be a session cookie was removed from the request. Cookies that its
+    /// response sets are then not meant for this client and must not reach it.
     pub fn withholds_session(&self, plan: &Plan) -> bool {
         let shared = plan.rule.is_some_and(|at| self.rules[at].shared_with_sessions);
         let found = plan.cookies;
@@ -326,7 +331,7 @@ impl SiteRules {
             && (found.withheld || (shared && (found.session || found.unknown)))
     }
 
-    /// Appends to a cache key what the plan tells copies apart by. No URL has a line feed in it.
+    /// Appends to a cache key the parts by which the plan selects a variant. No URL contains a line feed.
     pub fn write_key(&self, plan: &Plan, fields: &dyn Fields, key: &mut Vec<u8>) {
         if plan.cookies.vary {
             self.write_vary_cookies(plan, fields, key);
@@ -364,8 +369,8 @@ impl SiteRules {
         }
     }
 
-    /// The cookies that tell copies apart wherever they occur. What the rule names itself is written
-    /// with its other cookies.
+    /// Writes the cookies that select a variant on every site. The cookies that the rule names are written
+    /// with its own parts.
     fn write_vary_cookies(&self, plan: &Plan, fields: &dyn Fields, key: &mut Vec<u8>) {
         fields.values("cookie", &mut |line| {
             for pair in pairs(line).filter(|pair| is_vary_cookie(&pair.name)) {
@@ -377,7 +382,7 @@ impl SiteRules {
         });
     }
 
-    /// The field that the plan's country stands in.
+    /// The field with the plan's country.
     pub(crate) fn country_header(&self, plan: &Plan) -> Option<&str> {
         plan.country?;
         self.rules[plan.rule?].country_header.as_deref()
@@ -388,13 +393,13 @@ impl SiteRules {
     }
 }
 
-/// Before a cookie in the key that tells copies apart wherever it occurs.
+/// The prefix in the key of a cookie that selects a variant on every site.
 const VARY_PART: &[u8] = b"\nvary ";
 
-/// A key without the cookies that tell copies apart wherever they occur: that of a page that says
-/// `no-vary`. `None` where the key has none of them, and is that key itself.
+/// The key without the cookies that select a variant on every site: the key of a page with `no-vary`.
+/// `None` if the key has no such cookies.
 pub fn key_without_vary(key: &[u8]) -> Option<Vec<u8>> {
-    // Nearly every key is an address and nothing besides.
+    // Nearly every key is only a URL.
     if !key.contains(&b'\n') {
         return None;
     }
@@ -412,10 +417,10 @@ pub fn key_without_vary(key: &[u8]) -> Option<Vec<u8>> {
     Some(kept)
 }
 
-/// The country of those of whom nobody trusted has said where they are.
+/// The country of a client whose location no trusted proxy has reported.
 pub(crate) const NOWHERE: [u8; 2] = *b"--";
 
-/// Two letters that a trusted proxy has given; anything else is nowhere.
+/// The two letters that a trusted proxy has sent; any other value is [`NOWHERE`].
 fn country(view: &RequestView<'_>, header: &str) -> [u8; 2] {
     let mut country = NOWHERE;
     if view.peer == Peer::Trusted {

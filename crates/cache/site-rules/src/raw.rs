@@ -1,11 +1,12 @@
-//! The rules as they are written: TOML tables, nothing checked but their shape, and no key taken that
-//! is not known. What each key means stands in the guide to rules; a test holds the two together.
-//! Read and checked in `compile`.
+//! The rules as written: TOML tables. Only their structure is checked here, and unknown keys are errors.
+//! The guide to rules documents each key; a test compares the two.
+//!
+//! `compile` reads and checks the values.
 
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// A word, or a list of words.
+/// One word or a list of words.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "write a text, or a list of them: [\"a\", \"b\"]")]
 #[allow(missing_docs)]
@@ -30,7 +31,7 @@ impl Words {
     }
 }
 
-/// A status, or a class of them.
+/// A status or a class of statuses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "write 404 or \"4xx\"")]
 #[allow(missing_docs)]
@@ -39,7 +40,7 @@ pub enum Status {
     Class(String),
 }
 
-/// One status or a list.
+/// One status or a list of statuses.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "write 404 or \"4xx\", or a list of them")]
 #[allow(missing_docs)]
@@ -48,7 +49,7 @@ pub enum Statuses {
     Many(Vec<Status>),
 }
 
-/// A lifetime for all statuses, or one each.
+/// One lifetime for all statuses, or one for each.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "write \"10m\", or a lifetime for each status: { 200 = \"10m\" }")]
 #[allow(missing_docs)]
@@ -57,7 +58,7 @@ pub enum Store {
     ByStatus(BTreeMap<String, String>),
 }
 
-/// `[keys]`
+/// The table `[keys]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -77,7 +78,7 @@ pub struct Keys {
     pub fields: Vec<String>,
 }
 
-/// `[cookies]`
+/// The table `[cookies]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -120,19 +121,19 @@ pub struct Rule {
     pub device_classes: bool,
     pub language: Words,
     pub country_header: Option<String>,
-    pub when_saturated: Option<Saturated>,
+    pub when_saturated: Option<WhenSaturated>,
 }
 
-/// `when_saturated` of a rule.
+/// The table `when_saturated` of a rule.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
-pub struct Saturated {
+pub struct WhenSaturated {
     pub store: Option<Store>,
     pub stale_while_revalidate: Option<String>,
 }
 
-/// Reads a list of words, of which one may stand alone.
+/// Reads a list of words, or a single word as a list of one.
 fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Words::deserialize(from).map(|words| words.as_slice().to_vec())
 }
@@ -141,7 +142,7 @@ fn some_words<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>,
     words(from).map(Some)
 }
 
-/// Every key of a rule.
+/// All keys of a rule.
 pub const RULE_KEYS: &[&str] = &[
     "name",
     "host",

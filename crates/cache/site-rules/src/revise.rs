@@ -1,9 +1,9 @@
-//! What is to be done with a response, before it is stored: which policy counts, which of its fields
-//! do not, and what stands against storing besides RFC 9111.
+//! The decision on a response before it is stored: the policy that applies, the response fields that are
+//! ignored, and the reasons against storing in addition to those of RFC 9111.
 //!
-//! Invariants: a redirect to the page itself is never stored, for it would send everybody in circles;
-//! the answer to a request with an unknown cookie is stored only if the application says, in a word
-//! made for shared caches, that it is the same for all.
+//! Invariants: a redirect to the page itself is never stored, because every client would be caught in a
+//! loop. The response to a request with an unknown cookie is stored only if the application marks it as
+//! shared.
 
 use crate::compile::SiteRules;
 use crate::cookies::{CookieKind, pairs};
@@ -14,34 +14,34 @@ use http::{HeaderMap, HeaderName, StatusCode, Uri};
 use http_cache::litespeed::LSC_COOKIE;
 use http_cache::{FieldUse, LifetimeSource, Policy, StoredFacts};
 
-/// What is to be done with a response.
+/// The decision on a response.
 #[derive(Clone, Copy, Debug)]
 pub struct Revision<'r> {
     /// The policy under which it may be stored.
     pub policy: &'r Policy,
-    /// The fields that do not count.
-    pub ignored: Ignored,
-    /// What stands against storing, if something does.
+    /// The response fields that are ignored.
+    pub ignored: IgnoredFields,
+    /// The reason against storing, if there is one.
     pub refusal: Option<Refusal>,
 }
 
-/// Why a response is not stored, besides the reasons of RFC 9111.
+/// The reason why a response is not stored, in addition to those of RFC 9111.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A rule says so.
+    /// A rule forbids it.
     Rule,
-    /// The request had a cookie that is on no list, and the response is not marked as shareable.
+    /// The request has a cookie that is on no list, and the response is not marked as shared.
     UnknownCookie,
-    /// It redirects to the page itself.
+    /// It redirects to the requested page itself.
     RedirectToItself,
-    /// It sets a cookie that tells copies apart: it is of another kind than the request was.
+    /// It sets a cookie that selects a variant, so it belongs to another variant than the request.
     VaryCookieSet,
-    /// It gives everybody (`lsc-cookie`) a cookie with the name of a session's.
+    /// It sets a cookie with the name of a session cookie for every client (`lsc-cookie`).
     SessionForAll,
 }
 
 impl Refusal {
-    /// The reason's name, as in the `detail` of Cache-Status.
+    /// The name of the reason, as in the `detail` of Cache-Status.
     pub fn as_str(self) -> &'static str {
         match self {
             Refusal::Rule => "rule",
@@ -53,21 +53,21 @@ impl Refusal {
     }
 }
 
-/// Fields of a response that a rule has ignored.
+/// The response fields that a rule ignores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredFields {
     pub(crate) cache_control: bool,
     pub(crate) expires: bool,
     pub(crate) set_cookie: bool,
 }
 
-impl Ignored {
-    /// Whether there are any.
+impl IgnoredFields {
+    /// Whether no fields are ignored.
     pub fn is_empty(self) -> bool {
-        self == Ignored::default()
+        self == IgnoredFields::default()
     }
 
-    /// Takes the ignored fields out, so that they do not count.
+    /// Removes the ignored fields, so that they have no effect on storing.
     pub fn strip(self, headers: &mut HeaderMap) {
         for name in self.for_clients() {
             headers.remove(name);
@@ -77,8 +77,8 @@ impl Ignored {
         }
     }
 
-    /// Puts back what clients are to see: the application's word to browsers still holds for them. A
-    /// cookie is not put back: it is for one visitor.
+    /// Restores the ignored fields that clients receive: the application's directives for browsers still
+    /// apply. A cookie is not restored, because it is for one client.
     pub fn restore(self, from: &HeaderMap, to: &mut HeaderMap) {
         for name in self.for_clients() {
             to.remove(&name);
@@ -95,7 +95,7 @@ impl Ignored {
 }
 
 impl SiteRules {
-    /// What is to be done with the response to a request that was planned to ask the store.
+    /// Decides on the response to a request whose plan is to use the store.
     pub fn revise(
         &self,
         plan: &Plan,
@@ -114,15 +114,17 @@ impl SiteRules {
             plan.rule
         };
         let against = || {
-            if status.is_redirection() && self.leads_to_itself(view, headers) {
+            if status.is_redirection() && self.redirects_to_itself(view, headers) {
                 return Some(Refusal::RedirectToItself);
             }
             self.against_cookies(headers)
         };
         match at.map(|at| &self.rules[at]) {
-            None => {
-                Revision { policy: &self.base, ignored: Ignored::default(), refusal: against() }
-            }
+            None => Revision {
+                policy: &self.base,
+                ignored: IgnoredFields::default(),
+                refusal: against(),
+            },
             Some(rule) => Revision {
                 policy: rule.policies(load).of(status),
                 ignored: rule.ignored,
@@ -131,10 +133,10 @@ impl SiteRules {
         }
     }
 
-    /// Whether a response that RFC 9111 lets be stored is kept.
+    /// Checks a response that RFC 9111 permits to store.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it is not stored.
     pub fn keeps(&self, plan: &Plan, stored: &StoredFacts) -> Result<(), Refusal> {
         match self.has_strangers(plan) && !is_shareable(stored) {
             true => Err(Refusal::UnknownCookie),
@@ -142,7 +144,8 @@ impl SiteRules {
         }
     }
 
-    /// What the cookies of a response say against storing it, whatever a rule makes of Set-Cookie.
+    /// The reason against storing that follows from the cookies in a response, even if a rule ignores
+    /// Set-Cookie.
     fn against_cookies(&self, headers: &HeaderMap) -> Option<Refusal> {
         let of = |line: &'_ [u8]| pairs(line).next().map(|pair| self.lists.kind(&pair.name));
         let kinds = |name| headers.get_all(name).iter().filter_map(move |v| of(v.as_bytes()));
@@ -158,8 +161,8 @@ impl SiteRules {
         kinds(LSC_COOKIE).find_map(refused).filter(|_| obeyed)
     }
 
-    /// Whether Location names the page that was asked for.
-    fn leads_to_itself(&self, view: &RequestView<'_>, headers: &HeaderMap) -> bool {
+    /// Whether Location is the URL of the requested page.
+    fn redirects_to_itself(&self, view: &RequestView<'_>, headers: &HeaderMap) -> bool {
         let Some(location) = headers.get(LOCATION).and_then(|value| value.to_str().ok()) else {
             return false;
         };
@@ -179,8 +182,8 @@ impl SiteRules {
     }
 }
 
-/// Whether the response says in a word made for shared caches that it is the same for all, or is
-/// selected by all cookies. Cookies named one by one (`X-LiteSpeed-Vary`) say nothing of the others.
+/// Whether the response is marked as shared, or is selected by all cookies. Cookies named one by one
+/// (`X-LiteSpeed-Vary`) say nothing about the others.
 fn is_shareable(stored: &StoredFacts) -> bool {
     let directives = stored.directives;
     let source = stored.lifetime_source;
@@ -197,7 +200,7 @@ fn is_shareable(stored: &StoredFacts) -> bool {
         || stored.nominated().names().any(|name| *name == COOKIE)
 }
 
-/// Whether the application has said how long the page is good, or is heard on its cookies.
+/// Whether the application declares a lifetime, marks the response as shared, or varies by all cookies.
 pub(crate) fn is_declared(stored: &StoredFacts) -> bool {
     !matches!(stored.lifetime_source, LifetimeSource::Rule | LifetimeSource::Heuristic)
         || is_shareable(stored)

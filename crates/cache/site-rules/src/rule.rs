@@ -1,23 +1,23 @@
-//! One rule: on which requests and responses it works, and what it does.
+//! One rule: its conditions on requests and responses, and its effects.
 //!
-//! All conditions that a rule names have to hold; of several words in one condition one has to, and
-//! none of those written with `!`. A rule that tells visitors apart by what is not in the key (cookie,
-//! header, agent) and has a say in storing keeps copies of its own, so that what is stored by it is
-//! served to those only whom it is for.
+//! All conditions of a rule must hold. Of several words in one condition, one must match, and none of those
+//! written with `!`. A rule may distinguish clients by something that is not in the key (cookie, header,
+//! agent) and also influence storing. Such a rule has copies of its own, so that its pages are served only
+//! to clients that match it.
 
 use crate::agent::Agent;
 use crate::cookies::{Names, pairs};
 use crate::glob::{Glob, Globs};
 use crate::plan::Load;
-use crate::revise::Ignored;
+use crate::revise::IgnoredFields;
 use crate::view::RequestView;
 use http::{HeaderMap, Method, StatusCode};
 use http_cache::{CookieName, Fields, Policy};
 
-/// A rule as it is used.
+/// A compiled rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
-    /// What it is called, and its paths, as they were written.
+    /// The name of the rule, as it was written.
     pub(crate) name: Option<Box<str>>,
     pub(crate) path_written: Box<str>,
     pub(crate) conditions: Conditions,
@@ -25,7 +25,7 @@ pub(crate) struct Rule {
     pub(crate) bypass: bool,
     pub(crate) normal: Policies,
     pub(crate) saturated: Option<Policies>,
-    pub(crate) ignored: Ignored,
+    pub(crate) ignored: IgnoredFields,
     pub(crate) after_write_ms: Option<u64>,
     pub(crate) server_timing: Option<bool>,
     pub(crate) vary_cookies: Vec<Glob>,
@@ -61,7 +61,7 @@ impl Rule {
     }
 }
 
-/// The policy under a rule, by the response's status.
+/// The policies of a rule, by the response's status.
 #[derive(Clone, Debug)]
 pub(crate) struct Policies {
     pub(crate) general: Policy,
@@ -75,20 +75,20 @@ impl Policies {
     }
 }
 
-/// What has to hold of a request.
+/// The conditions on a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conditions {
     pub(crate) host: Globs,
     pub(crate) path: Globs,
     pub(crate) methods: Vec<Method>,
-    pub(crate) query: Vec<Named>,
-    pub(crate) cookie: Vec<Named>,
-    pub(crate) header: Vec<Named>,
+    pub(crate) query: Vec<NamedCondition>,
+    pub(crate) cookie: Vec<NamedCondition>,
+    pub(crate) header: Vec<NamedCondition>,
     pub(crate) agents: Vec<Agent>,
 }
 
 impl Conditions {
-    /// Whether every request fits.
+    /// Whether every request matches.
     pub(crate) fn are_none(&self) -> bool {
         let named = [&self.query, &self.cookie, &self.header];
         (self.host.is_empty() && self.path.is_empty())
@@ -103,33 +103,33 @@ impl Conditions {
             && (self.host.is_empty() || host())
             && (self.path.is_empty() || path())
             && (self.agents.is_empty() || self.agents.contains(&Agent::of(view.fields)))
-            && Named::fit(&self.query, |named| named.fits_query(view.query()))
-            && Named::fit(&self.cookie, |named| named.fits_cookie(view.fields))
-            && Named::fit(&self.header, |named| named.fits_header(view.fields))
+            && NamedCondition::fit(&self.query, |named| named.fits_query(view.query()))
+            && NamedCondition::fit(&self.cookie, |named| named.fits_cookie(view.fields))
+            && NamedCondition::fit(&self.header, |named| named.fits_header(view.fields))
     }
 
-    /// Whether visitors are told apart by what is not in the key.
-    pub(crate) fn tell_visitors_apart(&self) -> bool {
+    /// Whether clients are distinguished by something that is not in the key.
+    pub(crate) fn distinguish_clients(&self) -> bool {
         !self.cookie.is_empty() || !self.header.is_empty() || !self.agents.is_empty()
     }
 }
 
-/// What has to hold of a response.
+/// The conditions on a response.
 #[derive(Clone, Debug)]
 pub(crate) struct ResponseConditions {
     pub(crate) statuses: Vec<StatusRange>,
-    pub(crate) header: Vec<Named>,
+    pub(crate) header: Vec<NamedCondition>,
 }
 
 impl ResponseConditions {
     pub(crate) fn fit(&self, status: StatusCode, headers: &HeaderMap) -> bool {
         let code = status.as_u16();
         (self.statuses.is_empty() || self.statuses.iter().any(|range| range.has(code)))
-            && Named::fit(&self.header, |named| named.fits_header(headers))
+            && NamedCondition::fit(&self.header, |named| named.fits_header(headers))
     }
 }
 
-/// A status or a class of them.
+/// A status or a class of statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatusRange {
     pub(crate) first: u16,
@@ -142,18 +142,18 @@ impl StatusRange {
     }
 }
 
-/// A parameter, cookie or header line by name, perhaps with a value.
+/// A parameter, cookie or header line by name, optionally with a value.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct NamedCondition {
     pub(crate) name: Glob,
     pub(crate) value: Option<Glob>,
-    /// Written with `!`: it must not be there.
+    /// Written with `!`: it must be absent.
     pub(crate) absent: bool,
 }
 
-impl Named {
-    /// Whether one of those that have to be there is, and none of those that must not.
-    fn fit(all: &[Named], is_there: impl Fn(&Named) -> bool) -> bool {
+impl NamedCondition {
+    /// Whether at least one of the required ones is present, and none of the forbidden ones.
+    fn fit(all: &[NamedCondition], is_there: impl Fn(&NamedCondition) -> bool) -> bool {
         let mut wanted = all.iter().filter(|named| !named.absent).peekable();
         (wanted.peek().is_none() || wanted.any(&is_there))
             && !all.iter().any(|named| named.absent && is_there(named))
@@ -175,7 +175,8 @@ impl Named {
     fn fits_cookie(&self, fields: &dyn Fields) -> bool {
         let mut found = false;
         fields.values("cookie", &mut |line| {
-            // As it is written: whatever else may be read as this name has the request passed on.
+            // By the written name: a cookie with another spelling of the name makes the request bypass the
+            // cache.
             found |= pairs(line).any(|pair| self.fits(pair.name.whole(), pair.value));
         });
         found
@@ -183,7 +184,7 @@ impl Named {
 
     fn fits_header(&self, fields: &dyn Fields) -> bool {
         let mut found = false;
-        // The name of a header line has no stars.
+        // The name of a header line has no wildcards.
         fields.values(self.name.as_str(), &mut |value| {
             found |= self.value.as_ref().is_none_or(|glob| glob.fits(value.trim_ascii()));
         });

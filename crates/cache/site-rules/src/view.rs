@@ -1,9 +1,9 @@
-//! A request as the rules see it, and as the origin and the variants of a page see it once the plan
-//! is made: cookies that do not count left out, device and language as their class.
+//! A request as the rules see it, and as the origin and the variants of a page see it under its plan:
+//! without cookies that do not count, and with device and language replaced by their class.
 //!
-//! Invariant: the origin gets nothing for a page that may be shared but what [`Planned`] shows, so a page
-//! can depend on nothing that is not in its key or among its nominated fields. Fields that need not go to
-//! the origin (`fields`) are shown as well: should `Vary` name one, requests differ by it.
+//! Invariant: for a page that may be shared, the origin gets only what [`PlannedFields`] returns. The page can
+//! therefore depend only on its key and on its nominated fields. Fields that are usually not forwarded
+//! (`fields`) are returned as well, so that requests differ by them if `Vary` names one.
 
 use crate::compile::SiteRules;
 use crate::cookies::pairs;
@@ -13,7 +13,7 @@ use http::Method;
 use http_cache::Fields;
 use std::borrow::Cow;
 
-/// What the rules read of a request.
+/// The properties of a request that the rules read.
 #[derive(Clone, Copy)]
 pub struct RequestView<'a> {
     /// The method.
@@ -22,20 +22,20 @@ pub struct RequestView<'a> {
     pub scheme: &'a str,
     /// Host as in the key.
     pub host: &'a str,
-    /// Path and query in their normal form.
+    /// Path and query, normalised.
     pub path_and_query: &'a str,
-    /// The header lines that may go to the origin.
+    /// The header lines that may be forwarded to the origin.
     pub fields: &'a dyn Fields,
-    /// Whether the connection is a trusted proxy's.
+    /// Whether the connection comes from a trusted proxy.
     pub peer: Peer,
 }
 
-/// At whose end of the connection the request came in.
+/// The peer of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// A proxy that the site trusts.
     Trusted,
-    /// Anybody.
+    /// Any other client or proxy.
     Anybody,
 }
 
@@ -52,8 +52,8 @@ impl<'a> RequestView<'a> {
         self.path_and_query.split_once('?').map(|(_, query)| query)
     }
 
-    /// The path as an application reads it: decoded, without doubled slashes and dot segments. So no
-    /// spelling of a path gets around a rule.
+    /// The path as an application reads it: decoded, without doubled slashes and dot segments. An unusual
+    /// spelling of a path therefore does not evade a rule.
     pub(crate) fn plain_path(&self) -> Cow<'a, [u8]> {
         let path = self.path_and_query.split('?').next().unwrap_or_default();
         if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
@@ -92,22 +92,22 @@ fn decode(path: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// A request's header lines under a plan.
+/// The header lines of a request under a plan.
 #[derive(Clone, Copy)]
-pub struct Planned<'a> {
+pub struct PlannedFields<'a> {
     rules: &'a SiteRules,
     plan: Plan,
     fields: &'a dyn Fields,
 }
 
-impl<'a> Planned<'a> {
-    /// The lines of `fields` as `plan` has them.
-    pub fn new(rules: &'a SiteRules, plan: Plan, fields: &'a dyn Fields) -> Planned<'a> {
-        Planned { rules, plan, fields }
+impl<'a> PlannedFields<'a> {
+    /// The lines of `fields` under `plan`.
+    pub fn new(rules: &'a SiteRules, plan: Plan, fields: &'a dyn Fields) -> PlannedFields<'a> {
+        PlannedFields { rules, plan, fields }
     }
 
-    /// The fields that read otherwise under the plan: a request that goes to the origin under it has
-    /// to be given these anew.
+    /// The names of the fields that the plan changes. A request that is forwarded under the plan must use
+    /// these lines.
     pub fn changed(&self) -> impl Iterator<Item = &'a str> {
         let device = self.plan.device.map(|_| "user-agent");
         let language = self.plan.language.map(|_| "accept-language");
@@ -117,10 +117,11 @@ impl<'a> Planned<'a> {
     }
 }
 
-impl Fields for Planned<'_> {
+impl Fields for PlannedFields<'_> {
     fn values<'b>(&'b self, name: &str, visit: &mut dyn FnMut(&'b [u8])) {
         match (name, self.plan.device, self.plan.language) {
-            // One visit a cookie: their combination is the same whichever cookies stood between.
+            // Each cookie is visited separately, so the result does not depend on the cookies left out
+            // between them.
             ("cookie", _, _) => self.fields.values("cookie", &mut |line| {
                 for pair in pairs(line).filter(|pair| self.rules.counts(&self.plan, &pair.name)) {
                     visit(pair.written);

@@ -1,11 +1,13 @@
 //! Planning a request at a site without rules allocates nothing, whatever its cookies and query.
 //!
-//! The only test in its binary, for it counts what the whole process allocates on this thread.
+//! There is one test in this program, because the allocator counts all allocations of the thread.
 
 use counting_allocator::{Counting, allocations};
 use http_cache::Fields;
 use site_rules::raw::{Cookies, Keys};
-use site_rules::{Handling, Load, Peer, Planned, RequestView, Secret, SiteRules, Surroundings};
+use site_rules::{
+    Handling, Load, Peer, PlannedFields, RequestView, Secret, SiteRules, Surroundings,
+};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -36,7 +38,7 @@ fn a_plan_without_rules_allocates_nothing() {
     let plan = rules.plan(&view, Load::Normal, 1_000);
     rules.write_key(&plan, view.fields, &mut key);
     let mut cookies = 0;
-    Planned::new(&rules, plan, view.fields).values("cookie", &mut |_| cookies += 1);
+    PlannedFields::new(&rules, plan, view.fields).values("cookie", &mut |_| cookies += 1);
     let allocated = allocations() - before;
     assert_eq!((plan.handling, cookies, key.len()), (Handling::Store, 1, 0));
     assert_eq!(allocated, 0);

@@ -1,13 +1,13 @@
-//! Plans of requests and revisions of responses, rule by rule: what is decided, what the key and the
-//! origin get of it, and what rules are refused.
+//! Plans of requests and decisions on responses, rule by rule: the decision, the key, the forwarded fields,
+//! and the rules that are refused.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
-use http_cache::{Fields, Policy, RequestFacts, Stored, Timestamp, storable};
+use http_cache::{Fields, Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use proptest::prelude::*;
 use site_rules::raw::{Cookies, Keys, Rule};
 use site_rules::{
-    BypassBecause, Handling, Load, Peer, Plan, Planned, Refusal, RequestView, Secret, SiteRules,
-    Surroundings,
+    BypassBecause, Handling, Load, Peer, Plan, PlannedFields, Refusal, RequestView, Secret,
+    SiteRules, Surroundings,
 };
 
 #[derive(serde::Deserialize, Default)]
@@ -71,13 +71,13 @@ fn key(rules: &SiteRules, url: &str, lines: &[(&str, &str)]) -> String {
 fn sent(rules: &SiteRules, url: &str, lines: &[(&str, &str)], name: &str) -> Vec<String> {
     let lines = headers(lines);
     let plan = rules.plan(&view(url, &lines), Load::Normal, 1_000);
-    let planned = Planned::new(rules, plan, &lines);
+    let planned = PlannedFields::new(rules, plan, &lines);
     let mut values = Vec::new();
     planned.values(name, &mut |value| values.push(String::from_utf8_lossy(value).into_owned()));
     values
 }
 
-fn stored(lines: &[(&str, &str)], policy: &Policy) -> Stored {
+fn stored(lines: &[(&str, &str)], policy: &Policy) -> StoredResponse {
     let now = Timestamp(1_000_000);
     let none = HeaderMap::new();
     let facts = RequestFacts::new(http_cache::Method::Get);
@@ -116,7 +116,7 @@ fn unknown_cookies_by_choice() {
 }
 
 #[test]
-fn an_answer_to_an_unknown_cookie_has_to_be_marked() {
+fn a_response_to_an_unknown_cookie_must_be_marked_as_shared() {
     let rules = rules("[[rule]]\nstore = \"1s\"");
     let plain = plan(&rules, "/", &[]);
     let strange = plan(&rules, "/", &[("cookie", "theme=dark")]);
@@ -172,7 +172,7 @@ fn the_first_rule_that_fits_counts() {
 }
 
 #[test]
-fn copies_are_told_apart_in_the_key() {
+fn variants_differ_in_the_key() {
     let text = "[[rule]]\npath = \"/s\"\nsession_cookie = \"PHPSESSID\"\n\
                 [[rule]]\npath = \"/v\"\nvary_cookies = [\"currency\"]\n\
                 [[rule]]\npath = \"/d\"\ndevice_classes = true\n\
@@ -204,7 +204,7 @@ fn copies_are_told_apart_in_the_key() {
 }
 
 #[test]
-fn a_country_is_believed_from_trusted_proxies_only() {
+fn a_country_is_accepted_from_trusted_proxies_only() {
     let rules = rules("[[rule]]\ncountry_header = \"x-country\"");
     let lines = headers(&[("x-country", "DE")]);
     let view = RequestView { peer: Peer::Anybody, ..view("/", &lines) };
@@ -225,7 +225,7 @@ fn shared_with_sessions_withholds_every_cookie() {
 }
 
 #[test]
-fn who_has_written_is_passed_on_for_a_while() {
+fn a_client_that_has_written_bypasses_for_a_while() {
     let rules = rules("[[rule]]\nafter_write = \"2s\"");
     let none = HeaderMap::new();
     let post = RequestView { method: &Method::POST, ..view("/form", &none) };
@@ -299,7 +299,7 @@ fn lifetimes_by_status_and_load() {
 }
 
 #[test]
-fn rules_that_cannot_be_meant_are_refused() {
+fn contradictory_rules_are_refused() {
     for (text, part) in [
         ("bypass = true\nstore = \"1s\"", "bypass"),
         ("ignore = \"set-cookie\"", "needs a path"),
@@ -343,13 +343,13 @@ fn rules_that_cannot_be_meant_are_refused() {
     assert!(try_rules("keys.trailing_slash = \"x\"").unwrap_err().contains("keys.trailing_slash"));
 }
 
-/// Cookies of every kind, and the rules that could mix them up.
+/// Cookies of every kind, and rules that could confuse them.
 const COOKIES: [&str; 6] =
     ["_ga=1", "theme=x", "PHPSESSID=me", "wordpress_logged_in_1=me", "currency=EUR", "gate=me"];
 const SESSIONS: [&str; 3] = ["PHPSESSID=me", "wordpress_logged_in_1=me", "gate=me"];
 
 proptest! {
-    /// What goes to the origin for a page that may be shared has no session in it that is not in the
+    /// A request that is forwarded for a page that may be shared contains no session cookie outside the
     /// page's key.
     #[test]
     fn no_session_reaches_a_page_without_being_in_its_key(
@@ -384,17 +384,17 @@ proptest! {
 }
 
 #[test]
-fn cookies_that_tell_copies_apart_are_in_the_key() {
+fn vary_cookies_are_in_the_key() {
     let plain = rules("");
     let vary = [("cookie", "_ga=1; _lscache_vary=ab12; X-Magento-Vary=c3"), ("cookie", "x=1")];
     assert_eq!(handling(&plain, "/", &vary), STORE);
     assert_eq!(key(&plain, "/", &vary), "\nvary _lscache_vary=ab12\nvary X-Magento-Vary=c3");
     let went = sent(&plain, "/", &vary, "cookie");
     assert_eq!(went, ["_lscache_vary=ab12", "X-Magento-Vary=c3", "x=1"]);
-    // PHP takes the one for the other.
+    // PHP treats the first as the second.
     assert_eq!(key(&plain, "/", &[("cookie", "_lscache.vary=z")]), "\nvary _lscache.vary=z");
     assert_eq!(key(&plain, "/", &[("cookie", "lscache_vary=z")]), "");
-    // Where the rule names it, or has it not count, or shares with those who are signed in.
+    // If the rule names it, removes it, or shares its pages with signed-in users.
     let ignoring = rules("[[rule]]\nignore_cookies = \"_lscache*\"");
     assert_eq!(key(&ignoring, "/", &vary), "\nvary X-Magento-Vary=c3");
     assert_eq!(sent(&ignoring, "/", &vary, "cookie"), ["X-Magento-Vary=c3", "x=1"]);

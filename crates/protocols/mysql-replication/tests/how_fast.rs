@@ -8,7 +8,7 @@ mod common;
 use common::{Follower, server};
 use mysql_replication::position::Start;
 use mysql_replication::wire::packet::Packet;
-use mysql_replication::{Interest, Limits, Step, Transactions, What};
+use mysql_replication::{Interest, Limits, Step, Transactions, ChangeScope};
 
 /// How many row changes a second are read, from memory:
 /// `cargo test --release -p mysql-replication --test mariadb -- --ignored --nocapture how_fast`.
@@ -47,7 +47,7 @@ fn measure(what: &str, rows: u32, start: &Start, packets: &[Packet]) {
             let step = transactions.read(packet).expect("an event");
             let Step::Transaction(transaction) = step else { continue };
             for change in &transaction.changes {
-                let What::Rows(rows) = &change.what else { continue };
+                let ChangeScope::Rows(rows) = &change.what else { continue };
                 values += rows.changes().flatten().filter(|change| change.after.is_some()).count();
             }
         }

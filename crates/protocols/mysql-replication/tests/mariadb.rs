@@ -7,11 +7,11 @@ mod common;
 use common::told::told;
 use common::{Connection, Follower, account, server};
 use harness::{Address, MariaDb, PrivateDir};
-use mysql_replication::event::Changed;
+use mysql_replication::event::ColumnChange;
 use mysql_replication::position::{FilePosition, Start};
 use mysql_replication::wire::login::{Account, LoginRefused};
 use mysql_replication::wire::response::ServerErrorKind;
-use mysql_replication::{Change, Interest, Limits, Refusal, StreamRefused, Transaction, What, Why};
+use mysql_replication::{Change, Interest, Limits, Refusal, StreamRefused, Transaction, ChangeScope, FallbackReason};
 
 #[test]
 fn images_of_rows() {
@@ -77,11 +77,11 @@ fn what_was_written_is_told_from_what_was_not() {
     let mut follower = Follower::now(&server, 7001, Limits::default());
     server.sql_in("news", "UPDATE t SET b=4").expect("a row");
     let read = follower.catch_up(&server);
-    let [Change { what: What::Rows(rows), .. }] = &read[0].changes[..] else { panic!("{read:?}") };
+    let [Change { what: ChangeScope::Rows(rows), .. }] = &read[0].changes[..] else { panic!("{read:?}") };
     let change = rows.changes().next().expect("a row").expect("it can be read");
     let place = |name| rows.table.column(name).expect("a column");
-    assert_eq!(change.changed(place("a")), Changed::No);
-    assert_eq!(change.changed(place("B")), Changed::Yes);
+    assert_eq!(change.changed(place("a")), ColumnChange::No);
+    assert_eq!(change.changed(place("B")), ColumnChange::Yes);
     assert_eq!(rows.table.primary_key.as_deref(), Some(&[0][..]));
 }
 
@@ -405,5 +405,5 @@ fn a_damaged_event_ends_the_stream() {
         packet.payload = bytes.into();
         assert_eq!(again.read(&packet), Err(StreamRefused::Event(Refusal::BadChecksum)));
     }
-    assert_eq!(Why::TooLarge.as_str(), "too-large");
+    assert_eq!(FallbackReason::TooLarge.as_str(), "too-large");
 }

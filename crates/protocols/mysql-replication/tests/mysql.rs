@@ -10,7 +10,7 @@ use mysql_replication::schema::TableShape;
 use mysql_replication::wire::packet::Packet;
 use mysql_replication::{
     Ending, Interest, Limits, Refusal, Step, StreamRefused, Transaction, Transactions, Value,
-    Watch, What, Why,
+    Watch, ChangeScope, FallbackReason,
 };
 use std::sync::Arc;
 
@@ -134,7 +134,7 @@ fn follow(start: &str, packets: &[Packet]) -> (Vec<Transaction>, Gtids, Option<S
 fn ids(transaction: &Transaction) -> Vec<String> {
     let mut ids = Vec::new();
     for change in &transaction.changes {
-        let What::Rows(rows) = &change.what else { panic!("{change:?}") };
+        let ChangeScope::Rows(rows) = &change.what else { panic!("{change:?}") };
         for change in rows.changes() {
             let change = change.expect("it can be read");
             let row = change.after.or(change.before).expect("a row");
@@ -170,7 +170,7 @@ fn rows_of_version_2() {
     assert_eq!(refused, None);
     assert_eq!(ids(&read[0]), ["4294967295=straße"]);
     assert_eq!((read[0].ending, read[0].seconds), (Ending::Committed, 1_700_000_000));
-    let why = |change: &What| matches!(change, What::Table { why: Why::Defined, .. });
+    let why = |change: &ChangeScope| matches!(change, ChangeScope::Table { why: FallbackReason::Defined, .. });
     assert!(why(&read[1].changes[0].what));
     assert_eq!(position, Gtids::MySql(number("1-6").parse().expect("a set")));
 }
@@ -214,7 +214,7 @@ fn a_damaged_compressed_transaction_is_everything() {
         assert_eq!(refused, None);
         let last = read.last().and_then(|transaction| transaction.changes.last());
         let last = &last.expect("a change").what;
-        assert!(matches!(last, What::Everything(Why::Unreadable(_))), "{last:?}");
+        assert!(matches!(last, ChangeScope::Everything(FallbackReason::Unreadable(_))), "{last:?}");
         assert_eq!(position, Gtids::MySql(number("1").parse().expect("a set")));
     }
 }
@@ -238,7 +238,7 @@ fn json_changed_in_part() {
     ];
     let (read, _, refused) = follow("", &packets);
     assert_eq!(refused, None);
-    let What::Rows(rows) = &read[0].changes[0].what else { panic!("{read:?}") };
+    let ChangeScope::Rows(rows) = &read[0].changes[0].what else { panic!("{read:?}") };
     let all: Vec<RowChange<'_>> = rows.changes().map(|change| change.expect("a row")).collect();
     let [RowChange { before: Some(before), after: Some(after) }] = &all[..] else {
         panic!("{all:?}")
@@ -258,14 +258,14 @@ fn what_is_not_known_is_everything_and_what_may_be_ignored_is_nothing() {
     ignorable.payload = bytes.into();
     let (read, _, refused) = follow("", &[format(), ignorable, packet(98, b"")]);
     assert_eq!((refused, read.len()), (None, 1));
-    assert!(matches!(read[0].changes[0].what, What::Everything(Why::UnknownEvent)));
+    assert!(matches!(read[0].changes[0].what, ChangeScope::Everything(FallbackReason::UnknownEvent)));
     let (read, _, _) = follow("", &[format(), packet(26, &[1, 0])]);
-    assert!(matches!(read[0].changes[0].what, What::Everything(Why::Incident)));
+    assert!(matches!(read[0].changes[0].what, ChangeScope::Everything(FallbackReason::Incident)));
     // Rows of a table that was never named.
     let rows = packet(30, &insert(1, "a"));
     let (read, _, _) = follow("", &[format(), rows, packet(16, &[0; 8])]);
     let what = &read[0].changes[0].what;
-    assert!(matches!(what, What::Everything(Why::Unreadable(Refusal::UnknownTable))), "{what:?}");
+    assert!(matches!(what, ChangeScope::Everything(FallbackReason::Unreadable(Refusal::UnknownTable))), "{what:?}");
 }
 
 #[test]

@@ -1,18 +1,18 @@
 //! A real PostgreSQL: every kind of statement, identities, definitions, breaks, large transactions.
 //!
-//! What comes out of the stream is held against what was done, in the words of `common::told`. Nothing
+//! ChangeScope comes out of the stream is held against what was done, in the words of `common::told`. Nothing
 //! waits for a fixed time: the stream is read until something comes.
 
 mod common;
 
 use common::{Paper, told};
-use harness::{PostgresOptions, Stopped};
+use harness::{PostgresOptions, StopResult};
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::error::ServerErrorKind;
 use postgres_replication::wire::login::Purpose;
 use postgres_replication::wire::query::QueryRefused;
 use postgres_replication::wire::stream::{self, Reply};
-use postgres_replication::{Limits, What};
+use postgres_replication::{Limits, ChangeScope};
 use std::collections::BTreeSet;
 
 const TABLES: &str = "
@@ -220,7 +220,7 @@ fn a_connection_that_is_cut_anywhere_is_taken_up_without_a_gap() {
             }
             frames += 1;
         }
-        // What is confirmed is never more than what was handed out.
+        // ChangeScope is confirmed is never more than what was handed out.
         stream.confirm();
     }
     paper.sql("INSERT INTO news VALUES (-1, 'last')");
@@ -248,7 +248,7 @@ fn a_server_that_stops_or_crashes_goes_on_where_it_was() {
                 while stream.try_next().is_some() {}
                 stream.transactions.position()
             });
-            assert!(matches!(paper.database.stop(), Some(Stopped::Ended(_))));
+            assert!(matches!(paper.database.stop(), Some(StopResult::Ended(_))));
             place = place.max(reading.join().expect("the stream ends"));
         } else {
             paper.database.kill();
@@ -311,7 +311,7 @@ fn large_transactions_and_rows_stay_within_bounds() {
     stream.connection.hold_at_most(10_000);
     paper.sql("INSERT INTO news SELECT i, 'x' FROM generate_series(1, 1000) i");
     let transaction = stream.next();
-    let [What::Rows(rows)] = transaction.changes.as_slice() else { panic!("rows") };
+    let [ChangeScope::Rows(rows)] = transaction.changes.as_slice() else { panic!("rows") };
     assert!(rows.bytes() <= limits.transaction_bytes && rows.changes().count() == 1000);
     paper.sql(
         "BEGIN; INSERT INTO asked VALUES (1); UPDATE news SET id = id + 100000;

@@ -9,7 +9,7 @@ mod common;
 use common::{Follower, Paper};
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::login::Purpose;
-use postgres_replication::{Cell, What};
+use postgres_replication::{Cell, ChangeScope};
 
 const COLUMNS: &[(&str, &[&str])] = &[
     ("smallint", &["-32768", "0", "32767"]),
@@ -89,7 +89,7 @@ fn values_are_written_as_a_statement_shows_them() {
 /// The second column of each row of the next transaction; none for NULL.
 fn values_of(stream: &mut Follower) -> Vec<Option<String>> {
     let transaction = stream.next();
-    let [What::Rows(rows)] = transaction.changes.as_slice() else { panic!("rows") };
+    let [ChangeScope::Rows(rows)] = transaction.changes.as_slice() else { panic!("rows") };
     let value = |cell: Cell<'_>| match cell {
         Cell::Text(text) => Some(text.to_owned()),
         Cell::Null => None,

@@ -5,7 +5,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 use purge_requests::{
-    Described, Pattern, Selected, TagPattern, UrlPattern, read, read_get, read_tag_pattern,
+    PageProperties, Pattern, Selection, TagPattern, UrlPattern, read, read_get, read_tag_pattern,
     read_url_pattern,
 };
 
@@ -133,14 +133,14 @@ proptest! {
         prop_assert!(!purge.hard.is_empty() || !purge.soft.is_empty(), "{method} {path} {lines:?}");
         for one in purge.hard.iter().chain(&purge.soft) {
             match one {
-                Selected::Tag(tag) => prop_assert!(!tag.is_empty()),
-                Selected::Url(path) | Selected::Path(path) => prop_assert!(path.starts_with('/')),
-                Selected::Below(path) => prop_assert!(path.starts_with('/') && path.ends_with('/') && !path.contains('?')),
-                Selected::Where(conditions) => {
-                    let page = Described { host: "a", aliases: &[], url: b"/", content_type: None };
+                Selection::Tag(tag) => prop_assert!(!tag.is_empty()),
+                Selection::Url(path) | Selection::Path(path) => prop_assert!(path.starts_with('/')),
+                Selection::Below(path) => prop_assert!(path.starts_with('/') && path.ends_with('/') && !path.contains('?')),
+                Selection::Where(conditions) => {
+                    let page = PageProperties { host: "a", aliases: &[], url: b"/", content_type: None };
                     conditions.hold(&page);
                 }
-                Selected::Everything => {}
+                Selection::Everything => {}
             }
         }
     }

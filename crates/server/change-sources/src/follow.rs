@@ -19,9 +19,9 @@ use super::settle::{Entry, Opening, Waiting};
 use super::source::{
     self, Aim, Broken, Connected, Left, Made, Mark, Position, Read, Stream, Then, Transaction,
 };
-use change_feed::Touched;
+use change_feed::TouchedTags;
 use config::DatabaseKind;
-use page_store::{Opened, Target};
+use page_store::{OpenChange, ChangeTarget};
 use site_state::SiteState;
 use site_state::runtime::off_the_way;
 use site_state::terms::Look;
@@ -99,7 +99,7 @@ impl Follower {
     fn gap(&self, reason: &'static str) {
         self.feed.gate.close(&self.site, self.feed.name());
         // Where it was closed already, pages of before the gap may be about to be put in.
-        self.site.changes().drop_local(&[Target::Everything], reason);
+        self.site.changes().drop_local(&[ChangeTarget::Everything], reason);
         // The next process might not notice the gap, so the journal records it.
         if let Some(snapshots) = &self.site.snapshots {
             snapshots.note_everything();
@@ -192,7 +192,7 @@ impl Follower {
     }
 
     /// Queues an opened gate: pages are stored again when all transactions of `mark` are visible.
-    async fn let_in(&self, opened: Opened, mark: Option<Mark>) {
+    async fn let_in(&self, opened: OpenChange, mark: Option<Mark>) {
         self.feed.progress().opened();
         let (what, since) = (Opening::Gate, Instant::now());
         let waiting = Waiting { opened, look: None, mark, what, since };
@@ -244,7 +244,7 @@ fn taken_back() -> Broken {
 }
 
 /// Opens a change of what was touched. Where texts were, what settles with it.
-async fn open(site: &Arc<SiteState>, database: &str, touched: Touched) -> (Opened, Option<Look>) {
+async fn open(site: &Arc<SiteState>, database: &str, touched: TouchedTags) -> (OpenChange, Option<Look>) {
     let by = Cause::database(database, touched.tables());
     if !touched.is_everything() {
         let mut looked = None;
@@ -254,18 +254,18 @@ async fn open(site: &Arc<SiteState>, database: &str, touched: Touched) -> (Opene
             false => looked = site.terms.look(&touched),
         }
         let (searches, look) = looked.unzip();
-        let searches = searches.iter().flatten().map(|tag| Target::Tag(tag));
-        let tags = touched.tags().map(|tag| Target::Tag(tag.as_bytes()));
-        let targets: Vec<Target<'_>> = tags.chain(searches).collect();
+        let searches = searches.iter().flatten().map(|tag| ChangeTarget::Tag(tag));
+        let tags = touched.tags().map(|tag| ChangeTarget::Tag(tag.as_bytes()));
+        let targets: Vec<ChangeTarget<'_>> = tags.chain(searches).collect();
         return (site.changes().open(&targets, by), look);
     }
     // Purging a million pages takes a while, so it runs on a blocking thread.
     let (own, again) = (site.clone(), by.clone());
-    let opening = move || own.changes().open(&[Target::Everything], by);
+    let opening = move || own.changes().open(&[ChangeTarget::Everything], by);
     let opened = match tokio::task::spawn_blocking(opening).await {
         Ok(opened) => opened,
         // It has panicked, or the server ends: here, then.
-        Err(_) => site.changes().open(&[Target::Everything], again),
+        Err(_) => site.changes().open(&[ChangeTarget::Everything], again),
     };
     (opened, None)
 }

@@ -14,7 +14,7 @@ use super::Feed;
 use super::barrier::count_lag;
 use super::source::Position;
 use config::OnLag;
-use page_store::{Opened, Target};
+use page_store::{OpenChange, ChangeTarget};
 use site_state::SiteState;
 use site_state::why::Cause;
 use site_state::why::shown::cut;
@@ -36,7 +36,7 @@ pub struct Gate {
 #[derive(Default)]
 struct Closed {
     /// The open change of every page while the gate is closed.
-    by: Option<Opened>,
+    by: Option<OpenChange>,
     /// The position that must be applied before the gate opens, if the stream has lagged behind.
     until: Option<Position>,
 }
@@ -55,7 +55,7 @@ impl Gate {
             return Attempt::NotNow;
         }
         closed.by =
-            Some(site.changes().open(&[Target::Everything], Cause::Gap { database: cut(name) }));
+            Some(site.changes().open(&[ChangeTarget::Everything], Cause::Gap { database: cut(name) }));
         Attempt::Closed
     }
 
@@ -66,18 +66,18 @@ impl Gate {
 
     /// Opens the gate. Returns its open change, which the caller must settle; `None` if it was
     /// open.
-    pub fn open(&self) -> Option<Opened> {
+    pub fn open(&self) -> Option<OpenChange> {
         self.open_with(&mut self.lock())
     }
 
-    fn open_with(&self, closed: &mut Closed) -> Option<Opened> {
+    fn open_with(&self, closed: &mut Closed) -> Option<OpenChange> {
         closed.until = None;
         self.is_behind.store(false, Ordering::Release);
         closed.by.take()
     }
 
     /// Opens the gate if the stream had lagged behind and `applied` shows that it has caught up.
-    pub fn open_at(&self, applied: &Position) -> Option<Opened> {
+    pub fn open_at(&self, applied: &Position) -> Option<OpenChange> {
         if !self.is_behind.load(Ordering::Acquire) {
             return None;
         }

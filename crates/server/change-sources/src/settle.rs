@@ -13,7 +13,7 @@
 use super::Feed;
 use super::kept::{Asking, Kept};
 use super::source::{Mark, Seen, Session};
-use page_store::Opened;
+use page_store::OpenChange;
 use site_state::SiteState;
 use site_state::terms::Look;
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ pub enum Entry {
 /// An open change that waits to be settled.
 pub struct Waiting {
     /// The open change in the store.
-    pub opened: Opened,
+    pub opened: OpenChange,
     /// The search through texts that belongs to the change, if there was one.
     pub look: Option<Look>,
     /// Identifies the transaction in a visibility query; `None`: the change settles by time.

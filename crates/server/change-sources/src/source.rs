@@ -15,10 +15,10 @@ use super::valkey::Heard;
 use super::{mariadb, postgres, valkey};
 use ::valkey::Place;
 use change_feed::schema::Schema;
-use change_feed::{CheckError, Touched};
+use change_feed::{CheckError, TouchedTags};
 use config::{Database, DatabaseKind, DatabaseServer};
 use mysql_replication::Landmark;
-use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, Standing};
+use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, PositionOrder};
 use postgres_replication::position::Lsn;
 use postgres_replication::snapshot::Snapshot;
 use postgres_replication::wire::login::Purpose;
@@ -52,9 +52,9 @@ impl Position {
             (Position::Place(own), Position::Place(other)) => own.compare(other),
             (Position::Postgres(own), Position::Postgres(other)) => return own >= other,
             (Position::Stream(own), Position::Stream(other)) => return own.has_all(other),
-            _ => Standing::Apart,
+            _ => PositionOrder::Apart,
         };
-        matches!(standing, Standing::Same | Standing::Ahead)
+        matches!(standing, PositionOrder::Same | PositionOrder::Ahead)
     }
 
     /// Returns the number of log bytes since `before`; `None` except for PostgreSQL.
@@ -228,7 +228,7 @@ impl Seen {
     /// Returns whether the transaction, or all transactions, that `mark` identifies are visible.
     #[must_use]
     pub fn shows(&self, mark: &Mark) -> bool {
-        let has = |standing| matches!(standing, Standing::Same | Standing::Ahead);
+        let has = |standing| matches!(standing, PositionOrder::Same | PositionOrder::Ahead);
         match (self, mark) {
             (Seen::Place(seen) | Seen::Gtids(seen, _), Mark::Place(mark)) => {
                 has(seen.compare(mark))
@@ -248,7 +248,7 @@ impl Seen {
 /// The content of a transaction.
 pub enum Made {
     /// Changed rows, as the tags and tables that they touch.
-    Rows(Touched),
+    Rows(TouchedTags),
     /// An invalidation that another node, or an operator by hand, has published.
     Told(Heard),
 }

@@ -1,7 +1,7 @@
 //! Machines that were made up: what is found on each, and that nothing is where nothing is wrong.
 
 use doctor::{
-    Answer, Before, Cgroup, Conntrack, Facts, Kernel, Memory, Opcache, Pool, Tcp, Weight, examine,
+    Answer, EarlierCounters, Cgroup, Conntrack, Facts, Kernel, Memory, Opcache, Pool, Tcp, Weight, examine,
 };
 
 /// A machine that is well set up.
@@ -20,7 +20,7 @@ fn healthy() -> Facts {
             huge_pages: Some("madvise".into()),
         },
         tcp: Tcp { listen_overflows: Some(0), ports_kept: Some(100), ..Tcp::default() },
-        before: Before {
+        before: EarlierCounters {
             tcp: Tcp {
                 listen_overflows: Some(0),
                 syn_drops: Some(5),
@@ -222,7 +222,7 @@ fn what_was_counted_long_ago_is_a_note() {
     let found = examine(&facts);
     assert_eq!(found.len(), 4, "{found:#?}");
     assert!(found.iter().all(|one| one.weight == Weight::Note), "{found:#?}");
-    facts.before = Before::default();
+    facts.before = EarlierCounters::default();
     assert!(examine(&facts).iter().all(|one| one.weight == Weight::Note));
 }
 

@@ -9,14 +9,14 @@ use super::{OriginBody, OriginResponse};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_cache::Failure;
-use http_cache::codings::{Coding, Encoded, encoded};
+use http_cache::codings::{Coding, ResponseEncoding, encoded};
 use site_state::content_decoding::{Decoder, PIECE_BYTES};
 
 /// The coding to decode, if the response has a single known one and may be transformed. With
 /// `no-transform` or a digest of the content it is forwarded unchanged (RFC 9110 section 7.7, RFC
 /// 9530).
 pub fn may_be_understood(response: &OriginResponse) -> Option<Coding> {
-    let Encoded::In(coding) = encoded(&response.headers) else { return None };
+    let ResponseEncoding::In(coding) = encoded(&response.headers) else { return None };
     if response.status.as_u16() == 206 || is_sealed(&response.headers) {
         return None;
     }

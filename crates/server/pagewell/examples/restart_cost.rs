@@ -6,7 +6,7 @@
 //! lookup in the store.
 
 use bytes::Bytes;
-use http_cache::{Policy, RequestFacts, Stored, Timestamp, storable};
+use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use page_store::Walk;
 use pagewell::clock::Clock;
 use pagewell::config::{Config, raw, resolve};
@@ -95,7 +95,7 @@ fn put(site: &Site, clock: &Clock, n: u64) {
     assert!(page.put(|new| site.store.insert(key, 0, &made_from, &lease, new)).is_ok());
 }
 
-fn stored(now: Timestamp, n: u64) -> Stored {
+fn stored(now: Timestamp, n: u64) -> StoredResponse {
     let mut headers = http::HeaderMap::new();
     let tags = format!("\"article:{n}\", \"author:{}\", \"articles\"", n % 1000);
     for (name, value) in [

@@ -24,7 +24,7 @@ use crate::page::{NewPage, Plain, ReadPage, SharedPage, StoredPage};
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use http_cache::codings::{choose, vary_on_accept_encoding};
-use http_cache::{Forms, RequestFacts, Stored};
+use http_cache::{Forms, RequestFacts, StoredResponse};
 use page_store::KeyBuf;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ enum Queued {
 
 /// Decides whether `stored`, which has `length` bytes of content, will be sent in compressed forms. If
 /// so, it adds `Accept-Encoding` to `Vary`, so that already the first response has it.
-pub fn prepare(site: &Site, stored: &mut Stored, length: usize) {
+pub fn prepare(site: &Site, stored: &mut StoredResponse, length: usize) {
     if stored.forms == Forms::Assembled {
         return;
     }

@@ -16,7 +16,7 @@ use crate::options::{DoctorArgs, ServeArgs};
 use crate::origin::php_fpm::{find_binary, newest_binary};
 use crate::routes::leading_outside;
 use doctor::{
-    Before, Cgroup, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight, examine, read,
+    EarlierCounters, Cgroup, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight, examine, read,
 };
 use processes::Processes;
 use std::fmt::Write as _;
@@ -81,9 +81,9 @@ fn every_site(config: &Config) -> impl Iterator<Item = &Config> {
     std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site))
 }
 
-fn counts(running: Option<u32>) -> Before {
+fn counts(running: Option<u32>) -> EarlierCounters {
     let (tcp, conntrack) = kernel_counts();
-    Before { tcp, conntrack, cgroup: cgroup(&shown(running)) }
+    EarlierCounters { tcp, conntrack, cgroup: cgroup(&shown(running)) }
 }
 
 /// The directory name of a process in `/proc`; `self` if there is no such process.

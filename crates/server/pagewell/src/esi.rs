@@ -35,7 +35,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use http_cache::codings::says_no_transform;
-use http_cache::{Failure, Forms, ResponseDirectives, Stored, StoredFacts, says_esi};
+use http_cache::{Failure, Forms, ResponseDirectives, StoredResponse, StoredFacts, says_esi};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ fn is_said(site: &Site, headers: &HeaderMap) -> bool {
 }
 
 /// Marks a response that is about to be stored as a template, if `headers` declare one.
-pub fn note(site: &Site, headers: &HeaderMap, stored: &mut Stored) {
+pub fn note(site: &Site, headers: &HeaderMap, stored: &mut StoredResponse) {
     if is_said(site, headers) {
         stored.forms = Forms::Assembled;
     }

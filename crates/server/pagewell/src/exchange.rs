@@ -27,7 +27,7 @@ use crate::take_over;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::status::{CacheStatus, CacheOutcome};
 use http_cache::{
     Answer, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict,
 };
@@ -385,7 +385,7 @@ fn from_store(
 ) -> Response<ResponseBody> {
     let now = site.clock.now();
     let payload = page.payload();
-    let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
     status.ttl_seconds = Some(ttl_seconds(page, now));
     status.detail = detail;
     let response = serve::page(facts, page, answer, now, &status);

@@ -35,9 +35,9 @@ use crate::upload::Upload;
 use crate::writes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::status::{CacheStatus, CacheOutcome};
 use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
-use site_rules::Planned;
+use site_rules::PlannedFields;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -181,7 +181,7 @@ fn with_announced(site: &Site, mut headers: HeaderMap, all: &HeaderMap) -> Heade
 }
 
 /// Puts the lines that the plan has changed in the place of those that came.
-pub fn as_planned(headers: &mut HeaderMap, planned: &Planned<'_>) {
+pub fn as_planned(headers: &mut HeaderMap, planned: &PlannedFields<'_>) {
     for name in planned.changed() {
         let mut values: Vec<&[u8]> = Vec::new();
         planned.values(name, &mut |value| values.push(value));
@@ -341,7 +341,7 @@ async fn pass_keeping(
     match sent {
         Err((unsent, waited)) => failed_late(site, unsent, why.forward, waited),
         Ok((response, waited)) => {
-            let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why.forward));
+            let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why.forward));
             status.forward_status = Some(response.status);
             status.detail = response.waited.and(waited).detail().or(why.detail);
             let passed = stream(site, response, &status);
@@ -362,7 +362,7 @@ fn failed_late(
 ) -> Response<ResponseBody> {
     let mut answer = failed(site, unsent, why);
     if let Some(late) = waited.detail() {
-        let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why));
+        let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why));
         status.detail = Some(late);
         answer.headers_mut().insert("cache-status", serve::status_value(&status));
     }
@@ -391,7 +391,7 @@ fn content_of(
 
 /// The answer when the origin did not answer.
 pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<ResponseBody> {
-    let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why));
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why));
     match unsent {
         Unsent::Client(refusal) => {
             site.counters.refused.add();

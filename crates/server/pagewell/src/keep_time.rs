@@ -11,7 +11,7 @@
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use crate::why::Cause;
-use page_store::{Strength, Target};
+use page_store::{Strength, ChangeTarget};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn look(door: &Arc<Site>) {
     tracing::warn!(event = "clock-moved", by_ms);
     let drop_all = || {
         for site in door.all_or(None).filter(|_| by_ms < 0) {
-            site.changes().apply(&[Target::Everything], Strength::Drop, Cause::Clock);
+            site.changes().apply(&[ChangeTarget::Everything], Strength::Drop, Cause::Clock);
         }
     };
     drop_all();

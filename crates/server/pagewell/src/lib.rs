@@ -9,7 +9,6 @@ pub mod body;
 pub mod codings;
 pub mod connection;
 pub mod constant_time;
-pub mod content_encoding;
 pub mod control;
 pub mod deadline;
 pub mod doctor;
@@ -66,8 +65,8 @@ pub use ::origin;
 pub use ::origin::{pace, routes, spool, upload};
 pub use ::site_state;
 pub use ::site_state::{
-    changes, client, clock, cluster, content_decoding, counters, journal, let_go, memcached_keys,
-    memcached_leases, page, page_name, panics, pending_changes, per_address, phase, propagation,
-    reached, refusal, request_fields, runtime, successor, terms, traces, trailers, uncovered_tags,
-    why,
+    changes, client, clock, cluster, content_decoding, content_encoding, counters, journal, let_go,
+    memcached_keys, memcached_leases, page, page_name, panics, pending_changes, per_address, phase,
+    propagation, reached, refusal, request_fields, runtime, successor, terms, traces, trailers,
+    uncovered_tags, why,
 };

@@ -13,12 +13,12 @@ use crate::site::Site;
 use crate::why::Cause;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use http_cache::litespeed::{
-    CACHE_CONTROL_FIELD, CacheControl, Keeping, LSC_COOKIE, Purge, Purged, Scope, Staleness,
+    CACHE_CONTROL_FIELD, CacheControl, StorePermission, LSC_COOKIE, Purge, PurgeTarget, Scope, Staleness,
     VARY_VALUE_FIELD, has_esi, read_purges,
 };
-use http_cache::{FieldUse, NotStored, Policy, Stored};
-use page_store::{Strength, Target as Changed};
-use purge_requests::{Purge as PurgeRequest, Selected, Taken};
+use http_cache::{FieldUse, NotStored, Policy, StoredResponse};
+use page_store::{Strength, ChangeTarget as Changed};
+use purge_requests::{Purge as PurgeRequest, Selection, Coverage};
 use site_rules::Plan;
 
 /// The beginnings of the `User-Agent` of LiteSpeed's crawlers.
@@ -74,8 +74,8 @@ pub fn named(dialects: &Dialects, headers: &HeaderMap) -> Option<PurgeRequest> {
         return None;
     }
     let Ok(purges) = read_purges(headers) else {
-        let hard = vec![Selected::Everything];
-        return Some(PurgeRequest { hard, taken: Taken::Everything, ..PurgeRequest::default() });
+        let hard = vec![Selection::Everything];
+        return Some(PurgeRequest { hard, taken: Coverage::Everything, ..PurgeRequest::default() });
     };
     if purges.is_empty() {
         return None;
@@ -83,9 +83,9 @@ pub fn named(dialects: &Dialects, headers: &HeaderMap) -> Option<PurgeRequest> {
     let mut named = PurgeRequest::default();
     for purge in purges.into_iter().filter(|purge| purge.scope == Scope::Public) {
         let what = match purge.what {
-            Purged::Tag(tag) => Selected::Tag(tag),
-            Purged::Url(url) => Selected::Url(url),
-            Purged::Everything => Selected::Everything,
+            PurgeTarget::Tag(tag) => Selection::Tag(tag),
+            PurgeTarget::Url(url) => Selection::Url(url),
+            PurgeTarget::Everything => Selection::Everything,
         };
         match purge.staleness {
             Staleness::Gone => named.hard.push(what),
@@ -110,14 +110,14 @@ fn apply(
         .iter()
         .filter(concerned)
         .filter_map(|purge| match &purge.what {
-            Purged::Url(url) => Some(form.normal(url).page),
+            PurgeTarget::Url(url) => Some(form.normal(url).page),
             _ => None,
         })
         .collect();
     let others = purges.iter().filter(concerned).filter_map(|purge| match &purge.what {
-        Purged::Tag(tag) => Some(Changed::Tag(tag)),
-        Purged::Everything => Some(Changed::Everything),
-        Purged::Url(_) => None,
+        PurgeTarget::Tag(tag) => Some(Changed::Tag(tag)),
+        PurgeTarget::Everything => Some(Changed::Everything),
+        PurgeTarget::Url(_) => None,
     });
     let urls = urls.iter().map(|url| Changed::Url(url.as_bytes()));
     let changed: Vec<Changed<'_>> = others.chain(urls).collect();
@@ -128,7 +128,7 @@ fn apply(
 
 /// The reason for not storing a complete page because of ESI, if there is one. The page must declare
 /// `esi=on`, and its content must have ESI elements or be impossible to examine (encoded or partial).
-pub fn against_storing(stored: &Stored, content: &[u8]) -> Option<&'static str> {
+pub fn against_storing(stored: &StoredResponse, content: &[u8]) -> Option<&'static str> {
     let coded = stored.headers.contains_key(header::CONTENT_ENCODING);
     let part = stored.status == http::StatusCode::PARTIAL_CONTENT;
     let has = stored.says_esi() && (coded || part || has_esi(content));
@@ -153,7 +153,7 @@ struct NotToBeKept;
 /// Marks a response if the origin's cache control, `said`, does not allow public caching.
 pub fn remember_refusal<B>(said: Option<CacheControl>, response: &mut Response<B>) {
     let refused =
-        said.is_some_and(|said| said.keeping == Keeping::Forbidden || said.scope != Scope::Public);
+        said.is_some_and(|said| said.keeping == StorePermission::Forbidden || said.scope != Scope::Public);
     if refused {
         response.extensions_mut().insert(NotToBeKept);
     }

@@ -21,7 +21,7 @@ use http_cache::{
     decide, may_use_stale_on,
 };
 use page_store::Candidates;
-use site_rules::{Plan, Planned, key_without_vary};
+use site_rules::{Plan, PlannedFields, key_without_vary};
 use std::slice;
 
 /// The stored pages among which one is chosen.
@@ -85,7 +85,7 @@ pub fn choose(
     let rules = &site.config.rules;
     let pages = candidates.as_slice();
     let listed = pages.iter().map(|page| candidates.candidate(page));
-    let planned = Planned::new(rules, *plan, fields);
+    let planned = PlannedFields::new(rules, *plan, fields);
     let fields = match candidates {
         StoredPages::Private(_) => fields,
         StoredPages::Shared(_) | StoredPages::Rendered(_) => &planned,

@@ -30,13 +30,13 @@ use crate::site::Site;
 use crate::target::Target;
 use crate::why::Cause;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
-use http_cache::litespeed::{CacheControl, Purge, Purged, Scope, Switch};
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
+use http_cache::status::{CacheStatus, CacheOutcome};
 use http_cache::{
-    FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, Stored, Timestamp, Verdict,
+    FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
     storable_for_owner,
 };
-use page_store::{Dependencies, Lease, Strength, Target as Changed};
+use page_store::{Dependencies, Lease, Strength, ChangeTarget as Changed};
 use site_rules::{BypassBecause, Owner, Plan};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
@@ -149,7 +149,7 @@ fn from_store(
     codings::wanted(site, facts, found);
     site.counters.private_hits.add();
     found.serve();
-    let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));
     status.detail = Some("private");
     Some(serve::page(facts, found, answer, now, &status))
@@ -191,7 +191,7 @@ pub async fn take(
         return Taken::PassOn(response, Some("owner-coded"));
     }
     let mut status =
-        CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(ForwardReason::UriMiss));
+        CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(ForwardReason::UriMiss));
     status.forward_status = Some(response.status);
     let ask = Ask {
         target: keep.target,
@@ -218,7 +218,7 @@ fn storable(
     keep: &Keep,
     head: &http::request::Parts,
     response: &OriginResponse,
-) -> Result<Option<Stored>, &'static str> {
+) -> Result<Option<StoredResponse>, &'static str> {
     let (status, fields) = (response.status, AsSent(&head.headers));
     if status.is_server_error() || status == StatusCode::NOT_MODIFIED {
         return Ok(None);
@@ -248,7 +248,7 @@ fn storable(
 }
 
 /// Adds to what a copy depends on: that it is its owner's, by each of his cookies.
-pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &Stored, page: &str) {
+pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &StoredResponse, page: &str) {
     dependencies.owner(&owner.cookies.join(&b'\n'));
     for cookie in &owner.cookies {
         dependencies.tag(&name(cookie, What::Everything));
@@ -339,9 +339,9 @@ pub fn purged<'p>(
     for purge in private {
         for cookie in &cookies {
             names.push(match &purge.what {
-                Purged::Tag(tag) => name(cookie, What::Tag(tag)),
-                Purged::Url(url) => name(cookie, What::Url(&form.normal(url).page)),
-                Purged::Everything => name(cookie, What::Everything),
+                PurgeTarget::Tag(tag) => name(cookie, What::Tag(tag)),
+                PurgeTarget::Url(url) => name(cookie, What::Url(&form.normal(url).page)),
+                PurgeTarget::Everything => name(cookie, What::Everything),
             });
         }
     }

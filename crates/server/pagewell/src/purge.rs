@@ -24,8 +24,8 @@ use crate::why::shown::cut;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use page_store::{Keys, Page, Strength, Target as Changed, Touches};
-use purge_requests::{Conditions, Described, Purge, Scope, Selected, Taken, Unread};
+use page_store::{Keys, Page, Strength, ChangeTarget as Changed, PagePredicate};
+use purge_requests::{Conditions, PageProperties, Purge, Scope, Selection, Coverage, PurgeRefusal};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -103,7 +103,7 @@ pub async fn answer(
         Err(unread) => return misunderstood(&unread),
     };
     site.counters.purges.add();
-    if purge.taken == Taken::Everything {
+    if purge.taken == Coverage::Everything {
         tracing::warn!(event = "purge-widened", method = method.as_str(), host = target.host);
     }
     let taken = purge.taken;
@@ -137,7 +137,7 @@ fn read(
     method: &Method,
     target: &Target,
     headers: &HeaderMap,
-) -> Result<Purge, Unread> {
+) -> Result<Purge, PurgeRefusal> {
     // LiteSpeed's plugins name the pages in a field of their own; the target may be any page of the
     // site.
     let named =
@@ -206,7 +206,7 @@ impl Done {
 /// Executes a purge at one site. All named pages are purged in one change.
 fn apply(
     site: &Arc<Site>,
-    selected: &[Selected],
+    selected: &[Selection],
     within: &Arc<Pages>,
     strength: Strength,
     by: &Cause,
@@ -217,7 +217,7 @@ fn apply(
     let mut targets: Vec<Changed<'_>> = Vec::new();
     // Pages are stored under normalised URLs.
     for one in selected {
-        if let Selected::Url(written) | Selected::Path(written) | Selected::Below(written) = one {
+        if let Selection::Url(written) | Selection::Path(written) | Selection::Below(written) = one {
             pages.push(form.normal(written).page);
         }
     }
@@ -225,12 +225,12 @@ fn apply(
     for one in selected {
         let mut page = || pages.next().map(|page| page.as_bytes()).unwrap_or_default();
         match one {
-            Selected::Tag(tag) => targets.push(Changed::Tag(tag)),
-            Selected::Url(_) => targets.push(Changed::Url(page())),
-            Selected::Path(_) => targets.push(Changed::Path(page())),
-            Selected::Below(_) => targets.push(Changed::Prefix(page())),
-            Selected::Everything => targets.push(Changed::Everything),
-            Selected::Where(conditions) => match settled(&site.config.hosts, conditions) {
+            Selection::Tag(tag) => targets.push(Changed::Tag(tag)),
+            Selection::Url(_) => targets.push(Changed::Url(page())),
+            Selection::Path(_) => targets.push(Changed::Path(page())),
+            Selection::Below(_) => targets.push(Changed::Prefix(page())),
+            Selection::Everything => targets.push(Changed::Everything),
+            Selection::Where(conditions) => match settled(&site.config.hosts, conditions) {
                 Settled::Nothing => {}
                 Settled::Everything => targets.push(Changed::Everything),
                 Settled::Search(conditions) => {
@@ -249,8 +249,8 @@ fn apply(
     done
 }
 
-fn needs_search(site: &Site, selected: &Selected) -> bool {
-    let Selected::Where(conditions) = selected else { return false };
+fn needs_search(site: &Site, selected: &Selection) -> bool {
+    let Selection::Where(conditions) = selected else { return false };
     matches!(settled(&site.config.hosts, conditions), Settled::Search(_))
 }
 
@@ -339,9 +339,9 @@ fn search(
             false => &[],
         };
         let content_type = page.field(&header::CONTENT_TYPE);
-        conditions.hold(&Described { host, aliases, url, content_type })
+        conditions.hold(&PageProperties { host, aliases, url, content_type })
     };
-    let touches: Touches<StoredPage> = Arc::new(touches);
+    let touches: PagePredicate<StoredPage> = Arc::new(touches);
     let applied = site.changes().apply_where(&touches, strength, by.clone());
     let (number, dropped, marked) = (applied.number.get(), applied.dropped, applied.marked);
     Done { number, dropped, marked }
@@ -367,12 +367,12 @@ fn refused(method: &Method) -> Response<ResponseBody> {
     response
 }
 
-fn misunderstood(unread: &Unread) -> Response<ResponseBody> {
+fn misunderstood(unread: &PurgeRefusal) -> Response<ResponseBody> {
     error(StatusCode::BAD_REQUEST, unread.as_str(), &unread.explain())
 }
 
 /// What senders look at is the status. The rest is for whoever reads along.
-fn told(method: &Method, done: Done, taken: Taken, others: Propagation) -> Response<ResponseBody> {
+fn told(method: &Method, done: Done, taken: Coverage, others: Propagation) -> Response<ResponseBody> {
     let none = done.dropped + done.marked == 0;
     // Nginx Helper interprets 404 as "was not cached"; other clients interpret it as an error.
     let code = match method == Method::GET && none {

@@ -20,7 +20,7 @@ use crate::options::ServeArgs;
 use crate::site::Site;
 use crate::sites::Neighbours;
 use crate::why::Cause;
-use page_store::{Strength, Target};
+use page_store::{Strength, ChangeTarget};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -166,7 +166,7 @@ async fn drop_all(sites: Vec<Arc<Site>>) -> u64 {
     let dropping = tokio::task::spawn_blocking(move || {
         let all = sites.iter();
         all.map(|site| {
-            site.changes().apply(&[Target::Everything], Strength::Drop, Cause::Reload).dropped
+            site.changes().apply(&[ChangeTarget::Everything], Strength::Drop, Cause::Reload).dropped
         })
         .sum()
     });

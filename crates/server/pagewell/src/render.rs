@@ -47,12 +47,12 @@ use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::status::{CacheStatus, CacheOutcome};
 use http_cache::{
-    Failure, ForwardReason, RequestFacts, Reuse, Stored, Timestamp, Verdict, make_conditional,
+    Failure, ForwardReason, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict, make_conditional,
 };
 use page_store::{Candidates, Leader, Lease, Number};
-use site_rules::{Owner, Plan, Planned};
+use site_rules::{Owner, Plan, PlannedFields};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -123,13 +123,13 @@ impl Ask {
     }
 
     fn status(&self) -> CacheStatus<'static> {
-        CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(self.why))
+        CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(self.why))
     }
 
     /// Changes what goes to the origin as the plan has it.
     fn plan_headers(&self, site: &Site, headers: &mut HeaderMap) {
         let fields = AsSent(&*self.headers);
-        forward::as_planned(headers, &Planned::new(&site.config.rules, self.plan, &fields));
+        forward::as_planned(headers, &PlannedFields::new(&site.config.rules, self.plan, &fields));
         litespeed::give_vary_value(&site.config.dialects, &self.plan, headers);
     }
 
@@ -529,7 +529,7 @@ impl Render {
         Attempt::Done
     }
 
-    fn understand(&self, response: &mut OriginResponse, stored: Option<&mut Stored>) {
+    fn understand(&self, response: &mut OriginResponse, stored: Option<&mut StoredResponse>) {
         understand(&self.site, &self.ask.method, &self.ask.headers, response, stored);
     }
 }

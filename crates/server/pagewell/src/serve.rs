@@ -14,9 +14,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::{Coding, coded_etag, describe};
 use http_cache::range::{ByteRange, Multipart, Ranges, unsatisfied_content_range};
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::status::{CacheStatus, CacheOutcome};
 use http_cache::{
-    Answer, Failure, Method, Policy, RequestFacts, Stored, Timestamp, answer, fields,
+    Answer, Failure, Method, Policy, RequestFacts, StoredResponse, Timestamp, answer, fields,
     not_modified_fields,
 };
 use std::collections::VecDeque;
@@ -91,7 +91,7 @@ fn told(
     }
     let age = page.payload().stored.age_seconds(now);
     // RFC 9111 section 5.1: Age says that the response did not come from the origin just now.
-    let first_hand = matches!(status.handled, Handled::Forwarded(_)) && !status.collapsed;
+    let first_hand = matches!(status.handled, CacheOutcome::Forwarded(_)) && !status.collapsed;
     if age > 0 || !first_hand {
         headers.insert(header::AGE, HeaderValue::from(age));
     }
@@ -126,7 +126,7 @@ pub fn without_body(mut response: Response<ResponseBody>) -> Response<ResponseBo
 /// untouched one, which has `length` bytes. See [`file`] and [`large_file`].
 pub fn file_in_form(
     facts: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
     length: u64,
     forms: (&[Coding], &dyn Fn(Coding) -> Option<Bytes>),
     plain: impl FnOnce(Answer) -> Response<ResponseBody>,
@@ -140,7 +140,7 @@ pub fn file_in_form(
 /// A small file as the answer to a request.
 pub fn file(
     facts: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
     answer: Answer,
     content: Bytes,
 ) -> Response<ResponseBody> {
@@ -159,7 +159,7 @@ fn of_file(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
 /// A large file: `open` streams so many bytes from a position.
 pub fn large_file(
     facts: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
     answer: Answer,
     length: u64,
     open: impl FnOnce(u64, u64) -> Content,
@@ -194,7 +194,7 @@ fn fill(
 
 fn reuse(
     facts: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
     answer: Answer,
     content: Bytes,
 ) -> Response<ResponseBody> {
@@ -232,7 +232,7 @@ fn reuse_page(
 /// Content in the coding that was selected, which `content_in` gives; `plain` answers in the untouched form.
 fn reuse_in_form(
     facts: &RequestFacts<'_>,
-    stored: &Stored,
+    stored: &StoredResponse,
     (answer, coding): (Answer, Option<Coding>),
     content_in: &dyn Fn(Coding) -> Option<Bytes>,
     plain: impl FnOnce() -> Response<ResponseBody>,
@@ -257,7 +257,7 @@ fn reuse_in_form(
     }
 }
 
-fn without_content(answer: Answer, stored: &Stored, length: u64) -> Response<ResponseBody> {
+fn without_content(answer: Answer, stored: &StoredResponse, length: u64) -> Response<ResponseBody> {
     match answer {
         Answer::NotModified => {
             let mut response = Response::new(Content::Empty.into());
@@ -281,7 +281,7 @@ fn without_content(answer: Answer, stored: &Stored, length: u64) -> Response<Res
 }
 
 /// RFC 9110 section 14.
-fn parts(stored: &Stored, bytes: &Bytes, ranges: Ranges) -> Response<ResponseBody> {
+fn parts(stored: &StoredResponse, bytes: &Bytes, ranges: Ranges) -> Response<ResponseBody> {
     let cut = |at: usize| {
         let range = ranges.as_slice()[at];
         // Ranges were resolved against this content's length.
@@ -333,7 +333,7 @@ pub fn of_part(
 }
 
 /// The stored header lines with a status and content.
-pub fn with(stored: &Stored, status: StatusCode, content: Content) -> Response<ResponseBody> {
+pub fn with(stored: &StoredResponse, status: StatusCode, content: Content) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(content));
     *response.status_mut() = status;
     response.headers_mut().clone_from(&stored.headers);

@@ -25,7 +25,7 @@ use crate::tls::Tls;
 use crate::traces;
 use crate::unused;
 use crate::wake;
-use page_store::Tidied;
+use page_store::TidyOutcome;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -517,7 +517,7 @@ async fn tidy(site: Arc<Site>, mut stop: Told) {
             _ = stop.wait_for(Phase::is_leaving) => return,
             () = site.untidy.notified() => {}
         }
-        while site.store.tidy() == Tidied::MoreToDo {
+        while site.store.tidy() == TidyOutcome::MoreToDo {
             tokio::time::sleep(BETWEEN_BATCHES).await;
         }
     }

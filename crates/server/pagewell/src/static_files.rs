@@ -17,7 +17,7 @@ use crate::site::Site;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::Coding;
-use http_cache::{Answer, Forms, RequestFacts, Stored, Timestamp};
+use http_cache::{Answer, Forms, RequestFacts, StoredResponse, Timestamp};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
@@ -63,7 +63,7 @@ impl Version {
 /// A cached file: complete if it is small, else only in compressed forms.
 struct Kept {
     version: Version,
-    stored: Stored,
+    stored: StoredResponse,
     /// The uncompressed content; `None` for a large file.
     content: Option<Bytes>,
     /// The compressed forms, once they have been made, the smallest first.
@@ -340,7 +340,7 @@ impl StaticFiles {
 }
 
 impl Kept {
-    fn new(version: Version, stored: Stored, content: Option<Bytes>, now: Timestamp) -> Kept {
+    fn new(version: Version, stored: StoredResponse, content: Option<Bytes>, now: Timestamp) -> Kept {
         Kept {
             version,
             stored,
@@ -366,8 +366,8 @@ fn in_form(
 }
 
 /// The header fields and caching state of a file.
-fn described(site: &Site, path: &Path, version: Version, now: Timestamp) -> Stored {
-    let mut stored = Stored::of_file(fields(path, version), version.length, now);
+fn described(site: &Site, path: &Path, version: Version, now: Timestamp) -> StoredResponse {
+    let mut stored = StoredResponse::of_file(fields(path, version), version.length, now);
     // Each response gets its own date, because it does not come from a cache (RFC 9110 section 6.6.1).
     stored.headers.remove(header::DATE);
     codings::prepare(site, &mut stored, version.length as usize);

@@ -28,7 +28,7 @@ use crate::target::Target;
 use crate::traces;
 use crate::trailers::Trailers;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_cache::status::{CacheStatus, Handled};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{FieldUse, ForwardReason};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -126,7 +126,7 @@ pub async fn pass(
     visitor: &Visitor,
 ) -> Response<ResponseBody> {
     let why = ForwardReason::Bypass;
-    let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Forwarded(why));
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why));
     let place = site.upgrades.clone().try_acquire_owned();
     let offer = request.extensions_mut().remove::<Offer>();
     let (Ok(place), Some(Offer { protocols, slot })) = (place, offer) else {

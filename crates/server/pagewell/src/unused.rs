@@ -16,7 +16,7 @@ use crate::phase::{Phase, Told};
 use crate::server::BETWEEN_BATCHES;
 use crate::site::Site;
 use http_cache::Timestamp;
-use page_store::{Older, Round};
+use page_store::{AgeStep, IdleScan};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ struct Rounds(Option<(Duration, Timestamp)>);
 
 impl Rounds {
     /// Returns by how many scan intervals the pages have aged; `None`: no scan is due.
-    fn due(&mut self, unused_for: Option<Duration>, now: Timestamp) -> Option<Older> {
+    fn due(&mut self, unused_for: Option<Duration>, now: Timestamp) -> Option<AgeStep> {
         let Some(unused_for) = unused_for else {
             self.0 = None;
             return None;
@@ -59,18 +59,18 @@ impl Rounds {
                 let length_ms = (unused_for.as_millis() as u64 / ROUNDS).max(1);
                 match (now.0 - last.0) / length_ms {
                     0 => return None,
-                    rounds => Older::By(u8::try_from(rounds).unwrap_or(u8::MAX)),
+                    rounds => AgeStep::By(u8::try_from(rounds).unwrap_or(u8::MAX)),
                 }
             }
-            _ => Older::Anew,
+            _ => AgeStep::Anew,
         };
         self.0 = Some((unused_for, now));
         Some(older)
     }
 }
 
-async fn make_round(site: &Site, older: Older, stop: &Told) {
-    let mut round = Round::new(older);
+async fn make_round(site: &Site, older: AgeStep, stop: &Told) {
+    let mut round = IdleScan::new(older);
     while !round.is_over() && !stop.borrow().is_leaving() {
         let mut unused = site.store.grow_older(&mut round);
         unused.retain(|page| !is_of_client(page.key().bytes()));
@@ -94,16 +94,16 @@ mod tests {
             rounds.due(minutes.map(|n| Duration::from_secs(60 * n)), Timestamp(now_s * 1_000))
         };
         assert_eq!(due(None, 1_000), None);
-        assert_eq!(due(Some(8), 1_000), Some(Older::Anew));
+        assert_eq!(due(Some(8), 1_000), Some(AgeStep::Anew));
         assert_eq!(due(Some(8), 1_059), None);
-        assert_eq!(due(Some(8), 1_061), Some(Older::By(1)));
+        assert_eq!(due(Some(8), 1_061), Some(AgeStep::By(1)));
         assert_eq!(due(Some(8), 1_120), None, "from the last on, not by the clock");
-        assert_eq!(due(Some(8), 1_121), Some(Older::By(1)));
-        assert_eq!(due(Some(8), 1_121 + 150), Some(Older::By(2)));
-        assert_eq!(due(Some(8), 9_000_000), Some(Older::By(u8::MAX)));
-        assert_eq!(due(Some(16), 9_000_001), Some(Older::Anew));
-        assert_eq!(due(Some(16), 8_000_000), Some(Older::Anew), "the clock was put back");
+        assert_eq!(due(Some(8), 1_121), Some(AgeStep::By(1)));
+        assert_eq!(due(Some(8), 1_121 + 150), Some(AgeStep::By(2)));
+        assert_eq!(due(Some(8), 9_000_000), Some(AgeStep::By(u8::MAX)));
+        assert_eq!(due(Some(16), 9_000_001), Some(AgeStep::Anew));
+        assert_eq!(due(Some(16), 8_000_000), Some(AgeStep::Anew), "the clock was put back");
         assert_eq!(due(None, 8_000_001), None);
-        assert_eq!(due(Some(16), 8_000_002), Some(Older::Anew));
+        assert_eq!(due(Some(16), 8_000_002), Some(AgeStep::Anew));
     }
 }

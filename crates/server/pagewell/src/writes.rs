@@ -18,9 +18,9 @@ use crate::target::Target;
 use crate::traces::Trace;
 use crate::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use http_cache::tags::{self, Invalidated};
+use http_cache::tags::{self, GroupInvalidation};
 use http_cache::{Failure, Method as Kind};
-use page_store::{Strength, Target as Changed};
+use page_store::{ChangeTarget as Changed, Strength};
 use site_rules::RequestView;
 use std::sync::Arc;
 use tokio::task::JoinError;
@@ -119,8 +119,8 @@ fn invalidate(
         urls.iter().map(|url| Changed::Url(url.as_bytes())).collect();
     let said = tags::read_invalidated_groups(headers);
     match &said {
-        Ok(Invalidated::Groups(groups)) => changed.extend(groups.iter().map(Changed::Tag)),
-        Ok(Invalidated::Everything) => changed = vec![Changed::Everything],
+        Ok(GroupInvalidation::Groups(groups)) => changed.extend(groups.iter().map(Changed::Tag)),
+        Ok(GroupInvalidation::Everything) => changed = vec![Changed::Everything],
         // A change was announced that cannot be read: nothing may stay that it could concern.
         Err(reason) => {
             changed = vec![Changed::Everything];

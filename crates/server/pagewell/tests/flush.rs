@@ -3,7 +3,7 @@
 //! counts how many renders of a page run at once.
 
 use harness::Client;
-use page_store::{Strength, Target};
+use page_store::{Strength, ChangeTarget};
 use pagewell::clock::Clock;
 use pagewell::config::raw::File;
 use pagewell::config::{Address, resolve};
@@ -117,7 +117,7 @@ impl Running {
     /// The data changes, and then all pages.
     fn flush(&self, strength: Strength) -> u64 {
         let truth = self.origin.truth.fetch_add(1, SeqCst) + 1;
-        self.server.site().changes().apply(&[Target::Everything], strength, Cause::Memcached);
+        self.server.site().changes().apply(&[ChangeTarget::Everything], strength, Cause::Memcached);
         truth
     }
 

@@ -9,7 +9,7 @@ use counting_allocator::{Counting, held_bytes};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
-use http_cache::{Policy, RequestFacts, Stored, Timestamp, storable};
+use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use page_store::{Limits, Site, Store};
 use pagewell::page::{NewPage, StoredPage, dependencies};
 use pagewell::target::Target;
@@ -45,7 +45,7 @@ fn read(lines: &[(&'static str, &str)]) -> HeaderMap {
     fields
 }
 
-fn stored(lines: &[(&'static str, &str)]) -> Stored {
+fn stored(lines: &[(&'static str, &str)]) -> StoredResponse {
     let facts = RequestFacts::new(http_cache::Method::Get);
     let came = Timestamp::from_seconds(784_111_777);
     let policy = Policy::default();

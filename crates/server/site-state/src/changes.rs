@@ -21,7 +21,7 @@ use crate::runtime::off_the_way;
 use crate::successor::Handed;
 use crate::terms::SearchedPages;
 use crate::why::{Cause, Telling};
-use page_store::{Applied, Change, Keys, Number, Opened, Strength, Target, Told, Touches};
+use page_store::{AppliedChange, Change, Keys, Number, OpenChange, Strength, ChangeTarget, ReportedPage, PagePredicate};
 
 /// A change that drops so many pages leaves entries of the index to be tidied.
 const UNTIDY_PAGES: u64 = 1_000;
@@ -39,7 +39,7 @@ impl<'s> Changes<'s> {
     }
 
     /// Applies a change: when this returns, no request gets a page from before it.
-    pub fn apply(&self, targets: &[Target<'_>], strength: Strength, by: Cause) -> Applied {
+    pub fn apply(&self, targets: &[ChangeTarget<'_>], strength: Strength, by: Cause) -> AppliedChange {
         self.apply_to(targets, Keys::All, strength, by)
     }
 
@@ -47,16 +47,16 @@ impl<'s> Changes<'s> {
     /// keys: there it concerns all pages that depend on these targets.
     pub fn apply_to(
         &self,
-        targets: &[Target<'_>],
+        targets: &[ChangeTarget<'_>],
         keys: Keys<'_>,
         strength: Strength,
         by: Cause,
-    ) -> Applied {
+    ) -> AppliedChange {
         let site = self.site;
         let change = Change { site: site.name, targets };
         let (now_ms, source) = (site.clock.now().0, Source::of(&by));
         let mut telling = Telling::new(&site.why, by, targets, strength, now_ms);
-        let mut tell = |told: Told<'_, StoredPage>| telling.page(&site.store, site.name, &told);
+        let mut tell = |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
         let how = (strength, now_ms);
         let applied = site.store.change_telling(&change, keys, how, &mut tell, &off_the_way);
         telling.end(&applied);
@@ -73,21 +73,21 @@ impl<'s> Changes<'s> {
     /// at: call it on a thread that may block. Lookups go on meanwhile.
     pub fn apply_where(
         &self,
-        touches: &Touches<StoredPage>,
+        touches: &PagePredicate<StoredPage>,
         strength: Strength,
         by: Cause,
-    ) -> Applied {
+    ) -> AppliedChange {
         let site = self.site;
         let (now_ms, source) = (site.clock.now().0, Source::of(&by));
         let mut telling = Telling::new(&site.why, by, &[], strength, now_ms);
-        let mut tell = |told: Told<'_, StoredPage>| telling.page(&site.store, site.name, &told);
+        let mut tell = |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
         let (store, name) = (&site.store, site.name);
         let applied = store.change_where_telling(name, touches, strength, now_ms, &mut tell);
         telling.end(&applied);
         if let Some(snapshots) = &site.snapshots {
             snapshots.note_everything();
         }
-        self.announce(&[Target::Everything], strength, &source);
+        self.announce(&[ChangeTarget::Everything], strength, &source);
         self.finish(&applied, 1, source.kind);
         self.warm();
         applied
@@ -95,12 +95,12 @@ impl<'s> Changes<'s> {
 
     /// Applies a change that not every reader of the data sees yet. Until it is settled, no page that depends on
     /// these targets is stored.
-    pub fn open(&self, targets: &[Target<'_>], by: Cause) -> Opened {
+    pub fn open(&self, targets: &[ChangeTarget<'_>], by: Cause) -> OpenChange {
         let site = self.site;
         let change = Change { site: site.name, targets };
         let (now_ms, kind) = (site.clock.now().0, by.kind());
         let mut telling = Telling::new(&site.why, by, targets, Strength::Drop, now_ms);
-        let mut tell = |told: Told<'_, StoredPage>| telling.page(&site.store, site.name, &told);
+        let mut tell = |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
         let opened = site.store.open_telling(&change, Strength::Drop, &mut tell, &off_the_way);
         telling.end(&opened.applied());
         self.finish(&opened.applied(), targets.len(), kind);
@@ -108,7 +108,7 @@ impl<'s> Changes<'s> {
     }
 
     /// Settles such a change: every reader of the data sees it. The pages that it dropped may be rendered again.
-    pub fn settle(&self, opened: Opened) {
+    pub fn settle(&self, opened: OpenChange) {
         self.site.store.settle(opened);
         self.keep_lease();
         self.warm();
@@ -116,7 +116,7 @@ impl<'s> Changes<'s> {
 
     /// Drops pages of this process only, of which it is not known any more whether they are right. `reason`: a
     /// word for the log.
-    pub fn drop_local(&self, targets: &[Target<'_>], reason: &'static str) {
+    pub fn drop_local(&self, targets: &[ChangeTarget<'_>], reason: &'static str) {
         let change = Change { site: self.site.name, targets };
         let applied = self.site.store.change(&change, Strength::Drop);
         self.keep_lease();
@@ -125,7 +125,7 @@ impl<'s> Changes<'s> {
 
     /// Ends pages that another process may have under these targets: of a snapshot that is not loaded yet, or of
     /// a successor. The origin has given a later answer for them, which the store here has taken in.
-    pub fn ended_elsewhere(&self, targets: &[Target<'_>]) {
+    pub fn ended_elsewhere(&self, targets: &[ChangeTarget<'_>]) {
         if let Some(snapshots) = &self.site.snapshots {
             snapshots.note(targets);
         }
@@ -133,13 +133,13 @@ impl<'s> Changes<'s> {
     }
 
     /// Publishes a change to the other nodes alone: it is applied here already.
-    pub fn publish(&self, targets: &[Target<'_>], strength: Strength) {
+    pub fn publish(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         if let Some(cluster) = &self.site.cluster {
             cluster.publish(targets, strength);
         }
     }
 
-    fn announce(&self, targets: &[Target<'_>], strength: Strength, source: &Source) {
+    fn announce(&self, targets: &[ChangeTarget<'_>], strength: Strength, source: &Source) {
         if source.is_for_others {
             self.publish(targets, strength);
         }
@@ -151,7 +151,7 @@ impl<'s> Changes<'s> {
     /// Sends a change to the successor, where there is one. Where it does not arrive and the successor has not
     /// served yet, it never will, and nothing that was left for it may be used. Where it has served, the pages
     /// belong to it, or to a process that came after it: the change must not be acknowledged.
-    fn hand_on(&self, targets: &[Target<'_>], strength: Strength) {
+    fn hand_on(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         let site = self.site;
         if !site.is_leaving() {
             return;
@@ -167,7 +167,7 @@ impl<'s> Changes<'s> {
         }
     }
 
-    fn finish(&self, applied: &Applied, targets: usize, by: &'static str) {
+    fn finish(&self, applied: &AppliedChange, targets: usize, by: &'static str) {
         self.site.counters.invalidations.add();
         self.keep_lease();
         if applied.dropped >= UNTIDY_PAGES {
@@ -196,7 +196,7 @@ impl SearchedPages for Changes<'_> {
         self.site.store.number()
     }
 
-    fn drop_pages(&self, targets: &[Target<'_>]) {
+    fn drop_pages(&self, targets: &[ChangeTarget<'_>]) {
         self.drop_local(targets, "searches-forgotten");
     }
 }
@@ -215,7 +215,7 @@ impl Source {
     }
 }
 
-fn log(applied: &Applied, targets: usize, by: &'static str) {
+fn log(applied: &AppliedChange, targets: usize, by: &'static str) {
     tracing::debug!(
         event = "invalidated",
         by,

@@ -6,13 +6,13 @@
 
 use crate::journal::Snapshots;
 use crate::propagation::Propagation;
-use page_store::{Strength, Target};
+use page_store::{Strength, ChangeTarget};
 use std::pin::Pin;
 
 /// The other nodes of the cluster.
 pub trait Cluster: Send + Sync {
     /// Publishes a change that was applied here. Does not wait.
-    fn publish(&self, targets: &[Target<'_>], strength: Strength);
+    fn publish(&self, targets: &[ChangeTarget<'_>], strength: Strength);
 
     /// The number of the last change that was published; 0: none.
     fn published(&self) -> u64;

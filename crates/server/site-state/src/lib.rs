@@ -11,6 +11,7 @@ pub mod client;
 pub mod clock;
 pub mod cluster;
 pub mod content_decoding;
+pub mod content_encoding;
 pub mod counters;
 pub mod journal;
 pub mod let_go;

@@ -3,7 +3,7 @@
 //! Times are plain numbers; the store is a real one.
 
 use super::*;
-use page_store::{Change, Limits, Payload, Site, Strength, Target};
+use page_store::{Change, ChangeTarget, Limits, Payload, Site, Strength};
 
 struct Nothing;
 
@@ -22,7 +22,7 @@ fn fixture() -> (Store<Nothing>, Leases) {
 }
 
 fn change(store: &Store<Nothing>, leases: &Leases, at: u64) -> u64 {
-    let targets = [Target::Tag(b"a")];
+    let targets = [ChangeTarget::Tag(b"a")];
     let applied = store.change(&Change { site: Site(0), targets: &targets }, Strength::Drop);
     leases.changed(store, || at);
     applied.number.get()

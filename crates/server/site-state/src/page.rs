@@ -18,15 +18,15 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use http_cache::codings::Coding;
-use http_cache::variants::Nominated;
-use http_cache::{Stored, StoredFacts, Timestamp};
+use http_cache::variants::NominatedFields;
+use http_cache::{StoredFacts, StoredResponse, Timestamp};
 use laid::{Elsewhere, Ends};
 use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What an item keeps beside itself: whether it was asked for.
-const SEEN_BYTES: usize = size_of::<memcache::Seen>() + 2 * size_of::<usize>();
+const SEEN_BYTES: usize = size_of::<memcache::LastRead>() + 2 * size_of::<usize>();
 
 /// What a page in the store knows of itself. What is sent of it stands behind this and its key in the same
 /// allocation: [`ReadPage`] reads both.
@@ -181,7 +181,7 @@ pub trait ReadPage {
     /// The content as it came: kept, or made again out of a coding.
     fn content(&self) -> Bytes;
     /// The stored response with all its fields, read out of the header section.
-    fn response(&self) -> Stored;
+    fn response(&self) -> StoredResponse;
     /// The first line of this name among the fields that are sent.
     fn field(&self, name: &HeaderName) -> Option<&[u8]>;
 }
@@ -206,12 +206,12 @@ impl ReadPage for SharedPage {
         })
     }
 
-    fn response(&self) -> Stored {
+    fn response(&self) -> StoredResponse {
         let internal = match self.payload().beside() {
             Some(Beside::Internal(fields)) => fields.clone(),
             Some(Beside::Item(_)) | None => HeaderMap::new(),
         };
-        Stored::of_parts(self.payload().stored.clone(), self.plain().fields(), internal)
+        StoredResponse::of_parts(self.payload().stored.clone(), self.plain().fields(), internal)
     }
 
     fn field(&self, name: &HeaderName) -> Option<&[u8]> {
@@ -275,7 +275,7 @@ pub fn variant(stored: &StoredFacts) -> u32 {
 }
 
 /// The number of the variant with these nominated fields.
-pub fn variant_of(nominated: &Nominated) -> u32 {
+pub fn variant_of(nominated: &NominatedFields) -> u32 {
     if nominated.is_empty() {
         return 0;
     }
@@ -312,7 +312,7 @@ mod tests {
         for (name, value) in lines {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        let mut stored = Stored::of_file(headers, 3, Timestamp(0));
+        let mut stored = StoredResponse::of_file(headers, 3, Timestamp(0));
         stored.status = status;
         (stored.headers.clone(), NewPage::new(stored, Bytes::from_static(b"abc")).apart())
     }

@@ -11,8 +11,8 @@
 //! of the known words. The store's locks are taken under it, for that change and to read its clock.
 
 use change_feed::text::{Words, words};
-use change_feed::{Searched, Touched};
-use page_store::{Dependencies, Number, Target};
+use change_feed::{TouchedSearches, TouchedTags};
+use page_store::{Dependencies, Number, ChangeTarget};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -90,7 +90,7 @@ pub trait SearchedPages {
     fn number(&self) -> Number;
 
     /// Drops the pages that depend on these, before it returns.
-    fn drop_pages(&self, targets: &[Target<'_>]);
+    fn drop_pages(&self, targets: &[ChangeTarget<'_>]);
 }
 
 impl Terms {
@@ -159,7 +159,7 @@ impl Terms {
 
     /// Scans the changed texts. Returns the tags that change, and the scan to settle; `None`: no
     /// text changed.
-    pub fn look(&self, touched: &Touched) -> Option<(Vec<Vec<u8>>, Look)> {
+    pub fn look(&self, touched: &TouchedTags) -> Option<(Vec<Vec<u8>>, Look)> {
         touched.searches().next()?;
         let (look, finder) = self.lock().begin_look();
         let mut tags = BTreeSet::new();
@@ -172,8 +172,8 @@ impl Terms {
                 }
             };
             match searched {
-                Searched::Texts(texts) => texts.iter().for_each(|text| finder.find(text, &mut add)),
-                Searched::Any => finder.tags.iter().for_each(|tag| add(tag)),
+                TouchedSearches::Texts(texts) => texts.iter().for_each(|text| finder.find(text, &mut add)),
+                TouchedSearches::Any => finder.tags.iter().for_each(|tag| add(tag)),
             }
         }
         Some((tags.into_iter().collect(), look))
@@ -207,7 +207,7 @@ impl Known {
 
     /// All of it changes, and is forgotten.
     fn forget_all(&mut self, pages: &dyn SearchedPages) {
-        let targets: Vec<_> = self.terms.keys().map(|tag| Target::Tag(tag.as_bytes())).collect();
+        let targets: Vec<_> = self.terms.keys().map(|tag| ChangeTarget::Tag(tag.as_bytes())).collect();
         pages.drop_pages(&targets);
         tracing::info!(event = "searches-forgotten", searches = targets.len());
         (self.terms, self.word_bytes, self.finder) = (HashMap::new(), 0, None);

@@ -5,7 +5,7 @@
 use super::*;
 use change_feed::schema::Schema;
 use change_feed::{Cell, ChangeRule, Feed, RowImages, RowKind, Rules, Searches};
-use page_store::{Change, Lease, Limits, Opened, Payload, Refused, Site, Store, Strength};
+use page_store::{Change, Lease, Limits, OpenChange, Payload, StoreRefusal, Site, Store, Strength};
 
 struct Content;
 
@@ -62,7 +62,7 @@ impl Stage {
     }
 
     /// Stores the page of a search, rendered under this lease.
-    fn store(&self, search: &str, lease: &Lease) -> Result<(), Refused> {
+    fn store(&self, search: &str, lease: &Lease) -> Result<(), StoreRefusal> {
         let tag = format!("search:{search}");
         let mut dependencies = self.store.dependencies(SITE, tag.as_bytes());
         dependencies.tag(tag.as_bytes());
@@ -73,7 +73,7 @@ impl Stage {
         stored.map(drop).map_err(|refused| refused.reason)
     }
 
-    fn render(&self, search: &str) -> Result<(), Refused> {
+    fn render(&self, search: &str) -> Result<(), StoreRefusal> {
         self.store(search, &self.store.lease())
     }
 
@@ -83,20 +83,20 @@ impl Stage {
     }
 
     /// Commits a row with this text: what it touches is purged, and the change is open.
-    fn open(&self, text: &'static str) -> (Opened, Look) {
+    fn open(&self, text: &'static str) -> (OpenChange, Look) {
         let mut touched = Touched::default();
         self.feed.row("news", &Text(text), &mut touched);
         self.open_touched(&touched)
     }
 
-    fn open_touched(&self, touched: &Touched) -> (Opened, Look) {
+    fn open_touched(&self, touched: &Touched) -> (OpenChange, Look) {
         let (tags, look) = self.terms.look(touched).expect("a text is touched");
         let targets: Vec<_> = tags.iter().map(|tag| Target::Tag(tag)).collect();
         (self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop), look)
     }
 
     /// Makes the change visible to all readers.
-    fn settle(&self, (opened, look): (Opened, Look)) {
+    fn settle(&self, (opened, look): (OpenChange, Look)) {
         self.store.settle(opened);
         self.terms.settled(look);
     }
@@ -129,7 +129,7 @@ fn a_text_that_was_looked_through_before_a_word_was_known_counts_for_it() {
     let lease = stage.store.lease();
     // This scan does not include PHP, which no page has searched for yet.
     stage.change("about PHP");
-    assert_eq!(stage.store("PHP", &lease), Err(Refused::ChangedSince));
+    assert_eq!(stage.store("PHP", &lease), Err(StoreRefusal::ChangedSince));
     stage.render("PHP").expect("it began after the change");
     stage.change("about perl");
     assert!(stage.has("PHP"), "it is told apart");
@@ -139,18 +139,18 @@ fn a_text_that_was_looked_through_before_a_word_was_known_counts_for_it() {
 fn while_a_text_is_not_visible_what_is_rendered_of_it_is_not_kept() {
     let stage = Stage::new();
     let perl = stage.open("about perl");
-    assert_eq!(stage.render("PHP"), Err(Refused::Unsettled));
+    assert_eq!(stage.render("PHP"), Err(StoreRefusal::Unsettled));
     // The term is known now, but the row of the earlier scan may not be visible yet.
-    assert_eq!(stage.render("PHP"), Err(Refused::Unsettled));
+    assert_eq!(stage.render("PHP"), Err(StoreRefusal::Unsettled));
     let lease = stage.store.lease();
     stage.settle(perl);
-    assert_eq!(stage.store("PHP", &lease), Err(Refused::ChangedSince));
+    assert_eq!(stage.store("PHP", &lease), Err(StoreRefusal::ChangedSince));
     stage.render("PHP").expect("all is visible");
     // A text that was scanned for the term without a match does not affect it.
     let other = stage.open("about ruby");
     assert!(stage.has("PHP"));
     stage.render("PHP").expect("that row is not in it");
-    assert_eq!(stage.render("ruby"), Err(Refused::Unsettled));
+    assert_eq!(stage.render("ruby"), Err(StoreRefusal::Unsettled));
     stage.settle(other);
     stage.change("about PHP");
     assert!(!stage.has("PHP"));
@@ -187,7 +187,7 @@ fn what_is_known_is_bounded_and_what_is_forgotten_is_dropped() {
     let lease = stage.store.lease();
     stage.render("one more").expect("it is stored");
     assert!(!stage.has("w0x") && stage.has("one more"));
-    assert_eq!(stage.store("w1x", &lease), Err(Refused::ChangedSince));
+    assert_eq!(stage.store("w1x", &lease), Err(StoreRefusal::ChangedSince));
     stage.render("w1x").expect("it is known again");
     // This render began before the terms were forgotten, so it depended on any text.
     stage.render("one more").expect("it is known");

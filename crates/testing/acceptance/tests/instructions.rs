@@ -1,11 +1,11 @@
-//! How many instructions a hit may take. Counted by callgrind, so the machine may be as busy as it
+//! How many instructions a hit may take. HitMeasurement by callgrind, so the machine may be as busy as it
 //! likes; the bounds are in `instructions.toml` beside this file, which says how to change them.
 //!
 //! The binary is the one that all these tests are run with, optimised a little: a step too much on the
 //! way of a hit shows in it as in the one that is shipped, and nothing is built for this alone
 //! (docs/decisions/0037-counting-instructions.md). `cargo measure instructions` counts for that one.
 
-use harness::instructions::{Bounds, Counted, Protocol};
+use harness::instructions::{Bounds, HitMeasurement, Protocol};
 
 const BOUNDS: &str = include_str!("instructions.toml");
 /// So many that start and end, whose instructions differ by some 200,000 from run to run, weigh no
@@ -30,7 +30,7 @@ fn nor_does_one_over_http2() {
 fn check(section: &str, protocol: Protocol, more: &[&str]) {
     let bounds = Bounds::read(BOUNDS, section).expect("instructions.toml");
     let binary = acceptance::binary();
-    let counted = Counted { binary, more, protocol }.per_hit(HITS).expect("callgrind counts");
+    let counted = HitMeasurement { binary, more, protocol }.per_hit(HITS).expect("callgrind counts");
     println!("{section}: {counted:?}");
     for (kind, bound, counted) in
         [("bare", bounds.bare, counted.bare), ("browser", bounds.browser, counted.browser)]

@@ -4,8 +4,8 @@
 
 use harness::{
     Client, Deadline, Load, MariaDb, Memcached, NewsSite, NginxConf, OnPort, PhpFpm, PoolOptions,
-    Postgres, PostgresOptions, PrivateDir, Process, Request, StartError, StartReason, Stopped,
-    Until, Wait, cpu, free_port, nginx,
+    Postgres, PostgresOptions, PrivateDir, Process, Request, StartError, StartReason, StopResult,
+    LoadEnd, Wait, cpu, free_port, nginx,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -65,12 +65,12 @@ fn php_answers_through_nginx_and_its_requests_are_counted() {
 
     let pids = (php.pid().expect("it runs"), web.pid());
     assert_eq!(cpu::descendants(pids.0).len(), 3, "a master and two children");
-    assert!(matches!(php.stop(), Some(Stopped::Ended(_))));
+    assert!(matches!(php.stop(), Some(StopResult::Ended(_))));
     assert_eq!(php.requests(), 3, "the log is complete once php-fpm has ended");
     assert_eq!(client.get("/index.php").expect("an answer").status, 502);
     php.start_again().expect("it starts again");
     assert_eq!(client.get("/index.php").expect("an answer").status, 200);
-    assert!(matches!(web.stop(), Stopped::Ended(_)));
+    assert!(matches!(web.stop(), StopResult::Ended(_)));
     assert!(!Path::new(&format!("/proc/{}", pids.0)).exists());
 }
 
@@ -80,7 +80,7 @@ fn the_load_generator_counts_what_it_asked() {
     let root = site(&files);
     let web = nginx(&root, Path::new("/nowhere.sock")).expect("nginx starts");
     for keep_alive in [true, false] {
-        let mut load = Load::new(web.address(), "/small.txt", 8, Until::Requests(400));
+        let mut load = Load::new(web.address(), "/small.txt", 8, LoadEnd::Requests(400));
         load.keep_alive = keep_alive;
         load.targets.push("/missing".into());
         load.headers.push(("Accept".into(), "text/plain".into()));
@@ -95,7 +95,7 @@ fn the_load_generator_counts_what_it_asked() {
     }
     let address = web.address();
     drop(web);
-    let report = Load::new(address, "/", 2, Until::Requests(10)).run().expect("it runs");
+    let report = Load::new(address, "/", 2, LoadEnd::Requests(10)).run().expect("it runs");
     assert_eq!((report.requests, report.failures >= 10), (0, true));
 }
 
@@ -108,7 +108,7 @@ fn mariadb_keeps_its_rows_over_a_stop_and_a_crash() {
     made.expect("a table");
     for round in 0..2 {
         if round == 0 {
-            assert!(matches!(database.stop(), Some(Stopped::Ended(status)) if status.success()));
+            assert!(matches!(database.stop(), Some(StopResult::Ended(status)) if status.success()));
         } else {
             database.kill();
         }
@@ -134,7 +134,7 @@ fn postgres_keeps_its_data_over_a_stop_and_a_crash() {
     assert_eq!(database.sql("SHOW wal_level").expect("a setting"), "logical\n");
     for round in 0..2 {
         if round == 0 {
-            assert!(matches!(database.stop(), Some(Stopped::Ended(status)) if status.success()));
+            assert!(matches!(database.stop(), Some(StopResult::Ended(status)) if status.success()));
         } else {
             database.kill();
         }
@@ -158,7 +158,7 @@ fn memcached_answers_on_both_kinds_of_address() {
         let mut answer = [0; 8];
         stream.read_exact(&mut answer).expect("an answer");
         assert_eq!(&answer, b"VERSION ");
-        assert!(matches!(server.stop(), Stopped::Ended(_)));
+        assert!(matches!(server.stop(), StopResult::Ended(_)));
     }
 }
 
@@ -184,7 +184,7 @@ fn what_a_stopped_process_started_ends_with_it() {
     assert_eq!(shell.wait(Duration::ZERO), Wait::Running);
     shell.stop();
     wait_until("the orphan has ended", || !cpu::is_running(pid));
-    assert!(matches!(shell.stop(), Stopped::Ended(_)), "a second stop does nothing");
+    assert!(matches!(shell.stop(), StopResult::Ended(_)), "a second stop does nothing");
 }
 
 /// Run only by the test below, as a process of its own.

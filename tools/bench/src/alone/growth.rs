@@ -6,7 +6,7 @@ use super::super::figures::{Round, Series, shown, shown_bytes};
 use super::super::{Amount, CaseResult};
 use super::{Subject, micros_each, target};
 use harness::Chance;
-use harness::{Load, Until};
+use harness::{Load, LoadEnd};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub fn growth(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
         eprintln!("bench: {pages} pages are stored");
         let subject = Subject::start(binary, "6G")?;
         subject.fill(*pages)?;
-        let mut load = subject.load(50, Until::Elapsed(amount.slice()));
+        let mut load = subject.load(50, LoadEnd::Elapsed(amount.slice()));
         load.targets = drawn(*pages);
         subjects.push((subject, load, Series::new(&format!("{pages} pages"))));
     }

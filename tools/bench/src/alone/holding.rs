@@ -6,7 +6,7 @@ use super::super::figures::{Round, Series, shown_bytes, shown_time, table};
 use super::super::pages::Pages;
 use super::super::{Amount, CaseResult, told};
 use super::{Subject, micros_each, target};
-use harness::{Client, Pagewell, Stopwatch, Until};
+use harness::{Client, LoadEnd, Pagewell, Stopwatch};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -46,7 +46,7 @@ fn under_changes(
     amount: &Amount,
     series: &mut Series,
 ) -> Result<(), String> {
-    let mut load = subject.load(50, Until::Elapsed(amount.slice()));
+    let mut load = subject.load(50, LoadEnd::Elapsed(amount.slice()));
     load.targets = vec![target(0)];
     let over = AtomicBool::new(false);
     let before = subject.pagewell.cpu_seconds();
@@ -115,7 +115,7 @@ pub fn connections(amount: &Amount, binary: &Path) -> Result<CaseResult, String>
         }
         thread::sleep(LET_GO);
         let after = subject.pagewell.rss_bytes();
-        let mut load = subject.load(50, Until::Elapsed(amount.slice()));
+        let mut load = subject.load(50, LoadEnd::Elapsed(amount.slice()));
         load.targets = vec![target(0)];
         let cpu = subject.pagewell.cpu_seconds();
         let report = load.run().map_err(|error| format!("bench: {error}"))?;
@@ -139,7 +139,7 @@ pub fn connections(amount: &Amount, binary: &Path) -> Result<CaseResult, String>
 /// released.
 const COME_AT_ONCE: usize = 2500;
 const REST: Duration = Duration::from_secs(2);
-/// Until what a crowd has left behind is given back to the system: two looks, five seconds apart.
+/// LoadEnd what a crowd has left behind is given back to the system: two looks, five seconds apart.
 const LET_GO: Duration = Duration::from_secs(12);
 
 fn asked_once(subject: &Subject, range: &str) -> std::io::Result<TcpStream> {
@@ -166,11 +166,11 @@ pub fn soak(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     eprintln!("bench: {requests} requests");
     let subject = Subject::start(binary, "64M")?;
     subject.fill(100)?;
-    let mut load = subject.load(250, Until::Requests(requests / 10));
+    let mut load = subject.load(250, LoadEnd::Requests(requests / 10));
     load.targets = (0..100).map(target).collect();
     load.run().map_err(|error| format!("bench: {error}"))?;
     let before = subject.pagewell.rss_bytes();
-    load.until = Until::Requests(requests);
+    load.until = LoadEnd::Requests(requests);
     let report = load.run().map_err(|error| format!("bench: {error}"))?;
     let after = subject.pagewell.rss_bytes();
     let failed = report.failures + report.unexpected;

@@ -12,7 +12,7 @@ use super::super::figures::shown_time;
 use super::super::pages::Pages;
 use super::super::{Amount, CaseResult, told};
 use super::{Subject, target};
-use harness::{Client, Histogram, PrivateDir, Request, Stopwatch, Until, cpu};
+use harness::{Client, Histogram, LoadEnd, PrivateDir, Request, Stopwatch, cpu};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -217,7 +217,7 @@ fn one_round(
 ) -> Result<Histogram, String> {
     let slice =
         if beside == BackgroundWork::Snapshots { amount.slice() * 4 } else { amount.slice() };
-    let mut load = subject.load(2, Until::Elapsed(slice));
+    let mut load = subject.load(2, LoadEnd::Elapsed(slice));
     load.targets = vec![asked(beside).to_owned()];
     let over = AtomicBool::new(false);
     let (report, worked) = thread::scope(|scope| {

@@ -7,7 +7,7 @@
 use super::late::Late;
 use super::locked;
 use harness::Port;
-use harness::{Pagewell, PrivateDir, Signal, StartReason, Stopped, Wait};
+use harness::{Pagewell, PrivateDir, Signal, StartReason, StopResult, Wait};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -219,8 +219,8 @@ fn ended(mut pagewell: Pagewell) -> Result<(), String> {
         Wait::Ended(status) if status.success() => Ok(()),
         Wait::Ended(status) => Err(format!("it has ended with {status}")),
         Wait::Running => match pagewell.stop() {
-            Stopped::Ended(status) => Err(format!("it ended after {END_WITHIN:?}, {status}")),
-            Stopped::Killed => Err(format!("it did not end within {END_WITHIN:?}")),
+            StopResult::Ended(status) => Err(format!("it ended after {END_WITHIN:?}, {status}")),
+            StopResult::Killed => Err(format!("it did not end within {END_WITHIN:?}")),
         },
     }
 }

@@ -1,23 +1,23 @@
-//! The rules for a WordPress whose pages have the tags of Pagewell's plugin: `wordpress.toml`, with the
-//! prefix of the site's tables.
+//! The rules for WordPress with Pagewell's plugin: `wordpress.toml`, with the prefix of the site's tables.
 //!
-//! Keep that file in step with the plugin: `php/wordpress/pagewell/src/Tags.php` and the files `*Events.php`.
+//! Keep that file consistent with the plugin: `php/wordpress/pagewell/src/Tags.php` and the files
+//! `*Events.php`.
 
 use super::quoted;
 use crate::schema::Schema;
 use std::fmt;
 
-/// The rules, with `@` where the prefix of the tables goes.
+/// The rules, with `@` as a placeholder for the table prefix.
 const RULES: &str = include_str!("wordpress.toml");
-/// Tables by which a WordPress is recognised.
+/// Tables that identify a WordPress installation.
 const TABLES: [&str; 4] = ["posts", "postmeta", "options", "term_relationships"];
 
-/// Why there are no rules.
+/// The reason why there are no rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoWordPress {
-    /// There are no tables of a WordPress.
+    /// There are no WordPress tables.
     NotFound,
-    /// There are several, or a network of blogs: the prefixes of their tables.
+    /// There are several sites, or a network of blogs: their table prefixes.
     Several(Vec<String>),
 }
 
@@ -38,10 +38,11 @@ impl fmt::Display for NoWordPress {
 
 impl std::error::Error for NoWordPress {}
 
-/// The rules for the WordPress whose tables the schema has; `database` is its name, where there are several.
+/// The rules for the WordPress in the schema. `database` is the name of the database, if the site has
+/// several.
 ///
 /// # Errors
-/// There is none, or more than one.
+/// There is no WordPress, or more than one.
 pub fn suggest_for_wordpress(
     schema: &Schema,
     database: Option<&str>,
@@ -62,7 +63,7 @@ pub fn suggest_for_wordpress(
         }
     };
     let rules = RULES.replace("\"@", &format!("\"{prefix}"));
-    // A rule for a table that is not there would be an error.
+    // A rule for a missing table would be an error.
     let is_there = |block: &&str| {
         let table = block.lines().find_map(|line| line.strip_prefix("table = \""));
         table.is_none_or(|table| names.contains(&table.trim_end_matches('"')))

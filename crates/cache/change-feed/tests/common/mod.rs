@@ -1,4 +1,4 @@
-//! Tables and rows for the tests, written in a line.
+//! Short forms of tables and rows for the tests.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -63,7 +63,7 @@ impl Row {
         Row { kind: RowKind::Delete, before: image(before), after: HashMap::new() }
     }
 
-    /// With this in the image after.
+    /// Sets this value in the image after the change.
     pub fn cell(mut self, name: &str, cell: Cell<'static>) -> Row {
         self.after.insert(name.into(), cell);
         self

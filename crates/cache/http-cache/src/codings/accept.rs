@@ -1,17 +1,17 @@
-//! Reading `Accept-Encoding`, and choosing by it (RFC 9110 §12.5.3, weights §12.4.2).
+//! Reads `Accept-Encoding` and chooses a content coding (RFC 9110 §12.5.3, weights §12.4.2).
 //!
-//! Invariants: linear in the length of the field, nothing is allocated; a weight that cannot be read
-//! refuses the coding it stands by, for sending what may not be understood is the worse mistake.
+//! Invariants: time is linear in the length of the field, and nothing is allocated. An unreadable weight
+//! refuses its coding, because content that the client cannot decode is the worse mistake.
 
 use super::Coding;
 use crate::fields;
 
-/// Some of the codings.
+/// A set of content codings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodingSet(u8);
 
 impl CodingSet {
-    /// The set of these.
+    /// The set of these codings.
     pub fn of(codings: &[Coding]) -> CodingSet {
         CodingSet(codings.iter().fold(0, |bits, coding| bits | bit(*coding)))
     }
@@ -21,7 +21,7 @@ impl CodingSet {
         self.0 & bit(coding) != 0
     }
 
-    /// Whether there is none in it.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -31,7 +31,7 @@ fn bit(coding: Coding) -> u8 {
     1 << coding as u8
 }
 
-/// The weights that a request gives, in thousandths; 0 refuses.
+/// The weights in a request, in thousandths; 0 refuses a coding.
 #[derive(Default)]
 struct Weights {
     named: [Option<u16>; 3],
@@ -50,7 +50,7 @@ impl Weights {
                 None if name.eq_ignore_ascii_case(b"identity") => &mut weights.identity,
                 None => continue,
             };
-            // Named twice: the lower counts, so that a refusal is never overheard.
+            // A coding listed twice gets the lower weight, so that a refusal is never ignored.
             *place = Some(place.map_or(weight, |before| before.min(weight)));
         }
         weights
@@ -60,14 +60,14 @@ impl Weights {
         self.named[coding as usize].or(self.any).unwrap_or(0)
     }
 
-    /// That of the untouched form. Where it is not named it is accepted, but no more than that: it is
-    /// taken for worth less than any coding that is asked for.
+    /// The weight of the uncompressed content. If it is not listed, it is accepted with a lower weight than
+    /// any requested coding.
     fn of_identity(&self) -> u16 {
         self.identity.unwrap_or(0)
     }
 }
 
-/// A member's name and weight.
+/// The name and the weight of a list member.
 fn split(member: &[u8]) -> (&[u8], u16) {
     let mut parts = member.split(|byte| *byte == b';');
     let name = fields::trim(parts.next().unwrap_or_default());
@@ -82,9 +82,9 @@ fn split(member: &[u8]) -> (&[u8], u16) {
     (name, weight)
 }
 
-/// The coding of highest weight among `forms`, which stand in the order of our own preference; none
-/// where the untouched form is to be sent, because no coding is accepted or it is worth more than each.
-/// `lines` are those of `Accept-Encoding`.
+/// The coding with the highest weight among `forms`, which are in the order of the cache's preference.
+/// `None` if the uncompressed content is to be sent, because no coding is accepted or it has a higher
+/// weight. `lines` are the lines of `Accept-Encoding`.
 pub fn choose(lines: &[&[u8]], forms: &[Coding]) -> Option<Coding> {
     let weights = Weights::read(lines);
     let mut best: Option<(u16, Coding)> = None;

@@ -1,22 +1,21 @@
-//! Entity tags of one content in several codings (RFC 9110 §8.8.3.3): a suffix tells them apart.
+//! Entity tags of one content in several content codings (RFC 9110 §8.8.3.3): a suffix distinguishes them.
 //!
-//! Invariants: strong stays strong, for each form is stored byte for byte; weak stays weak; a tag that
-//! is not well formed is left as it is. A condition is met by the tag of any form, since all say the
-//! same content: a client that changed its mind about codings need not fetch it again.
+//! Invariants: strong tags stay strong, because each coding is stored byte for byte, and weak tags stay
+//! weak. A malformed tag gets no suffix. The tag of any coding satisfies a condition, because all codings
+//! have the same content: a client that now accepts other codings need not fetch it again.
 
 use super::Coding;
 use crate::fields;
 use http::HeaderValue;
 
-/// The tag of the form in `coding`, for content whose untouched form has `tag`; none where that is not
-/// well formed.
+/// The tag of the content in `coding`, if the uncompressed content has `tag`. `None` if `tag` is malformed.
 pub fn coded_etag(tag: &[u8], coding: Coding) -> Option<HeaderValue> {
     let tag = fields::trim(tag);
     let open = tag.strip_suffix(b"\"").filter(|open| open.contains(&b'"'))?;
     HeaderValue::from_bytes(&[open, coding.suffix().as_bytes(), b"\""].concat()).ok()
 }
 
-/// Whether `listed` is the tag of the form of `tag` in `coding`, weakly compared.
+/// Whether `listed` is the tag of the content of `tag` in `coding`, by weak comparison.
 pub(crate) fn is_coded(listed: &[u8], tag: &[u8], coding: Coding) -> bool {
     let bare = |tag| match opaque(tag) {
         [b'"', text @ .., b'"'] => Some(text),
@@ -28,13 +27,13 @@ pub(crate) fn is_coded(listed: &[u8], tag: &[u8], coding: Coding) -> bool {
     }
 }
 
-/// Whether `listed` is `tag` or that of one of its forms, weakly compared.
+/// Whether `listed` is `tag` or the tag of one of its codings, by weak comparison.
 pub(crate) fn weak_match_any_form(listed: &[u8], tag: &[u8]) -> bool {
     crate::validators::weak_match(listed, tag)
         || Coding::ALL.into_iter().any(|coding| is_coded(listed, tag, coding))
 }
 
-/// Whether `listed` is `tag` or that of one of its forms, strongly compared.
+/// Whether `listed` is `tag` or the tag of one of its codings, by strong comparison.
 pub(crate) fn strong_match_any_form(listed: &[u8], tag: &[u8]) -> bool {
     let strong = |tag: &[u8]| tag.starts_with(b"\"");
     crate::validators::strong_match(listed, tag)
@@ -45,8 +44,9 @@ fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
-/// Which form of the content tagged `tag` a client has that sent these lines of `If-None-Match`:
-/// `negotiated` if that is among them or any will do, else the first that is.
+/// The coding of the content with the tag `tag` that a client has, by its `If-None-Match` lines. It is
+/// `negotiated` if the lines contain its tag or match nothing, otherwise the first coding whose tag they
+/// contain.
 pub fn coding_of_match(lines: &[&[u8]], tag: &[u8], negotiated: Option<Coding>) -> Option<Coding> {
     let has = |form: Option<Coding>| {
         lines.iter().any(|line| {

@@ -1,7 +1,7 @@
-//! Tests of `codings`: choosing by RFC 9110 §12.5.3, entity tags by form, what may be coded.
+//! Tests of `codings`: negotiation by RFC 9110 §12.5.3, entity tags by coding, compressible responses.
 //!
-//! The property that counts most, that a refused coding is never chosen, is tried with every pair of
-//! names and weights.
+//! The most important property, that a refused coding is never chosen, is tested with every pair of names
+//! and weights.
 
 use super::*;
 use crate::fields::Fields;
@@ -22,14 +22,14 @@ fn request<'a>(lines: &[(&'a str, &'a str)]) -> RequestFacts<'a> {
     RequestFacts::read(&http::Method::GET, lines)
 }
 
-fn file(headers: HeaderMap) -> crate::Stored {
-    let mut stored = crate::Stored::of_file(headers, 1_000, crate::Timestamp(0));
+fn file(headers: HeaderMap) -> crate::StoredResponse {
+    let mut stored = crate::StoredResponse::of_file(headers, 1_000, crate::Timestamp(0));
     stored.forms = crate::Forms::ByCoding;
     stored
 }
 
 #[test]
-fn the_heaviest_that_is_accepted_and_of_equals_the_first() {
+fn the_highest_weight_wins_and_among_equals_the_first() {
     // RFC 9110 §12.5.3, §12.4.2.
     for (line, chosen) in [
         ("gzip, deflate, br, zstd", Some(Brotli)),
@@ -91,12 +91,12 @@ fn a_refused_coding_is_never_chosen() {
 }
 
 #[test]
-fn a_request_for_a_part_is_about_the_untouched_form() {
+fn a_range_request_gets_the_uncompressed_content() {
     let both = request(&[("accept-encoding", "br"), ("range", "bytes=0-9")]);
     assert_eq!(form_of_whole(&both, &FORMS), None);
     assert_eq!(form_of_whole(&request(&[("accept-encoding", "br")]), &FORMS), Some(Brotli));
     assert_eq!(form_of_whole(&request(&[]), &FORMS), None);
-    // RFC 9110 §14.2: Range means nothing with HEAD.
+    // RFC 9110 §14.2: Range has no meaning with HEAD.
     let mut head = both;
     head.method = Method::Head;
     assert_eq!(form_of_whole(&head, &FORMS), Some(Brotli));
@@ -119,7 +119,7 @@ fn tags_by_form() {
 }
 
 #[test]
-fn conditions_are_met_by_the_tag_of_any_form() {
+fn conditions_are_met_by_the_tag_of_any_coding() {
     use crate::{Answer, answer};
     let stored = file(map(&[("etag", "\"a\"")]));
     for (name, value, expected) in [
@@ -136,12 +136,12 @@ fn conditions_are_met_by_the_tag_of_any_form() {
     ] {
         assert_eq!(answer(&request(&[(name, value)]), &stored, Some(1_000)), expected, "{value}");
     }
-    // Parts are cut of the untouched form.
+    // Ranges are cut from the uncompressed content.
     let part =
         |tag| answer(&request(&[("range", "bytes=0-1"), ("if-range", tag)]), &stored, Some(9));
     assert!(matches!(part("\"a\""), Answer::Ranges(_)));
     assert_eq!(part("\"a-gz\""), Answer::Whole);
-    // A response that has one form only knows nothing of suffixes.
+    // For a response without codings, suffixes have no meaning.
     let mut one = stored;
     one.forms = crate::Forms::One;
     let asked = request(&[("if-none-match", "\"a-gz\"")]);
@@ -149,7 +149,7 @@ fn conditions_are_met_by_the_tag_of_any_form() {
 }
 
 #[test]
-fn a_304_speaks_of_the_form_that_the_client_has() {
+fn a_304_refers_to_the_coding_that_the_client_has() {
     // RFC 9111 §4.3.4.
     let stored = file(map(&[("etag", "\"a\"")]));
     for (tags, expected) in [
@@ -189,7 +189,7 @@ fn vary_names_it_once() {
 }
 
 #[test]
-fn what_is_said_of_a_form() {
+fn the_fields_of_a_compressed_response() {
     let mut headers = map(&[("etag", "\"a\""), ("vary", "Cookie")]);
     describe(&mut headers, Brotli);
     assert_eq!(headers["content-encoding"], "br");
@@ -201,27 +201,33 @@ fn what_is_said_of_a_form() {
 }
 
 #[test]
-fn each_reason_against_a_coding() {
-    let codable = Codable { types: MediaTypes::default(), bytes_min: 256 };
+fn each_reason_against_compression() {
+    let codable = CompressionFilter { types: MediaTypes::default(), bytes_min: 256 };
     let html = ("content-type", "text/html; charset=utf-8");
     let check = |status: u16, lines: &[(&'static str, &'static str)], length| {
         codable.check(StatusCode::from_u16(status).unwrap(), &map(lines), length)
     };
     assert_eq!(check(200, &[html], Some(256)), Ok(()));
     assert_eq!(check(404, &[html], None), Ok(()));
-    assert_eq!(check(206, &[html], None), Err(NotCoded::Status));
-    assert_eq!(check(304, &[html], None), Err(NotCoded::Status));
-    assert_eq!(check(200, &[html, ("content-range", "x")], None), Err(NotCoded::Status));
-    assert_eq!(check(200, &[html, ("content-encoding", "gzip")], None), Err(NotCoded::Encoded));
-    assert_eq!(check(200, &[html, ("content-encoding", "x, y")], None), Err(NotCoded::Encoded));
+    assert_eq!(check(206, &[html], None), Err(NotCompressible::Status));
+    assert_eq!(check(304, &[html], None), Err(NotCompressible::Status));
+    assert_eq!(check(200, &[html, ("content-range", "x")], None), Err(NotCompressible::Status));
+    assert_eq!(
+        check(200, &[html, ("content-encoding", "gzip")], None),
+        Err(NotCompressible::Encoded)
+    );
+    assert_eq!(
+        check(200, &[html, ("content-encoding", "x, y")], None),
+        Err(NotCompressible::Encoded)
+    );
     assert_eq!(check(200, &[html, ("content-encoding", "identity")], None), Ok(()));
     let forbids = ("cache-control", "max-age=9, No-Transform");
-    assert_eq!(check(200, &[html, forbids], None), Err(NotCoded::NoTransform));
-    assert_eq!(check(200, &[html, ("content-digest", "x")], None), Err(NotCoded::Digest));
-    assert_eq!(check(200, &[("content-type", "image/png")], None), Err(NotCoded::MediaType));
-    assert_eq!(check(200, &[], None), Err(NotCoded::MediaType));
-    assert_eq!(check(200, &[html], Some(255)), Err(NotCoded::Short));
-    let names: Vec<_> = NotCoded::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(check(200, &[html, forbids], None), Err(NotCompressible::NoTransform));
+    assert_eq!(check(200, &[html, ("content-digest", "x")], None), Err(NotCompressible::Digest));
+    assert_eq!(check(200, &[("content-type", "image/png")], None), Err(NotCompressible::MediaType));
+    assert_eq!(check(200, &[], None), Err(NotCompressible::MediaType));
+    assert_eq!(check(200, &[html], Some(255)), Err(NotCompressible::Short));
+    let names: Vec<_> = NotCompressible::ALL.iter().map(|reason| reason.as_str()).collect();
     assert!(names.iter().all(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')));
 }
 
@@ -246,11 +252,11 @@ fn media_types_by_pattern() {
 #[test]
 fn codings_by_name() {
     let said = |value: &'static str| encoded(&map(&[("content-encoding", value)]));
-    assert_eq!(said("gzip"), Encoded::In(Gzip));
-    assert_eq!(said("X-GZIP"), Encoded::In(Gzip));
-    assert_eq!(said("br, gzip"), Encoded::Otherwise);
-    assert_eq!(said("deflate"), Encoded::Otherwise);
-    assert_eq!(said(" identity "), Encoded::Not);
+    assert_eq!(said("gzip"), ResponseEncoding::In(Gzip));
+    assert_eq!(said("X-GZIP"), ResponseEncoding::In(Gzip));
+    assert_eq!(said("br, gzip"), ResponseEncoding::Otherwise);
+    assert_eq!(said("deflate"), ResponseEncoding::Otherwise);
+    assert_eq!(said(" identity "), ResponseEncoding::Not);
     let set = CodingSet::of(&[Gzip, Zstd]);
     assert!(set.contains(Gzip) && set.contains(Zstd) && !set.contains(Brotli) && !set.is_empty());
 }
@@ -262,10 +268,10 @@ fn accept_encoding_selects_nothing_where_it_is_not_sent() {
     let fields: &dyn Fields = &asked;
     let ignoring = Policy { accept_encoding: FieldUse::Ignore, ..Policy::default() };
     let names = |policy: &Policy| -> Vec<String> {
-        let nominated = crate::variants::Nominated::of(&response, fields, policy).unwrap();
+        let nominated = crate::variants::NominatedFields::of(&response, fields, policy).unwrap();
         nominated.names().map(ToString::to_string).collect()
     };
     assert_eq!(names(&Policy::default()), ["accept-encoding", "cookie"]);
     assert_eq!(names(&ignoring), ["cookie"]);
-    assert_eq!(file(map(&[])).etag.whose(), None);
+    assert_eq!(file(map(&[])).etag.source(), None);
 }

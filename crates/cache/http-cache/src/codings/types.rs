@@ -1,11 +1,12 @@
-//! Which media types shrink: a short list of patterns, the first that fits counts.
+//! The compressible media types: a short list of patterns. The first matching pattern applies.
 //!
-//! What is compressed in itself (images but SVG, sound, film, archives, WOFF) is left out; so are event
-//! streams, whose pieces must not wait for each other. A type that is not listed is not coded.
+//! Formats that are compressed already (images except SVG, audio, video, archives, WOFF) are left out.
+//! Event streams are left out too, because their events must not wait for each other. An unlisted type is
+//! not compressed.
 
 use crate::fields;
 
-/// Patterns of media types.
+/// A list of patterns of media types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaTypes {
     patterns: Vec<Pattern>,
@@ -18,18 +19,18 @@ struct Pattern {
     before: usize,
 }
 
-/// What it means that a pattern fits.
+/// The effect of a matching pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fits {
     Shrinks,
     DoesNot,
 }
 
-/// A pattern that cannot be read, in a sentence.
+/// The error message for a malformed pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongPattern(pub String);
 
-/// The patterns that hold where none are given.
+/// The patterns used if none are configured.
 pub const DEFAULT: [&str; 16] = [
     "!text/event-stream",
     "text/*",
@@ -56,7 +57,8 @@ impl Default for MediaTypes {
 }
 
 impl MediaTypes {
-    /// Reads patterns such as `text/*`, `application/*+json` or `!text/event-stream` (that one not).
+    /// Reads patterns such as `text/*`, `application/*+json` or `!text/event-stream`. A `!` excludes the
+    /// type.
     ///
     /// # Errors
     /// A pattern without a slash, or with more than one `*`.
@@ -78,7 +80,8 @@ impl MediaTypes {
         Ok(MediaTypes { patterns })
     }
 
-    /// Whether content of this type shrinks; `content_type` is the field's value, parameters and all.
+    /// Whether content of this type is compressible. `content_type` is the field's value with its
+    /// parameters.
     pub fn contain(&self, content_type: &[u8]) -> bool {
         let end = content_type.iter().position(|byte| *byte == b';');
         let name = fields::trim(&content_type[..end.unwrap_or(content_type.len())]);

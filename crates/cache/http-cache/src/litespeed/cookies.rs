@@ -1,23 +1,23 @@
-//! `lsc-cookie`: a cookie that the application wants kept with the page and given to everybody who gets
-//! it, so that a page need not go unstored for the sake of a harmless cookie. The one kind of cookie
-//! that a stored page may set.
+//! `lsc-cookie`: a cookie that the application wants stored with the page and sent to every client. It
+//! allows a page with a harmless cookie to be stored, and is the only kind of cookie that a stored page may
+//! set.
 //!
-//! Invariants: bounded in number and bytes, and over the bound the page is not stored; each has a name
-//! and a value. Whether its name is one that the site knows as a session's, in which case the page must
-//! not be stored, is for whoever knows the site's lists.
+//! Invariants: number and length are limited; beyond the limits the page is not stored. Each cookie has a
+//! name and a value. The caller checks the name: a page with a cookie that the site lists as a session
+//! cookie must not be stored.
 
 use crate::fields::{lines, trim};
 use http::{HeaderMap, HeaderValue};
 
-/// The field that carries the cookie.
+/// The field with the cookie.
 pub const LSC_COOKIE: &str = "lsc-cookie";
-/// The most such cookies of a page.
+/// The maximum number of these cookies in a page.
 pub const LSC_COOKIES_MAX: usize = 8;
-/// The most bytes of all of them.
+/// The maximum total length of these cookies in bytes.
 pub const LSC_COOKIES_MAX_BYTES: usize = 4 << 10;
 
-/// The cookies of a response that are for everybody, as `Set-Cookie` has them; `None` when they are over
-/// a bound, or one of them has no name.
+/// The shared cookies of a response, in the form of `Set-Cookie` values. `None` if they exceed a limit, or
+/// if one of them has no name.
 pub(crate) fn shared_cookies(headers: &HeaderMap) -> Option<Vec<HeaderValue>> {
     let mut found = Vec::new();
     let mut bytes = 0;

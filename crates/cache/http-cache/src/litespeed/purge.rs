@@ -1,15 +1,14 @@
-//! `X-LiteSpeed-Purge` and `X-LiteSpeed-Purge2`: what a response says has changed. They count on every
-//! response, whatever its method and status.
-//!
+//! Parses `X-LiteSpeed-Purge` and `X-LiteSpeed-Purge2`: the pages to purge, named by a response. They apply
+//! on every response, whatever its method and status.
 //! ```text
 //! header  = segment *( ";" segment )
 //! segment = *( ( "private" / "public" / "stale" ) "," ) item *( "," item )
 //! item    = "/" path [ "?" query ] / [ "tag=" ] name [ "~s" / "~stale" ] / "*"
 //! ```
 //!
-//! Leading words in any order. A segment that begins with `/` is one address to OpenLiteSpeed and several
-//! to Laravel: both are taken. Invariant: a list that cannot be read, or is over the bound, is an error
-//! and never a part of itself: whoever applies it takes it for everything.
+//! Leading words may have any order. For OpenLiteSpeed, a segment that begins with `/` is one URL; for
+//! Laravel's plugin it is several. Both readings are returned. Invariant: a list that is unreadable or too
+//! long is an error and never applied in part; the caller purges everything.
 
 use crate::fields::{lines, trim};
 use crate::litespeed::Scope;
@@ -19,51 +18,51 @@ use std::fmt;
 
 /// The fields that are read.
 pub const PURGE_FIELDS: [&str; 2] = ["x-litespeed-purge", "x-litespeed-purge2"];
-/// The most items in all of them together.
+/// The maximum number of items in all fields together.
 pub const PURGE_ITEMS_MAX: usize = 10_000;
 
-/// One thing that has changed.
+/// One item to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
-    /// Whose copies: everybody's, or the requester's own ([`Scope::Private`]).
+    /// The copies to purge: all of them, or only those of the requesting client ([`Scope::Private`]).
     pub scope: Scope,
     /// Whether the old copy may still be used.
     pub staleness: Staleness,
-    /// What it is.
-    pub what: Purged,
+    /// The target of the purge.
+    pub what: PurgeTarget,
 }
 
-/// Whether the old copy may still be used while a new one is made.
+/// Whether the old copy may be used while it is refreshed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Staleness {
-    /// It goes.
+    /// No: it is removed.
     Gone,
-    /// `stale`: as far as the site allows stale copies.
+    /// `stale`: yes, as far as the site allows stale responses.
     Stale,
 }
 
-/// What has changed.
+/// The target of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Purged {
+pub enum PurgeTarget {
     /// A tag.
     Tag(Vec<u8>),
-    /// An address of the site: path and query as they were written.
+    /// A URL of the site: path and query as they were written.
     Url(String),
-    /// `*`, or a name with a star in it, which no index can look up: everything of the site.
+    /// `*`, or a name with a wildcard, which no index can look up: everything of the site.
     Everything,
 }
 
-/// The list cannot be read, or has too many items.
+/// The reason why a purge list is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PurgeUnreadable {
     /// More than [`PURGE_ITEMS_MAX`] items, or a tag longer than [`TAG_MAX_BYTES`].
     TooLong,
-    /// Leading words and nothing after them, or an address that is no text.
+    /// Leading words without an item, or a URL that is not UTF-8.
     Nothing,
 }
 
 impl PurgeUnreadable {
-    /// The reason's name.
+    /// The name of the reason, as logs and metrics show it.
     pub fn as_str(self) -> &'static str {
         match self {
             PurgeUnreadable::TooLong => "purge-too-long",
@@ -80,10 +79,10 @@ impl fmt::Display for PurgeUnreadable {
 
 impl std::error::Error for PurgeUnreadable {}
 
-/// What a response says has changed, from all its purge fields in their order. Empty where it has none.
+/// The items that a response purges, from all its purge fields in their order. Empty if it has none.
 ///
 /// # Errors
-/// It cannot be read; everything of the site is to be taken for changed.
+/// The list is unreadable; the caller must purge everything of the site.
 pub fn read_purges(headers: &HeaderMap) -> Result<Vec<Purge>, PurgeUnreadable> {
     let mut purges = Vec::new();
     for field in PURGE_FIELDS {
@@ -100,7 +99,7 @@ fn read_segment(segment: &[u8], purges: &mut Vec<Purge>) -> Result<(), PurgeUnre
     let (scope, staleness, list) = leading_words(segment);
     let before = purges.len();
     if list.starts_with(b"/") && list.contains(&b',') {
-        push(purges, scope, staleness, Purged::Url(address(list)?))?;
+        push(purges, scope, staleness, PurgeTarget::Url(address(list)?))?;
     }
     for item in list.split(|byte| *byte == b',').map(trim).filter(|item| !item.is_empty()) {
         let (what, staleness) = read_item(item, staleness)?;
@@ -110,13 +109,13 @@ fn read_segment(segment: &[u8], purges: &mut Vec<Purge>) -> Result<(), PurgeUnre
         return Ok(());
     }
     match scope {
-        // Whoever says no more than that it is private can mean no more than all of it.
-        Scope::Private => push(purges, scope, staleness, Purged::Everything),
+        // A segment that only says `private` can only mean all private copies.
+        Scope::Private => push(purges, scope, staleness, PurgeTarget::Everything),
         _ => Err(PurgeUnreadable::Nothing),
     }
 }
 
-/// The words before the items, each perhaps, in any order.
+/// Reads the optional words before the items, in any order.
 fn leading_words(segment: &[u8]) -> (Scope, Staleness, &[u8]) {
     let (mut scope, mut staleness, mut rest) = (Scope::Public, Staleness::Gone, segment);
     loop {
@@ -134,9 +133,12 @@ fn leading_words(segment: &[u8]) -> (Scope, Staleness, &[u8]) {
     }
 }
 
-fn read_item(item: &[u8], staleness: Staleness) -> Result<(Purged, Staleness), PurgeUnreadable> {
+fn read_item(
+    item: &[u8],
+    staleness: Staleness,
+) -> Result<(PurgeTarget, Staleness), PurgeUnreadable> {
     if item.starts_with(b"/") {
-        return Ok((Purged::Url(address(item)?), staleness));
+        return Ok((PurgeTarget::Url(address(item)?), staleness));
     }
     let (name, staleness) = match item {
         [name @ .., b'~', b's' | b'S'] => (name, Staleness::Stale),
@@ -155,9 +157,9 @@ fn read_item(item: &[u8], staleness: Staleness) -> Result<(Purged, Staleness), P
     match name {
         [] => Err(PurgeUnreadable::Nothing),
         // `*`, `name*`, `*name`.
-        [b'*', ..] | [.., b'*'] => Ok((Purged::Everything, staleness)),
+        [b'*', ..] | [.., b'*'] => Ok((PurgeTarget::Everything, staleness)),
         name if name.len() > TAG_MAX_BYTES => Err(PurgeUnreadable::TooLong),
-        name => Ok((Purged::Tag(name.to_vec()), staleness)),
+        name => Ok((PurgeTarget::Tag(name.to_vec()), staleness)),
     }
 }
 
@@ -169,7 +171,7 @@ fn push(
     purges: &mut Vec<Purge>,
     scope: Scope,
     staleness: Staleness,
-    what: Purged,
+    what: PurgeTarget,
 ) -> Result<(), PurgeUnreadable> {
     if purges.len() == PURGE_ITEMS_MAX {
         return Err(PurgeUnreadable::TooLong);

@@ -1,7 +1,7 @@
-//! Tests of LiteSpeed's dialect: each header line that the plugins send is read as they mean it.
+//! Tests of LiteSpeed's fields: each header line that the plugins send is read with its intended meaning.
 //!
 //! The lines are those of the plugins for WordPress, PrestaShop, Joomla, Drupal, Laravel, MediaWiki and
-//! Magento; the last tests read anything.
+//! Magento. The last tests read arbitrary bytes.
 
 use super::*;
 use crate::CookieName;
@@ -23,8 +23,8 @@ fn control(value: &str) -> CacheControl {
 
 #[test]
 fn lines_of_the_plugins() {
-    use Keeping::{Allowed, Forbidden, Unsaid};
     use Scope::{Private, Public, SharedPrivate};
+    use StorePermission::{Allowed, Forbidden, Unsaid};
     for (line, scope, keeping, lifetime) in [
         ("public,max-age=604800", Public, Allowed, Some(604_800)),
         ("public,no-vary,max-age=60,esi=on", Public, Allowed, Some(60)),
@@ -50,9 +50,9 @@ fn lines_of_the_plugins() {
 
 #[test]
 fn words_count_in_their_order() {
-    assert_eq!(control("no-cache,max-age=5").keeping, Keeping::Allowed);
-    assert_eq!(control("max-age=5,no-cache").keeping, Keeping::Forbidden);
-    assert_eq!(control("no-cache,public").keeping, Keeping::Forbidden);
+    assert_eq!(control("no-cache,max-age=5").keeping, StorePermission::Allowed);
+    assert_eq!(control("max-age=5,no-cache").keeping, StorePermission::Forbidden);
+    assert_eq!(control("no-cache,public").keeping, StorePermission::Forbidden);
     assert_eq!(control("private,public").scope, Scope::Public);
     assert_eq!(control("public,private").scope, Scope::Private);
     assert_eq!(control("shared").scope, Scope::SharedPrivate);
@@ -62,7 +62,7 @@ fn words_count_in_their_order() {
 }
 
 #[test]
-fn what_is_no_number_gives_no_lifetime() {
+fn a_value_that_is_not_a_number_gives_no_lifetime() {
     for value in ["max-age", "max-age=", "max-age=x", "max-age=-1", "max-age=1.5"] {
         assert_eq!(control(value).lifetime_seconds, Some(0), "{value}");
     }
@@ -70,7 +70,7 @@ fn what_is_no_number_gives_no_lifetime() {
 }
 
 #[test]
-fn public_gives_no_leave_to_store_what_was_authorized() {
+fn public_does_not_permit_storing_authorized_responses() {
     let directives = control("public,s-maxage=60").directives();
     assert!(!directives.allows_authorization());
     assert_eq!(directives.max_age, Some(60));
@@ -88,9 +88,9 @@ fn esi_is_found_anywhere() {
 fn purges(lines: &[(&'static str, &str)]) -> Result<Vec<String>, PurgeUnreadable> {
     let written = |purge: &Purge| {
         let what = match &purge.what {
-            Purged::Tag(tag) => format!("tag {}", String::from_utf8_lossy(tag)),
-            Purged::Url(url) => format!("url {url}"),
-            Purged::Everything => "everything".to_owned(),
+            PurgeTarget::Tag(tag) => format!("tag {}", String::from_utf8_lossy(tag)),
+            PurgeTarget::Url(url) => format!("url {url}"),
+            PurgeTarget::Everything => "everything".to_owned(),
         };
         let private = if purge.scope == Scope::Private { "private " } else { "" };
         let stale = if purge.staleness == Staleness::Stale { "stale " } else { "" };
@@ -105,13 +105,13 @@ fn purge(line: &str) -> Vec<String> {
 
 #[test]
 fn purges_of_the_plugins() {
-    // WordPress: no `tag=`, a private segment behind the public one.
+    // WordPress: no `tag=`, and a private segment after the public one.
     assert_eq!(
         purge("public,stale,abc_F,abc_Po.12;private,abc_H"),
         ["stale tag abc_F", "stale tag abc_Po.12", "private tag abc_H"]
     );
     assert_eq!(purge("stale,private, tag=users"), ["private stale tag users"]);
-    // Laravel: several addresses, and marks at single tags.
+    // Laravel: several URLs, and stale marks at single tags.
     assert_eq!(
         purge("stale,/blog,/about-us,/"),
         ["stale url /blog,/about-us,/", "stale url /blog", "stale url /about-us", "stale url /"]
@@ -142,7 +142,7 @@ fn both_fields_and_every_line_count() {
 }
 
 #[test]
-fn what_cannot_be_looked_up_is_everything() {
+fn a_purge_that_cannot_be_looked_up_is_everything() {
     for pattern in ["blog_*", "*_blog", "tag=blog_*"] {
         assert_eq!(purge(pattern), ["everything"], "{pattern}");
     }
@@ -151,7 +151,7 @@ fn what_cannot_be_looked_up_is_everything() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_as_a_whole() {
+fn an_unreadable_list_is_refused_as_a_whole() {
     for line in ["stale", "public,", "a,tag=", "a;stale,public", "~s", "a,/\u{e9}"] {
         let found = purges(&[("x-litespeed-purge", line)]);
         let is_text = line.contains('\u{e9}');
@@ -168,7 +168,7 @@ fn what_cannot_be_read_is_refused_as_a_whole() {
 const TAG_MAX: usize = crate::tags::TAG_MAX_BYTES;
 
 #[test]
-fn tags_by_whom_they_are_for() {
+fn tags_by_scope_of_the_page() {
     let lines = headers(&[
         ("x-litespeed-tag", "public, a1b2,a1b2node:1"),
         ("x-litespeed-tag", "PRIVATE,public:whole, mine,a1b2"),
@@ -216,7 +216,7 @@ fn vary_lists() {
 }
 
 #[test]
-fn cookies_for_everybody_are_bounded() {
+fn shared_cookies_are_limited() {
     let read = |values: &[&str]| {
         let lines: Vec<_> = values.iter().map(|value| (LSC_COOKIE, *value)).collect();
         shared_cookies(&headers(&lines)).map(|found| found.len())
@@ -246,9 +246,9 @@ proptest! {
         prop_assert!(tags.private.len() + tags.public.len() <= 300);
     }
 
-    /// What a list names is found in it, in whatever order its words stand and wherever white space is.
+    /// Every item of a list is found in it, whatever the order of its words and the white space.
     #[test]
-    fn what_is_named_is_purged(
+    fn every_item_of_a_list_is_purged(
         names in proptest::collection::vec("[a-z][a-z0-9_.:]{0,8}", 1..6),
         words in proptest::sample::subsequence(vec!["private", "stale"], 0..=2).prop_shuffle(),
         space in "[ \t]{0,2}",
@@ -260,7 +260,7 @@ proptest! {
         let found = found.expect("readable");
         prop_assert_eq!(found.len(), names.len());
         for (purge, name) in found.iter().zip(&names) {
-            prop_assert_eq!(&purge.what, &Purged::Tag(name.clone().into_bytes()));
+            prop_assert_eq!(&purge.what, &PurgeTarget::Tag(name.clone().into_bytes()));
             prop_assert_eq!(purge.scope == Scope::Private, words.contains(&"private"));
             prop_assert_eq!(purge.staleness == Staleness::Stale, words.contains(&"stale"));
         }

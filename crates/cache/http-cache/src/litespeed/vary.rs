@@ -1,55 +1,57 @@
-//! `X-LiteSpeed-Vary`: further cookies that a page depends on, and the cookies that tell copies apart at
-//! any site that has them.
+//! `X-LiteSpeed-Vary`: additional cookies by which a page varies, and the cookies that select a variant on
+//! every site.
 //!
-//! A cookie's name counts as all that an application may read it as ([`CookieName`]): a name written
-//! otherwise reaches the application as the same cookie, and would choose another page without being
-//! looked at here.
-//! Invariant: bounded; a list that cannot be read is refused.
+//! A cookie name counts in every way in which an application may read it ([`CookieName`]). Otherwise a
+//! different spelling would select another page in the application without being noticed here. Invariant:
+//! lists are limited, and an unreadable list is refused.
 
 use crate::CookieName;
 use crate::fields::{members, trim};
 use http::HeaderMap;
 
-/// The field that names further cookies.
+/// The field that names additional cookies.
 pub const VARY_FIELD: &str = "x-litespeed-vary";
-/// The request field by which the server gives the application a word of its own: `ismobile`.
+/// The request field in which the server passes a value to the application, such as `ismobile`.
 pub const VARY_VALUE_FIELD: &str = "x-lscache-vary-value";
 
-/// The beginning of the names of cookies that are always in the key.
+/// The prefix of cookie names that are always in the cache key.
 const LSCACHE_VARY: &[u8] = b"_lscache_vary";
-/// Magento's: which group, currency and store a visitor is of.
+/// Magento's cookie with the customer group, currency and store of a client.
 const MAGENTO_VARY: &[u8] = b"x-magento-vary";
 
-/// Whether a cookie of this name tells copies apart wherever it occurs: `_lscache_vary…` of LiteSpeed's
-/// plugins, `X-Magento-Vary`. In any case, for one copy too many is no harm.
+/// Whether a cookie of this name selects a variant on every site: `_lscache_vary…` of LiteSpeed's plugins,
+/// and `X-Magento-Vary`. In any case, because an additional variant does no harm.
 pub fn is_vary_cookie(name: &CookieName<'_>) -> bool {
     name.any(is_vary_reading)
 }
 
-/// The same of one way of reading a name.
+/// The same for one reading of a name.
 pub fn is_vary_reading(name: &[u8]) -> bool {
     let begins =
         |known: &[u8]| name.get(..known.len()).is_some_and(|part| part.eq_ignore_ascii_case(known));
     begins(LSCACHE_VARY) || (name.len() == MAGENTO_VARY.len() && begins(MAGENTO_VARY))
 }
 
-/// What `X-LiteSpeed-Vary` lists.
+/// The content of `X-LiteSpeed-Vary`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Vary {
-    /// The names of cookies, each once, sorted.
+    /// The names of cookies, sorted, without duplicates.
     pub(crate) cookies: Vec<Vec<u8>>,
-    /// `value=`: the page is for requests to which the server gives this word.
+    /// `value=`: the page is for requests to which the server passes this value.
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// Why the list cannot be used.
+/// The reason why the field cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VaryRefused {
     Unreadable,
     TooLong,
 }
 
-/// Reads the field: at most `most` cookies.
+/// Reads the field.
+///
+/// # Errors
+/// The field is unreadable, or names more than `most` cookies.
 pub(crate) fn vary_of(headers: &HeaderMap, most: usize) -> Result<Vary, VaryRefused> {
     let mut vary = Vary::default();
     for member in headers.get_all(VARY_FIELD).iter().flat_map(|line| members(line.as_bytes())) {

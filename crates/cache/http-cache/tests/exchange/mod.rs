@@ -1,22 +1,22 @@
-//! What the tests share: exchanges written down in a few words.
+//! Shared by the tests: short forms of exchanges.
 //!
-//! All of them take place at [`NOW`], Sun, 06 Nov 1994 08:49:37 GMT, unless they say otherwise.
+//! All of them take place at [`NOW`], Sun, 06 Nov 1994 08:49:37 GMT, unless stated otherwise.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use http_cache::{
-    Candidate, NotStored, Policy, RequestControl, RequestFacts, Stored, Timestamp, Verdict, decide,
-    storable,
+    Candidate, NotStored, Policy, RequestControl, RequestFacts, StoredResponse, Timestamp, Verdict,
+    decide, storable,
 };
 
 /// Header lines.
 pub type Lines<'a> = &'a [(&'a str, &'a str)];
 
-/// When things happen.
+/// The time of all exchanges.
 pub const NOW: Timestamp = Timestamp::from_seconds(784_111_777);
 
-/// A point in time some seconds after [`NOW`].
+/// The point in time `seconds` after [`NOW`].
 pub fn after(seconds: u64) -> Timestamp {
     NOW.plus(seconds * 1000)
 }
@@ -31,7 +31,7 @@ pub fn headers(lines: Lines<'_>) -> HeaderMap {
     headers
 }
 
-/// The facts of a request.
+/// The caching-related fields of a request.
 pub fn request<'a>(method: &Method, lines: Lines<'a>) -> RequestFacts<'a> {
     RequestFacts::read(
         method,
@@ -39,7 +39,7 @@ pub fn request<'a>(method: &Method, lines: Lines<'a>) -> RequestFacts<'a> {
     )
 }
 
-/// A policy under which visitors' directives count.
+/// A policy that obeys request directives.
 pub fn honouring() -> Policy {
     Policy { request_directives: RequestControl::Honour, ..Policy::default() }
 }
@@ -51,7 +51,7 @@ pub fn store_for(
     status: u16,
     lines: Lines<'_>,
     policy: &Policy,
-) -> Result<Stored, NotStored> {
+) -> Result<StoredResponse, NotStored> {
     let facts = request(method, request_lines);
     let status = StatusCode::from_u16(status).expect("a status");
     let fields = headers(request_lines);
@@ -59,17 +59,17 @@ pub fn store_for(
 }
 
 /// Stores a 200 to a plain GET under the default policy.
-pub fn store(lines: Lines<'_>) -> Result<Stored, NotStored> {
+pub fn store(lines: Lines<'_>) -> Result<StoredResponse, NotStored> {
     store_for(&Method::GET, &[], 200, lines, &Policy::default())
 }
 
-/// The same, where it must be storable.
-pub fn stored(lines: Lines<'_>) -> Stored {
+/// Stores a 200 to a plain GET under the default policy; panics if it is not storable.
+pub fn stored(lines: Lines<'_>) -> StoredResponse {
     store(lines).expect("storable")
 }
 
-/// Decides on a GET, with one stored response, some seconds after it was stored.
-pub fn reuse(stored: &Stored, lines: Lines<'_>, seconds: u64, policy: &Policy) -> Verdict {
+/// The decision on a GET, with one stored response, `seconds` after it was stored.
+pub fn reuse(stored: &StoredResponse, lines: Lines<'_>, seconds: u64, policy: &Policy) -> Verdict {
     let facts = request(&Method::GET, lines);
     let candidates = [Candidate { stored, marked: None }];
     decide(&facts, &headers(lines), candidates.into_iter(), policy, after(seconds))

@@ -1,16 +1,16 @@
-//! What the tests share: stored responses as `http_cache` makes them, snapshots of them, and reading one
-//! to its end.
+//! Shared by the tests: stored responses made by `http_cache`, snapshots of them, and a function that reads
+//! a whole snapshot.
 
 #![allow(dead_code)]
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::validators::own_etag;
-use http_cache::{Forms, Policy, RequestFacts, Stored, Timestamp, storable};
-use page_snapshot::{Content, End, Head, Piece, Position, Reader, Record, Unreadable, Writer};
+use http_cache::{Forms, Policy, RequestFacts, StoredResponse, Timestamp, storable};
+use page_snapshot::{Content, End, Head, Piece, Position, Reader, Record, SnapshotError, Writer};
 
-/// A response with these fields, as it is kept.
-pub fn stored(lines: &[(&str, &str)]) -> Option<Stored> {
+/// A stored response with these header fields; `None` if it may not be stored.
+pub fn stored(lines: &[(&str, &str)]) -> Option<StoredResponse> {
     let mut headers = HeaderMap::new();
     for (name, value) in lines {
         let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
@@ -27,8 +27,8 @@ pub fn stored(lines: &[(&str, &str)]) -> Option<Stored> {
     storable(&facts, &request, status, &headers, asked, came, &policy).ok()
 }
 
-/// A page like many.
-pub fn usual() -> Stored {
+/// A typical page.
+pub fn usual() -> StoredResponse {
     let mut stored = stored(&[
         ("content-type", "text/html"),
         ("cache-control", "max-age=60, stale-while-revalidate=5, no-cache=\"x-secret\""),
@@ -44,8 +44,8 @@ pub fn usual() -> Stored {
     stored
 }
 
-/// A page with this response.
-pub fn record<'a>(key: &'a str, stored: &Stored) -> Record<'a> {
+/// A record of a page with this key and response.
+pub fn record<'a>(key: &'a str, stored: &StoredResponse) -> Record<'a> {
     Record {
         key: key.as_bytes(),
         worth: 5,
@@ -62,7 +62,7 @@ pub fn head() -> Head {
     Head { generation: 7, begun_ms: 1_000_000_000_000, print: 1 << 100, positions: vec![position] }
 }
 
-/// A snapshot of so many pages, each with `bytes` of content.
+/// A snapshot of `pages` pages, each with `bytes` bytes of content.
 pub fn snapshot(pages: usize, bytes: usize) -> Vec<u8> {
     let stored = usual();
     let content = vec![b'x'; bytes];
@@ -81,22 +81,22 @@ pub fn snapshot(pages: usize, bytes: usize) -> Vec<u8> {
     all
 }
 
-/// What was read of a snapshot.
+/// The contents of a snapshot that was read.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ReadSnapshot {
     /// The head.
     pub head: Option<Head>,
-    /// The pages' keys.
+    /// The keys of the pages.
     pub keys: Vec<String>,
     /// The end.
     pub end: Option<End>,
 }
 
-/// Reads a snapshot to its end, every page of it.
-pub fn read(mut bytes: &[u8]) -> Result<Seen, Unreadable> {
-    let (mut reader, mut seen) = (Reader::default(), Seen::default());
+/// Reads a snapshot with all its pages to its end.
+pub fn read(mut bytes: &[u8]) -> Result<ReadSnapshot, SnapshotError> {
+    let (mut reader, mut seen) = (Reader::default(), ReadSnapshot::default());
     while let Some(count) = reader.wants() {
-        let (taken, rest) = bytes.split_at_checked(count).ok_or(Unreadable::CutOff)?;
+        let (taken, rest) = bytes.split_at_checked(count).ok_or(SnapshotError::CutOff)?;
         bytes = rest;
         match reader.read(taken)? {
             Piece::Part => {}

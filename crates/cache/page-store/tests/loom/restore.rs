@@ -1,22 +1,22 @@
-//! Pages of an earlier process, put in while changes are taken in, renders stored and the gate opened:
-//! every schedule of each race. A page that is restored is of before all of them.
+//! Races between restoring pages of an earlier process and changes, renders and the opening of the gate:
+//! every schedule of each race. A restored page is older than all of them.
 
 use super::{
-    Arc, AtomicU64, Change, Ordering, SITE, Strength, Target, TestStore, Version, change,
+    Arc, AtomicU64, Change, ChangeTarget, Ordering, SITE, Strength, TestStore, Version, change,
     change_where, dependencies, explore, explore_at_least, insert, render, store, stored, thread,
 };
-use page_store::{NotRestored, Opened, Restoring, Stay, Worth};
+use page_store::{NotRestored, OpenChange, RestoreSession, Stay, Worth};
 
-const EVERYTHING: &[Target<'static>] = &[Target::Everything];
+const EVERYTHING: &[ChangeTarget<'static>] = &[ChangeTarget::Everything];
 const KEY: &[u8] = b"/";
 
-/// Puts the page of before in: version 0.
-fn restore(store: &TestStore, restoring: &Restoring<Version>) -> Result<(), NotRestored> {
+/// Restores the page of the earlier process: version 0.
+fn restore(store: &TestStore, restoring: &RestoreSession<Version>) -> Result<(), NotRestored> {
     let worth = Worth { uses: 0, stay: Stay::Untried };
     restoring.restore(store.key(KEY), 0, &dependencies(store), Version(0), worth, None)
 }
 
-/// The same in a thread of its own, which ends the restoring as well.
+/// Restores the page in a thread, which ends the restoring as well.
 fn restoring(store: &TestStore) -> thread::JoinHandle<()> {
     let (own, restoring) = (store.clone(), store.restoring(SITE));
     thread::spawn(move || {
@@ -24,7 +24,7 @@ fn restoring(store: &TestStore) -> thread::JoinHandle<()> {
     })
 }
 
-/// An answer that is not stored stands against what is restored under its key, of whatever variant.
+/// A response that is not stored forbids to restore any variant under its key.
 #[test]
 #[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
 fn restoring_against_an_answer_that_is_not_stored() {
@@ -32,16 +32,16 @@ fn restoring_against_an_answer_that_is_not_stored() {
         let key = store.key(KEY);
         let lease = store.lease();
         let _ = store.supersede(key, &[7], &lease, store.peek(key).as_slice());
-        // A page may come in between the look and the call.
+        // A page may be stored between the lookup and the call.
         let _ = store.supersede(key, &[7], &lease, store.peek(key).as_slice());
     });
 }
 
-fn open_all(store: &TestStore) -> Opened {
+fn open_all(store: &TestStore) -> OpenChange {
     store.open(&Change { site: SITE, targets: EVERYTHING }, Strength::Drop)
 }
 
-/// Every schedule of a page being put in, and of a change of it.
+/// Every schedule of restoring a page and changing it.
 fn against(least: usize, change: impl Fn(&TestStore) + Sync + Send + 'static) {
     explore_at_least(least, move || {
         let store = store();
@@ -60,7 +60,7 @@ fn restoring_against_change() {
     against(6, change);
 }
 
-/// The same with a render under way, which may read before the change or after it.
+/// The same race with a running render, which may read before the change or after it.
 #[test]
 #[cfg_attr(feature = "without-lease-check", should_panic(expected = "stale"))]
 fn restoring_and_rendering_against_change() {
@@ -103,9 +103,9 @@ fn restoring_against_open_and_settle() {
     });
 }
 
-/// A gap while the gate opens: the settlement of the gate is excused, the gap is not, whichever has the
-/// higher number.
-/// (Without the check it is found as well; the model cannot unwind while the restoring is held.)
+/// A gap while the gate opens: the settlement of the gate does not count, that of the gap does, whichever
+/// has the higher number. (Without the lease check the stale page is found as well; the model cannot unwind
+/// while the restoring exists.)
 #[test]
 #[cfg(not(feature = "without-lease-check"))]
 fn restoring_against_a_gap_while_the_gate_opens() {
@@ -131,7 +131,7 @@ fn restoring_against_a_gap_while_the_gate_opens() {
     });
 }
 
-/// The gate opens: what is put in then is there, and a second gate is about a gap.
+/// The gate opens: pages restored after that are found, and a second gate counts as a gap.
 #[test]
 fn restoring_while_the_gate_opens() {
     explore_at_least(9, || {
@@ -156,7 +156,7 @@ fn restoring_while_the_gate_opens() {
     });
 }
 
-/// A page that was rendered meanwhile stays, whoever is first.
+/// A page rendered in between stays, whichever is stored first.
 #[test]
 fn restoring_against_insert() {
     explore(|| {
@@ -170,10 +170,10 @@ fn restoring_against_insert() {
     });
 }
 
-/// Leases that are given back let changes be forgotten, but for those that count against pages of before.
+/// Released leases allow changes to be forgotten, but not those that count against restored pages.
 #[test]
 #[cfg(not(feature = "without-lease-check"))]
-fn restoring_against_leases_that_are_given_back() {
+fn restoring_against_released_leases() {
     explore_at_least(9, || {
         let store = store();
         let restoring = store.restoring(SITE);

@@ -1,11 +1,12 @@
-//! The world of the search and the actors in it: each step of an actor is one call, or one event outside.
+//! The state of the search and its actors. Each step of an actor is one call of the store, or one event
+//! outside it.
 //!
-//! The truth is two numbers (data) that writers count up. `visible` is what a render reads now, `must_see`
-//! what has been acknowledged: a request that arrives later must be answered from at least that.
+//! The truth is two version numbers (data) that writers increment. `visible` is what a render reads now.
+//! `must_see` is what has been acknowledged: a later request must be answered from at least these versions.
 
 use page_store::{
-    Change, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number, Opened, Page,
-    Payload, Site, Store, Strength, Target, Touches, Turn,
+    Change, ChangeTarget, Dependencies, FillLimits, Fills, Follower, Leader, Lease, Number,
+    OpenChange, Page, PagePredicate, Payload, Site, Store, Strength, Turn,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ const TAGS: [&[u8]; 2] = [b"0", b"1"];
 /// The versions of the two data.
 type Versions = [u64; 2];
 
-/// A page's content: the versions that its render read (of the data it reads; 0 for others).
+/// The content of a page: the versions that its render read, and 0 for data that it did not read.
 #[derive(Clone, Copy)]
 pub struct Content {
     seen: Versions,
@@ -37,7 +38,7 @@ impl Payload for Content {
     }
 }
 
-/// A page that actors ask for: its URL, the data it is made from, and whose it is.
+/// A page that actors request: its URL, the data on which it depends, and its owner.
 #[derive(Clone, Copy)]
 pub struct Pages {
     pub url: &'static str,
@@ -51,20 +52,20 @@ impl Pages {
     }
 }
 
-/// What a change names of its datum.
+/// The name by which a change affects its datum.
 #[derive(Clone, Copy)]
 pub enum Way {
-    /// The datum's tag.
+    /// The tag of the datum.
     Tag,
-    /// A directory that all pages lie below.
+    /// A directory above all pages.
     Prefix,
-    /// A predicate that is true of all of them.
+    /// A predicate that is true for all pages.
     Predicate,
-    /// The datum's tag in an owner's scope.
+    /// The tag of the datum in the scope of an owner.
     OwnerTag(&'static str),
 }
 
-/// The bounds that a search is run under.
+/// The limits of a search.
 #[derive(Clone, Copy)]
 pub struct Limits {
     changes_remembered_max: usize,
@@ -77,7 +78,7 @@ impl Limits {
     pub const NO_OPENS: Self = Self { changes_remembered_max: 100, opens_max: 0 };
 }
 
-/// What the followers of a render wait on.
+/// The object on which the followers of a render wait.
 type Waiter = Rc<RefCell<Answer>>;
 
 #[derive(Clone, Copy)]
@@ -93,7 +94,7 @@ pub struct World {
     visible: Versions,
     must_see: Versions,
     stale_answer: Option<String>,
-    /// Renders that run now on behalf of requests, for each key.
+    /// The renders in progress on behalf of requests, by key.
     running: BTreeMap<Vec<u8>, usize>,
 }
 
@@ -112,9 +113,9 @@ impl World {
         Self { store, fills, visible, must_see, stale_answer: None, running }
     }
 
-    /// The first thing that breaks the promise: an answer, or a page that would be one.
+    /// The first violation: a stale response, or a stored page that would be one.
     pub fn stale(&self) -> Option<String> {
-        let pages = self.store.pages(SITE, &Target::Everything, 0, 100).pages;
+        let pages = self.store.pages(SITE, &ChangeTarget::Everything, 0, 100).pages;
         let stale = pages
             .iter()
             .find(|page| !page.is_marked() && page.payload().is_older_than(&self.must_see))
@@ -146,7 +147,7 @@ impl World {
     fn insert(&self, page: Pages, lease: &Lease, content: Content) {
         let bytes = page.key();
         let key = self.store.key(&bytes);
-        // Refused is as good as stored: what counts is what is found.
+        // A refusal is as good as an insertion: only the pages that are found count.
         let _ = self.store.insert(key, 0, &self.dependencies(page), lease, content);
     }
 
@@ -157,7 +158,7 @@ impl World {
     }
 }
 
-/// Somebody who takes steps.
+/// An actor that takes steps.
 pub trait Actor {
     fn is_done(&self) -> bool;
     fn can_go_on(&self) -> bool;
@@ -171,7 +172,7 @@ pub fn request(page: Pages) -> Box<dyn Actor> {
     Box::new(Request { page, asks: true, state: State::Arriving, arrival, must_see })
 }
 
-/// A request that takes any answer of a leader without asking whether it may.
+/// A request that takes any response of a leader without checking whether it may.
 pub fn careless_request(page: Pages) -> Box<dyn Actor> {
     let (arrival, must_see) = (None, [0; 2]);
     Box::new(Request { page, asks: false, state: State::Arriving, arrival, must_see })
@@ -282,7 +283,7 @@ fn waiter() -> Waiter {
     Rc::new(RefCell::new(Answer::Awaited))
 }
 
-/// A leader that ends without an answer tells its followers so.
+/// A leader that ends without a response notifies its followers.
 impl Drop for Request {
     fn drop(&mut self) {
         if let State::Rendering(leader) | State::Storing(leader, _) = &self.state {
@@ -291,7 +292,7 @@ impl Drop for Request {
     }
 }
 
-/// A render outside the table: lease, read, store.
+/// A render without collapse: lease, read, store.
 pub fn store_only(page: Pages) -> Box<dyn Actor> {
     Box::new(StoreOnly { page, lease: None, content: None, done: false })
 }
@@ -331,8 +332,8 @@ impl Actor for StoreOnly {
     }
 }
 
-/// A page that its origin takes back without a change: the row changes, and a render gets a final answer that
-/// is not stored. From that answer on, nothing older may be used.
+/// A page that its origin withdraws without a change: the row changes, and a render gets a final response
+/// that is not stored. From that response on, no older page may be used.
 pub fn withdrawal(page: Pages) -> Box<dyn Actor> {
     Box::new(Withdrawal { page, state: Withdrawing::Committing })
 }
@@ -396,24 +397,24 @@ impl Actor for Withdrawal {
 enum Event {
     /// The row becomes visible to renders.
     Commit,
-    /// A change that is told to the store and acknowledged when the call returns.
+    /// A change is applied and acknowledged when the call returns.
     Change(Strength),
-    /// The stream's event is applied.
+    /// The event of the stream is applied.
     Open,
     /// The open change is settled and acknowledged.
     Settle,
-    /// The open change is let go.
+    /// The open change is dropped unsettled.
     LetGo,
-    /// All that was let go is settled and acknowledged.
+    /// All abandoned changes are settled and acknowledged.
     SettleAbandoned,
 }
 
-/// Commits, tells the store, acknowledges.
+/// A writer that commits, applies the change and acknowledges it.
 pub fn writer(datum: usize) -> Box<dyn Actor> {
     script(datum, &[Event::Commit, Event::Change(Strength::Drop)])
 }
 
-/// The same, by another name than the datum's tag.
+/// A writer whose change uses another name than the tag of the datum.
 pub fn writer_by(way: Way, strength: Strength) -> Box<dyn Actor> {
     let events: &'static [Event] = match strength {
         Strength::Drop => &[Event::Commit, Event::Change(Strength::Drop)],
@@ -422,27 +423,27 @@ pub fn writer_by(way: Way, strength: Strength) -> Box<dyn Actor> {
     Box::new(Writer { datum: 0, way, events, opened: None, version: 0 })
 }
 
-/// The same with a soft change.
+/// A writer with a soft change.
 pub fn soft_writer(datum: usize) -> Box<dyn Actor> {
     script(datum, &[Event::Commit, Event::Change(Strength::Mark)])
 }
 
-/// A change stream whose event comes before the row is visible.
+/// A change stream whose event arrives before the row is visible.
 pub fn stream(datum: usize) -> Box<dyn Actor> {
     script(datum, &[Event::Open, Event::Commit, Event::Settle])
 }
 
-/// A change stream whose event comes after the row is visible.
+/// A change stream whose event arrives after the row is visible.
 pub fn stream_late(datum: usize) -> Box<dyn Actor> {
     script(datum, &[Event::Commit, Event::Open, Event::Settle])
 }
 
-/// A change stream that breaks with a change open, and settles when it is back.
+/// A change stream that breaks while a change is open, and settles when it has resumed.
 pub fn stream_that_breaks(datum: usize) -> Box<dyn Actor> {
     script(datum, &[Event::Open, Event::LetGo, Event::Commit, Event::SettleAbandoned])
 }
 
-/// A faulty feed: it settles before the row is visible.
+/// A faulty stream that settles before the row is visible.
 pub fn stream_settled_early(datum: usize) -> Box<dyn Actor> {
     script(datum, &[Event::Open, Event::Settle, Event::Commit, Event::SettleAbandoned])
 }
@@ -455,7 +456,7 @@ struct Writer {
     datum: usize,
     way: Way,
     events: &'static [Event],
-    opened: Option<Opened>,
+    opened: Option<OpenChange>,
     version: u64,
 }
 
@@ -482,7 +483,7 @@ impl Actor for Writer {
             Event::Change(strength) => {
                 match self.way {
                     Way::Predicate => {
-                        let touches: Touches<Content> = Arc::new(|_: &Page<Content>| true);
+                        let touches: PagePredicate<Content> = Arc::new(|_: &Page<Content>| true);
                         world.store.change_where(SITE, &touches, *strength, 0)
                     }
                     _ => world.store.change(&change, *strength),
@@ -513,12 +514,12 @@ impl Actor for Writer {
 }
 
 impl Writer {
-    fn target(&self) -> Target<'static> {
+    fn target(&self) -> ChangeTarget<'static> {
         let tag = TAGS[self.datum];
         match self.way {
-            Way::Tag | Way::Predicate => Target::Tag(tag),
-            Way::Prefix => Target::Prefix(b"/p/"),
-            Way::OwnerTag(owner) => Target::OwnerTag { owner: owner.as_bytes(), tag },
+            Way::Tag | Way::Predicate => ChangeTarget::Tag(tag),
+            Way::Prefix => ChangeTarget::Prefix(b"/p/"),
+            Way::OwnerTag(owner) => ChangeTarget::OwnerTag { owner: owner.as_bytes(), tag },
         }
     }
 

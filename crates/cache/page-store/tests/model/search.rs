@@ -1,13 +1,13 @@
-//! The search: depth first over all schedules. A store cannot be copied, so each schedule is run from the
-//! start; a schedule is the list of choices made, and the next one changes the last choice that can be.
+//! Depth-first search over all schedules. A store cannot be copied, so each schedule runs from the start. A
+//! schedule is the list of choices made; the next one changes the last choice that has an alternative.
 //!
-//! Deadlocks are violations too: somebody must always be able to go on until all are done.
+//! A deadlock is a violation too: until all actors are done, at least one of them must be able to continue.
 
 use crate::actors::{Actor, Limits, World};
 
-/// What the search found.
-pub struct Found {
-    /// Schedules run.
+/// The result of the search.
+pub struct SearchResult {
+    /// The number of schedules run.
     pub interleavings: usize,
     /// The first violation, with the steps that led to it.
     pub stale: Option<String>,
@@ -19,26 +19,27 @@ struct Choice {
 }
 
 /// Runs every schedule of the actors.
-pub fn explore(limits: Limits, actors: fn() -> Vec<Box<dyn Actor>>) -> Found {
+pub fn explore(limits: Limits, actors: fn() -> Vec<Box<dyn Actor>>) -> SearchResult {
     let mut choices: Vec<Choice> = Vec::new();
     let mut interleavings = 0;
     loop {
         let violation = run(World::new(limits), actors(), &mut choices);
         interleavings += 1;
         if violation.is_some() {
-            return Found { interleavings, stale: violation };
+            return SearchResult { interleavings, stale: violation };
         }
         while choices.last().is_some_and(|choice| choice.taken + 1 == choice.of) {
             choices.pop();
         }
         match choices.last_mut() {
             Some(last) => last.taken += 1,
-            None => return Found { interleavings, stale: None },
+            None => return SearchResult { interleavings, stale: None },
         }
     }
 }
 
-/// Runs one schedule: the choices given, then the first actor that can go on, noting the choices.
+/// Runs one schedule: the given choices, then always the first actor that can continue. Records all
+/// choices.
 fn run(
     mut world: World,
     mut actors: Vec<Box<dyn Actor>>,

@@ -1,9 +1,9 @@
-//! The oracle: everything that was ever said, in lists, and the rules as they are written.
+//! The oracle: all events in lists, and the rules in their simplest form.
 //!
-//! Names are plain text (`tag:p`, `url:/a`, `below:/a/`, `own-tag:ann p`, `all`); nothing is hashed, indexed
-//! or forgotten. A predicate is "has this in its URL".
+//! Names are plain text (`tag:p`, `url:/a`, `below:/a/`, `own-tag:ann p`, `all`); nothing is hashed,
+//! indexed or forgotten. A predicate is "the URL contains this".
 
-use page_store::{Refused, Strength, Target};
+use page_store::{ChangeTarget, StoreRefusal, Strength};
 
 struct Page {
     variant: u32,
@@ -11,7 +11,7 @@ struct Page {
     lease: u64,
     render: u64,
     marked: bool,
-    /// Rounds since it was asked for.
+    /// The number of scans since the last request.
     rounds: u64,
 }
 
@@ -28,12 +28,12 @@ impl Change {
     }
 }
 
-/// What a page was made from.
+/// The dependencies of a page.
 #[derive(Clone, Debug)]
 pub struct MadeFrom {
     pub url: &'static str,
     pub tags: Vec<&'static str>,
-    /// Whose it is, and its tags in the owner's scope.
+    /// The owner of the page, and its tags in the owner's scope.
     pub owner: Option<(&'static str, Vec<&'static str>)>,
 }
 
@@ -45,10 +45,10 @@ struct Open {
     abandoned: bool,
 }
 
-/// Stands for every variant among those of an answer.
+/// Stands for every variant in the variants of a response.
 pub const EVERY: u32 = 3;
 
-/// A final answer of the origin that was not stored.
+/// A final response of the origin that was not stored.
 struct Answer {
     number: u64,
     url: &'static str,
@@ -61,7 +61,7 @@ impl Answer {
     }
 }
 
-/// See the file's head.
+/// The oracle; see the top of the file.
 pub struct Oracle {
     variants_max: usize,
     pages: Vec<Page>,
@@ -69,11 +69,11 @@ pub struct Oracle {
     opens: Vec<Open>,
     answers: Vec<Answer>,
     renders: u64,
-    last_reasons: Vec<Refused>,
+    last_reasons: Vec<StoreRefusal>,
 }
 
 impl MadeFrom {
-    /// The names it depends on.
+    /// The names on which the page depends.
     fn names(&self) -> Vec<String> {
         let url = self.url;
         let path = url.split('?').next().expect("split gives one part at least");
@@ -90,7 +90,7 @@ impl MadeFrom {
     }
 }
 
-fn changed(targets: &[Target<'_>]) -> Vec<String> {
+fn changed(targets: &[ChangeTarget<'_>]) -> Vec<String> {
     let text =
         |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("names in these tests are text");
     let path =
@@ -98,22 +98,22 @@ fn changed(targets: &[Target<'_>]) -> Vec<String> {
     let mut names = Vec::new();
     for target in targets {
         match target {
-            Target::Tag(tag) => names.push(format!("tag:{}", text(tag))),
-            Target::Url(url) => names.push(format!("url:{}", text(url))),
-            Target::Path(bytes) => names.push(format!("path:{}", path(bytes))),
-            Target::Prefix(b"/") | Target::Everything => names.push("all".to_string()),
-            Target::Prefix(prefix) if path(prefix).ends_with('/') => {
+            ChangeTarget::Tag(tag) => names.push(format!("tag:{}", text(tag))),
+            ChangeTarget::Url(url) => names.push(format!("url:{}", text(url))),
+            ChangeTarget::Path(bytes) => names.push(format!("path:{}", path(bytes))),
+            ChangeTarget::Prefix(b"/") | ChangeTarget::Everything => names.push("all".to_string()),
+            ChangeTarget::Prefix(prefix) if path(prefix).ends_with('/') => {
                 names.push(format!("below:{}", path(prefix)));
             }
-            Target::Prefix(prefix) => {
+            ChangeTarget::Prefix(prefix) => {
                 let path = path(prefix);
                 names.extend([format!("path:{path}"), format!("below:{path}/")]);
             }
-            Target::Owner(owner) => names.push(format!("owner:{}", text(owner))),
-            Target::OwnerTag { owner, tag } => {
+            ChangeTarget::Owner(owner) => names.push(format!("owner:{}", text(owner))),
+            ChangeTarget::OwnerTag { owner, tag } => {
                 names.push(format!("own-tag:{} {}", text(owner), text(tag)));
             }
-            Target::OwnerUrl { owner, url } => {
+            ChangeTarget::OwnerUrl { owner, url } => {
                 names.push(format!("own-url:{} {}", text(owner), text(url)));
             }
         }
@@ -143,31 +143,31 @@ impl Oracle {
         self.renders
     }
 
-    /// Why a render must not be stored.
+    /// The reasons for which a render must not be stored.
     pub fn reasons_to_refuse(
         &self,
         variant: u32,
         made_from: &MadeFrom,
         lease: u64,
-    ) -> Vec<Refused> {
+    ) -> Vec<StoreRefusal> {
         let (url, names) = (made_from.url, made_from.names());
         let mut reasons = Vec::new();
         if self.opens.iter().any(|open| open.settled.is_none() && touches(&open.names, &names)) {
-            reasons.push(Refused::Unsettled);
+            reasons.push(StoreRefusal::Unsettled);
         }
         let since = |change: &Change| change.number > lease && change.touches(made_from);
         if self.changes.iter().any(since) {
-            reasons.push(Refused::ChangedSince);
+            reasons.push(StoreRefusal::ChangedSince);
         }
         let newer = |page: &Page| page.is_variant(url, variant) && page.lease > lease;
         let answered = |answer: &Answer| answer.number > lease && answer.is_about(url, variant);
         if reasons.is_empty() && self.pages.iter().any(newer) || self.answers.iter().any(answered) {
-            reasons.push(Refused::Superseded);
+            reasons.push(StoreRefusal::Superseded);
         }
         reasons
     }
 
-    pub fn reasons_before_last_insert(&self) -> &[Refused] {
+    pub fn reasons_before_last_insert(&self) -> &[StoreRefusal] {
         &self.last_reasons
     }
 
@@ -185,17 +185,17 @@ impl Oracle {
         self.pages.push(Page { variant, made_from, lease, render, marked: false, rounds: 0 });
     }
 
-    /// Applies a change; returns how many pages it dropped and marked.
+    /// Applies a change; returns the numbers of pages dropped and marked.
     pub fn change(
         &mut self,
         number: u64,
-        targets: &[Target<'_>],
+        targets: &[ChangeTarget<'_>],
         strength: Strength,
     ) -> (u64, u64) {
         self.apply(Change { number, names: changed(targets), in_url: None }, strength)
     }
 
-    /// Applies a change of every page that has `part` in its URL.
+    /// Applies a change of every page whose URL contains `part`.
     pub fn change_where(&mut self, number: u64, part: &str, strength: Strength) -> (u64, u64) {
         let in_url = Some(part.to_string());
         self.apply(Change { number, names: Vec::new(), in_url }, strength)
@@ -218,7 +218,7 @@ impl Oracle {
         (dropped, marked)
     }
 
-    pub fn open(&mut self, number: u64, targets: &[Target<'_>]) -> usize {
+    pub fn open(&mut self, number: u64, targets: &[ChangeTarget<'_>]) -> usize {
         let names = changed(targets);
         self.opens.push(Open { number, names, settled: None, abandoned: false });
         self.opens.len() - 1
@@ -242,7 +242,7 @@ impl Oracle {
         }
     }
 
-    /// Takes in an answer that is not stored; returns the renders that it has removed, in the order given.
+    /// Records a response that is not stored; returns the renders that it has removed, in the given order.
     pub fn supersede(
         &mut self,
         number: u64,
@@ -269,14 +269,15 @@ impl Oracle {
         at_url.for_each(|page| page.rounds = 0);
     }
 
-    /// A round that stands for so many; what was asked for since the last may have been asked for just now.
+    /// A scan that stands for `by` scans. A page requested since the last scan may have been requested just
+    /// now.
     pub fn grow_older(&mut self, by: u8) {
         for page in &mut self.pages {
             page.rounds += if page.rounds == 0 { 1 } else { by.into() };
         }
     }
 
-    /// Drops what was not asked for in eight rounds; how much that was.
+    /// Drops the pages without a request in eight scans; returns their number.
     pub fn drop_unused(&mut self) -> u64 {
         let before = self.pages.len();
         self.pages.retain(|page| page.rounds < 9);
@@ -289,7 +290,7 @@ impl Oracle {
         at_url.map(|page| (page.variant.into(), page.render, page.lease, page.marked)).collect()
     }
 
-    /// Rule 2, exactly: what forbids a request of `arrival` to share a render of `lease`.
+    /// Rule 2, exactly: the reason why a request of `arrival` must not share a render of `lease`.
     pub fn why_not_share(&self, made: &MadeFrom, lease: u64, arrival: u64) -> Option<String> {
         let names = made.names();
         let between = |number: u64| lease < number && number <= arrival;
@@ -313,8 +314,8 @@ impl Oracle {
         None
     }
 
-    /// Whether nothing touched such a page since `lease`, and nothing is open. Predicates are not asked
-    /// when a page is to be shared: any counts.
+    /// Whether no change has affected such a page since `lease`, and none is open. Predicates are not
+    /// evaluated for sharing: each of them counts.
     pub fn nothing_since(&self, made: &MadeFrom, lease: u64) -> bool {
         let changed = |change: &Change| {
             change.number > lease && (change.in_url.is_some() || change.touches(made))

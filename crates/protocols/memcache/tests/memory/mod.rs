@@ -3,7 +3,7 @@
 //! It forgets nothing of itself, has one lock, and keeps whatever it is given.
 
 use memcache::{
-    Answer, Decoder, Edit, Edited, Item, Items, Limits, Moment, NewCas, Next, Step, execute,
+    Answer, Decoder, Edit, EditResult, Item, Items, Limits, Moment, NewCas, Next, Step, execute,
 };
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -26,13 +26,13 @@ impl Inside {
         self.items.get(key).filter(|item| !item.has_ended(now) && !flushed(item))
     }
 
-    fn put(&mut self, key: &[u8], mut item: Item, new: NewCas) -> Edited {
+    fn put(&mut self, key: &[u8], mut item: Item, new: NewCas) -> EditResult {
         if new == NewCas::Yes {
             self.cas += 1;
             item.cas = self.cas;
         }
         self.items.insert(key.to_vec(), item.clone());
-        Edited::Done(Some(item))
+        EditResult::Done(Some(item))
     }
 }
 
@@ -46,16 +46,16 @@ impl Items for Memory {
         key: &[u8],
         now: Moment,
         edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
-    ) -> Edited {
+    ) -> EditResult {
         let mut inside = self.inside.lock().expect("no test panics under it");
         let found = inside.found(key, now).cloned();
         match edit(found.as_ref()) {
-            Edit::Keep => Edited::Done(None),
+            Edit::Keep => EditResult::Done(None),
             Edit::Put(item, _) => inside.put(key, item, NewCas::Yes),
             Edit::Change(item, new) => inside.put(key, item, new),
             Edit::Remove | Edit::Discard => {
                 inside.items.remove(key);
-                Edited::Done(None)
+                EditResult::Done(None)
             }
         }
     }

@@ -239,7 +239,7 @@ impl Follower {
 
     /// All transactions up to what the server has committed by now.
     pub fn catch_up(&mut self, server: &MariaDb) -> Vec<Transaction> {
-        use mysql_replication::position::{GtidList, Gtids, Standing};
+        use mysql_replication::position::{GtidList, Gtids, PositionOrder};
         let now: GtidList = server
             .sql("SELECT @@gtid_current_pos")
             .expect("a list")
@@ -251,7 +251,7 @@ impl Follower {
             let Gtids::MariaDb(own) = &self.transactions.position().gtids else {
                 panic!("followed by GTID")
             };
-            if matches!(own.compare(&now), Standing::Same | Standing::Ahead) {
+            if matches!(own.compare(&now), PositionOrder::Same | PositionOrder::Ahead) {
                 return read;
             }
             read.push(self.next().expect("a transaction"));

@@ -4,7 +4,7 @@
 //! value has no text; `db.t: reason` for a whole table.
 
 use mysql_replication::event::{Row, RowChange};
-use mysql_replication::{Change, Effect, Ending, NoText, Transaction, Value, What, Why};
+use mysql_replication::{Change, Effect, Ending, NoText, Transaction, Value, ChangeScope, FallbackReason};
 
 /// All changes as text: `+t(a,b)`, `-t(a,b)`, `t(a,b)->(a,c)`, with `_` for what the image leaves out.
 pub fn told(transactions: &[Transaction]) -> Vec<String> {
@@ -28,7 +28,7 @@ pub fn told(transactions: &[Transaction]) -> Vec<String> {
 
 fn tell(change: &Change, told: &mut Vec<String>) {
     match &change.what {
-        What::Rows(rows) => {
+        ChangeScope::Rows(rows) => {
             let name = &rows.table.name;
             for change in rows.changes() {
                 told.push(match change {
@@ -46,14 +46,14 @@ fn tell(change: &Change, told: &mut Vec<String>) {
                 });
             }
         }
-        What::Table { schema, name, why: Why::Unreadable(refusal) } => {
+        ChangeScope::Table { schema, name, why: FallbackReason::Unreadable(refusal) } => {
             told.push(format!("{schema}.{name}: {refusal}"));
         }
-        What::Table { schema, name, why } => {
+        ChangeScope::Table { schema, name, why } => {
             told.push(format!("{schema}.{name}: {}", why.as_str()))
         }
-        What::Schema { schema, why } => told.push(format!("{schema}.*: {}", why.as_str())),
-        What::Everything(why) => told.push(format!("*: {}", why.as_str())),
+        ChangeScope::Schema { schema, why } => told.push(format!("{schema}.*: {}", why.as_str())),
+        ChangeScope::Everything(why) => told.push(format!("*: {}", why.as_str())),
     }
 }
 

@@ -16,7 +16,7 @@ use postgres_replication::wire::login::{
 use postgres_replication::wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
 use postgres_replication::wire::stream::{self, Reply, Subscription};
 use postgres_replication::{
-    Cell, Changed, Interest, Limits, RowChange, Step, Transaction, Transactions, Watch, What,
+    Cell, ColumnChange, Interest, Limits, RowChange, Step, Transaction, Transactions, Watch, ChangeScope,
 };
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -247,7 +247,7 @@ impl Follower {
         self.try_next().expect("the stream goes on")
     }
 
-    /// What the next transaction changes, in words.
+    /// ChangeScope the next transaction changes, in words.
     pub fn told(&mut self) -> Vec<String> {
         told(&self.next())
     }
@@ -258,7 +258,7 @@ pub fn told(transaction: &Transaction) -> Vec<String> {
     let mut lines = Vec::new();
     for change in &transaction.changes {
         match change {
-            What::Rows(rows) => {
+            ChangeScope::Rows(rows) => {
                 for row in rows.changes() {
                     lines.push(match row {
                         Ok(row) => format!("{} {}", row_kind(&row), row_told(&row, rows)),
@@ -266,11 +266,11 @@ pub fn told(transaction: &Transaction) -> Vec<String> {
                     });
                 }
             }
-            What::Table { schema, name, why } => {
+            ChangeScope::Table { schema, name, why } => {
                 lines.push(format!("table {schema}.{name} {}", why.as_str()));
             }
-            What::Definitions => lines.push("definitions".into()),
-            What::Everything(why) => lines.push(format!("everything {}", why.as_str())),
+            ChangeScope::Definitions => lines.push("definitions".into()),
+            ChangeScope::Everything(why) => lines.push(format!("everything {}", why.as_str())),
         }
     }
     lines
@@ -297,9 +297,9 @@ fn row_told(row: &RowChange<'_>, rows: &postgres_replication::TableRows) -> Stri
         let values = match (row_kind(row), row.changed(place)) {
             ("insert", _) => after,
             ("delete", _) => before,
-            (_, Changed::No) if before == after => before,
-            (_, Changed::No) => format!("{before}={after}"),
-            (_, Changed::Yes) => format!("{before}>{after}"),
+            (_, ColumnChange::No) if before == after => before,
+            (_, ColumnChange::No) => format!("{before}={after}"),
+            (_, ColumnChange::Yes) => format!("{before}>{after}"),
         };
         text += &format!(" {}={values}", column.name);
     }

@@ -11,13 +11,13 @@ use super::touch::{self, Definitions, Tables};
 use crate::source::{
     self, Broken, Connected, Failed, Left, Made, Position, Read, Then, Transaction, Warning,
 };
-use change_feed::Touched;
+use change_feed::TouchedTags;
 use change_feed::schema::Schema;
 use config::Database;
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{
-    Landmark, Limits, Proof, Proving, Refusal, Step, StreamRefused, Transactions, What, Why,
+    Landmark, Limits, Proof, LandmarkCheck, Refusal, Step, StreamRefused, Transactions, ChangeScope, FallbackReason,
 };
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -158,7 +158,7 @@ impl Stream {
     async fn prove(&self, landmark: &Landmark) -> Result<(), Broken> {
         let mut connection = Connection::open(&self.config.server).await?;
         connection.start_stream(own_id(), &landmark.start()).await?;
-        let mut proving = Proving::new(landmark.clone());
+        let mut proving = LandmarkCheck::new(landmark.clone());
         loop {
             let packet = connection.next_event().await?;
             match proving.read(&packet)? {
@@ -197,7 +197,7 @@ impl Stream {
     }
 
     async fn touch(&mut self, transaction: &mysql_replication::Transaction) -> Transaction {
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         for (at, change) in transaction.changes.iter().enumerate() {
             self.transactions.watch().touch(change, &mut touched);
             if at % TURN == TURN - 1 {
@@ -217,8 +217,8 @@ impl Stream {
     /// tables.
     fn say_if_large(&self, transaction: &mysql_replication::Transaction) {
         let large = transaction.changes.iter().filter_map(|change| match &change.what {
-            What::Table { name, why: Why::TooLarge, .. } => Some(&**name),
-            What::Everything(Why::TooLarge) => Some(UNKNOWN),
+            ChangeScope::Table { name, why: FallbackReason::TooLarge, .. } => Some(&**name),
+            ChangeScope::Everything(FallbackReason::TooLarge) => Some(UNKNOWN),
             _ => None,
         });
         let tables: Vec<&str> = large.take(NAMED_MAX).collect();

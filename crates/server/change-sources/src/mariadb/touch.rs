@@ -6,10 +6,10 @@
 //! the stream.
 
 use super::schema::Shapes;
-use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
-use mysql_replication::event::{Changed, Row, RowChange};
+use change_feed::{Cell, Feed, RowImages, RowKind, TouchedTags, RequiredChanges};
+use mysql_replication::event::{ColumnChange, Row, RowChange};
 use mysql_replication::schema::TableShape;
-use mysql_replication::{Change, Interest, NoText, Table, TableRows, Watch, What, Why};
+use mysql_replication::{Change, Interest, NoText, Table, TableRows, Watch, ChangeScope, FallbackReason};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct Tables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definitions {
     /// The schema may have changed.
-    Changed,
+    ColumnChange,
     /// The schema is unchanged.
     Same,
 }
@@ -37,22 +37,22 @@ impl Tables {
     }
 
     /// Adds what a change touches to `touched`.
-    pub fn touch(&self, change: &Change, touched: &mut Touched) {
+    pub fn touch(&self, change: &Change, touched: &mut TouchedTags) {
         match &change.what {
-            What::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
-            What::Table { schema, why: Why::Statement, .. } if self.is_own(schema) => {
+            ChangeScope::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
+            ChangeScope::Table { schema, why: FallbackReason::Statement, .. } if self.is_own(schema) => {
                 touched.add_everything();
             }
-            What::Table { schema, name, .. } if self.is_own(schema) => {
+            ChangeScope::Table { schema, name, .. } if self.is_own(schema) => {
                 self.feed.table(name, touched);
             }
-            What::Schema { schema, .. } if self.is_own(schema) => touched.add_everything(),
-            What::Everything(_) => touched.add_everything(),
-            What::Rows(_) | What::Table { .. } | What::Schema { .. } => {}
+            ChangeScope::Schema { schema, .. } if self.is_own(schema) => touched.add_everything(),
+            ChangeScope::Everything(_) => touched.add_everything(),
+            ChangeScope::Rows(_) | ChangeScope::Table { .. } | ChangeScope::Schema { .. } => {}
         }
     }
 
-    fn rows(&self, rows: &TableRows, touched: &mut Touched) {
+    fn rows(&self, rows: &TableRows, touched: &mut TouchedTags) {
         let places = Places { table: &rows.table, found: RefCell::default() };
         for change in rows.changes() {
             match change {
@@ -76,10 +76,10 @@ impl Tables {
 /// Returns whether a change concerns the definition of tables.
 pub fn definitions(change: &Change) -> Definitions {
     match &change.what {
-        What::Table { why: Why::Defined, .. } | What::Schema { .. } | What::Everything(_) => {
+        ChangeScope::Table { why: FallbackReason::Defined, .. } | ChangeScope::Schema { .. } | ChangeScope::Everything(_) => {
             Definitions::Changed
         }
-        What::Table { .. } | What::Rows(_) => Definitions::Same,
+        ChangeScope::Table { .. } | ChangeScope::Rows(_) => Definitions::Same,
     }
 }
 
@@ -89,9 +89,9 @@ impl Watch for Tables {
             return Interest::None;
         }
         match self.feed.wanted(table) {
-            Wanted::Nothing => Interest::None,
-            Wanted::Table => Interest::Table,
-            Wanted::Rows => Interest::Rows,
+            RequiredChanges::Nothing => Interest::None,
+            RequiredChanges::Table => Interest::Table,
+            RequiredChanges::Rows => Interest::Rows,
         }
     }
 
@@ -157,6 +157,6 @@ impl RowImages for Images<'_> {
     }
 
     fn may_have_changed(&self, column: &str) -> bool {
-        self.places.of(column).is_none_or(|place| self.change.changed(place) == Changed::Yes)
+        self.places.of(column).is_none_or(|place| self.change.changed(place) == ColumnChange::Yes)
     }
 }

@@ -19,7 +19,7 @@ use crate::source::{
     self, Aim, Broken, Connected, Failed, Forget, Made, Mark, Position, Read, Seen, Then,
     Transaction,
 };
-use change_feed::{CheckError, Touched};
+use change_feed::{CheckError, TouchedTags};
 use config::{Database, DatabaseKind, Replication};
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::error::{ServerError, ServerErrorKind};
@@ -290,7 +290,7 @@ impl Stream {
         &mut self,
         transaction: &postgres_replication::Transaction,
     ) -> Result<Transaction, Broken> {
-        let (mut touched, mut server) = (Touched::default(), None);
+        let (mut touched, mut server) = (TouchedTags::default(), None);
         let changes = &transaction.changes;
         if self.transactions.watch().definitions(changes) == Definitions::Changed {
             self.until_visible(transaction.xid).await?;
@@ -330,7 +330,7 @@ impl Stream {
     async fn read_definitions(
         &mut self,
         seen: Prints,
-    ) -> Result<(Touched, Option<Arc<str>>), Broken> {
+    ) -> Result<(TouchedTags, Option<Arc<str>>), Broken> {
         // Changes made while the publication was incomplete are not known.
         if !self.seen.publication.is_empty() && seen.publication != self.seen.publication {
             return Err(publication_changed());
@@ -350,7 +350,7 @@ impl Stream {
             false => Prints { publication, ..Prints::default() },
         };
         self.prints = prints;
-        let mut touched = Touched::default();
+        let mut touched = TouchedTags::default();
         tables.touch_changed(self.transactions.watch(), &mut touched);
         *self.transactions.watch() = tables;
         self.transactions.ask_interests();

@@ -5,8 +5,8 @@
 //! parents are not known until the catalogue is read again. Not here: the store, the stream.
 
 use super::catalogue::{Catalogue, Kind};
-use change_feed::{Cell, Feed, RowImages, RowKind, Touched, Wanted};
-use postgres_replication::{Changed, Interest, RowChange, TableRows, Watch, What};
+use change_feed::{Cell, Feed, RowImages, RowKind, TouchedTags, RequiredChanges};
+use postgres_replication::{ColumnChange, Interest, RowChange, TableRows, Watch, ChangeScope};
 use std::borrow::Cow;
 
 /// The followed part of a database: its rules with the catalogue applied.
@@ -20,7 +20,7 @@ pub struct Tables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definitions {
     /// The catalogue may have changed.
-    Changed,
+    ColumnChange,
     /// The catalogue is unchanged.
     Same,
 }
@@ -37,48 +37,48 @@ impl Tables {
     }
 
     /// Returns whether the catalogue covers all changes of a transaction.
-    pub fn definitions(&self, changes: &[What]) -> Definitions {
-        let is_known = |what: &What| match what {
-            What::Rows(rows) => self.catalogue.at(&rows.table.schema, &rows.table.name).is_some(),
-            What::Table { schema, name, why } => {
-                *why != postgres_replication::Why::Defined
+    pub fn definitions(&self, changes: &[ChangeScope]) -> Definitions {
+        let is_known = |what: &ChangeScope| match what {
+            ChangeScope::Rows(rows) => self.catalogue.at(&rows.table.schema, &rows.table.name).is_some(),
+            ChangeScope::Table { schema, name, why } => {
+                *why != postgres_replication::FallbackReason::Defined
                     && self.catalogue.at(schema, name).is_some()
             }
-            What::Definitions => false,
-            What::Everything(_) => true,
+            ChangeScope::Definitions => false,
+            ChangeScope::Everything(_) => true,
         };
         if changes.iter().all(is_known) { Definitions::Same } else { Definitions::Changed }
     }
 
     /// Adds what a change touches to `touched`.
-    pub fn touch(&self, what: &What, touched: &mut Touched) {
+    pub fn touch(&self, what: &ChangeScope, touched: &mut TouchedTags) {
         match what {
-            What::Rows(rows) => self.rows(rows, touched),
-            What::Table { schema, name, .. } => match self.catalogue.at(schema, name) {
+            ChangeScope::Rows(rows) => self.rows(rows, touched),
+            ChangeScope::Table { schema, name, .. } => match self.catalogue.at(schema, name) {
                 Some(table) => self.any_row(&table.names, touched),
                 // The table existed only for a moment.
                 None => touched.add_everything(),
             },
-            What::Definitions => {}
-            What::Everything(_) => touched.add_everything(),
+            ChangeScope::Definitions => {}
+            ChangeScope::Everything(_) => touched.add_everything(),
         }
     }
 
     /// Adds a change of any row of the tables with these names.
-    pub fn any_row(&self, names: &[String], touched: &mut Touched) {
+    pub fn any_row(&self, names: &[String], touched: &mut TouchedTags) {
         for name in names {
             self.feed.table(name, touched);
         }
     }
 
     /// Adds every table that differs from `before`: any of its rows, by the rules of both versions.
-    pub fn touch_changed(&self, before: &Tables, touched: &mut Touched) {
+    pub fn touch_changed(&self, before: &Tables, touched: &mut TouchedTags) {
         let names = self.catalogue.changed_since(&before.catalogue);
         self.any_row(&names, touched);
         before.any_row(&names, touched);
     }
 
-    fn rows(&self, rows: &TableRows, touched: &mut Touched) {
+    fn rows(&self, rows: &TableRows, touched: &mut TouchedTags) {
         let Some(table) = self.catalogue.at(&rows.table.schema, &rows.table.name) else {
             return touched.add_everything();
         };
@@ -100,9 +100,9 @@ impl Tables {
 
     fn wanted(&self, names: &[String]) -> Interest {
         let wanted = names.iter().map(|name| match self.feed.wanted(name) {
-            Wanted::Nothing => Interest::None,
-            Wanted::Table => Interest::Table,
-            Wanted::Rows => Interest::Rows,
+            RequiredChanges::Nothing => Interest::None,
+            RequiredChanges::Table => Interest::Table,
+            RequiredChanges::Rows => Interest::Rows,
         });
         wanted
             .max_by_key(|interest| match interest {
@@ -160,6 +160,6 @@ impl RowImages for Images<'_> {
 
     fn may_have_changed(&self, column: &str) -> bool {
         let place = self.rows.table.column(column);
-        place.is_none_or(|place| self.change.changed(place) == Changed::Yes)
+        place.is_none_or(|place| self.change.changed(place) == ColumnChange::Yes)
     }
 }

@@ -16,7 +16,7 @@ use super::stream::shared;
 use super::words;
 use crate::source::Failed;
 use config::{Database, SharedStream};
-use page_store::{Strength, Target};
+use page_store::{Strength, ChangeTarget};
 use site_state::SiteState;
 use site_state::cluster::Cluster;
 use site_state::journal::Snapshots;
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use valkey::{Added, Id, Reply, add, all_fields, ask_extent};
+use valkey::{NewEntry, Id, Reply, add, all_fields, ask_extent};
 
 /// The most bytes of pending changes.
 const WAITING_BYTES: usize = 16 << 20;
@@ -78,7 +78,7 @@ struct Queue {
 
 struct Waiting {
     number: u64,
-    added: Added,
+    added: NewEntry,
     since: Instant,
 }
 
@@ -109,7 +109,7 @@ impl Teller {
     /// stream purge every page anyway.
     fn tell_all_again(&mut self) {
         let Some((first, last)) = self.sent.front().zip(self.sent.back()) else { return };
-        let added = words::entry(&[Target::Everything], Strength::Drop);
+        let added = words::entry(&[ChangeTarget::Everything], Strength::Drop);
         let again = Waiting { number: last.number, added, since: first.since };
         self.sent.clear();
         self.batch.push_front(again);
@@ -131,7 +131,7 @@ impl Server {
 }
 
 impl Cluster for Others {
-    fn publish(&self, targets: &[Target<'_>], strength: Strength) {
+    fn publish(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         self.tell(targets, strength);
     }
 
@@ -162,14 +162,14 @@ impl Others {
     }
 
     /// This was changed, and is to be told.
-    fn tell(&self, targets: &[Target<'_>], strength: Strength) {
+    fn tell(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         let mut added = words::entry(targets, strength);
         let mut queue = self.queue();
         if queue.bytes + added.bytes() > WAITING_BYTES {
             tracing::error!(event = "stream-too-much", changes = queue.waiting.len());
             queue.waiting.clear();
             queue.bytes = 0;
-            added = words::entry(&[Target::Everything], Strength::Drop);
+            added = words::entry(&[ChangeTarget::Everything], Strength::Drop);
         }
         queue.last += 1;
         queue.bytes += added.bytes();
@@ -261,7 +261,7 @@ impl Others {
         if site.snapshots.as_ref().is_some_and(|snapshots| snapshots.was_left_untold()) {
             tracing::warn!(event = "stream-left-untold");
             self.queue().is_marked = true;
-            self.tell(&[Target::Everything], Strength::Drop);
+            self.tell(&[ChangeTarget::Everything], Strength::Drop);
         }
         tokio::spawn(run(self.clone(), site.clone()));
     }

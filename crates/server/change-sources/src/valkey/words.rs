@@ -13,12 +13,12 @@
 //! An entry that cannot be parsed, or names nothing, means every page, because some change was
 //! published. Nodes of different versions may read the same stream.
 
-use page_store::{Strength, Target};
+use page_store::{Strength, ChangeTarget};
 use site_rules::KeyForm;
 use site_state::page_name::{path_and_query as named_page, prefix as named_prefix};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
-use valkey::{Added, Entry};
+use valkey::{NewEntry, Entry};
 
 /// If the names of a change take more bytes, it becomes a change of every page. A reply then has
 /// room for a full read of entries. The limit is about 6,000 names.
@@ -53,26 +53,26 @@ pub fn own() -> &'static str {
 }
 
 /// Converts a change to an entry.
-pub fn entry(targets: &[Target<'_>], strength: Strength) -> Added {
-    let mut added = Added::default();
+pub fn entry(targets: &[ChangeTarget<'_>], strength: Strength) -> NewEntry {
+    let mut added = NewEntry::default();
     added.field("from", own().as_bytes());
     if strength == Strength::Mark {
         added.field("soft", b"1");
     }
     for target in targets {
         match target {
-            Target::Tag(tag) => added.field("tag", tag),
-            Target::Url(url) => added.field("url", url),
-            Target::Path(path) => added.field("path", path),
-            Target::Prefix(prefix) => added.field("prefix", prefix),
+            ChangeTarget::Tag(tag) => added.field("tag", tag),
+            ChangeTarget::Url(url) => added.field("url", url),
+            ChangeTarget::Path(path) => added.field("path", path),
+            ChangeTarget::Prefix(prefix) => added.field("prefix", prefix),
             // Names of an owner are published as tags.
-            Target::Everything
-            | Target::Owner(_)
-            | Target::OwnerTag { .. }
-            | Target::OwnerUrl { .. } => added.field("all", b"1"),
+            ChangeTarget::Everything
+            | ChangeTarget::Owner(_)
+            | ChangeTarget::OwnerTag { .. }
+            | ChangeTarget::OwnerUrl { .. } => added.field("all", b"1"),
         }
         if added.bytes() > NAMES_BYTES_MAX {
-            return entry(&[Target::Everything], strength);
+            return entry(&[ChangeTarget::Everything], strength);
         }
     }
     added
@@ -108,7 +108,7 @@ pub fn read(entry: &Entry) -> Heard {
 
 impl Heard {
     /// Calls `then` with the targets, with URLs in the site's normal form (URL normalisation).
-    pub fn with_targets<T>(&self, form: &KeyForm, then: impl FnOnce(&[Target<'_>]) -> T) -> T {
+    pub fn with_targets<T>(&self, form: &KeyForm, then: impl FnOnce(&[ChangeTarget<'_>]) -> T) -> T {
         let normal = |name: &Name| match name {
             Name::Url(text) | Name::Path(text) | Name::Prefix(text) => {
                 form.normal(text).page.into_owned()
@@ -116,16 +116,16 @@ impl Heard {
             Name::Tag(_) | Name::Everything => String::new(),
         };
         let pages: Vec<String> = self.names.iter().map(normal).collect();
-        let targets: Vec<Target<'_>> = self
+        let targets: Vec<ChangeTarget<'_>> = self
             .names
             .iter()
             .zip(&pages)
             .map(|(name, page)| match name {
-                Name::Tag(tag) => Target::Tag(tag),
-                Name::Url(_) => Target::Url(page.as_bytes()),
-                Name::Path(_) => Target::Path(page.as_bytes()),
-                Name::Prefix(_) => Target::Prefix(page.as_bytes()),
-                Name::Everything => Target::Everything,
+                Name::Tag(tag) => ChangeTarget::Tag(tag),
+                Name::Url(_) => ChangeTarget::Url(page.as_bytes()),
+                Name::Path(_) => ChangeTarget::Path(page.as_bytes()),
+                Name::Prefix(_) => ChangeTarget::Prefix(page.as_bytes()),
+                Name::Everything => ChangeTarget::Everything,
             })
             .collect();
         then(&targets)
@@ -138,7 +138,7 @@ mod tests {
     use valkey::{Id, Replies, Reply, add};
 
     /// Converts a change to a command and back, and returns the result as text.
-    fn there_and_back(targets: &[Target<'_>], strength: Strength) -> String {
+    fn there_and_back(targets: &[ChangeTarget<'_>], strength: Strength) -> String {
         let mut replies = Replies::new(4 << 20);
         replies.push(&add("s", 7, &entry(targets, strength)));
         let Ok(Some(Reply::List(words))) = replies.read() else { panic!("a command") };
@@ -168,20 +168,20 @@ mod tests {
     #[test]
     fn what_is_told_is_what_is_heard() {
         let all = [
-            Target::Tag(b"news:4"),
-            Target::Tag(b"\0owner \xff\r\n"),
-            Target::Url(b"/a?b"),
-            Target::Path(b"/a"),
-            Target::Prefix(b"/news/"),
+            ChangeTarget::Tag(b"news:4"),
+            ChangeTarget::Tag(b"\0owner \xff\r\n"),
+            ChangeTarget::Url(b"/a?b"),
+            ChangeTarget::Path(b"/a"),
+            ChangeTarget::Prefix(b"/news/"),
         ];
         for strength in [Strength::Drop, Strength::Mark] {
             assert_eq!(there_and_back(&all, strength), format!("{strength:?} {all:?}"));
         }
         for everything in [
-            &[Target::Everything][..],
-            &[Target::Tag(b"a"), Target::Everything],
-            &[Target::Owner(b"a")],
-            &[Target::Tag(&vec![b'x'; NAMES_BYTES_MAX])],
+            &[ChangeTarget::Everything][..],
+            &[ChangeTarget::Tag(b"a"), ChangeTarget::Everything],
+            &[ChangeTarget::Owner(b"a")],
+            &[ChangeTarget::Tag(&vec![b'x'; NAMES_BYTES_MAX])],
             &[],
         ] {
             assert_eq!(there_and_back(everything, Strength::Drop), "Drop [Everything]");
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn what_is_put_there_by_hand() {
-        let tag = format!("Drop {:?}", [Target::Tag(b"news")]);
+        let tag = format!("Drop {:?}", [ChangeTarget::Tag(b"news")]);
         assert_eq!(said(&[("tag", "news")]), tag);
-        let url = format!("Mark {:?}", [Target::Url(b"/a?b=c")]);
+        let url = format!("Mark {:?}", [ChangeTarget::Url(b"/a?b=c")]);
         assert_eq!(said(&[("url", "https://a.example/a?b=c#d"), ("soft", "1")]), url);
         for unclear in [
             &[("tags", "news")][..],

@@ -4,7 +4,7 @@
 
 use super::raw;
 use super::resolve::LoadError;
-use http_cache::codings::{Codable, Coding, MediaTypes};
+use http_cache::codings::{Coding, CompressionFilter, MediaTypes};
 
 /// Content below this length is sent as it is: with its header section it fits one packet anyway.
 const BYTES_MIN: u64 = 256;
@@ -15,7 +15,7 @@ pub struct Codings {
     /// Those that are made; none turns everything here off.
     pub make: Vec<Coding>,
     /// What is worth it.
-    pub codable: Codable,
+    pub codable: CompressionFilter,
     /// Whether what is not kept in a coding is compressed while it is sent.
     pub on_the_way: bool,
     /// Whether a file's compressed form is taken from beside it (`app.js.br`).
@@ -43,7 +43,7 @@ pub(super) fn resolve(raw: &raw::Codings) -> Result<Codings, LoadError> {
     let bytes_min = raw.min_bytes.unwrap_or(BYTES_MIN);
     Ok(Codings {
         make,
-        codable: Codable { types, bytes_min },
+        codable: CompressionFilter { types, bytes_min },
         on_the_way: raw.on_the_way.unwrap_or(true),
         files_beside: raw.files_beside.unwrap_or(false),
     })

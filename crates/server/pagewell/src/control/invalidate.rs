@@ -10,7 +10,7 @@ use crate::page_name::{path_and_query, prefix};
 use crate::site::Site;
 use crate::why::Cause;
 use crate::why::shown::cut;
-use page_store::{Applied, Strength, Target};
+use page_store::{AppliedChange, Strength, ChangeTarget};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -79,10 +79,10 @@ pub(super) fn invalidate(
         read.map_err(ControlError::Unreadable)
     };
     let (urls, prefixes) = (read(&call.urls, path_and_query)?, read(&call.prefixes, prefix)?);
-    let mut targets: Vec<Target<'_>> = Vec::new();
-    targets.extend(call.tags.iter().map(|tag| Target::Tag(tag.as_bytes())));
+    let mut targets: Vec<ChangeTarget<'_>> = Vec::new();
+    targets.extend(call.tags.iter().map(|tag| ChangeTarget::Tag(tag.as_bytes())));
     if call.all {
-        targets.push(Target::Everything);
+        targets.push(ChangeTarget::Everything);
     }
     let strength = if call.soft { Strength::Mark } else { Strength::Drop };
     let chosen = call
@@ -102,17 +102,17 @@ pub(super) fn invalidate(
 /// Applies the change to one site.
 fn change(
     site: &Arc<Site>,
-    targets: &[Target<'_>],
+    targets: &[ChangeTarget<'_>],
     (urls, prefixes): (&[String], &[String]),
     strength: Strength,
     by: Cause,
-) -> Applied {
+) -> AppliedChange {
     let mut targets = targets.to_vec();
     // Pages are stored under normalised URLs, so the given ones are normalised too.
     let form = site.config.rules.form();
     let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
     let prefixes: Vec<_> = prefixes.iter().map(|path| form.normal(path).page).collect();
-    targets.extend(urls.iter().map(|page| Target::Url(page.as_bytes())));
-    targets.extend(prefixes.iter().map(|path| Target::Prefix(path.as_bytes())));
+    targets.extend(urls.iter().map(|page| ChangeTarget::Url(page.as_bytes())));
+    targets.extend(prefixes.iter().map(|path| ChangeTarget::Prefix(path.as_bytes())));
     site.changes().apply(&targets, strength, by)
 }

@@ -9,7 +9,7 @@ use crate::why::changes::Named;
 use crate::why::offenders::{Counted, Slow, Top};
 use crate::why::remedies::remedy;
 use crate::why::{Change, shown};
-use page_store::{Strength, Target};
+use page_store::{ChangeTarget, Strength};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
     let (mut pages, mut total, mut rules) = (Vec::new(), 0, Vec::new());
     let mut last: Option<(&Arc<Site>, Arc<Change>)> = None;
     for site in door.all_or(chosen) {
-        let listed = site.store.pages(site.name, &Target::Tag(tag.as_bytes()), 0, PAGES_MAX);
+        let listed = site.store.pages(site.name, &ChangeTarget::Tag(tag.as_bytes()), 0, PAGES_MAX);
         total += listed.total;
         let room = PAGES_MAX.saturating_sub(pages.len());
         let now = site.clock.now();

@@ -114,7 +114,7 @@ pub fn asked(
 /// own, else those of the last render.
 fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String) {
     let page = site.config.rules.form().normal(path).page;
-    let url = page_store::Target::Url(page.as_bytes());
+    let url = page_store::ChangeTarget::Url(page.as_bytes());
     let stored = site.store.pages(site.name, &url, 0, 8).pages;
     let of_key = |key: &[u8]| Target::of_key(key.split(|byte| *byte == b'\n').next()?);
     if let Some(target) = stored.iter().find_map(|page| of_key(page.key().bytes())) {

@@ -62,7 +62,7 @@ pub(super) fn stored_by_memcached(site: &Site, target: &Target, now: Timestamp) 
     if site.config.memcached.is_none() {
         return Vec::new();
     }
-    let url = page_store::Target::Url(target.page().as_bytes());
+    let url = page_store::ChangeTarget::Url(target.page().as_bytes());
     let pages = site.store.pages(site.name, &url, 0, ITEMS_MAX).pages;
     let shown = |page: &SharedPage| {
         let item = page.payload().item()?;

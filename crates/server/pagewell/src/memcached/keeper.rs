@@ -16,8 +16,8 @@ use crate::page::{NewPage, SharedPage};
 use crate::site::Site;
 use crate::why::Cause;
 use bytes::Bytes;
-use memcache::{Edit, Edited, Item, Items, Moment, NewCas, NotKept, Page, Seen};
-use page_store::{Dependencies, Lease, NotReplaced, Refused, Strength, Target};
+use memcache::{Edit, EditResult, Item, Items, Moment, NewCas, StoreRefusal, Page, LastRead};
+use page_store::{Dependencies, Lease, NotReplaced, StoreRefusal, Strength, ChangeTarget};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -122,24 +122,24 @@ impl Keeper {
         mut item: Item,
         beside: &Page,
         now: Moment,
-    ) -> Edited {
+    ) -> EditResult {
         let said = match page_line::read(&item.value, beside) {
             Ok(said) => said,
-            Err(page_line::Unreadable) => return self.refused(old, NotKept::Unreadable),
+            Err(page_line::Unreadable) => return self.refused(old, StoreRefusal::Unreadable),
         };
         let url = self.url(key);
         if url.is_some() && item.flags != 0 {
             // Only the client that encoded the value can decode it, so its page line is unreadable
             // here.
             tracing::warn!(event = "memcached-encoded", key = %String::from_utf8_lossy(key), flags = item.flags);
-            return self.refused(old, NotKept::Encoded);
+            return self.refused(old, StoreRefusal::Encoded);
         }
         let lease = match said.lease {
             Some(token) => self.leases.handed(token, now.0),
             None if url.is_some() || !said.tags.is_empty() => Some(self.leases.assumed(now.0)),
             None => Some(Arc::new(self.site.store.lease())),
         };
-        let Some(lease) = lease else { return self.refused(old, NotKept::Changed) };
+        let Some(lease) = lease else { return self.refused(old, StoreRefusal::Changed) };
         let name = url.as_deref().map_or(key, str::as_bytes);
         let mut dependencies = self.site.store.dependencies(self.site.name, name);
         for tag in &said.tags {
@@ -162,54 +162,54 @@ impl Keeper {
         item: Item,
         dependencies: &Dependencies,
         lease: &Lease,
-    ) -> Edited {
+    ) -> EditResult {
         let store = &self.site.store;
         let key = [NAMESPACE, key].concat();
         let page = NewPage::of_item(item.clone());
         match page.put(|new| store.insert(store.key(&key), 0, dependencies, lease, new)) {
             Ok(_) => {
                 self.site.counters.memcached_stored.add();
-                Edited::Done(Some(item))
+                EditResult::Done(Some(item))
             }
             Err(refused) => self.refused(old, reason(refused.reason)),
         }
     }
 
-    fn refused(&self, old: Option<&SharedPage>, why: NotKept) -> Edited {
+    fn refused(&self, old: Option<&SharedPage>, why: StoreRefusal) -> EditResult {
         if let Some(old) = old {
             self.site.store.remove(old);
         }
         self.site.counters.memcached_refused.add();
         tracing::debug!(event = "memcached-refused", reason = why.as_str());
-        Edited::Not(why)
+        EditResult::Not(why)
     }
 
-    fn change(&self, page: &SharedPage, mut item: Item, new: NewCas) -> Edited {
+    fn change(&self, page: &SharedPage, mut item: Item, new: NewCas) -> EditResult {
         if new == NewCas::Yes {
             item.cas = self.next_cas();
         }
         let new = NewPage::of_item(item.clone());
         match new.put(|new| self.site.store.replace_payload(page, new)) {
-            Ok(_) => Edited::Done(Some(item)),
-            Err(NotReplaced::TooLarge) => self.refused(Some(page), NotKept::NoRoom),
-            Err(NotReplaced::NotStored | NotReplaced::Marked) => Edited::Not(NotKept::Changed),
+            Ok(_) => EditResult::Done(Some(item)),
+            Err(NotReplaced::TooLarge) => self.refused(Some(page), StoreRefusal::NoRoom),
+            Err(NotReplaced::NotStored | NotReplaced::Marked) => EditResult::Not(StoreRefusal::Changed),
         }
     }
 
     /// Removes an item. For a page this is also a change of its URL, so that no response that was
     /// requested before is stored afterwards.
-    fn remove(&self, key: &[u8], page: Option<&SharedPage>) -> Edited {
+    fn remove(&self, key: &[u8], page: Option<&SharedPage>) -> EditResult {
         if let Some(page) = page {
             self.site.store.remove(page);
         }
         if let Some(url) = self.url(key) {
             self.site.changes().apply(
-                &[Target::Url(url.as_bytes())],
+                &[ChangeTarget::Url(url.as_bytes())],
                 Strength::Drop,
                 Cause::Memcached,
             );
         }
-        Edited::Done(None)
+        EditResult::Done(None)
     }
 
     /// A new lease, as an item.
@@ -224,7 +224,7 @@ impl Keeper {
             stale: false,
             won: false,
             binary_key: false,
-            seen: Seen::new(now),
+            seen: LastRead::new(now),
         }
     }
 }
@@ -239,11 +239,11 @@ fn as_text(key: &[u8]) -> Cow<'_, str> {
     Cow::Owned(each.collect())
 }
 
-fn reason(refused: Refused) -> NotKept {
+fn reason(refused: StoreRefusal) -> StoreRefusal {
     match refused {
-        Refused::TooLarge => NotKept::NoRoom,
-        Refused::TooManyTags | Refused::TagTooLong | Refused::OwnerUnclear => NotKept::Unreadable,
-        _ => NotKept::Changed,
+        StoreRefusal::TooLarge => StoreRefusal::NoRoom,
+        StoreRefusal::TooManyTags | StoreRefusal::TagTooLong | StoreRefusal::OwnerUnclear => StoreRefusal::Unreadable,
+        _ => StoreRefusal::Changed,
     }
 }
 
@@ -267,9 +267,9 @@ impl Items for Keeper {
         key: &[u8],
         now: Moment,
         edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
-    ) -> Edited {
+    ) -> EditResult {
         if key == LEASE_KEY {
-            return Edited::Not(NotKept::Changed);
+            return EditResult::Not(StoreRefusal::Changed);
         }
         let _alone = self.stripe(key);
         let page = self.stored(key);
@@ -280,9 +280,9 @@ impl Items for Keeper {
             (Edit::Remove, page) => self.remove(key, page),
             (Edit::Discard, Some(page)) => {
                 self.site.store.remove(page);
-                Edited::Done(None)
+                EditResult::Done(None)
             }
-            (Edit::Keep | Edit::Change(..) | Edit::Discard, _) => Edited::Done(None),
+            (Edit::Keep | Edit::Change(..) | Edit::Discard, _) => EditResult::Done(None),
         }
     }
 
@@ -329,7 +329,7 @@ mod tests {
             stale: false,
             won: false,
             binary_key: false,
-            seen: Seen::new(Moment(stored)),
+            seen: LastRead::new(Moment(stored)),
         }
     }
 

@@ -25,8 +25,8 @@ use http::{HeaderMap, HeaderValue, Method, Response, header};
 use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
-use http_cache::{Failure, Forms, NotStored, Stored};
-use page_store::{NotStored as Refusal, Page, Refused, Strength, Target};
+use http_cache::{Failure, Forms, NotStored, StoredResponse};
+use page_store::{NotStored as Refusal, Page, StoreRefusal, Strength, ChangeTarget};
 use site_rules::key_without_vary;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -63,7 +63,7 @@ impl Render {
     /// Collects the content and stores the page.
     pub(super) async fn collect(
         mut self: Box<Self>,
-        stored: Stored,
+        stored: StoredResponse,
         response: OriginResponse,
         status: CacheStatus<'static>,
     ) {
@@ -120,7 +120,7 @@ impl Render {
     /// `coded` is the same content in codings, where that is known.
     pub(super) fn store(
         self: Box<Self>,
-        stored: Stored,
+        stored: StoredResponse,
         content: Bytes,
         coded: Coded,
         mut status: CacheStatus<'static>,
@@ -142,7 +142,7 @@ impl Render {
     /// Answers the visitor with a complete response that must not be stored.
     fn show(
         self: Box<Self>,
-        mut stored: Stored,
+        mut stored: StoredResponse,
         content: Bytes,
         mut status: CacheStatus<'static>,
         reason: &'static str,
@@ -159,7 +159,7 @@ impl Render {
     }
 
     /// Puts a page in the store; says why it is not there otherwise.
-    pub(super) fn put(&self, mut stored: Stored, content: Bytes, coded: Coded) -> Put {
+    pub(super) fn put(&self, mut stored: StoredResponse, content: Bytes, coded: Coded) -> Put {
         let site = &self.site;
         codings::prepare(site, &mut stored, content.len());
         stored.set_content_length(Some(content.len() as u64));
@@ -189,7 +189,7 @@ impl Render {
         let lease = self.right.lease();
         let is_overtaken = self.is_overtaken(key, variant);
         let put = page.put(|new| match is_overtaken {
-            true => Err(Refusal { reason: Refused::Superseded, page: Page::apart(new) }),
+            true => Err(Refusal { reason: StoreRefusal::Superseded, page: Page::apart(new) }),
             false => site.store.insert(key, variant, &made_from, lease, new),
         });
         match put {
@@ -215,7 +215,7 @@ impl Render {
                 }
                 let stored = &not_stored.page.payload().stored;
                 let reason = not_stored.reason.as_str();
-                if not_stored.reason != Refused::Superseded {
+                if not_stored.reason != StoreRefusal::Superseded {
                     let headers = &not_stored.page.response().headers;
                     self.supersede(Unstored { status: stored.status, headers, reason });
                 }
@@ -231,7 +231,7 @@ impl Render {
     pub(super) fn outdate(&self) {
         // Nothing is found any more in the store of a process that has handed over.
         if !self.site.is_current() && !self.site.is_leaving() {
-            let url = Target::Url(self.ask.target.page().as_bytes());
+            let url = ChangeTarget::Url(self.ask.target.page().as_bytes());
             self.site.changes().apply(&[url], Strength::Drop, Cause::Reload);
         }
     }
@@ -264,7 +264,7 @@ impl Render {
     /// Streams to the visitor what is being collected.
     async fn stream(
         mut self: Box<Self>,
-        stored: Stored,
+        stored: StoredResponse,
         body: OriginBody,
         content: Vec<u8>,
         status: CacheStatus<'static>,
@@ -302,7 +302,7 @@ impl Render {
         self.finish(stored, body, streaming).await;
     }
 
-    fn too_large(&self, stored: &Stored) {
+    fn too_large(&self, stored: &StoredResponse) {
         self.site.counters.reached.note(Limit::PageBytes);
         self.supersede(Unstored::of(stored, NotStored::TooLarge.as_str()));
         self.not_shareable();
@@ -312,7 +312,7 @@ impl Render {
 
     async fn finish(
         self: Box<Self>,
-        stored: Stored,
+        stored: StoredResponse,
         mut body: OriginBody,
         mut streaming: Streaming,
     ) {
@@ -350,7 +350,7 @@ impl Render {
 
     /// Stores what has been collected, and leaves the visitor the rest of it: of what is stored, the page's
     /// own bytes. Nobody waits for him here any more.
-    fn complete(self: Box<Self>, stored: Stored, ended: Ended, mut streaming: Streaming) {
+    fn complete(self: Box<Self>, stored: StoredResponse, ended: Ended, mut streaming: Streaming) {
         let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
         let esi = litespeed::against_storing(&stored, &content);
         let is_well = ended == Ended::Well && esi.is_none();
@@ -387,7 +387,7 @@ impl Render {
     /// The head of a response whose content is not complete yet.
     fn head(
         &self,
-        stored: &Stored,
+        stored: &StoredResponse,
         status: &CacheStatus<'_>,
         content: Content,
     ) -> Response<ResponseBody> {

@@ -16,9 +16,9 @@ use crate::page::StoredPage;
 use crate::request_fields::{AsSent, METHOD_OVERRIDES};
 use crate::site::Site;
 use http::HeaderName;
-use http_cache::{Fields, Stored};
+use http_cache::{Fields, StoredResponse};
 use page_store::Candidates;
-use site_rules::Planned;
+use site_rules::PlannedFields;
 
 /// The reason not to store a response to a request with a field that is neither in the key nor in `Vary`.
 pub(super) const FIELD_NOT_IN_KEY: &str = "field-not-in-key";
@@ -110,11 +110,16 @@ impl Ask {
 
     /// Has the fields go along that the response nominates, its client has, and the origin did not get;
     /// says whether there are any.
-    pub(super) fn send_missing(&mut self, site: &Site, stored: &Stored, sent: &Sent) -> bool {
+    pub(super) fn send_missing(
+        &mut self,
+        site: &Site,
+        stored: &StoredResponse,
+        sent: &Sent,
+    ) -> bool {
         let mut missing: Vec<HeaderName> = Vec::new();
         {
             let fields = AsSent(&*self.headers);
-            let planned = Planned::new(&site.config.rules, self.plan, &fields);
+            let planned = PlannedFields::new(&site.config.rules, self.plan, &fields);
             for name in stored.nominated().names() {
                 let is_known = self.extra_fields.named.contains(name)
                     || sent.headers.contains_key(name)
@@ -162,7 +167,7 @@ pub(super) const VARY_OF_ONE_CLIENT: &str = "vary-of-one-client";
 pub(super) fn may_store(
     site: &Site,
     ask: &Ask,
-    stored: &Stored,
+    stored: &StoredResponse,
     sent: &Sent,
 ) -> Result<(), &'static str> {
     if stored.nominated().names().any(|name| OF_ONE_CLIENT.contains(&name.as_str())) {

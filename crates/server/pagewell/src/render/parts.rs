@@ -19,9 +19,9 @@ use crate::serve;
 use crate::site::Site;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode, header};
-use http_cache::parts::{Held, Part, joined, range_inside, whole_if_complete};
-use http_cache::status::{CacheStatus, Handled};
-use http_cache::{ForwardReason, NotStored, Reuse, Stored, Verdict};
+use http_cache::parts::{Part, StoredPart, joined, range_inside, whole_if_complete};
+use http_cache::status::{CacheOutcome, CacheStatus};
+use http_cache::{ForwardReason, NotStored, Reuse, StoredResponse, Verdict};
 use std::sync::Arc;
 
 /// What follows the page's key in that of its parts. What rules add to a key has a space (a name, and a
@@ -83,14 +83,14 @@ pub(super) fn from_store(site: &Arc<Site>, ask: &mut Ask) -> Option<Response<Res
     };
     site.counters.hits.add();
     let now = site.clock.now();
-    let mut status = CacheStatus::new(serve::CACHE_NAME, Handled::Hit);
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
     status.ttl_seconds = Some(part.payload().stored.ttl_seconds(now));
     Some(serve::of_part(part, range, at, now, &status))
 }
 
 /// A part as it is while it comes: the 206 that the visitor gets. One in which nothing is missing is
 /// the whole from the start (RFC 9110 section 15.3.7.3).
-pub(super) fn while_collected(stored: Stored, part: Part) -> Stored {
+pub(super) fn while_collected(stored: StoredResponse, part: Part) -> StoredResponse {
     let mut stored = whole_if_complete(stored, part);
     if !part.is_whole() {
         stored.status = StatusCode::PARTIAL_CONTENT;
@@ -100,7 +100,7 @@ pub(super) fn while_collected(stored: Stored, part: Part) -> Stored {
 }
 
 /// Whether what is being collected is a part.
-pub(super) fn is_part(stored: &Stored) -> bool {
+pub(super) fn is_part(stored: &StoredResponse) -> bool {
     stored.status == StatusCode::PARTIAL_CONTENT
 }
 
@@ -119,7 +119,7 @@ impl Render {
     /// Stores a part that has come whole, and answers the visitor with it.
     pub(super) fn store_part(
         self: Box<Self>,
-        stored: Stored,
+        stored: StoredResponse,
         content: Bytes,
         mut status: CacheStatus<'static>,
     ) {
@@ -135,7 +135,7 @@ impl Render {
 
     /// Puts a part in the store, together with what is there already; says why it is not there
     /// otherwise.
-    pub(super) fn put_part(&self, came: &Stored, content: Bytes) -> Option<&'static str> {
+    pub(super) fn put_part(&self, came: &StoredResponse, content: Bytes) -> Option<&'static str> {
         let part = Part::of(came)?;
         if content.len() as u64 != part.range.length() {
             return Some(NotStored::PartUnreadable.as_str());
@@ -181,14 +181,14 @@ impl Render {
     fn with_older(
         &self,
         older: Option<&SharedPage>,
-        stored: Stored,
+        stored: StoredResponse,
         content: Bytes,
-    ) -> (Stored, Bytes) {
+    ) -> (StoredResponse, Bytes) {
         let both = older.filter(|page| !page.is_marked()).and_then(|page| {
             let old_content = page.content();
             let old_response = page.response();
-            let old = Held { stored: &old_response, content: &old_content };
-            let new = Held { stored: &stored, content: &content };
+            let old = StoredPart { stored: &old_response, content: &old_content };
+            let new = StoredPart { stored: &stored, content: &content };
             joined(&old, &new, self.site.limits.page_bytes as u64)
         });
         match both {

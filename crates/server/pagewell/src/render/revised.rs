@@ -14,8 +14,8 @@ use crate::sendfile;
 use crate::site::Site;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::parts::storable_part;
-use http_cache::{Forms, NotStored, Stored, freshen, storable};
-use site_rules::{Ignored, Revision};
+use http_cache::{Forms, NotStored, StoredResponse, freshen, storable};
+use site_rules::{IgnoredFields, Revision};
 use std::borrow::Cow;
 
 /// What is kept of a response.
@@ -27,7 +27,7 @@ pub(super) fn keep(
     ask: &Ask,
     response: &OriginResponse,
     sent: &Sent,
-) -> Result<Stored, &'static str> {
+) -> Result<StoredResponse, &'static str> {
     if esi::is_part(site, response.status, &response.headers) {
         return Err(NotStored::PartialContent.as_str());
     }
@@ -71,10 +71,10 @@ pub(super) fn freshened(
     page: &SharedPage,
     response: &OriginResponse,
     sent: &Sent,
-) -> Result<Stored, &'static str> {
+) -> Result<StoredResponse, &'static str> {
     let known = &page.response();
     let revision = revise(site, ask, known.status, &response.headers);
-    let refresh = |known: &Stored, headers: &HeaderMap| {
+    let refresh = |known: &StoredResponse, headers: &HeaderMap| {
         let facts = read_facts(&Method::GET, &ask.headers);
         let (asked, came) = (sent.request_time, sent.response_time);
         let stored = freshen(known, &facts, &sent.headers, headers, asked, came, revision.policy)
@@ -99,7 +99,7 @@ pub(super) fn freshened(
 }
 
 /// What was a template stays one, whatever else a 304 says: its content is the same.
-fn of_form(known: &Stored, mut stored: Stored) -> Stored {
+fn of_form(known: &StoredResponse, mut stored: StoredResponse) -> StoredResponse {
     if known.forms == Forms::Assembled {
         stored.forms = Forms::Assembled;
     }
@@ -118,7 +118,7 @@ fn revise<'s>(
 }
 
 /// The fields that count.
-fn counted(ignored: Ignored, headers: &HeaderMap) -> Cow<'_, HeaderMap> {
+fn counted(ignored: IgnoredFields, headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     if ignored.is_empty() {
         return Cow::Borrowed(headers);
     }

@@ -27,10 +27,10 @@ use crate::site::Site;
 use crate::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::validators::strong_match;
-use http_cache::variants::Nominated;
-use http_cache::{Fields, ForwardReason, NotStored, Stored, Timestamp};
-use page_store::{Key, Lease, Number, Target};
-use site_rules::{Handling, Planned, key_without_vary};
+use http_cache::variants::NominatedFields;
+use http_cache::{Fields, ForwardReason, NotStored, StoredResponse, Timestamp};
+use page_store::{Key, Lease, Number, ChangeTarget};
+use site_rules::{Handling, PlannedFields, key_without_vary};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(super) struct Unstored<'a> {
 
 impl<'a> Unstored<'a> {
     /// A response that could have been stored as far as its fields say.
-    pub(super) fn of(stored: &'a Stored, reason: &'static str) -> Unstored<'a> {
+    pub(super) fn of(stored: &'a StoredResponse, reason: &'static str) -> Unstored<'a> {
         Unstored { status: stored.status, headers: &stored.headers, reason }
     }
 }
@@ -123,7 +123,7 @@ impl Render {
                 let ends = |page: &SharedPage| selects(page) && !(is_outdated && page.is_marked());
                 let policy = self.site.config.rules.policy(&self.ask.plan);
                 // An error says nothing of what an older render got.
-                let of = Nominated::read(headers, fields, policy).filter(|_| !has_failed);
+                let of = NominatedFields::read(headers, fields, policy).filter(|_| !has_failed);
                 let of = of.map_or(StandsFor::Ended, |of| match of.is_empty() {
                     true => StandsFor::EveryVariant,
                     false => StandsFor::Variant(variant_of(&of)),
@@ -206,7 +206,7 @@ impl Render {
         let fields = AsSent(&*self.ask.headers);
         match self.ask.owner {
             Some(_) => to(&fields),
-            None => to(&Planned::new(&self.site.config.rules, self.ask.plan, &fields)),
+            None => to(&PlannedFields::new(&self.site.config.rules, self.ask.plan, &fields)),
         }
     }
 
@@ -254,7 +254,7 @@ pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
     visitor.besides = Besides::default();
     let (plan, key) = plan(site, &Method::GET, &headers, &ask.target, &visitor);
     let fields = AsSent(&headers);
-    let planned = Planned::new(&site.config.rules, plan, &fields);
+    let planned = PlannedFields::new(&site.config.rules, plan, &fields);
     let is_same = ask.fallback.as_ref().is_none_or(|page| is_selected(page, &planned));
     if plan.handling != Handling::Store || key != ask.key || !is_same {
         return None;
@@ -344,7 +344,7 @@ impl FinalAnswer<'_> {
         }
         self.site.counters.superseded.add_many(removed as u64);
         if removed > 0 || self.site.has_pages_elsewhere() {
-            self.site.changes().ended_elsewhere(&[Target::Url(self.url.as_bytes())]);
+            self.site.changes().ended_elsewhere(&[ChangeTarget::Url(self.url.as_bytes())]);
         }
         ended
     }

@@ -12,7 +12,7 @@ use crate::why::shown::cut;
 use crate::why::{Content, Outcome, Rendered};
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::status::CacheStatus;
-use http_cache::{FieldUse, ForwardReason, Stored, StoredFacts};
+use http_cache::{FieldUse, ForwardReason, StoredFacts, StoredResponse};
 use page_store::Lease;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub async fn kept_for_owner(
     site: &Arc<Site>,
     ask: Ask,
     lease: Lease,
-    stored: Stored,
+    stored: StoredResponse,
     response: OriginResponse,
     status: CacheStatus<'static>,
 ) -> Response<ResponseBody> {

@@ -33,7 +33,7 @@ use crate::site::Site;
 use http::Response;
 use http::header::AUTHORIZATION;
 use http_cache::{Failure, RequestControl, Verdict};
-use page_store::{Alone, Follower, Number, Turn, Why};
+use page_store::{SoloRender, Follower, Number, Turn, SoloReason};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ impl Circle {
 
     fn turn(self, site: &Site, ask: &Ask, arrival: Number) -> Turn<Waiter> {
         if self == Circle::Nobody {
-            return Turn::Alone(Alone { lease: site.store.lease(), why: Why::NotShareable });
+            return Turn::Alone(SoloRender { lease: site.store.lease(), why: SoloReason::NotShareable });
         }
         let key = self.key(&ask.key);
         site.fills.turn(&site.store, site.store.key(&key), arrival, now_ms(site), Waiter::new)
@@ -124,7 +124,7 @@ pub(super) fn to_refresh(site: &Site, ask: &Ask) -> Option<Right> {
     match circle.turn(site, ask, site.store.number()) {
         Turn::Lead(leader) => Some(Right::Lead(leader)),
         // Not shareable lately, but there is a page: it is worth trying.
-        Turn::Alone(Alone { lease, why: Why::NotShareable }) if circle == Circle::Everybody => {
+        Turn::Alone(SoloRender { lease, why: SoloReason::NotShareable }) if circle == Circle::Everybody => {
             Some(Right::Alone(lease))
         }
         Turn::Alone(_) | Turn::Follow(_) => None,
@@ -160,16 +160,16 @@ pub(super) async fn taken(site: &Arc<Site>, ask: &Ask, arrival: Number) -> Taken
     }
     let right = match next {
         Some(Turn::Lead(leader)) => Right::Lead(leader),
-        Some(Turn::Alone(Alone { lease, .. })) => Right::Alone(lease),
+        Some(Turn::Alone(SoloRender { lease, .. })) => Right::Alone(lease),
         Some(Turn::Follow(_)) | None => Right::Alone(site.store.lease()),
     };
     Taken::Right(right, Ranges::Cut)
 }
 
-fn by_itself(site: &Site, ask: &Ask, Alone { lease, why }: Alone) -> Taken {
+fn by_itself(site: &Site, ask: &Ask, SoloRender { lease, why }: SoloRender) -> Taken {
     match why {
-        Why::NotShareable => Taken::Unshared(Right::Alone(lease), ask.for_range()),
-        Why::TooManyFollowers => {
+        SoloReason::NotShareable => Taken::Unshared(Right::Alone(lease), ask.for_range()),
+        SoloReason::TooManyFollowers => {
             site.counters.reached.note(Limit::Followers);
             Taken::Right(Right::Alone(lease), Ranges::Cut)
         }

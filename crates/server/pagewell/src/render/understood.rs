@@ -7,7 +7,7 @@ use crate::origin::{Understanding, may_be_understood};
 use crate::request_fields::read_facts;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, header};
-use http_cache::Stored;
+use http_cache::StoredResponse;
 use http_cache::codings::{CODED_FIELDS, choose, weaken};
 
 /// Undoes the coding of a response that nobody asked to be in one: where it is about to be `stored`,
@@ -17,7 +17,7 @@ pub fn understand(
     method: &Method,
     headers: &HeaderMap,
     response: &mut OriginResponse,
-    stored: Option<&mut Stored>,
+    stored: Option<&mut StoredResponse>,
 ) {
     if !site.config.codings.are_made() {
         return;

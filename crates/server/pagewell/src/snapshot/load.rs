@@ -16,8 +16,8 @@ use crate::database::{self, Bookmark};
 use crate::journal::{Open, Running, Snapshots, target};
 use crate::page::StoredPage;
 use crate::site::Site;
-use page_snapshot::{Head, Left, Name, Piece, Reader, Unreadable, read_journal};
-use page_store::{NotRestored, Refused, Restoring, Target};
+use page_snapshot::{Head, JournalContents, ChangedName, Piece, Reader, SnapshotError, read_journal};
+use page_store::{NotRestored, StoreRefusal, RestoreSession, ChangeTarget};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 enum NotUsed {
     /// Its content cannot be parsed.
-    Unreadable(Unreadable),
+    SnapshotError(SnapshotError),
     /// It belongs to another configuration, or another version of Pagewell.
     OtherConfiguration,
     /// The system was stopped before Pagewell had shut down in an orderly way.
@@ -74,14 +74,14 @@ impl fmt::Display for NotUsed {
 impl From<io::Error> for NotUsed {
     fn from(error: io::Error) -> NotUsed {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => NotUsed::Unreadable(Unreadable::CutOff),
+            io::ErrorKind::UnexpectedEof => NotUsed::Unreadable(SnapshotError::CutOff),
             _ => NotUsed::Io(error),
         }
     }
 }
 
-impl From<Unreadable> for NotUsed {
-    fn from(why: Unreadable) -> NotUsed {
+impl From<SnapshotError> for NotUsed {
+    fn from(why: SnapshotError) -> NotUsed {
         NotUsed::Unreadable(why)
     }
 }
@@ -90,14 +90,14 @@ impl From<Unreadable> for NotUsed {
 struct Usable {
     file: File,
     length: u64,
-    names: Vec<Name>,
+    names: Vec<ChangedName>,
     positions: Vec<Bookmark>,
     open: Open,
 }
 
 /// A snapshot whose pages are about to be restored.
 pub struct Loading {
-    restoring: Restoring<StoredPage>,
+    restoring: RestoreSession<StoredPage>,
     file: File,
     length: u64,
 }
@@ -182,7 +182,7 @@ fn read_head(file: &mut File, length: u64) -> Result<Head, NotUsed> {
         }
         if found.is_some() { Go::No } else { Go::On }
     })?;
-    found.ok_or(NotUsed::Unreadable(Unreadable::CutOff))
+    found.ok_or(NotUsed::Unreadable(SnapshotError::CutOff))
 }
 
 /// Returns the position of each of the site's databases.
@@ -196,14 +196,14 @@ fn positions(site: &Site, head: &Head) -> Result<Vec<Bookmark>, NotUsed> {
 }
 
 /// Returns the journalled changes since this snapshot, and the journal to continue.
-fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<Name>, Open), NotUsed> {
+fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<ChangedName>, Open), NotUsed> {
     let last = snapshots.files.last_journal().ok_or(NotUsed::JournalMissing)?;
     let (mut names, mut open) = (Vec::new(), None);
     let mut was_in_hand = false;
     for number in generation..=last {
         let found = snapshots.files.read_journal(number)?;
         let (bytes, file) = found.ok_or(NotUsed::JournalMissing)?;
-        let Left { names: more, in_hand, journal } = read_journal(&bytes, number)?;
+        let JournalContents { names: more, in_hand, journal } = read_journal(&bytes, number)?;
         names.extend(more);
         was_in_hand = in_hand;
         open = Some(Open::resume(file, number, generation, journal, bytes.len() as u64));
@@ -220,7 +220,7 @@ fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Usable) -> Loading {
     // The gates first: a gate that closes later is about a gap.
     database::close_gates(site.state(), &site.sources);
     let restoring = site.store.restoring(site.name);
-    let targets: Vec<Target<'_>> = left.names.iter().map(target).collect();
+    let targets: Vec<ChangeTarget<'_>> = left.names.iter().map(target).collect();
     if !targets.is_empty() {
         site.changes().drop_local(&targets, "snapshot");
     }
@@ -293,8 +293,8 @@ impl Put {
     fn one(
         &mut self,
         site: &Site,
-        restoring: &Restoring<StoredPage>,
-        page: Result<page_snapshot::SavedPage<'_>, Unreadable>,
+        restoring: &RestoreSession<StoredPage>,
+        page: Result<page_snapshot::SavedPage<'_>, SnapshotError>,
     ) {
         // A page from the future would stay fresh for too long.
         let now = site.clock.now().0.saturating_add(BEHIND_MAX_MS);
@@ -305,7 +305,7 @@ impl Put {
         };
         match page::restore(site, restoring, page) {
             Ok(()) => self.pages += 1,
-            Err(NotRestored::Refused(Refused::ChangedSince | Refused::LeaseTooOld)) => {
+            Err(NotRestored::Refused(StoreRefusal::ChangedSince | StoreRefusal::LeaseTooOld)) => {
                 self.changed += 1;
             }
             Err(_) => self.left_out += 1,
@@ -329,12 +329,12 @@ fn each_piece(
     let (mut reader, mut buffer, mut left) = (Reader::default(), Vec::new(), length);
     while let Some(count) = reader.wants() {
         // Never allocate more than the file has left.
-        left = left.checked_sub(count as u64).ok_or(Unreadable::CutOff)?;
+        left = left.checked_sub(count as u64).ok_or(SnapshotError::CutOff)?;
         buffer.resize(count, 0);
         file.read_exact(&mut buffer)?;
         if each(reader.read(&buffer)?) == Go::No {
             return Ok(());
         }
     }
-    if left > 0 { Err(Unreadable::Damaged.into()) } else { Ok(()) }
+    if left > 0 { Err(SnapshotError::Damaged.into()) } else { Ok(()) }
 }

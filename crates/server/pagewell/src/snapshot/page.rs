@@ -8,13 +8,13 @@ use crate::page::{NewPage, Plain, ReadPage, StoredPage, variant};
 use crate::site::Site;
 use bytes::Bytes;
 use page_snapshot::{Content, Record, SavedPage};
-use page_store::{Found, NotRestored, Restoring, Stay, Worth};
+use page_store::{WalkedPage, NotRestored, RestoreSession, Stay, Worth};
 
 const PROVEN: u8 = 1 << 7;
 const USES: u8 = 0b11;
 
 /// Returns the snapshot form of a page; `None` if the page is not written.
-pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
+pub fn record(found: &WalkedPage<StoredPage>) -> Option<Record<'_>> {
     let page = found.page.payload();
     if page.item().is_some()
         || page.stored.is_private()
@@ -46,7 +46,7 @@ pub fn record(found: &Found<StoredPage>) -> Option<Record<'_>> {
 /// The store rejected the page, for example because a change has invalidated it.
 pub fn restore(
     site: &Site,
-    restoring: &Restoring<StoredPage>,
+    restoring: &RestoreSession<StoredPage>,
     saved: SavedPage<'_>,
 ) -> Result<(), NotRestored> {
     // Every written page has a key with a path.

@@ -13,7 +13,7 @@ use crate::database::{Feed, Needed};
 use crate::journal::{Open, Snapshots, Stage};
 use crate::phase::{Phase, Told};
 use crate::site::Site;
-use page_snapshot::{Head, Position, Writer, Written};
+use page_snapshot::{Head, Position, WriteOutcome, Writer};
 use page_store::Walk;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -292,7 +292,7 @@ fn write_pages(
         for found in site.store.walk(&mut walk, PLACES) {
             let Some(record) = page::record(&found) else { continue };
             let is_full = out.bytes >= snapshots.config.bytes_max;
-            if is_full || writer.page(&record) == Written::TooLarge {
+            if is_full || writer.page(&record) == WriteOutcome::TooLarge {
                 left_out += 1;
             }
             writer.take(|bytes| out.write(bytes)).transpose()?;

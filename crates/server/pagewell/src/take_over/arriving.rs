@@ -13,7 +13,7 @@ use crate::listen::{Binder, Passed};
 use crate::propagation::Propagation;
 use crate::site::Site;
 use crate::why::Cause;
-use page_store::{Strength, Target};
+use page_store::{Strength, ChangeTarget};
 use serde::Deserialize;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -160,10 +160,10 @@ fn follow(
             Err(error) => {
                 // The last changes of the old process are not known.
                 tracing::error!(event = "predecessor-lost", %error);
-                change(door.all_or(None), &[Target::Everything], Strength::Drop);
+                change(door.all_or(None), &[ChangeTarget::Everything], Strength::Drop);
                 // It is not known either whether the old process had published them in the cluster.
                 for site in door.all_or(None) {
-                    site.changes().publish(&[Target::Everything], Strength::Drop);
+                    site.changes().publish(&[ChangeTarget::Everything], Strength::Drop);
                     site.mark_untold();
                 }
                 return;
@@ -179,11 +179,11 @@ fn follow(
                 }
             }
             Frame::Change { strength, names } => {
-                let targets: Vec<Target<'_>> = names.iter().map(|name| name.target()).collect();
+                let targets: Vec<ChangeTarget<'_>> = names.iter().map(|name| name.target()).collect();
                 match site {
                     Some(site) => change([site].into_iter(), &targets, strength),
                     // It is not known which pages the site had.
-                    None => change(door.all_or(None), &[Target::Everything], Strength::Drop),
+                    None => change(door.all_or(None), &[ChangeTarget::Everything], Strength::Drop),
                 }
                 if door.all_or(None).any(|site| site.has_lost_change()) {
                     // The change is not acknowledged: a later successor process, which has the
@@ -209,7 +209,7 @@ fn follow(
 
 fn change<'a>(
     sites: impl Iterator<Item = &'a Arc<Site>>,
-    targets: &[Target<'_>],
+    targets: &[ChangeTarget<'_>],
     strength: Strength,
 ) {
     for site in sites {

@@ -7,7 +7,7 @@
 //! cannot be read ends the connection, which costs the new process its pages.
 
 use crate::propagation::Propagation;
-use page_store::{Strength, Target};
+use page_store::{Strength, ChangeTarget};
 use std::io::{self, Read};
 
 /// The longest frame in bytes: a call of the control interface, with some reserve.
@@ -32,7 +32,7 @@ pub enum Frame {
     Over,
 }
 
-/// A [`Target`] that owns its bytes.
+/// A [`ChangeTarget`] that owns its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     kind: u8,
@@ -41,32 +41,32 @@ pub struct Name {
 }
 
 impl Name {
-    fn of(target: &Target<'_>) -> Name {
+    fn of(target: &ChangeTarget<'_>) -> Name {
         let (kind, one, other): (u8, &[u8], &[u8]) = match target {
-            Target::Everything => (0, b"", b""),
-            Target::Tag(tag) => (1, tag, b""),
-            Target::Url(url) => (2, url, b""),
-            Target::Path(path) => (3, path, b""),
-            Target::Prefix(prefix) => (4, prefix, b""),
-            Target::Owner(owner) => (5, owner, b""),
-            Target::OwnerTag { owner, tag } => (6, owner, tag),
-            Target::OwnerUrl { owner, url } => (7, owner, url),
+            ChangeTarget::Everything => (0, b"", b""),
+            ChangeTarget::Tag(tag) => (1, tag, b""),
+            ChangeTarget::Url(url) => (2, url, b""),
+            ChangeTarget::Path(path) => (3, path, b""),
+            ChangeTarget::Prefix(prefix) => (4, prefix, b""),
+            ChangeTarget::Owner(owner) => (5, owner, b""),
+            ChangeTarget::OwnerTag { owner, tag } => (6, owner, tag),
+            ChangeTarget::OwnerUrl { owner, url } => (7, owner, url),
         };
         Name { kind, one: one.to_vec(), other: other.to_vec() }
     }
 
     /// Returns the target; every page if the kind is not known.
-    pub fn target(&self) -> Target<'_> {
+    pub fn target(&self) -> ChangeTarget<'_> {
         let (one, other) = (&self.one[..], &self.other[..]);
         match self.kind {
-            1 => Target::Tag(one),
-            2 => Target::Url(one),
-            3 => Target::Path(one),
-            4 => Target::Prefix(one),
-            5 => Target::Owner(one),
-            6 => Target::OwnerTag { owner: one, tag: other },
-            7 => Target::OwnerUrl { owner: one, url: other },
-            _ => Target::Everything,
+            1 => ChangeTarget::Tag(one),
+            2 => ChangeTarget::Url(one),
+            3 => ChangeTarget::Path(one),
+            4 => ChangeTarget::Prefix(one),
+            5 => ChangeTarget::Owner(one),
+            6 => ChangeTarget::OwnerTag { owner: one, tag: other },
+            7 => ChangeTarget::OwnerUrl { owner: one, url: other },
+            _ => ChangeTarget::Everything,
         }
     }
 }
@@ -83,7 +83,7 @@ pub struct Numbered {
 }
 
 /// Creates the frame for a change.
-pub fn change(strength: Strength, targets: &[Target<'_>]) -> Frame {
+pub fn change(strength: Strength, targets: &[ChangeTarget<'_>]) -> Frame {
     Frame::Change { strength, names: targets.iter().map(Name::of).collect() }
 }
 
@@ -220,14 +220,14 @@ mod tests {
     #[test]
     fn what_is_told_is_what_is_read() {
         let targets = [
-            Target::Everything,
-            Target::Tag(b"news:4"),
-            Target::Url(b"/a?b"),
-            Target::Path(b"/a"),
-            Target::Prefix(b"/news"),
-            Target::Owner(b"\0me"),
-            Target::OwnerTag { owner: b"me", tag: b"cart" },
-            Target::OwnerUrl { owner: b"me", url: b"/cart" },
+            ChangeTarget::Everything,
+            ChangeTarget::Tag(b"news:4"),
+            ChangeTarget::Url(b"/a?b"),
+            ChangeTarget::Path(b"/a"),
+            ChangeTarget::Prefix(b"/news"),
+            ChangeTarget::Owner(b"\0me"),
+            ChangeTarget::OwnerTag { owner: b"me", tag: b"cart" },
+            ChangeTarget::OwnerUrl { owner: b"me", url: b"/cart" },
         ];
         let frames = [change(Strength::Mark, &targets), Frame::Barrier, Frame::Serve, Frame::Over];
         for (number, frame) in (7..).zip(frames) {
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_change_that_is_too_long_is_one_of_everything() {
         let tag = vec![b'x'; BYTES_MAX as usize];
-        let frame = change(Strength::Drop, &[Target::Tag(&tag)]);
+        let frame = change(Strength::Drop, &[ChangeTarget::Tag(&tag)]);
         let told = Numbered { number: 1, host: String::new(), frame };
         let read = Numbered::read(&mut &told.bytes()[..]).expect("it fits");
         let Frame::Change { names, .. } = read.frame else { panic!("a change") };

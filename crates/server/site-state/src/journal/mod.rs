@@ -19,8 +19,8 @@ pub use files::{Files, Running};
 pub use open::Open;
 
 use config;
-use page_snapshot::Name;
-use page_store::Target;
+use page_snapshot::ChangedName;
+use page_store::ChangeTarget;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -156,8 +156,8 @@ impl Snapshots {
 
     /// Records a change in the journal, after it is applied and before it is acknowledged. Changes
     /// of private copies are skipped, because these are never part of a snapshot.
-    pub fn note(&self, targets: &[Target<'_>]) {
-        let names: Vec<Name> = targets.iter().filter_map(name).collect();
+    pub fn note(&self, targets: &[ChangeTarget<'_>]) {
+        let names: Vec<ChangedName> = targets.iter().filter_map(name).collect();
         if !names.is_empty() {
             self.append(&names);
         }
@@ -165,10 +165,10 @@ impl Snapshots {
 
     /// Records a change of every page, for a change that has no name in the journal.
     pub fn note_everything(&self) {
-        self.append(&[Name::Everything]);
+        self.append(&[ChangedName::Everything]);
     }
 
-    fn append(&self, names: &[Name]) {
+    fn append(&self, names: &[ChangedName]) {
         let mut journal = self.journal();
         let Some(open) = journal.as_mut() else {
             self.remove_what_is_left();
@@ -293,24 +293,24 @@ impl Drop for InHand {
     }
 }
 
-fn name(target: &Target<'_>) -> Option<Name> {
+fn name(target: &ChangeTarget<'_>) -> Option<ChangedName> {
     Some(match target {
-        Target::Tag(tag) => Name::Tag(tag.to_vec()),
-        Target::Url(url) => Name::Url(url.to_vec()),
-        Target::Path(path) => Name::Path(path.to_vec()),
-        Target::Prefix(prefix) => Name::Prefix(prefix.to_vec()),
-        Target::Everything => Name::Everything,
-        Target::Owner(_) | Target::OwnerTag { .. } | Target::OwnerUrl { .. } => return None,
+        ChangeTarget::Tag(tag) => ChangedName::Tag(tag.to_vec()),
+        ChangeTarget::Url(url) => ChangedName::Url(url.to_vec()),
+        ChangeTarget::Path(path) => ChangedName::Path(path.to_vec()),
+        ChangeTarget::Prefix(prefix) => ChangedName::Prefix(prefix.to_vec()),
+        ChangeTarget::Everything => ChangedName::Everything,
+        ChangeTarget::Owner(_) | ChangeTarget::OwnerTag { .. } | ChangeTarget::OwnerUrl { .. } => return None,
     })
 }
 
 /// The target of a change that the journal has recorded.
-pub fn target(name: &Name) -> Target<'_> {
+pub fn target(name: &ChangedName) -> ChangeTarget<'_> {
     match name {
-        Name::Tag(tag) => Target::Tag(tag),
-        Name::Url(url) => Target::Url(url),
-        Name::Path(path) => Target::Path(path),
-        Name::Prefix(prefix) => Target::Prefix(prefix),
-        Name::Everything => Target::Everything,
+        ChangedName::Tag(tag) => ChangeTarget::Tag(tag),
+        ChangedName::Url(url) => ChangeTarget::Url(url),
+        ChangedName::Path(path) => ChangeTarget::Path(path),
+        ChangedName::Prefix(prefix) => ChangeTarget::Prefix(prefix),
+        ChangedName::Everything => ChangeTarget::Everything,
     }
 }

@@ -3,7 +3,7 @@
 //! failed append a journal is emptied and never appended to again, because acknowledged changes may
 //! be missing from it.
 
-use page_snapshot::{Journal, Name};
+use page_snapshot::{Journal, ChangedName};
 use std::fs::File;
 use std::io::{self, Write};
 
@@ -52,7 +52,7 @@ impl Open {
     ///
     /// # Errors
     /// It cannot be written, or the journal is full. The journal is incomplete then.
-    pub fn append(&mut self, names: &[Name]) -> io::Result<()> {
+    pub fn append(&mut self, names: &[ChangedName]) -> io::Result<()> {
         let bytes = self.journal.change(names);
         self.write(&bytes)
     }
@@ -62,7 +62,7 @@ impl Open {
     /// # Errors
     /// As for [`append`](Self::append).
     pub fn in_hand(&mut self, is: bool) -> io::Result<()> {
-        let bytes = self.journal.in_hand(is);
+        let bytes = self.journal.set_in_flight(is);
         self.write(&bytes)
     }
 

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::HeaderValue;
 use http_cache::codings::{Coding, describe};
-use http_cache::{Stored, Timestamp};
+use http_cache::{StoredResponse, Timestamp};
 use memcache::Item;
-use page_store::{New, Page};
+use page_store::{Page, PageInput};
 
 /// A page that is about to be stored.
 pub struct NewPage {
@@ -23,18 +23,22 @@ pub struct NewPage {
 
 impl NewPage {
     /// A page, its header section laid out.
-    pub fn new(stored: Stored, content: Bytes) -> NewPage {
+    pub fn new(stored: StoredResponse, content: Bytes) -> NewPage {
         NewPage::with_forms(stored, content, Vec::new())
     }
 
     /// A page whose content is there in codings as well.
-    pub fn with_forms(stored: Stored, content: Bytes, coded: Vec<(Coding, Bytes)>) -> NewPage {
+    pub fn with_forms(
+        stored: StoredResponse,
+        content: Bytes,
+        coded: Vec<(Coding, Bytes)>,
+    ) -> NewPage {
         NewPage::made(stored, content, coded).0
     }
 
     /// The same, and the fields that it was laid out from, for the answer to whoever has it made.
     pub fn made(
-        stored: Stored,
+        stored: StoredResponse,
         content: Bytes,
         coded: Vec<(Coding, Bytes)>,
     ) -> (NewPage, HeaderMap) {
@@ -42,18 +46,18 @@ impl NewPage {
     }
 
     /// A page as it was before: content, codings.
-    pub fn restored(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
+    pub fn restored(stored: StoredResponse, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
         NewPage::laid_out(stored, plain, coded, Plain::Kept).0
     }
 
     /// A file as a page: its content, and that in codings, is in memory already and stays there.
-    pub fn of_file(stored: Stored, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
+    pub fn of_file(stored: StoredResponse, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
         NewPage::laid_out(stored, plain, coded, Plain::Shared).0
     }
 
     /// What was stored over the memcached port.
     pub fn of_item(item: Item) -> NewPage {
-        let stored = Stored::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
+        let stored = StoredResponse::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
         let (stored, ..) = stored.into_parts();
         let beside = Some(Box::new(Beside::Item(item)));
         let rare = Some(Box::new(Rare { beside, ..Rare::default() }));
@@ -62,7 +66,7 @@ impl NewPage {
     }
 
     fn laid_out(
-        stored: Stored,
+        stored: StoredResponse,
         plain: Plain,
         coded: Vec<(Coding, Bytes)>,
         kept: fn(Bytes) -> Plain,
@@ -100,8 +104,8 @@ impl NewPage {
     }
 
     /// Hands it to what stores it.
-    pub fn put<T>(self, put: impl FnOnce(New<'_, StoredPage>) -> T) -> T {
-        put(New { payload: self.page, bytes: &[&self.head, &self.content] })
+    pub fn put<T>(self, put: impl FnOnce(PageInput<'_, StoredPage>) -> T) -> T {
+        put(PageInput { payload: self.page, bytes: &[&self.head, &self.content] })
     }
 
     /// The page without a store: to be sent, and no more.
@@ -121,7 +125,11 @@ impl Rare {
 
 impl Coded {
     /// Lays out the header sections of `stored` in these forms.
-    fn of(stored: &Stored, mut coded: Vec<(Coding, Bytes)>, kept: fn(Bytes) -> Plain) -> Coded {
+    fn of(
+        stored: &StoredResponse,
+        mut coded: Vec<(Coding, Bytes)>,
+        kept: fn(Bytes) -> Plain,
+    ) -> Coded {
         coded.sort_by_key(|(_, content)| content.len());
         let codings = coded.iter().map(|(coding, _)| *coding).collect();
         let form = |(coding, content): (Coding, Bytes)| {

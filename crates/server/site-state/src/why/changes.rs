@@ -5,7 +5,7 @@
 use super::cause::Cause;
 use super::shown::cut_bytes;
 use crate::terms;
-use page_store::{Strength, Target};
+use page_store::{Strength, ChangeTarget};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -59,23 +59,23 @@ impl Named {
     }
 
     /// Returns the name of a target.
-    pub fn of(target: &Target<'_>) -> Named {
+    pub fn of(target: &ChangeTarget<'_>) -> Named {
         let named = |kind, name: &[u8]| Named { kind, name: cut_bytes(name) };
         match target {
-            Target::Tag(tag) if terms::is_any_text(tag) => named("any-text", b""),
+            ChangeTarget::Tag(tag) if terms::is_any_text(tag) => named("any-text", b""),
             // The server's own tags for private data (`private`); no tag of an application begins
             // like this.
-            Target::Tag([0, ..])
-            | Target::Owner(_)
-            | Target::OwnerTag { .. }
-            | Target::OwnerUrl { .. } => named("owner", b""),
-            Target::Tag(tag) => Named::tag(tag),
-            Target::Url(url) => {
+            ChangeTarget::Tag([0, ..])
+            | ChangeTarget::Owner(_)
+            | ChangeTarget::OwnerTag { .. }
+            | ChangeTarget::OwnerUrl { .. } => named("owner", b""),
+            ChangeTarget::Tag(tag) => Named::tag(tag),
+            ChangeTarget::Url(url) => {
                 named("url", super::shown::masked(&String::from_utf8_lossy(url)).as_bytes())
             }
-            Target::Path(path) => named("path", path),
-            Target::Prefix(prefix) => named("prefix", prefix),
-            Target::Everything => named("everything", b""),
+            ChangeTarget::Path(path) => named("path", path),
+            ChangeTarget::Prefix(prefix) => named("prefix", prefix),
+            ChangeTarget::Everything => named("everything", b""),
         }
     }
 
@@ -86,7 +86,7 @@ impl Named {
 
 impl Change {
     /// Creates a change of these targets; an empty list stands for an expression.
-    pub fn new(number: u64, at_ms: u64, by: Arc<Cause>, targets: &[Target<'_>]) -> Change {
+    pub fn new(number: u64, at_ms: u64, by: Arc<Cause>, targets: &[ChangeTarget<'_>]) -> Change {
         let names: Vec<_> = match targets {
             [] => vec![Named::expression()],
             targets => targets.iter().take(NAMES_MAX).map(Named::of).collect(),
@@ -124,7 +124,7 @@ impl Changes {
     }
 
     pub(super) fn last_of(&self, named: &Named) -> Option<Arc<Change>> {
-        let everything = Named::of(&Target::Everything).hash();
+        let everything = Named::of(&ChangeTarget::Everything).hash();
         let hashes = [named.hash(), everything];
         let is_of = |change: &&Arc<Change>| change.found_by.iter().any(|one| hashes.contains(one));
         self.ring.iter().rev().find(is_of).cloned()
@@ -135,7 +135,7 @@ impl Changes {
 mod tests {
     use super::*;
 
-    fn change(number: u64, targets: &[Target<'_>]) -> Arc<Change> {
+    fn change(number: u64, targets: &[ChangeTarget<'_>]) -> Arc<Change> {
         Arc::new(Change::new(number, 0, Arc::new(Cause::Memcached), targets))
     }
 
@@ -143,7 +143,7 @@ mod tests {
     fn the_oldest_is_forgotten() {
         let mut changes = Changes::default();
         for number in 0..1000 {
-            changes.add(change(number, &[Target::Tag(b"a")]));
+            changes.add(change(number, &[ChangeTarget::Tag(b"a")]));
         }
         let all = changes.newest_first();
         assert_eq!((all.len(), all[0].number), (CHANGES_MAX, 999));
@@ -153,10 +153,10 @@ mod tests {
     fn the_last_of_a_name_is_found_also_as_everything() {
         let mut changes = Changes::default();
         let many: Vec<String> = (0..20).map(|at| format!("t:{at}")).collect();
-        let many: Vec<_> = many.iter().map(|tag| Target::Tag(tag.as_bytes())).collect();
-        changes.add(change(1, &[Target::Everything]));
+        let many: Vec<_> = many.iter().map(|tag| ChangeTarget::Tag(tag.as_bytes())).collect();
+        changes.add(change(1, &[ChangeTarget::Everything]));
         changes.add(change(2, &many));
-        changes.add(change(3, &[Target::Url(b"t:19")]));
+        changes.add(change(3, &[ChangeTarget::Url(b"t:19")]));
         let last = |tag: &[u8]| changes.last_of(&Named::tag(tag)).map(|change| change.number);
         assert_eq!(last(b"t:19"), Some(2), "beyond what is shown");
         assert_eq!(last(b"other"), Some(1));
@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn what_is_a_visitors_own_is_not_named() {
-        let own = Named::of(&Target::Tag(b"\0owner 1234"));
+        let own = Named::of(&ChangeTarget::Tag(b"\0owner 1234"));
         assert_eq!(own, Named { kind: "owner", name: "".into() });
-        assert_eq!(&*Named::of(&Target::Url(b"/x?q=1")).name, "/x?q=…");
+        assert_eq!(&*Named::of(&ChangeTarget::Url(b"/x?q=1")).name, "/x?q=…");
     }
 }

@@ -2,14 +2,14 @@
 //! removal, and ends before the change is acknowledged.
 //!
 //! The names of a change are looked up only when it has matched a page. Of many pages, the store
-//! reports the first `page_store::TOLD_MAX`. Of these, [`COUNTED_MAX`] count among the most
+//! reports the first `page_store::REPORTED_PAGES_MAX`. Of these, [`COUNTED_MAX`] count among the most
 //! frequently purged pages.
 
 use super::changes::{Change, Named};
 use super::memory::LastDrop;
 use super::{Cause, Why, shown};
 use crate::page::StoredPage;
-use page_store::{Applied, Name, Site, Store, Strength, Target, Told};
+use page_store::{AppliedChange, DependencyName, Site, Store, Strength, ChangeTarget, ReportedPage};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ const COUNTED_MAX: usize = 256;
 pub struct Telling<'a> {
     why: &'a Why,
     by: Arc<Cause>,
-    targets: &'a [Target<'a>],
+    targets: &'a [ChangeTarget<'a>],
     strength: Strength,
     at_ms: u64,
     /// The targets by the store's names for them; filled when the first page is matched.
-    known: Option<HashMap<Name, usize>>,
+    known: Option<HashMap<DependencyName, usize>>,
     /// The displayed names of the targets; filled on demand.
     named: HashMap<usize, Arc<Named>>,
     pages: usize,
@@ -35,7 +35,7 @@ impl<'a> Telling<'a> {
     pub fn new(
         why: &'a Why,
         by: Cause,
-        targets: &'a [Target<'a>],
+        targets: &'a [ChangeTarget<'a>],
         strength: Strength,
         at_ms: u64,
     ) -> Telling<'a> {
@@ -44,7 +44,7 @@ impl<'a> Telling<'a> {
     }
 
     /// Records a page that the change has purged or marked.
-    pub fn page(&mut self, store: &Store<StoredPage>, site: Site, told: &Told<'_, StoredPage>) {
+    pub fn page(&mut self, store: &Store<StoredPage>, site: Site, told: &ReportedPage<'_, StoredPage>) {
         let key = told.page.key().bytes();
         if told.page.payload().stored.is_private() || told.page.payload().item().is_some() {
             return;
@@ -72,18 +72,18 @@ impl<'a> Telling<'a> {
     }
 
     /// Adds the change to the history.
-    pub fn end(self, applied: &Applied) {
-        let Applied { number, dropped, marked } = *applied;
+    pub fn end(self, applied: &AppliedChange) {
+        let AppliedChange { number, dropped, marked } = *applied;
         let mut change = Change::new(number.get(), self.at_ms, self.by, self.targets);
         change.strength = self.strength;
         change.touched = (dropped, marked);
         self.why.lock().changes.add(Arc::new(change));
     }
 
-    fn name(&mut self, store: &Store<StoredPage>, site: Site, name: Name) -> Option<Arc<Named>> {
+    fn name(&mut self, store: &Store<StoredPage>, site: Site, name: DependencyName) -> Option<Arc<Named>> {
         let targets = self.targets;
         let known = self.known.get_or_insert_with(|| {
-            let names = |(at, target): (usize, &Target<'_>)| {
+            let names = |(at, target): (usize, &ChangeTarget<'_>)| {
                 store.names(site, target).into_iter().map(move |name| (name, at))
             };
             targets.iter().enumerate().flat_map(names).collect()

@@ -5,7 +5,7 @@
 //! beside makes no difference.
 
 use acceptance::{binary, counter, until};
-use harness::{Address, Load, Pagewell, Until, page_origin};
+use harness::{Address, Load, Pagewell, LoadEnd, page_origin};
 use std::ops::Range;
 
 /// Of a length that two of fit into what the largest thing takes that comes and goes, with a remainder.
@@ -18,7 +18,7 @@ const BEYOND_PERCENT: u64 = 10;
 
 fn fill(pagewell: &Pagewell, pages: Range<usize>) {
     let Address::Tcp(address) = *pagewell.address() else { panic!("an address of TCP") };
-    let mut load = Load::new(address, "/", 16, Until::Requests(pages.len() as u64));
+    let mut load = Load::new(address, "/", 16, LoadEnd::Requests(pages.len() as u64));
     load.targets = pages.map(|page| format!("/n/{page}/")).collect();
     let report = load.run().expect("the load runs");
     assert_eq!((report.failures, report.unexpected), (0, 0));

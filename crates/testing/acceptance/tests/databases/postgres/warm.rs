@@ -4,7 +4,7 @@
 
 use super::{Paper, RULES, TABLES, config_by, get, is_hit, shows, stored};
 use acceptance::{counter, until};
-use harness::{Identity, Pagewell, PostgresOptions, PrivateDir, Signal, Stopped, Wait};
+use harness::{Identity, Pagewell, PostgresOptions, PrivateDir, Signal, StopResult, Wait};
 use std::path::Path;
 use std::process::Command;
 
@@ -107,7 +107,7 @@ fn killed_it_starts_warm_and_misses_nothing() {
     let mut kept = kept;
     kept.is_heard();
     let stopped = kept.paper.database.stop();
-    assert!(matches!(stopped, Some(Stopped::Ended(_))), "{stopped:?}");
+    assert!(matches!(stopped, Some(StopResult::Ended(_))), "{stopped:?}");
     kept.paper.database.start_again().expect("PostgreSQL starts again");
     kept.title(2, "zwei");
     shows(&pagewell, PAGES[1], "title=zwei");

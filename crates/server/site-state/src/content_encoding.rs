@@ -2,8 +2,8 @@
 //! deterministic, so a strong entity tag is the same on every node. A compressed form is kept only if
 //! it is small enough. The window size, and with it the memory used, is bounded.
 
-use crate::config::Codings;
 use bytes::Bytes;
+use config::Codings;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http_cache::codings::Coding;
