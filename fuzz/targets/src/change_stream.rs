@@ -1,10 +1,10 @@
-//! The change stream of MariaDB and MySQL, as a hostile or broken server could send it.
+//! The binary log of MariaDB and MySQL, as a hostile or broken server could send it.
 //!
-//! The data is a recorded stream: packets after their lengths (two bytes), without checksums, so that
-//! damage reaches the readers behind them; each event's own length is mended for the same reason.
-//! Whatever comes, nothing panics, what is held stays within the limits, every row and value can be
-//! looked at, and the positions go there and back. The same bytes are read as the packets of a
-//! connection (cut anywhere, they are the same), a login, a result, a statement and a document.
+//! The data is a recorded stream: packets preceded by their lengths (two bytes), without checksums, so that
+//! damage reaches the decoders behind them; each event's length is corrected for the same reason. For any
+//! input, nothing panics, memory stays within the limits, and every row and value can be read. Positions
+//! survive a conversion to text and back. The same bytes are also decoded as the packets of a connection (the
+//! split makes no difference), a login, a result, a statement and a document.
 
 use bytes::{Bytes, BytesMut};
 use mysql_replication::position::{FilePosition, GtidList, GtidSet, Start};
@@ -14,15 +14,15 @@ use mysql_replication::wire::login::{Account, Channel, Login};
 use mysql_replication::wire::packet::{Packet, PacketReader};
 use mysql_replication::wire::query::{Query, QueryLimits};
 use mysql_replication::{
-    Interest, Limits, Step, Transaction, Transactions, Watch, ChangeScope, statement,
+    ChangeScope, Interest, Limits, Step, Transaction, Transactions, Watch, statement,
 };
 use std::sync::Arc;
 
-/// ChangeScope may be held.
+/// The limits for memory.
 pub const LIMITS: Limits =
     Limits { transaction_bytes: 4096, tables: 8, event_bytes: 64 << 10, prepared_bytes: 4096 };
 
-/// Reads the data in every way there is.
+/// Decodes the data in every way.
 pub fn run(data: &[u8]) {
     for start in [
         Start::MariaDb(GtidList::default()),
@@ -45,7 +45,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Wants the rows of most tables, and knows something of them.
+/// Reports the rows of most tables, and knows the schema of some.
 struct Curious;
 
 impl Watch for Curious {
@@ -99,12 +99,12 @@ fn look_at(transaction: &Transaction) {
             }
         }
     }
-    // Those of a prepared transaction may be added to those of the one that commits it.
+    // The rows of a prepared transaction may be added to those of the one that commits it.
     let most = LIMITS.transaction_bytes + LIMITS.prepared_bytes;
     assert!(bytes <= most, "{bytes} bytes of rows are held");
 }
 
-/// The packets of a recording, the lengths of their events mended.
+/// The packets of a recording, with corrected event lengths.
 pub fn packets(mut data: &[u8]) -> Vec<Packet> {
     let mut packets = Vec::new();
     while let Some((len, rest)) = data.split_first_chunk::<2>() {
@@ -115,7 +115,7 @@ pub fn packets(mut data: &[u8]) -> Vec<Packet> {
         if let Some(len) = payload.get_mut(10..14) {
             len.copy_from_slice(&event_bytes.to_le_bytes());
         }
-        // Some are cut, as those over the bound are.
+        // Some are cut, like those over the limit.
         let len = payload.len() as u64;
         if len % 61 == 60 {
             payload.truncate(100);

@@ -1,8 +1,7 @@
-//! The whole way from a change stream to the tags that its rows touch, with rules, foreign keys and a
-//! schema, as the server goes it.
+//! The path from a binary log to the tags of its rows, with rules, foreign keys and a schema, as in the server.
 //!
-//! The data is a recorded stream as in [`super::change_stream`]. Whatever comes, nothing panics, and the
-//! tags of a transaction and their lengths stay within their bounds.
+//! The data is a recorded stream as in [`super::change_stream`]. For any input, nothing panics, and the number
+//! and length of a transaction's tags stay within their limits.
 
 use super::change_stream::{LIMITS, packets};
 use change_feed::schema::{
@@ -15,7 +14,7 @@ use pagewell::database::MariaDbTables;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Rules for the tables of the recordings, and a schema in which the one refers to the other.
+/// Rules for the tables of the recordings, and a schema in which one refers to the other.
 static FEED: LazyLock<Feed> = LazyLock::new(|| {
     let rule = |table: &str, tag: &str| ChangeRule {
         table: table.to_owned(),
@@ -53,14 +52,14 @@ static FEED: LazyLock<Feed> = LazyLock::new(|| {
     Feed::new(&rules, &schema)
 });
 
-/// Goes the whole way, from each kind of start.
+/// Runs the whole path, from each kind of start.
 pub fn run(data: &[u8]) {
     for start in [Start::MariaDb(GtidList::default()), Start::MySql(GtidSet::default())] {
         touched(data, &start);
     }
 }
 
-/// What a stream comes to in tags; 3 tables have 2 that stand in their rules.
+/// The tags of a stream. Each of the 3 tables has at most 2 in its rules.
 fn touched(data: &[u8], start: &Start) {
     let tables = MariaDbTables::new("news".to_owned(), FEED.clone(), HashMap::new());
     let mut transactions = Transactions::new(start, LIMITS, tables);

@@ -1,5 +1,5 @@
-//! LiteSpeed's fields and the fields of tags from arbitrary bytes: what is kept of a list is bounded, what
-//! a purge names is read whole or not at all, and a page is never for more visitors than was said.
+//! LiteSpeed's fields and tag fields with arbitrary bytes: the length of a parsed list is bounded, and a purge
+//! is parsed completely or not at all. A page never gets a wider scope than declared.
 //!
 //! The data are the lines of a response's header section; a line without a colon is a purge.
 
@@ -12,7 +12,7 @@ use http_cache::{Policy, RequestFacts, Timestamp, storable};
 
 const NOW: Timestamp = Timestamp::from_seconds(784_111_777);
 
-/// Reads everything there is.
+/// Runs all checks.
 pub fn run(data: &[u8]) {
     let headers = lines(data);
     purges(&headers);
@@ -43,7 +43,7 @@ fn purges(headers: &HeaderMap) {
         match &purge.what {
             PurgeTarget::Tag(tag) => {
                 assert!(!tag.is_empty() && tag.len() <= TAG_MAX_BYTES);
-                // Nothing that a page could never be tagged with, so that nothing is missed.
+                // Every selected tag could be the tag of a page, so that no page is missed.
                 assert!(
                     !tag.contains(&b',') && !tag.contains(&b';') && !tag.contains(&b'*') || {
                         let inner = &tag[1..tag.len() - 1];

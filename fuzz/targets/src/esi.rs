@@ -1,10 +1,10 @@
-//! Templates of ESI, of any bytes.
-//! What is text is the template's own, in order and without overlaps; what stands between two texts, or before the
-//! first or behind the last, is an element or the end of one; and without `esi` and `CDATA` in it all of it is text.
+//! ESI templates of arbitrary bytes. Text parts are text of the template, in order and without overlaps.
+//! Between two texts, and before the first and after the last, there is an element or its end. Without `esi`
+//! and `CDATA`, everything is text.
 
 use esi::{Part, Template};
 
-/// Reads the data as a template.
+/// Parses the data as a template.
 pub fn run(data: &[u8]) {
     let template = Template::read(data);
     let mut at = 0;
@@ -21,7 +21,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Nothing is left out but elements.
+/// Whether removed bytes belong to an element.
 fn is_left_out(bytes: &[u8]) {
     let begins = [&b"<esi:"[..], b"</esi:", b"<!--esi", b"-->"];
     assert!(bytes.is_empty() || begins.iter().any(|begin| bytes.starts_with(begin)));

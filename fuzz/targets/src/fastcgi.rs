@@ -1,23 +1,23 @@
-//! FastCGI from either side, and the response head of CGI (RFC 3875 section 6), cut anywhere.
+//! FastCGI from both sides, and the head of a CGI response (RFC 3875 section 6), split anywhere.
 //!
-//! The first bytes of the data say how the rest is cut; whatever the cuts, the events are the same,
-//! a refusal is final, and nothing is held that waits for the rest of its record.
+//! The first bytes of the data define how the rest is split. The events are the same for every split, a refusal
+//! is final, and no incomplete record is buffered.
 
 use bytes::{Bytes, BytesMut};
 use fastcgi::peer::RequestReader;
 use fastcgi::record::HEADER_LEN;
 use fastcgi::{CgiHeadReader, Event, HeadLimits, HeadStep, ResponseReader, pairs};
 
-/// What a responder's bytes came to.
+/// The events in a responder's bytes.
 #[derive(Default, PartialEq, Debug)]
-struct Came {
+struct ResponderEvents {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     end: Option<fastcgi::EndRequest>,
     refused: Option<fastcgi::ProtocolError>,
 }
 
-/// Reads the data as a responder's, as a server's, as pairs and as a CGI response head.
+/// Decodes the data as a responder's bytes, as a server's bytes, as pairs and as the head of a CGI response.
 pub fn run(data: &[u8]) {
     let (cuts, bytes) = data.split_at(data.len().min(4));
     let whole = respond(&[bytes]);
@@ -47,9 +47,9 @@ fn cut<'a>(mut bytes: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
     pieces
 }
 
-fn respond(pieces: &[&[u8]]) -> Came {
+fn respond(pieces: &[&[u8]]) -> ResponderEvents {
     let (mut reader, mut input, mut came) =
-        (ResponseReader::new(), BytesMut::new(), Came::default());
+        (ResponseReader::new(), BytesMut::new(), ResponderEvents::default());
     for piece in pieces {
         input.extend_from_slice(piece);
         loop {
@@ -72,7 +72,7 @@ fn respond(pieces: &[&[u8]]) -> Came {
 /// Status, number of fields and content.
 type Head = (u16, usize, Vec<u8>);
 
-/// What was read, or the refusal's name; none while it goes on.
+/// The decoded head, or the name of the refusal; `None` if it is incomplete.
 fn head(pieces: &[&[u8]]) -> Option<Result<Head, String>> {
     let limits = HeadLimits::default();
     let mut reader = CgiHeadReader::new(limits);

@@ -1,7 +1,6 @@
-//! What a client of HTTP/2 sends, of any bytes: the first says in what pieces it arrives.
-//! What is handed on behind the preface are whole frames; each header block in them stands by itself; of a
-//! stream that was answered in front nothing is handed on; and a request that was offered reads, written as
-//! one of HTTP/1.1, as exactly one.
+//! The bytes of an HTTP/2 client, arbitrary; the first byte defines how the rest is split. After the preface
+//! only whole frames are forwarded, and each header block in them is self-contained. Nothing of a stream that
+//! the front answered is forwarded. A request, converted to HTTP/1.1, parses as exactly one request.
 
 use config::Limits;
 use pagewell::hit::read;
@@ -10,10 +9,10 @@ use pagewell::http2::frame::{FrameHead, HEAD_BYTES, flag, kind};
 use pagewell::http2::reader::{Reader, Step};
 use pagewell::http2::windows::Windows;
 
-/// A header list may count so many bytes.
+/// The maximum size of a header list in bytes.
 const HEADER_BYTES: usize = 16 << 10;
 
-/// Reads the data as what a client sends.
+/// Processes the data as the bytes of a client.
 pub fn run(data: &[u8]) {
     let Some((cut, data)) = data.split_first() else { return };
     let mut reader = Reader::new(PREFACE.to_vec(), HEADER_BYTES);
@@ -47,7 +46,7 @@ pub fn run(data: &[u8]) {
     is_for_hyper(&handed, &answered);
 }
 
-/// Nothing in the fields ends the section early, or goes beyond it.
+/// Nothing in the fields ends the header section early, or extends beyond it.
 fn is_one_request(text: &[u8]) {
     let mut places = Vec::new();
     if let Some(plain) = read::read(text, &Limits::default(), &mut places) {
@@ -60,13 +59,13 @@ fn is_for_hyper(handed: &[u8], answered: &[u32]) {
     let mut rest = handed.strip_prefix(PREFACE).expect("the preface");
     let (mut block, mut last) = (Vec::new(), 0);
     while let Some(head) = FrameHead::read(rest) {
-        // The last may not have come to its end.
+        // The last frame may be incomplete.
         let behind = &rest[HEAD_BYTES..];
         let (payload, behind) = behind.split_at(head.length.min(behind.len()));
         rest = behind;
         let is_block = matches!(head.kind, kind::HEADERS | kind::CONTINUATION);
         if is_block || head.kind == kind::DATA {
-            // Streams below one that hyper knows it takes for over.
+            // hyper considers streams below a known one as closed.
             let is_new = head.stream > last && answered.contains(&head.stream);
             assert!(!is_new, "stream {}", head.stream);
             last = last.max(head.stream);

@@ -1,9 +1,9 @@
-//! An exchange from arbitrary bytes through storing, deciding, answering, validating, freshening and
-//! invalidating (RFC 9111, RFC 9110 sections 13 and 14).
+//! An exchange of arbitrary bytes through storing, deciding, answering, validating, freshening and invalidating
+//! (RFC 9111, RFC 9110 sections 13 and 14).
 //!
-//! The data are three header sections, each ended by an empty line: the request, the response, the
-//! answer to a validation. A line `:status 404` sets the response's status, `:after 60` the seconds
-//! until it is asked for again, `:honour` lets the visitor's directives count.
+//! The data are three header sections, each ended by an empty line: the request, the response, the response to
+//! a validation. A line `:status 404` sets the response's status, `:after 60` the seconds until the next
+//! request, `:honour` enables the client's directives.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_cache::{
@@ -14,7 +14,7 @@ use http_cache::{
 
 const NOW: Timestamp = Timestamp::from_seconds(784_111_777);
 
-/// Runs the whole way.
+/// Runs the whole path.
 pub fn run(data: &[u8]) {
     let mut read = Read { status: 200, after: 0, policy: Policy::default() };
     let sections: [HeaderMap; 3] = read.sections(data);
@@ -58,7 +58,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// What was kept may be kept.
+/// Checks that a stored response is allowed to be stored.
 fn check(stored: &StoredResponse, now: Timestamp) {
     let most = (1u64 << 31) * 1000;
     assert!(stored.lifetime_ms() <= most && stored.age_ms(now) <= most);
@@ -70,7 +70,7 @@ fn check(stored: &StoredResponse, now: Timestamp) {
     assert!(stored.tags().len() <= tags::TAGS_MAX);
 }
 
-/// A stored part is inside its whole, and joined to itself it is itself.
+/// A stored part is within the whole, and joined with itself it is unchanged.
 fn parts_of(facts: &RequestFacts<'_>, asked: &HeaderMap, response: &HeaderMap, policy: &Policy) {
     let Ok((stored, part)) = parts::storable_part(facts, asked, response, NOW, NOW, policy) else {
         return;

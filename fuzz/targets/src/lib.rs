@@ -1,9 +1,9 @@
-//! What every reader of hostile input has to keep, whatever it is given: each target is a plain
-//! `run(data)` that panics when it is not kept.
+//! Properties that every parser of hostile input must keep: each target is a plain `run(data)` that panics if a
+//! property is violated.
 //!
-//! They are driven by libFuzzer (`fuzz/fuzz_targets`, nightly), by the runner of this crate (stable;
-//! see [`mutate`]) and, for a bounded number of steps, by its tests. No target touches a socket or a
-//! clock, and the same data is always the same run.
+//! The targets are driven by libFuzzer (`fuzz/fuzz_targets`, nightly), by the runner of this crate (stable; see
+//! [`mutate`]) and, for a bounded number of steps, by its tests. No target uses a socket or a clock, and the
+//! same data always gives the same run.
 
 pub mod change_stream;
 pub mod changed_rows;
@@ -23,10 +23,10 @@ pub mod snapshot;
 pub mod target_key;
 pub mod valkey;
 
-/// A target: its name, which is its corpus's as well, and what it does.
+/// A target: its name, which is also that of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All targets.
 pub const TARGETS: [Target; 16] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),

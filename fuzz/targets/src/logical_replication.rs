@@ -1,9 +1,9 @@
 //! PostgreSQL's logical replication, as a hostile or broken server could send it.
 //!
-//! The data is a recorded stream: the contents of its frames after their lengths (two bytes). Whatever
-//! comes, nothing panics, what is held stays within the limits, every row and value can be looked at,
-//! and the position never goes back. The same bytes are read as the frames of a connection (cut
-//! anywhere, they are the same), a login, a result, a place in the log and a snapshot.
+//! The data is a recorded stream: the payloads of its frames, preceded by their lengths (two bytes). For any
+//! input, nothing panics, memory stays within the limits, every row and value can be read, and the position
+//! never decreases. The same bytes are also decoded as the frames of a connection (the split makes no
+//! difference), a login, a result, a log position and a snapshot.
 
 use bytes::{Bytes, BytesMut};
 use postgres_replication::position::Lsn;
@@ -14,12 +14,12 @@ use postgres_replication::wire::login::{Account, Channel, Login, Purpose};
 use postgres_replication::wire::query::{Query, QueryLimits};
 use postgres_replication::wire::stream;
 use postgres_replication::{
-    Cell, ColumnChange, Interest, Limits, Step, Transaction, Transactions, Watch, ChangeScope,
+    Cell, ChangeScope, ColumnChange, Interest, Limits, Step, Transaction, Transactions, Watch,
 };
 
 const LIMITS: Limits = Limits { transaction_bytes: 4096, tables: 8, known_bytes: 64 << 10 };
 
-/// Reads the data in every way there is.
+/// Decodes the data in every way.
 pub fn run(data: &[u8]) {
     transactions(data);
     connection(data);
@@ -33,7 +33,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Wants the rows of most tables.
+/// Reports the rows of most tables.
 struct Curious;
 
 impl Watch for Curious {
@@ -53,7 +53,7 @@ fn transactions(mut data: &[u8]) {
         let (payload, after) = rest.split_at(rest.len().min(usize::from(u16::from_be_bytes(*len))));
         data = after;
         let (mut payload, wire_bytes) = (payload, payload.len() as u64);
-        // Some are cut, as those over the bound are.
+        // Some are cut, like those over the limit.
         if wire_bytes % 61 == 60 {
             payload = &payload[..50];
         }
@@ -87,7 +87,7 @@ fn look_at(transaction: &Transaction) {
         }
     }
     assert!(bytes <= LIMITS.transaction_bytes, "{bytes} bytes of rows are held");
-    // Each table for each reason, and what stands for everything.
+    // Each table for each reason, and the changes of everything.
     assert!(tables <= 2 * LIMITS.tables + 16, "{tables} tables are held");
 }
 

@@ -1,7 +1,7 @@
-//! `cargo run --release -- TARGET|all [--seconds N] [--seed S]`: runs a target on damaged inputs from
-//! its corpus, on the stable compiler.
+//! `cargo run --release -- TARGET|all [--seconds N] [--seed S]`: runs a target on damaged inputs from its
+//! corpus, with the stable compiler.
 //!
-//! A failure ends it with the input on standard error; the same seed finds it again.
+//! A failure ends the run with the input on standard error; the same seed reproduces it.
 
 use fuzz_targets::mutate::{Inputs, run_showing};
 use fuzz_targets::{TARGETS, Target};

@@ -1,14 +1,14 @@
-//! memcached's protocols: nothing panics, however the bytes are cut the requests are the same, no more is
-//! held back than a line or a value may be, and what is no request is answered with a known line.
+//! memcached's protocols: nothing panics, and the requests are the same however the bytes are split. No more
+//! than a line or a value is buffered. Invalid requests are answered with a known line.
 //!
-//! The data is what a client sends; its first byte says where it is cut.
+//! The data is the bytes of a client; the first byte defines the split.
 
 use bytes::BytesMut;
 use memcache::{Decoder, LINE_BYTES_MAX, Limits, Request, Step};
 
 const LIMITS: Limits = Limits { item_bytes_max: 4_096 };
 
-/// Reads the data whole, and in pieces.
+/// Decodes the data whole, and in pieces.
 pub fn run(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let pieces = usize::from(*first).max(1);

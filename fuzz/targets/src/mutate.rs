@@ -1,15 +1,15 @@
-//! The runner for the stable compiler: draws from a corpus, damages what it drew, runs the target.
+//! The runner for the stable compiler: selects an input from a corpus, damages it, and runs the target.
 //!
-//! Deterministic: the same seed and corpus make the same inputs in the same order. It looks at no
-//! coverage; who wants that uses libFuzzer on nightly with the same targets and corpora.
+//! Deterministic: the same seed and corpus give the same inputs in the same order. It does not use code
+//! coverage; libFuzzer on nightly does, with the same targets and corpora.
 
 use harness::Random;
 use std::path::{Path, PathBuf};
 
-/// Longest input that is made, in bytes.
+/// The maximum length of an input, in bytes.
 const INPUT_BYTES_MAX: usize = 64 << 10;
 
-/// Words in which hostile input likes to speak.
+/// Words that are common in hostile input.
 const WORDS: [&[u8]; 30] = [
     b"\r\n",
     b"\n",
@@ -43,7 +43,7 @@ const WORDS: [&[u8]; 30] = [
     b":80",
 ];
 
-/// Makes inputs from a corpus.
+/// Generates inputs from a corpus.
 pub struct Inputs {
     corpus: Vec<Vec<u8>>,
     random: Random,
@@ -53,7 +53,7 @@ impl Inputs {
     /// Reads the committed corpus of a target.
     ///
     /// # Errors
-    /// It cannot be read, or there is none.
+    /// The corpus cannot be read, or is empty.
     pub fn new(target: &str, seed: u64) -> std::io::Result<Inputs> {
         let mut names = std::fs::read_dir(corpus(target))?
             .map(|entry| entry.map(|entry| entry.path()))
@@ -66,7 +66,7 @@ impl Inputs {
         }
     }
 
-    /// The corpus as it is.
+    /// The corpus, unchanged.
     pub fn corpus(&self) -> &[Vec<u8>] {
         &self.corpus
     }
@@ -106,12 +106,12 @@ impl Inputs {
     }
 }
 
-/// Where a target's corpus is.
+/// The directory of a target's corpus.
 fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(target)
 }
 
-/// Runs `target` on `input`; should that panic, says on standard error what the input was.
+/// Runs `target` on `input`. If it panics, prints the input on standard error.
 pub fn run_showing(target: crate::Target, input: &[u8]) {
     let (name, run) = target;
     if let Err(panic) = std::panic::catch_unwind(|| run(input)) {

@@ -1,10 +1,10 @@
-//! The PROXY protocol's header, of any bytes.
-//! Whoever reads as many bytes as are said to be missing comes to an end within the bound, and takes
-//! no byte of what follows; no part of a header is one, or is refused for another reason.
+//! The header of the PROXY protocol, with arbitrary bytes. A reader that reads the requested number of missing
+//! bytes finishes within the limit, and consumes no byte after the header. A prefix of a header is neither
+//! complete nor refused for another reason.
 
 use pagewell::proxy_protocol::{Step, V2_BYTES_MAX, read};
 
-/// Reads the data as the first bytes of a connection.
+/// Decodes the data as the first bytes of a connection.
 pub fn run(data: &[u8]) {
     let mut have = 0;
     let ended = loop {
@@ -19,7 +19,7 @@ pub fn run(data: &[u8]) {
             ended => break ended,
         }
     };
-    // No part of it comes to another end.
+    // No prefix has another result.
     for part in 0..have {
         match read(&data[..part]) {
             Ok(Step::More(missing)) => assert!(part + missing <= have || ended.is_err()),

@@ -1,19 +1,18 @@
-//! A request to purge and what it means: nothing panics, what is understood names something and is
-//! bounded, an expression never takes less as a look-up than it would find, and reading twice is
-//! reading once.
+//! Purge requests and their meaning: nothing panics, and a valid request selects something and is bounded. A
+//! lookup that replaces an expression selects at least the same pages. Parsing twice gives the same result.
 //!
 //! The data is a request line and header lines, as in `PURGE /a HTTP/1.1`, CR LF, `xkey: a b`.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use purge_requests::{
-    Conditions, PageProperties, Pattern, Purge, Selection, TAGS_MAX, TagPattern, PurgeRefusal, UrlPattern,
-    read, read_get, read_tag_pattern, read_url_pattern,
+    Conditions, PageProperties, Pattern, Purge, PurgeRefusal, Selection, TAGS_MAX, TagPattern,
+    UrlPattern, read, read_get, read_tag_pattern, read_url_pattern,
 };
 
-/// An address that expressions are tried on, besides the request's own.
+/// A URL on which expressions are tried, in addition to the request's own.
 const ADDRESS: &str = "/news/4/?page=2";
 
-/// Reads the data as a request, and each of its values as an expression.
+/// Parses the data as a request, and each of its values as an expression.
 pub fn run(data: &[u8]) {
     let mut lines = data.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let first = String::from_utf8_lossy(lines.next().unwrap_or_default()).into_owned();
@@ -64,13 +63,18 @@ fn selected(one: &Selection, address: &str) {
 fn holds(conditions: &Conditions, address: &str) -> bool {
     let aliases = ["b.test".to_owned()];
     let (host, url) = ("a.test", address.as_bytes());
-    conditions.hold(&PageProperties { host, aliases: &aliases, url, content_type: Some(b"text/html") })
+    conditions.hold(&PageProperties {
+        host,
+        aliases: &aliases,
+        url,
+        content_type: Some(b"text/html"),
+    })
 }
 
 fn expression(text: &str, address: &str) {
     if let TagPattern::Tags(tags) = read_tag_pattern(text) {
         assert!(!tags.is_empty() && tags.iter().all(|tag| !tag.is_empty()));
-        // A plain text is read in four ways.
+        // A plain text has four readings.
         assert!(tags.iter().map(Vec::len).sum::<usize>() <= 4 * text.len());
     }
     let (Ok(found), Ok(oracle)) = (read_url_pattern(text), Pattern::read(text)) else { return };
@@ -81,7 +85,7 @@ fn expression(text: &str, address: &str) {
             UrlPattern::Below(path) => address.starts_with(path.as_str()),
             UrlPattern::Search(pattern) => pattern.is_in(address.as_bytes()),
         };
-        // "Any" is any address there is: they all begin with a slash.
+        // "Any" means any URL; URLs begin with a slash.
         assert!(taken || !oracle.is_in(address.as_bytes()), "{text:?} {address:?}");
     }
 }

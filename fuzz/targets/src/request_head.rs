@@ -1,15 +1,15 @@
-//! The strict reading of a request's header section (RFC 9112): what has passed passes again, does
-//! not depend on what comes after it, and is not judged before its end except to refuse it.
+//! The strict parser for a request's header section (RFC 9112): an accepted section is accepted again,
+//! independently of the bytes after it, and an incomplete section is never accepted.
 //!
-//! A refusal of the beginning of a request has to be a refusal of the whole of it. And what the quick
-//! reader takes for a plain request, the strict one takes for well-formed, and ends at the same byte.
+//! If the beginning of a request is refused, the whole request must be refused. A request that the fast parser
+//! accepts as plain must be well-formed for the strict parser, and end at the same byte.
 
 use config::Limits;
 use pagewell::hit::read;
 use pagewell::refusal::Refusal;
 use pagewell::request_head::{Inspection, inspect};
 
-/// Reads the data, its beginnings, and what it found once more.
+/// Parses the data, its prefixes, and the result again.
 pub fn run(data: &[u8]) {
     let limits = Limits::default();
     let whole = inspect(data, &limits);
@@ -23,7 +23,7 @@ pub fn run(data: &[u8]) {
     if let Some(plain) = read::read(data, &limits, &mut Vec::new()) {
         match whole {
             Inspection::Complete { head_bytes, .. } => assert_eq!(head_bytes, plain.head_bytes),
-            // What the lines mean is not the quick reader's to judge.
+            // The fast parser does not interpret the lines.
             Inspection::Refused(refusal) => {
                 let by_form = [Refusal::Malformed, Refusal::BareLineFeed, Refusal::HeadTooLarge];
                 assert!(!by_form.contains(&refusal), "{refusal:?}");

@@ -1,5 +1,5 @@
-//! From a path to a file below the document root: nothing outside the root, nothing hidden, and what
-//! is run or sent is a file that is there; a path to something hidden that is there is refused.
+//! From a path to a file below the document root: nothing outside the root, nothing hidden, and only existing
+//! files are run or sent. A path to an existing hidden file is refused.
 //!
 //! The root is a directory of this crate; nothing is written.
 
@@ -21,7 +21,7 @@ static FILES: LazyLock<FilesConfig> = LazyLock::new(|| {
     }
 });
 
-/// Finds what the data means as a path.
+/// Resolves the data as a path.
 pub fn run(data: &[u8]) {
     let Ok(path) = std::str::from_utf8(data) else { return };
     match route(&FILES, path) {

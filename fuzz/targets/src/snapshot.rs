@@ -1,14 +1,14 @@
-//! A page of a snapshot, a whole snapshot, a journal: nothing panics, and a page that can be read comes out
-//! the same when it is written and read once more.
+//! A page of a snapshot, a whole snapshot, a journal: nothing panics, and a page that can be decoded is the
+//! same after encoding and decoding it again.
 //!
-//! The data is taken for each of the three. Checksums stop nearly everything in the second and third, so
-//! what is inside is given to the reader of pages without one.
+//! The data is used as each of the three. Checksums stop nearly all damage in the second and third, so the
+//! content is also passed to the page decoder directly.
 
 use page_snapshot::{
     Content, JournalContents, Piece, Reader, Record, read_journal, read_page, write_page,
 };
 
-/// Reads the data as each of the three.
+/// Decodes the data as each of the three.
 pub fn run(data: &[u8]) {
     if let Some(bytes) = again(data) {
         assert_eq!(again(&bytes).as_ref(), Some(&bytes), "a page changes with each writing");
@@ -33,7 +33,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// The page, if it is one, as it is written.
+/// The page, if the data is one, encoded again.
 fn again(data: &[u8]) -> Option<Vec<u8>> {
     let page = read_page(data).ok()?;
     assert!(!page.stored.is_private());

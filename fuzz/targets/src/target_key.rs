@@ -1,13 +1,13 @@
-//! The target URI and the key made from it (RFC 9110 section 7.1): the two writers of keys agree, and
-//! a key reads as what it was made of.
+//! The target URI and its cache key (RFC 9110 section 7.1): the two functions that build keys agree, and a key
+//! decodes to its parts.
 //!
-//! The data are a request target and a Host, one on each line.
+//! The data are a request target and a Host, one per line.
 
 use config::target::{Target, normal_host};
 use http::{HeaderMap, HeaderValue, Uri, header};
 use pagewell::hit::find::{Schemes, write_plain_origin, write_plain_path};
 
-/// Makes the key in both ways.
+/// Builds the key in both ways.
 pub fn run(data: &[u8]) {
     let mut lines = data.splitn(2, |b| *b == b'\n');
     let (path, host) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());

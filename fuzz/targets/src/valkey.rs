@@ -1,13 +1,13 @@
-//! Replies of Valkey or Redis: nothing panics, however the bytes are cut the replies are the same, none is longer
-//! or deeper than it may be, and what an entry says is something that can be dropped.
+//! Replies of Valkey or Redis: nothing panics, and the replies are the same however the bytes are split. None
+//! exceeds the limits of length or depth. The change in an entry can be applied.
 //!
-//! The data is what a server sends; its first byte says where it is cut.
+//! The data is the bytes of a server; the first byte defines the split.
 
 use valkey::{DEPTH_MAX, Place, Replies, Reply, ReplyError, entries, extent, fields, whole};
 
 const BYTES_MAX: usize = 4_096;
 
-/// Reads the data whole, and in pieces.
+/// Decodes the data whole, and in pieces.
 pub fn run(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let pieces = usize::from(*first).max(1);

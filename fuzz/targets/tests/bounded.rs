@@ -1,7 +1,7 @@
-//! Every target on its corpus, and on a bounded number of damaged inputs from a fixed seed; and the
-//! inputs that once failed, which stay in the corpora.
+//! Every target on its corpus, and on a bounded number of damaged inputs from a fixed seed; also the inputs
+//! that once failed, which stay in the corpora.
 //!
-//! `FUZZ_INPUTS` makes it longer. Nothing here depends on time.
+//! `FUZZ_INPUTS` increases the number. Nothing here depends on time.
 
 use fuzz_targets::TARGETS;
 use fuzz_targets::mutate::{Inputs, run_showing};

@@ -1,32 +1,33 @@
-//! One element of ESI: where it ends, what it is called, its attributes (XML 1.0 section 3.1, as far as they are
-//! needed here).
+//! Parses one ESI element: its name, its attributes and where it ends. The syntax is that of XML 1.0 section
+//! 3.1, reduced to what ESI needs.
 //!
-//! It is read from left to right once; what it turns out not to be, nobody has to read again.
+//! The parser reads from left to right once. Bytes that turn out not to be an element are not scanned a second
+//! time.
 
 use std::borrow::Cow;
 
-/// What begins at a `<`.
+/// The result of parsing at a `<`: an ESI start tag, an ESI end tag, or an incomplete tag.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Element<'t> {
     /// `<esi:name …>` or `<esi:name …/>`.
     Start {
-        /// Behind `esi:`.
+        /// The element name after the prefix `esi:`.
         name: &'t [u8],
-        /// All of it.
+        /// The whole tag, from `<` to `>`.
         tag: &'t [u8],
     },
     /// `</esi:name>`.
     End {
-        /// Behind `esi:`.
+        /// The element name after the prefix `esi:`.
         name: &'t [u8],
-        /// All of it.
+        /// The whole tag, from `<` to `>`.
         tag: &'t [u8],
     },
-    /// It begins like one and does not go on as one.
+    /// Text that begins like an ESI tag but is not a complete one.
     Unfinished,
 }
 
-/// The element at the beginning of `rest`; `None` where there is none.
+/// Parses the element at the beginning of `rest`. Returns `None` if `rest` does not begin with an ESI tag.
 pub(crate) fn element_at(rest: &[u8]) -> Option<Element<'_>> {
     let (begin, is_end) = match rest {
         _ if rest.starts_with(b"<esi:") => (b"<esi:".len(), false),
@@ -47,15 +48,15 @@ pub(crate) fn element_at(rest: &[u8]) -> Option<Element<'_>> {
     })
 }
 
-/// The attributes of a start tag that [`element_at`] has found, entities in their values resolved. A value that is
-/// no UTF-8 is left out.
+/// The attributes of a start tag that [`element_at`] has returned, with the entities in their values resolved.
+/// Attributes whose value is not valid UTF-8 are skipped.
 pub(crate) fn attributes(tag: &[u8]) -> impl Iterator<Item = (&[u8], Cow<'_, str>)> {
     let at = tag.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(tag.len());
     Attributes { tag, at }
         .filter_map(|(name, value)| Some((name, resolved(str::from_utf8(value).ok()?))))
 }
 
-/// Reads attributes one by one.
+/// Iterates over the attributes of a tag.
 struct Attributes<'t> {
     tag: &'t [u8],
     at: usize,
@@ -72,7 +73,8 @@ impl<'t> Attributes<'t> {
         (self.tag.get(self.at) == Some(&byte)).then(|| self.at += 1)
     }
 
-    /// Where the tag ends, behind the last attribute.
+    /// The index after the `>` or `/>` that ends the tag; `None` if the tag does not end after its last
+    /// attribute.
     fn end(&mut self) -> Option<usize> {
         let _ = self.take(b'/');
         self.take(b'>')?;
@@ -83,7 +85,7 @@ impl<'t> Attributes<'t> {
 impl<'t> Iterator for Attributes<'t> {
     type Item = (&'t [u8], &'t [u8]);
 
-    /// The next one; `None` where something else stands, from where on nothing has been read.
+    /// The next attribute; `None` where the text is not an attribute. Nothing of that text is consumed.
     fn next(&mut self) -> Option<Self::Item> {
         self.skip_blanks();
         let before = self.at;
@@ -113,8 +115,8 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b':' | b'.')
 }
 
-/// The five entities that XML has of itself (section 4.6). Anything else that begins with `&` is what it is:
-/// applications write addresses as they are, too.
+/// Resolves the five predefined entities of XML (section 4.6). Any other text that begins with `&` stays as it
+/// is, because applications also write addresses without escaping.
 fn resolved(value: &str) -> Cow<'_, str> {
     const ENTITIES: [(&str, char); 5] =
         [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&apos;", '\'')];

@@ -1,20 +1,19 @@
-//! Edge Side Includes: takes a template apart into text and the fragments that stand between.
+//! Edge Side Includes: splits a template into text and the fragments between the pieces of text.
 //!
-//! Source: ESI Language Specification 1.0 (W3C Note, 4 August 2001), of which this is what applications write
-//! and other caches understand:
+//! Source: ESI Language Specification 1.0 (W3C Note, 4 August 2001). This crate implements the elements that
+//! applications use and that other caches support:
 //!
-//! | | |
+//! | element | result |
 //! |---|---|
-//! | `<esi:include src="…" alt="…" onerror="continue"/>` | a fragment; another in its place when it fails; nothing when that fails too |
-//! | `<esi:remove>…</esi:remove>` | nothing: what it holds is for readers without ESI |
+//! | `<esi:include src="…" alt="…" onerror="continue"/>` | a fragment; if it fails, the `alt` fragment; if that fails too, nothing |
+//! | `<esi:remove>…</esi:remove>` | nothing: the content is for clients without ESI |
 //! | `<esi:comment text="…"/>` | nothing |
-//! | `<!--esi … -->` | what it holds, read like the rest |
+//! | `<!--esi … -->` | its content, parsed like the rest |
 //!
-//! Invariants: reading takes time in proportion to the length, and allocates the list of parts and the decoded
-//! addresses alone; every byte of text that is handed out is one of the template's, in order. Elements that are
-//! not in the table (`esi:choose`, `esi:vars` and the like), and what is not an element after all, stay in the
-//! text as they are, and are counted. A `<![CDATA[ … ]]>` section is text. Deliberately not here: fetching, and
-//! what an address may name.
+//! Invariants: parsing takes time linear in the length, and allocates only the list of parts and the decoded
+//! addresses. Every byte of text returned is a byte of the template, in order. Other elements (`esi:choose`,
+//! `esi:vars` and the like) and incomplete elements stay in the text and are counted. A `<![CDATA[ … ]]>`
+//! section is text. Not here: fetching fragments, and the access control for their addresses.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,39 +22,39 @@ mod element;
 
 use element::{Element, attributes, element_at};
 
-/// A template taken apart.
+/// A template, split into its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template<'t> {
-    /// Text and fragments, in their order; no text is empty.
+    /// Text and fragments, in order. No text is empty.
     pub parts: Vec<Part<'t>>,
-    /// Where the first element is that was left in the text, in bytes from the beginning.
+    /// The offset in bytes of the first unsupported or incomplete element, which was left in the text.
     pub left: Option<usize>,
-    /// How many were.
+    /// The number of elements that were left in the text.
     pub left_count: usize,
 }
 
-/// A piece of a page.
+/// A part of a template: text or a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part<'t> {
-    /// Text of the template: these of its bytes.
+    /// Text: the range of bytes in the template.
     Text(Range<usize>),
-    /// What is put in here.
+    /// A fragment to insert here.
     Include(Include<'t>),
 }
 
-/// `<esi:include>`, section 3.1.
+/// An include element, `<esi:include>` (ESI 1.0 section 3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Include<'t> {
-    /// The address of the fragment, its entities (`&amp;` and the like) resolved.
+    /// The address of the fragment, with entities (`&amp;` and the like) resolved.
     pub src: Cow<'t, str>,
-    /// The address of what is put in its place when it fails.
+    /// The address of the fragment to insert if `src` fails.
     pub alt: Option<Cow<'t, str>>,
-    /// Whether the page is complete without it (`onerror="continue"`).
+    /// Whether the page is still sent if the fragment fails (`onerror="continue"`).
     pub may_be_left_out: bool,
 }
 
 impl Include<'_> {
-    /// The same, for when the template has gone.
+    /// Copies the borrowed addresses, so that the include can outlive the template.
     pub fn into_owned(self) -> Include<'static> {
         let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         let Include { src, alt, may_be_left_out } = self;
@@ -64,7 +63,7 @@ impl Include<'_> {
 }
 
 impl<'t> Template<'t> {
-    /// Reads a template.
+    /// Parses a template. Parsing cannot fail: text that is not a supported element stays text.
     ///
     /// ```
     /// use esi::{Part, Template};
@@ -93,20 +92,20 @@ const REMOVE_END: &[u8] = b"</esi:remove>";
 #[derive(Default)]
 struct Reader<'t> {
     content: &'t [u8],
-    /// What comes before has been read.
+    /// Everything before this index has been parsed.
     at: usize,
-    /// Text that has been read and not been put down.
+    /// Text that has been parsed but not yet added to the parts.
     text: Range<usize>,
-    /// Where the end of `<!--esi` is that was read last.
+    /// The index of the `-->` that ends the current `<!--esi`.
     comment_end: Option<usize>,
-    /// Ends that were looked for and are not there any more: nobody looks through the rest twice.
+    /// Terminators that a search did not find in the rest of the template, so that no search is repeated.
     has_no_comment_end: bool,
     has_no_remove_end: bool,
     template: Template<'t>,
 }
 
 impl<'t> Reader<'t> {
-    /// Where the next thing stands that may not be text.
+    /// The index of the next byte that may begin something other than text.
     fn next_place(&self) -> Option<usize> {
         let rest = &self.content[self.at..];
         let next = rest.iter().position(|byte| *byte == b'<').map(|next| self.at + next);
@@ -146,7 +145,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Section 3.7.
+    /// Parses `<!--esi … -->` (ESI 1.0 section 3.7).
     fn read_comment(&mut self, at: usize) {
         let end = at + COMMENT.len();
         let is_in_one = self.comment_end.is_some_and(|end| end >= at);
@@ -165,7 +164,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Section 3.1.
+    /// Parses `<esi:include>` (ESI 1.0 section 3.1).
     fn read_include(&mut self, at: usize, tag: &'t [u8]) {
         let (mut src, mut alt, mut may_be_left_out) = (None, None, false);
         for (name, value) in attributes(tag) {
@@ -182,7 +181,7 @@ impl<'t> Reader<'t> {
         self.template.parts.push(Part::Include(Include { src, alt, may_be_left_out }));
     }
 
-    /// Section 3.4.
+    /// Skips `<esi:remove>` with its content (ESI 1.0 section 3.4).
     fn read_remove(&mut self, at: usize, tag_bytes: usize) {
         let from = at + tag_bytes;
         let end = match self.has_no_remove_end {
@@ -198,20 +197,20 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// An element that stays as it is.
+    /// Leaves an unsupported element in the text, and counts it.
     fn leave(&mut self, at: Range<usize>) {
         self.template.left.get_or_insert(at.start);
         self.template.left_count += 1;
         self.text_to(at.end);
     }
 
-    /// Nothing is sent of this.
+    /// Removes a range from the output.
     fn leave_out(&mut self, at: Range<usize>) {
         self.text_to(at.start);
         self.at = at.end;
     }
 
-    /// Everything up to here is text. What was left out parts it from the text before that.
+    /// Marks everything up to `end` as text. Text before and after a removed range becomes two parts.
     fn text_to(&mut self, end: usize) {
         if self.text.end != self.at {
             self.put_text();

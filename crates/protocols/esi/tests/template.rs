@@ -1,9 +1,9 @@
-//! Templates and what is read in them, by the specification's examples and by chance.
+//! Parsing of templates: the examples of the specification, and random templates.
 
 use esi::{Include, Part, Template};
 use proptest::prelude::*;
 
-/// The parts as text: what is put in is `{src|alt|?}`.
+/// The parts as text: a fragment is written `{src|alt|?}`.
 fn read(content: &str) -> String {
     let template = Template::read(content.as_bytes());
     let part = |part: &Part<'_>| match part {
@@ -26,7 +26,7 @@ fn templates_and_what_is_sent_of_them() {
         ("<esi:include src=\"/b\"></esi:include>c", "{/b}c"),
         ("<esi:include\n  src = \"/b\"\n  alt=\"/c\" onerror='continue'\n/>", "{/b|/c|?}"),
         ("<esi:include onerror=\"other\" src=\"/b\"/>", "{/b}"),
-        // An XML attribute stands once; of two the first counts.
+        // In XML an attribute occurs only once. Here the first of two counts.
         ("<esi:include src=\"/b\" src=\"/c\"/>", "{/b}"),
         ("<esi:include src=\"/a?b=1&amp;c=2&d=3&lt;\"/>", "{/a?b=1&c=2&d=3<}"),
         ("<esi:include src=\"/a>b\"/>c", "{/a>b}c"),
@@ -69,7 +69,7 @@ fn what_is_not_understood_stays_and_is_counted() {
     }
 }
 
-/// Pieces of which templates are, whole and broken.
+/// Pieces of templates, complete and broken.
 const PIECES: [&str; 16] = [
     "<esi:include src=\"/b\"/>",
     "<esi:include src='/c' alt=\"/d\" onerror=\"continue\">",
@@ -90,7 +90,7 @@ const PIECES: [&str; 16] = [
 ];
 
 proptest! {
-    /// However a template is put together: texts are its bytes in order, and what is not an element is sent.
+    /// For any sequence of pieces, the text parts are bytes of the template in order, and all text is sent.
     #[test]
     fn texts_are_the_templates_own(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40)) {
         let content = pieces.concat();
@@ -104,7 +104,7 @@ proptest! {
         }
     }
 
-    /// Without an element all of it is sent, as it is.
+    /// A template without an ESI element is sent completely and unchanged.
     #[test]
     fn other_content_is_untouched(content in "[a-z<>/:! \"'=-]{0,200}") {
         prop_assume!(!content.contains("esi"));
@@ -112,8 +112,8 @@ proptest! {
     }
 }
 
-/// A template that is all beginnings is read in one pass: with the rest of it looked through for each of them,
-/// this would take minutes.
+/// A template that consists only of unterminated beginnings is parsed in one pass. If each beginning searched
+/// the rest of the template, this test would take minutes.
 #[test]
 fn what_has_no_end_is_looked_for_once() {
     for begin in ["<!--esi ", "<esi:remove>", "<esi:include src=\"", "<esi:include ", "<esi:x "] {

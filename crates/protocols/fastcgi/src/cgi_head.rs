@@ -1,13 +1,13 @@
-//! The head of a CGI response: the lines before the first blank one on STDOUT (RFC 3875 §6).
+//! Parses the head of a CGI response: the lines before the first blank line on STDOUT (RFC 3875 §6).
 //!
-//! Read as it arrives, line by line, ended by CRLF or LF; what follows the blank line is handed
-//! back as the beginning of the content. A line is copied only when it came in pieces. Bytes and
-//! fields are bounded, and a refusal names its reason and line.
+//! The head is parsed line by line as it arrives; lines end with CRLF or LF. The bytes after the blank line are
+//! returned as the beginning of the content. A line is copied only if it arrives in pieces. Bytes and fields
+//! are bounded, and a refusal contains its reason and line number.
 //!
-//! Strict where a guess could change a page or smuggle a field (names, values, continuation
-//! lines, two different lengths); lenient where programs in use differ from RFC 3875 harmlessly
-//! (LF, an `HTTP/1.1 200 OK` line, no CGI field at all). docs/decisions/0006-fastcgi.md argues each.
-//! Not here: following a local redirect, or removing fields for the cache's sake.
+//! The parser is strict where a guess could change a page or smuggle a field (names, values, continuation
+//! lines, contradictory lengths). It is lenient where common programs differ harmlessly from RFC 3875 (LF, an
+//! `HTTP/1.1 200 OK` line, no CGI field at all). docs/decisions/0006-fastcgi.md gives the reasons. Not here:
+//! following a local redirect, or removing fields for the cache.
 
 mod fields;
 
@@ -17,43 +17,43 @@ use http::StatusCode;
 use http::header::HeaderMap;
 use http::uri::PathAndQuery;
 
-/// Bounds on the head of a response.
+/// Limits for the head of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadLimits {
-    /// Most bytes, line ends and the blank line included.
+    /// The maximum number of bytes, including line ends and the blank line.
     pub bytes: usize,
-    /// Most fields, the dropped ones included.
+    /// The maximum number of fields, including those that are dropped.
     pub fields: usize,
 }
 
 impl Default for HeadLimits {
-    /// 64 KiB and 256 fields: twice and more what browsers and other servers take.
+    /// 64 KiB and 256 fields: at least twice the limits of browsers and other servers.
     fn default() -> HeadLimits {
         HeadLimits { bytes: 65_536, fields: 256 }
     }
 }
 
-/// What kind of response a head begins (RFC 3875 §6.2).
+/// The kind of a response, according to its head (RFC 3875 §6.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResponseKind {
     /// A document response (§6.2.1).
     Document,
-    /// A local redirect (§6.2.2): the server is to answer as if this had been requested, by GET;
-    /// status and content of this response count for nothing.
+    /// A local redirect (§6.2.2): the server answers as if this path had been requested with GET. Status and
+    /// content of this response are ignored.
     LocalRedirect(PathAndQuery),
-    /// A client redirect (§6.2.3, §6.2.4): `Location` goes to the client.
+    /// A client redirect (§6.2.3, §6.2.4): `Location` is sent to the client.
     ClientRedirect,
 }
 
 /// The head of a CGI response.
 #[derive(Clone, Debug)]
 pub struct CgiHead {
-    /// What is to be done with the response.
+    /// The kind of the response.
     pub kind: ResponseKind,
-    /// Its status, 200–999: from `Status`, else 302 for a client redirect, else 200.
+    /// The status, 200–999: from `Status`; without it 302 for a client redirect, otherwise 200.
     pub status: StatusCode,
-    /// The fields to pass on, in the order sent, repeated ones kept apart. `Status`, fields
-    /// without a value (§6.3) and those of the connection (§6.3.4) are left out.
+    /// The fields to forward, in their order; repeated fields stay separate. `Status`, fields without a value
+    /// (§6.3) and connection fields (§6.3.4) are left out.
     pub headers: HeaderMap,
     /// The value of `Content-Length`, in bytes.
     pub content_length: Option<u64>,
@@ -61,47 +61,47 @@ pub struct CgiHead {
     pub content: Bytes,
 }
 
-/// What became of the bytes given to [`CgiHeadReader::read`].
+/// The result of [`CgiHeadReader::read`].
 #[derive(Debug)]
 pub enum HeadStep {
-    /// The head goes on.
+    /// The head is incomplete; the reader for the next bytes.
     More(CgiHeadReader),
-    /// The head is whole. Everything after it on STDOUT is content.
+    /// The head is complete. Everything after it on STDOUT is content.
     Done(Box<CgiHead>),
 }
 
-/// Why a head was refused. The blame is the origin's; the same request would fare no better.
+/// The reason why a head was refused. The origin is at fault, and a repeated request would fail as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadRefusal {
     /// STDOUT ended without a single byte.
     NothingSent,
     /// STDOUT ended before the blank line.
     BlankLineMissing,
-    /// More bytes than [`HeadLimits::bytes`].
+    /// The head has more bytes than [`HeadLimits::bytes`].
     TooLarge,
-    /// More fields than [`HeadLimits::fields`].
+    /// The head has more fields than [`HeadLimits::fields`].
     TooManyFields,
-    /// A line without a colon: often the program's content, or an error message in its place.
+    /// A line has no colon: often it is the program's content, or an error message in place of the head.
     ColonMissing,
-    /// The name is not a token (RFC 9110 §5.1), or whitespace stands before the colon.
+    /// A name is not a token (RFC 9110 §5.1), or is followed by whitespace before the colon.
     NameInvalid,
-    /// A line that begins with whitespace; RFC 3875 §6.3 has no continuation lines.
+    /// A line begins with whitespace; RFC 3875 §6.3 has no continuation lines.
     ContinuationLine,
-    /// The value holds a control character (RFC 9110 §5.5): a bare CR, say, or NUL.
+    /// A value contains a control character (RFC 9110 §5.5), for example a bare CR or NUL.
     ValueInvalid,
-    /// `Status` does not begin with three digits, 200 or more.
+    /// `Status` does not begin with a three-digit number of at least 200.
     StatusInvalid,
-    /// `Status` 100–199: a CGI response is a final one.
+    /// `Status` is 100–199, but a CGI response must be a final response.
     StatusInformational,
     /// `Content-Length` is not a number of bytes.
     ContentLengthInvalid,
-    /// `Status` (or the status line), `Location`, `Content-Type` or `Content-Length` twice, with
+    /// `Status` (or the status line), `Location`, `Content-Type` or `Content-Length` occurs twice with
     /// different values (RFC 3875 §6.3, RFC 9110 §8.6).
     Contradiction,
 }
 
 impl HeadRefusal {
-    /// The reason's name, for logs and metrics.
+    /// The name of the reason, for logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             HeadRefusal::NothingSent => "nothing-sent",
@@ -120,12 +120,12 @@ impl HeadRefusal {
     }
 }
 
-/// A refusal and where it happened.
+/// A refusal, with the line that caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadRefused {
-    /// Why.
+    /// The reason.
     pub reason: HeadRefusal,
-    /// In which line, counted from 1.
+    /// The line number, counted from 1.
     pub line: u32,
 }
 
@@ -141,7 +141,7 @@ impl std::error::Error for HeadRefused {}
 #[derive(Debug)]
 pub struct CgiHeadReader {
     limits: HeadLimits,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line whose end has not arrived.
     pending: BytesMut,
     bytes: usize,
     lines: u32,
@@ -160,12 +160,12 @@ impl CgiHeadReader {
         }
     }
 
-    /// Takes the next bytes of STDOUT.
+    /// Parses the next bytes of STDOUT.
     ///
     /// # Errors
-    /// The head is not one of CGI, or passes a bound.
+    /// The head is not a valid CGI head, or exceeds a limit.
     pub fn read(mut self, mut chunk: Bytes) -> Result<HeadStep, HeadRefused> {
-        // Where in the chunk the line begins that is read.
+        // The index in the chunk at which the current line begins.
         let mut from = 0;
         loop {
             let rest = &chunk[from..];
@@ -198,7 +198,7 @@ impl CgiHeadReader {
         }
     }
 
-    /// What the head lacked when STDOUT ended before it was whole.
+    /// The refusal for a STDOUT that ended before the head was complete.
     pub fn cut_short(&self) -> HeadRefused {
         self.refused(match self.bytes {
             0 => HeadRefusal::NothingSent,
@@ -206,7 +206,7 @@ impl CgiHeadReader {
         })
     }
 
-    /// `line` without its LF.
+    /// Processes `line`, which has no LF.
     fn take_line(&mut self, line: &[u8]) -> Result<Line, HeadRefusal> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
@@ -235,7 +235,7 @@ impl Default for CgiHeadReader {
     }
 }
 
-/// What a line was.
+/// The kind of a line.
 enum Line {
     Taken,
     Blank,

@@ -1,85 +1,86 @@
-//! The meta-variables of CGI for one request (RFC 3875 §4.1), as params.
+//! The CGI meta-variables of one request (RFC 3875 §4.1), as params.
 //!
-//! A pure function from borrowed parts of a request to [`Params`]; the names are those that nginx
-//! and Apache give to PHP, so that applications find what they know.
+//! This is a pure function from borrowed parts of a request to [`Params`]. The names are those that nginx and
+//! Apache pass to PHP, so that applications find what they expect.
 //!
-//! Invariants: a field of the request can set no variable but `HTTP_*`, nor pretend to be another
-//! field; `HTTP_HOST` is the host that the cache key was made of, whatever the `Host` field says.
-//! Not here: the script that answers a URI, PHP settings (`PHP_VALUE`), the content.
+//! Invariants: a request field can only set `HTTP_*` variables, and cannot imitate another field. `HTTP_HOST`
+//! is the host in the cache key, whatever the `Host` field contains. Not here: the choice of the script, PHP
+//! settings (`PHP_VALUE`), the content.
 
 use crate::params::{Params, ParamsLimits, ParamsRefused};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::net::{IpAddr, SocketAddr};
 
-/// The scheme by which the client reached the site.
+/// The scheme of the request from the client's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// `http`
     Http,
-    /// `https`; the param `HTTPS` is then `on`, and missing otherwise.
+    /// `https`: the param `HTTPS` is `on`; it is absent for `http`.
     Https,
 }
 
-/// The script that answers, as routing has found it. Paths are bytes as the file system has them.
+/// The script that answers the request, as chosen by routing. Paths are bytes as in the file system.
 #[derive(Clone, Copy, Debug)]
 pub struct Script<'a> {
-    /// `DOCUMENT_ROOT`: directory of the site, without a slash at its end.
+    /// `DOCUMENT_ROOT`: the directory of the site, without a trailing slash.
     pub document_root: &'a [u8],
     /// `SCRIPT_FILENAME`: the file to run.
     pub filename: &'a [u8],
     /// `SCRIPT_NAME`: the URI path of the script, decoded (`/index.php`).
     pub name: &'a [u8],
-    /// `PATH_INFO`: what follows the script's name in the URI path, decoded, with its slash; empty
-    /// when nothing does.
+    /// `PATH_INFO`: the part of the URI path after the script's name, decoded, with its leading slash; may be
+    /// empty.
     pub path_info: &'a [u8],
 }
 
-/// The server's own place and name.
+/// The address and name of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerPlace<'a> {
-    /// `SERVER_NAME`: the site's name, without a port. An application may build links from it: a
-    /// configured name, or the request's host once that is known to be one of the site's.
+    /// `SERVER_NAME`: the name of the site, without a port. Applications may build links from it. It must
+    /// therefore be a configured name, or a request's host that is known to belong to the site.
     pub name: &'a [u8],
     /// `SERVER_ADDR`: the address that the client connected to; `None` for a Unix socket.
     pub addr: Option<IpAddr>,
-    /// `SERVER_PORT`: the port in the client's eyes.
+    /// `SERVER_PORT`: the port from the client's point of view.
     pub port: u16,
-    /// `SERVER_SOFTWARE`, as `name/version`.
+    /// `SERVER_SOFTWARE`, in the form `name/version`.
     pub software: &'a str,
 }
 
-/// What params are made from.
+/// The parts of a request that the params are built from.
 #[derive(Clone, Copy, Debug)]
 pub struct CgiRequest<'a> {
     /// `REQUEST_METHOD`.
     pub method: &'a http::Method,
-    /// `SERVER_PROTOCOL`: the version of the client's request.
+    /// `SERVER_PROTOCOL`: the protocol version of the client's request.
     pub version: http::Version,
     /// `REQUEST_SCHEME` and `HTTPS`.
     pub scheme: Scheme,
-    /// `HTTP_HOST`: host, and port if any, of the target URI (RFC 9110 §7.1). The `Host` field is
-    /// not looked at. Empty when the request names none.
+    /// `HTTP_HOST`: host and optional port of the target URI (RFC 9110 §7.1). The `Host` field is not used.
+    /// Empty if the request names no host.
     pub host: &'a [u8],
-    /// `REQUEST_URI`: path and query as the client sent them.
+    /// `REQUEST_URI`: path and query exactly as the client sent them.
     pub request_uri: &'a [u8],
-    /// `QUERY_STRING`: without the question mark, not decoded; sent even when empty.
+    /// `QUERY_STRING`: without the question mark, not decoded. The param is sent even if it is empty.
     pub query: &'a [u8],
-    /// The request's fields.
+    /// The fields of the request.
     pub headers: &'a HeaderMap,
-    /// `CONTENT_LENGTH`: the bytes that STDIN will carry; `None` when there is no content.
+    /// `CONTENT_LENGTH`: the number of bytes in STDIN; `None` if there is no content.
     pub content_length: Option<u64>,
-    /// The script that answers.
+    /// The script that answers the request.
     pub script: Script<'a>,
-    /// `REMOTE_ADDR` and `REMOTE_PORT`: the client; `None` for a Unix socket.
+    /// `REMOTE_ADDR` and `REMOTE_PORT`: the client's address; `None` for a Unix socket.
     pub client: Option<SocketAddr>,
-    /// The server.
+    /// The address and name of the server.
     pub server: ServerPlace<'a>,
 }
 
-/// The params for `request`. More may be pushed afterwards.
+/// The params for `request`. The caller may add more.
 ///
 /// # Errors
-/// A pair or all of them pass `limits`, or a value holds a NUL byte (a path may, after decoding).
+/// A pair, or all pairs together, exceed `limits`; or a value contains a NUL byte, which is possible in a
+/// decoded path.
 pub fn cgi_params(request: &CgiRequest<'_>, limits: ParamsLimits) -> Result<Params, ParamsRefused> {
     let mut params = Params::new(limits);
     push_request(request, &mut params)?;
@@ -89,7 +90,7 @@ pub fn cgi_params(request: &CgiRequest<'_>, limits: ParamsLimits) -> Result<Para
     Ok(params)
 }
 
-/// RFC 3875 §4.1.2, §4.1.3, §4.1.7, §4.1.12, §4.1.16.
+/// Adds the variables of RFC 3875 §4.1.2, §4.1.3, §4.1.7, §4.1.12 and §4.1.16.
 fn push_request(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), ParamsRefused> {
     params.put("REQUEST_METHOD", request.method.as_str())?;
     params.put("REQUEST_URI", request.request_uri)?;
@@ -108,11 +109,11 @@ fn push_request(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), Par
         params.put("CONTENT_TYPE", value.as_bytes())?;
     }
     params.put("GATEWAY_INTERFACE", "CGI/1.1")?;
-    // php-cgi refuses to run without it when built to be called by redirects only.
+    // A php-cgi built with `force-cgi-redirect` refuses to run without it.
     params.put("REDIRECT_STATUS", "200")
 }
 
-/// RFC 3875 §4.1.5, §4.1.6, §4.1.13.
+/// Adds the variables of RFC 3875 §4.1.5, §4.1.6 and §4.1.13.
 fn push_script(script: &Script<'_>, params: &mut Params) -> Result<(), ParamsRefused> {
     params.put("DOCUMENT_ROOT", script.document_root)?;
     params.put("SCRIPT_FILENAME", script.filename)?;
@@ -122,22 +123,22 @@ fn push_script(script: &Script<'_>, params: &mut Params) -> Result<(), ParamsRef
     }
     params.put("DOCUMENT_URI", [script.name, script.path_info].concat())?;
     params.put("PATH_INFO", script.path_info)?;
-    // §4.1.6: the path info as a path below the document root. One that climbs would name a file
-    // outside; a program must not be told so, and the variable is optional.
+    // §4.1.6: the path info as a path below the document root. With `..` it would name a file outside the
+    // document root. The variable is optional, so it is left out in that case.
     if !script.path_info.split(|byte| *byte == b'/').any(|segment| segment == b"..") {
         params.put("PATH_TRANSLATED", [script.document_root, script.path_info].concat())?;
     }
     Ok(())
 }
 
-/// RFC 3875 §4.1.8, §4.1.14, §4.1.15, §4.1.17.
+/// Adds the variables of RFC 3875 §4.1.8, §4.1.14, §4.1.15 and §4.1.17.
 fn push_places(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), ParamsRefused> {
     match request.client {
         Some(client) => {
             params.put("REMOTE_ADDR", address(client.ip()))?;
             params.put("REMOTE_PORT", decimal(&mut [0; 20], client.port().into()))?;
         }
-        // §4.1.8 wants the variable set; a Unix socket's client has no address. nginx's word.
+        // §4.1.8 requires the variable. The client of a Unix socket has no address; this is nginx's value.
         None => params.put("REMOTE_ADDR", "unix:")?,
     }
     if let Some(addr) = request.server.addr {
@@ -148,13 +149,14 @@ fn push_places(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), Para
     params.put("SERVER_SOFTWARE", request.server.software)
 }
 
-/// An address as text. Those of four bytes are written here: the formatter takes ten times as long.
+/// An address as text. IPv4 addresses are formatted here, because the standard formatter takes ten times as
+/// long.
 struct AddressText {
     room: [u8; ADDRESS_MAX],
     length: usize,
 }
 
-/// The longest address as text, in bytes: eight groups, the last two of them as four numbers.
+/// The maximum length of an address as text, in bytes: eight groups, the last two written as four numbers.
 const ADDRESS_MAX: usize = "ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255".len();
 
 fn address(address: IpAddr) -> AddressText {
@@ -186,7 +188,7 @@ impl AsRef<[u8]> for AddressText {
     }
 }
 
-/// A number as text, at the end of `room`, which the largest fits into.
+/// A number as decimal text, right-aligned in `room`, which is large enough for every `u64`.
 fn decimal(room: &mut [u8; 20], mut number: u64) -> &[u8] {
     let mut at = room.len();
     loop {
@@ -199,7 +201,7 @@ fn decimal(room: &mut [u8; 20], mut number: u64) -> &[u8] {
     }
 }
 
-/// RFC 3875 §4.1.18: each field as `HTTP_` and its name, in capitals, with `_` for `-`.
+/// Adds the variables of RFC 3875 §4.1.18: the name of a field in upper case after `HTTP_`, with `_` for `-`.
 fn push_fields(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), ParamsRefused> {
     if !request.host.is_empty() {
         params.put("HTTP_HOST", request.host)?;
@@ -226,31 +228,29 @@ fn is_passed(name: &HeaderName) -> bool {
     let name = name.as_str();
     let is_given_elsewhere_or_not_at_all = matches!(
         name,
-        // `HTTP_PROXY` is where programs look for the proxy of their own requests (CVE-2016-5385).
+        // Programs read the proxy for their own requests from `HTTP_PROXY` (CVE-2016-5385).
         "proxy"
-            // Given by other variables, from what was really parsed.
+            // Other variables contain these values, as they were parsed.
             | "host" | "content-length" | "content-type"
-            // RFC 3875 §4.1.18: fields of the connection may be left out. The content is passed on
-            // without its transfer coding, so saying otherwise would be wrong.
+            // RFC 3875 §4.1.18: connection fields may be left out. The content is passed on without its
+            // transfer coding, so these fields would be wrong.
             | "connection" | "transfer-encoding" | "te" | "trailer" | "upgrade"
             | "proxy-authorization" | "keep-alive" | "proxy-connection"
     );
-    // Letters, digits and `-` only. `X_Real_Ip` would become the same variable as `X-Real-Ip`,
-    // and so would `X.Real.Ip` within PHP, which turns dots into underscores: a client could
-    // pass for the proxy in front of it.
+    // Letters, digits and `-` only. `X_Real_Ip` would become the same variable as `X-Real-Ip`, and so would
+    // `X.Real.Ip` within PHP, which replaces dots by underscores: a client could imitate a trusted proxy.
     let plain = || name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     !is_given_elsewhere_or_not_at_all && plain()
 }
 
-/// A repeated field as one value (RFC 3875 §4.1.18, RFC 9110 §5.3); cookies are joined the way of
-/// RFC 9113 §8.2.3.
+/// A repeated field as one value (RFC 3875 §4.1.18, RFC 9110 §5.3); cookies are joined as in RFC 9113 §8.2.3.
 fn joined(name: &HeaderName, headers: &HeaderMap) -> Vec<u8> {
     let separator: &[u8] = if *name == header::COOKIE { b"; " } else { b", " };
     let values: Vec<&[u8]> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
     values.join(separator)
 }
 
-/// RFC 3875 §4.1.16.
+/// The value of `SERVER_PROTOCOL` (RFC 3875 §4.1.16).
 fn protocol(version: http::Version) -> &'static str {
     match version {
         http::Version::HTTP_09 => "HTTP/0.9",

@@ -1,23 +1,23 @@
-//! Whether a response arrived whole, and whether its connection may carry another request.
+//! Decides whether a response is complete, and whether its connection may carry another request.
 //!
-//! A response that is not known to be whole may still go to the client, but is never stored. It is
-//! whole when END_REQUEST said so (FastCGI §5.5) and the content has the length that the program
-//! declared (RFC 9110 §8.6). A connection that just closes proves nothing: so ends a killed worker.
+//! A response that is not known to be complete may still be sent to the client, but is never stored. It is
+//! complete if END_REQUEST says so (FastCGI §5.5) and the content has the declared length (RFC 9110 §8.6). A
+//! closed connection alone proves nothing, because the worker may have been killed.
 //!
-//! Not here: whether a whole response may be stored; that is for the cache to decide.
+//! Not here: whether a complete response may be stored; the cache decides this.
 
 use crate::end_request::{EndRequest, ProtocolStatus};
 use crate::params::AfterRequest;
 use crate::php_fatal::PhpFatal;
 use crate::response::ResponseReader;
 
-/// Whether the response carries the content its `Content-Length` speaks of.
+/// Whether the response carries the content that its `Content-Length` describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentFraming {
-    /// It carries content.
+    /// The response carries content.
     Content,
-    /// It answers HEAD, or is a 204 or 304: `Content-Length`, if there, is not its own (RFC 9110
-    /// §6.4.1, §8.6), and content the program sent all the same is dropped.
+    /// The response answers HEAD, or is a 204 or 304. A `Content-Length` does not describe its content (RFC
+    /// 9110 §6.4.1, §8.6), and content that the program sends is discarded.
     NoContent,
 }
 
@@ -32,34 +32,34 @@ impl ContentFraming {
     }
 }
 
-/// Whether a response arrived whole.
+/// Whether a response is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completeness {
-    /// All of it is here.
+    /// The whole response has arrived.
     Complete,
-    /// It is not, or nobody can tell.
+    /// The response is not complete, or its completeness is unknown.
     Incomplete(IncompleteReason),
 }
 
-/// Why a response does not count as whole.
+/// The reason why a response does not count as complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncompleteReason {
-    /// The connection closed, or was given up, before END_REQUEST.
+    /// The connection was closed, or the request was abandoned, before END_REQUEST.
     EndMissing,
-    /// END_REQUEST came with another status than `FCGI_REQUEST_COMPLETE`.
+    /// END_REQUEST has another status than `FCGI_REQUEST_COMPLETE`.
     Protocol(ProtocolStatus),
-    /// The program ended with a status of its own other than 0: it may have died half-way.
+    /// The program's own status is not 0: it may have failed while it wrote the response.
     AppStatus(u32),
-    /// Less content than `Content-Length` declares.
+    /// The content is shorter than `Content-Length` declares.
     ContentShort,
-    /// More content than `Content-Length` declares.
+    /// The content is longer than `Content-Length` declares.
     ContentLong,
-    /// PHP reported on STDERR that the script has died.
+    /// PHP reported a fatal error on STDERR.
     PhpFatal,
 }
 
 impl IncompleteReason {
-    /// The reason's name, for logs and metrics.
+    /// The name of the reason, for logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             IncompleteReason::EndMissing => "end-missing",
@@ -73,8 +73,8 @@ impl IncompleteReason {
 }
 
 impl Completeness {
-    /// Judges a response by its END_REQUEST if one came, the `Content-Length` it declared, if any,
-    /// and the bytes of content received after the head.
+    /// Judges a response by its END_REQUEST record, the `Content-Length` that it declared, and the bytes of
+    /// content received after the head.
     pub fn of(
         end: Option<EndRequest>,
         framing: ContentFraming,
@@ -101,7 +101,7 @@ impl Completeness {
         }
     }
 
-    /// The same judgement, but a response that seemed whole is not if PHP reported its death.
+    /// The same result, except that a complete response becomes incomplete if PHP reported a fatal error.
     pub fn and_php(self, fatal: PhpFatal) -> Completeness {
         match (self, fatal) {
             (Completeness::Complete, PhpFatal::Reported) => {
@@ -112,41 +112,41 @@ impl Completeness {
     }
 }
 
-/// How much of the request's content has been written.
+/// How much of the request's content has been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StdinSent {
-    /// All of it, and the empty record that ends it.
+    /// All content, and the empty record that ends it.
     Whole,
-    /// Not all: the responder would take the next request for the rest of this one.
+    /// Only a part: the responder would read the next request as the rest of this one.
     Partly,
 }
 
-/// What to do with a connection once a request on it is over.
+/// Whether to keep a connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// It may carry another request.
+    /// The connection may carry another request.
     Keep,
-    /// It has to be closed.
+    /// The connection must be closed.
     Close(CloseReason),
 }
 
-/// Why a connection cannot be used again.
+/// The reason why a connection cannot be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// The request did not ask for it to be kept.
+    /// The request did not ask the responder to keep the connection open.
     NotAsked,
-    /// The response was given up or refused before its end.
+    /// The response was abandoned or refused before its end.
     ResponseUnfinished,
     /// The responder ended the request before all of its content was sent.
     StdinUnfinished,
-    /// The responder ended the request for want of something; the next would fare no better.
+    /// The responder ended the request for lack of a resource or a feature; the next request would fail too.
     Protocol(ProtocolStatus),
-    /// Bytes lie in the read buffer that belong to no request.
+    /// The read buffer contains bytes after the end of the response.
     BytesAfterEnd,
 }
 
 impl CloseReason {
-    /// The reason's name, for logs and metrics.
+    /// The name of the reason, for logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             CloseReason::NotAsked => "not-asked",
@@ -159,8 +159,8 @@ impl CloseReason {
 }
 
 impl Reuse {
-    /// Judges a connection by what was asked in BEGIN_REQUEST, how much of STDIN was sent, the
-    /// reader of the response, and how many bytes are left in the buffer it read from.
+    /// Judges a connection by the flag in BEGIN_REQUEST and the part of STDIN that was sent. Further inputs are
+    /// the reader of the response, and the number of bytes left in the read buffer.
     pub fn of(
         after: AfterRequest,
         stdin: StdinSent,

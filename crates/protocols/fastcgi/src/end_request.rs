@@ -1,30 +1,30 @@
-//! END_REQUEST: how a request ended (FastCGI §5.5).
+//! END_REQUEST: the end of a request (FastCGI §5.5).
 //!
-//! The last record of a response carries two answers: the program's own status, and the
-//! protocol's. Any number decodes; one that the specification does not define keeps its value.
-//! Not here: what follows from it for the response, see [`crate::completeness`].
+//! The last record of a response contains the status of the program and the status of the protocol. Any number
+//! decodes; one that the specification does not define keeps its value. Not here: the consequence for the
+//! response, see [`crate::completeness`].
 
 use crate::record::BODY_LEN;
 
 /// The content of END_REQUEST (FastCGI §5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndRequest {
-    /// The program's own status: for a CGI program its exit status. php-fpm always sends 0.
+    /// The status of the program: the exit status of a CGI program. php-fpm always sends 0.
     pub app_status: u32,
-    /// How the protocol saw the request end.
+    /// The status of the protocol.
     pub protocol_status: ProtocolStatus,
 }
 
-/// How a request ended (FastCGI §5.5).
+/// The protocol status of a request (FastCGI §5.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolStatus {
     /// `FCGI_REQUEST_COMPLETE`: the normal end.
     RequestComplete,
-    /// `FCGI_CANT_MPX_CONN`: a second request on a connection that takes one at a time.
+    /// `FCGI_CANT_MPX_CONN`: a second concurrent request on a connection that supports only one.
     CannotMultiplex,
-    /// `FCGI_OVERLOADED`: out of some resource; the same request may succeed later.
+    /// `FCGI_OVERLOADED`: a resource is exhausted; the same request may succeed later.
     Overloaded,
-    /// `FCGI_UNKNOWN_ROLE`: not a responder.
+    /// `FCGI_UNKNOWN_ROLE`: the program does not support the role of a responder.
     UnknownRole,
     /// A number that the specification does not define.
     Other(u8),
@@ -42,7 +42,7 @@ impl ProtocolStatus {
         }
     }
 
-    /// The number as sent.
+    /// The number to send.
     pub fn number(self) -> u8 {
         match self {
             ProtocolStatus::RequestComplete => 0,
@@ -53,7 +53,7 @@ impl ProtocolStatus {
         }
     }
 
-    /// The status's name, for logs and metrics.
+    /// The name of the status, for logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             ProtocolStatus::RequestComplete => "request-complete",
@@ -66,7 +66,7 @@ impl ProtocolStatus {
 }
 
 impl EndRequest {
-    /// Reads the record's content: application status, protocol status, three reserved bytes.
+    /// Decodes the record's content: application status, protocol status, three reserved bytes.
     pub fn decode(body: [u8; BODY_LEN]) -> EndRequest {
         EndRequest {
             app_status: u32::from_be_bytes([body[0], body[1], body[2], body[3]]),
@@ -74,7 +74,7 @@ impl EndRequest {
         }
     }
 
-    /// The record's content as sent.
+    /// The record's content to send.
     pub fn encode(self) -> [u8; BODY_LEN] {
         let [a, b, c, d] = self.app_status.to_be_bytes();
         [a, b, c, d, self.protocol_status.number(), 0, 0, 0]

@@ -1,12 +1,12 @@
-//! FastCGI 1.0 as a web server speaks it to a responder (php-fpm, fcgiwrap, any program), without
-//! I/O: bytes in, typed events out, and the other way round. Who owns a socket calls in here.
+//! FastCGI 1.0 between a web server and a responder (php-fpm, fcgiwrap, any program), without I/O: bytes in,
+//! typed events out, and the reverse. The owner of the socket calls this crate.
 //!
-//! One connection carries one request at a time, always under request id 1 (php-fpm answers
-//! `FCGI_MPXS_CONNS` with 0). Nothing holds a whole record, content or request; what must be held
-//! (params, a response head) has a bound, and every refusal has a name.
+//! A connection carries one request at a time, always with request id 1 (php-fpm answers `FCGI_MPXS_CONNS` with
+//! 0). No whole record, content or request is held in memory. Params and the head of a response must be held;
+//! both are bounded, and every refusal has a name.
 //!
-//! Sources: the FastCGI Specification 1.0 (29 April 1996), cited as "FastCGI §…"; CGI/1.1, RFC 3875.
-//! Not here: sockets, pools, time limits, logging, routing; roles other than the responder.
+//! Sources: the FastCGI Specification 1.0 (29 April 1996), cited as "FastCGI §…"; CGI/1.1, RFC 3875. Not here:
+//! sockets, pools, timeouts, logging, routing; roles other than the responder.
 
 pub mod cgi_head;
 pub mod cgi_params;

@@ -1,15 +1,15 @@
 //! Name-value pairs, the content of PARAMS and GET_VALUES (FastCGI §3.4).
 //!
-//! Length of the name, length of the value, name, value. A length up to 127 takes one byte, a
-//! longer one four, with the highest bit set. Both parts are plain bytes, no terminator.
-//! Not here: how pairs are cut into records ([`crate::params`]), or which names may be sent.
+//! A pair is encoded as length of the name, length of the value, name, value. A length up to 127 takes one
+//! byte. A longer one takes four, with the highest bit set. Both parts are plain bytes without a terminator.
+//! Not here: the division of pairs into records ([`crate::params`]), and the check of names.
 
 use bytes::{Buf, Bytes};
 
-/// A name and its value, sharing the buffer they were decoded from.
+/// A name and its value. Both share the buffer that they were decoded from.
 pub type Pair = (Bytes, Bytes);
 
-/// The bytes were not a whole number of name-value pairs.
+/// The error for bytes that end inside a name-value pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairsCutShort;
 
@@ -21,38 +21,38 @@ impl std::fmt::Display for PairsCutShort {
 
 impl std::error::Error for PairsCutShort {}
 
-/// Bytes that a pair takes once encoded.
+/// The length in bytes of a pair when encoded.
 pub fn encoded_len(name: &[u8], value: &[u8]) -> usize {
     len_encoded(name.len(), value.len())
 }
 
-/// The same of a pair whose parts are so long.
+/// The length in bytes of an encoded pair, from the lengths of its parts.
 pub(crate) fn len_encoded(name_len: usize, value_len: usize) -> usize {
     length_len(name_len) + length_len(value_len) + name_len + value_len
 }
 
-/// Appends one pair. Lengths must be below 2³¹ bytes, which [`crate::Params`] sees to.
+/// Appends an encoded pair to `out`. Each part must be shorter than 2³¹ bytes; [`crate::Params`] ensures this.
 pub fn encode(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     encode_lengths(name.len(), value.len(), out);
     out.extend_from_slice(name);
     out.extend_from_slice(value);
 }
 
-/// Appends how a pair begins whose parts are so long.
+/// Appends the two lengths with which an encoded pair begins.
 pub(crate) fn encode_lengths(name_len: usize, value_len: usize, out: &mut Vec<u8>) {
     encode_length(name_len, out);
     encode_length(value_len, out);
 }
 
-/// Takes the next pair from the front of `bytes`: `Ok(None)` when none are left, an error when
-/// the bytes end inside a pair (`bytes` is then left in an unspecified state).
+/// Removes the next pair from the front of `bytes`. Returns `Ok(None)` if `bytes` is empty, and an error if it
+/// ends inside a pair. After an error the content of `bytes` is unspecified.
 pub fn decode_next(bytes: &mut Bytes) -> Result<Option<Pair>, PairsCutShort> {
     if bytes.is_empty() {
         return Ok(None);
     }
     let name_len = decode_length(bytes)?;
     let value_len = decode_length(bytes)?;
-    // Two 31-bit numbers: their sum cannot overflow 64 bits.
+    // The sum of two 31-bit numbers cannot overflow 64 bits.
     if (bytes.len() as u64) < name_len as u64 + value_len as u64 {
         return Err(PairsCutShort);
     }
@@ -61,7 +61,7 @@ pub fn decode_next(bytes: &mut Bytes) -> Result<Option<Pair>, PairsCutShort> {
     Ok(Some((name, value)))
 }
 
-/// All pairs in `bytes`, in order, or an error when the bytes end inside a pair.
+/// All pairs in `bytes`, in order, or an error if the bytes end inside a pair.
 pub fn decode_all(mut bytes: Bytes) -> Result<Vec<Pair>, PairsCutShort> {
     let mut pairs = Vec::new();
     while let Some(pair) = decode_next(&mut bytes)? {

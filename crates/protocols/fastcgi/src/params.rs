@@ -1,12 +1,12 @@
 //! The params of one request, and the records that open it (FastCGI §5.1, §5.2, §6.2).
 //!
-//! Invariant: a pair lies whole within one PARAMS record. The specification lets a pair run over
-//! a record's end; php-fpm decodes each record by itself and closes the connection on a pair cut
-//! in two, and on a record of more than 65,535 bytes with its padding. So records are filled with
-//! whole pairs up to 65,528 bytes, and a pair that does not fit in one is refused here.
+//! Invariant: a pair is completely within one PARAMS record. The specification allows a pair to span records,
+//! but php-fpm decodes each record separately. It closes the connection if a pair is split, or if a record has
+//! more than 65,535 bytes including padding. Records are therefore filled with whole pairs up to 65,528 bytes,
+//! and a pair that does not fit in one record is refused here.
 //!
-//! Pairs are written where they will be sent from, one buffer for all of a request's start; it is
-//! small and is built whole, which the content that follows never is.
+//! Pairs are written directly to the buffer that is sent. The buffer holds the whole start of a request, which
+//! is small; the content that follows is never buffered.
 
 use crate::pairs;
 use crate::record::{
@@ -15,61 +15,62 @@ use crate::record::{
 };
 use bytes::Bytes;
 
-/// The longest encoded pair any limit allows, in bytes.
+/// The maximum length of an encoded pair in bytes, whatever the configured limit.
 pub const PAIR_BYTES_MAX: usize = 65_500;
 
-/// What the responder does with the connection when the request has ended (FastCGI §5.1).
+/// Which side closes the connection after the request (FastCGI §5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterRequest {
-    /// `FCGI_KEEP_CONN`: it stays open, and the web server closes it.
+    /// `FCGI_KEEP_CONN`: the connection stays open, and the web server closes it.
     KeepOpen,
-    /// The responder closes it.
+    /// The responder closes the connection.
     Close,
 }
 
-/// Bounds on the params of one request.
+/// Limits for the params of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamsLimits {
-    /// Most bytes of all encoded pairs together.
+    /// The maximum length of all encoded pairs together, in bytes.
     pub total_bytes: usize,
-    /// Most bytes of one encoded pair; more than [`PAIR_BYTES_MAX`] counts as that.
+    /// The maximum length of one encoded pair, in bytes. Values above [`PAIR_BYTES_MAX`] count as that.
     pub pair_bytes: usize,
 }
 
 impl Default for ParamsLimits {
-    /// 1 MiB in all (a browser's request needs about 2 KiB), and pairs up to the protocol's most.
+    /// 1 MiB in total (a browser's request needs about 2 KiB), and pairs up to the maximum of the protocol.
     fn default() -> ParamsLimits {
         ParamsLimits { total_bytes: 1 << 20, pair_bytes: PAIR_BYTES_MAX }
     }
 }
 
-/// Why a pair was not taken. Sizes are answered with 431, the others with 400.
+/// The reason why a pair was refused. Pairs that are too large are answered with status 431, the others with
+/// 400.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamsRefused {
-    /// The pair, encoded, is longer than one record may carry.
+    /// The encoded pair is longer than one record allows.
     PairTooLarge {
-        /// Its name, at most the first 64 bytes of it.
+        /// The first 64 bytes of its name.
         name: String,
         /// Its encoded length in bytes.
         bytes: usize,
     },
-    /// All pairs together would pass the limit.
+    /// All pairs together would exceed the limit.
     TotalTooLarge {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The name is empty, or holds `=` or a NUL byte: it could not be an environment variable.
+    /// The name is empty, or contains `=` or a NUL byte, so it is not a valid environment variable.
     NameInvalid,
-    /// The value holds a NUL byte. Programs read values as C strings, and a path cut short at
-    /// the NUL is another path.
+    /// The value contains a NUL byte. Programs read values as C strings, and a path cut at the NUL is another
+    /// path.
     ValueHasNul {
-        /// Its name, at most the first 64 bytes of it.
+        /// The first 64 bytes of its name.
         name: String,
     },
 }
 
 impl ParamsRefused {
-    /// The reason's name, for logs and metrics.
+    /// The name of the reason, for logs and metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
             ParamsRefused::PairTooLarge { .. } => "param-too-large",
@@ -97,26 +98,26 @@ impl std::fmt::Display for ParamsRefused {
 
 impl std::error::Error for ParamsRefused {}
 
-/// The params of one request, in the order in which they were pushed.
+/// The params of one request, in the order in which they were added.
 ///
-/// A name pushed twice is sent twice; php-fpm lets the last one count.
+/// A name that is added twice is sent twice; php-fpm uses the last one.
 #[derive(Clone, Debug)]
 pub struct Params {
     limits: ParamsLimits,
-    /// The start of the request as it is sent, as far as there are params: BEGIN_REQUEST, PARAMS records,
-    /// the last of them open, its header still to be written.
+    /// The start of the request as it is sent: BEGIN_REQUEST and the PARAMS records so far. The last record is
+    /// open: its header is not written yet.
     start: Vec<u8>,
-    /// Where the open record begins.
+    /// The index at which the open record begins.
     record: usize,
-    /// Bytes of all encoded pairs together.
+    /// The length of all encoded pairs together, in bytes.
     pairs_bytes: usize,
 }
 
-/// What the start of a request takes, in bytes, as a rule.
+/// The usual length of the start of a request, in bytes.
 const START_USUAL: usize = 2048;
 
 impl Params {
-    /// No params yet, bounded by `limits`.
+    /// Empty params, limited by `limits`.
     pub fn new(limits: ParamsLimits) -> Params {
         let mut start = Vec::with_capacity(START_USUAL);
         start.extend_from_slice(&BEGIN_REQUEST);
@@ -125,10 +126,10 @@ impl Params {
         params
     }
 
-    /// Adds a pair. On a refusal nothing is added, and the params may still be sent without it.
+    /// Adds a pair. If it is refused nothing is added, and the params may still be sent without it.
     ///
     /// # Errors
-    /// A bound passed, or bytes that no program could receive: see [`ParamsRefused`].
+    /// The pair exceeds a limit, or has bytes that no program could receive: see [`ParamsRefused`].
     pub fn push(
         &mut self,
         name: impl AsRef<[u8]>,
@@ -141,7 +142,7 @@ impl Params {
         self.put_pair(name, value.as_ref())
     }
 
-    /// Adds a pair whose name is that of a variable.
+    /// Adds a pair whose name is known to be a valid variable name.
     pub(crate) fn put(
         &mut self,
         name: &'static str,
@@ -156,8 +157,8 @@ impl Params {
         Ok(())
     }
 
-    /// Adds a field of the request: `HTTP_`, its name in capitals with `_` for `-`, and its value. The
-    /// name has letters, digits and `-` only.
+    /// Adds a request field: `HTTP_`, its name in upper case with `_` for `-`, and its value. The name must
+    /// consist of letters, digits and `-`.
     pub(crate) fn put_field(&mut self, name: &str, value: &[u8]) -> Result<(), ParamsRefused> {
         let upper = |byte: u8| if byte == b'-' { b'_' } else { byte.to_ascii_uppercase() };
         let name_len = FIELD_PREFIX.len() + name.len();
@@ -173,7 +174,7 @@ impl Params {
         Ok(())
     }
 
-    /// Judges a pair, and has a record open that it fits into.
+    /// Checks a pair, and ensures that the open record has room for it.
     fn make_room(
         &mut self,
         name_len: usize,
@@ -199,17 +200,18 @@ impl Params {
         Ok(())
     }
 
-    /// Bytes of all encoded pairs together, as counted against the limit.
+    /// The length of all encoded pairs together in bytes, as counted against the limit.
     pub fn total_bytes(&self) -> usize {
         self.pairs_bytes
     }
 
-    /// The value last pushed under `name`: the one php-fpm lets count.
+    /// The value last added under `name`, which is the one that php-fpm uses.
     pub fn get(&self, name: &[u8]) -> Option<Bytes> {
         self.to_pairs().into_iter().rev().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// All pairs as pushed, decoded again; for traces and tests, not for the way of a request.
+    /// Decodes all pairs, in the order in which they were added. For traces and tests; not used when a request
+    /// is sent.
     pub fn to_pairs(&self) -> Vec<pairs::Pair> {
         let start = Bytes::from(self.clone().into_request_start(AfterRequest::Close));
         let (mut at, mut all) = (BEGIN_REQUEST.len(), Vec::new());
@@ -222,8 +224,8 @@ impl Params {
         all
     }
 
-    /// The start of a request: BEGIN_REQUEST for a responder, the PARAMS records, and the empty one
-    /// that ends them. STDIN follows (see [`crate::stdin_header`]), if only its end.
+    /// The start of a request: BEGIN_REQUEST for a responder, the PARAMS records, and the empty record that
+    /// ends them. STDIN follows (see [`crate::stdin_header`]), at least its end.
     pub fn into_request_start(mut self, after: AfterRequest) -> Vec<u8> {
         match self.open_bytes() {
             // An empty record would end the stream.
@@ -237,7 +239,7 @@ impl Params {
         self.start
     }
 
-    /// Bytes of pairs in the open record.
+    /// The number of bytes of pairs in the open record.
     fn open_bytes(&self) -> usize {
         self.start.len() - self.record - HEADER_LEN
     }
@@ -247,7 +249,7 @@ impl Params {
         self.start.extend_from_slice(&PARAMS_END);
     }
 
-    /// Writes the open record's header, and its padding to 8 bytes.
+    /// Writes the header of the open record, and pads the record to 8 bytes.
     fn close_record(&mut self) {
         let len = u16::try_from(self.open_bytes()).expect("records are filled to 65,528 bytes");
         let header = RecordHeader::new(RecordType::Params, REQUEST_ID, len).padded();
@@ -257,19 +259,19 @@ impl Params {
 }
 
 impl Default for Params {
-    /// No params yet, with the default limits.
+    /// Empty params, with the default limits.
     fn default() -> Params {
         Params::new(ParamsLimits::default())
     }
 }
 
-/// How the variables of fields begin (RFC 3875 §4.1.18).
+/// The prefix of the variables for request fields (RFC 3875 §4.1.18).
 const FIELD_PREFIX: &[u8] = b"HTTP_";
 
 /// The empty PARAMS record (FastCGI §5.2: a stream ends with a record without content).
 const PARAMS_END: [u8; HEADER_LEN] = RecordHeader::new(RecordType::Params, REQUEST_ID, 0).encode();
 
-/// Where the flags of BEGIN_REQUEST are: behind its header and the role.
+/// The index of the flags in BEGIN_REQUEST: after its header and the role.
 const FLAGS_AT: usize = HEADER_LEN + 2;
 
 /// BEGIN_REQUEST with its content: role, flags (none), five reserved bytes (FastCGI §5.1).
@@ -287,7 +289,7 @@ const BEGIN_REQUEST: [u8; 2 * HEADER_LEN] = {
     record
 };
 
-/// The name as a message shows it: its first 64 bytes.
+/// The name as error messages show it: its first 64 bytes.
 fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(&name[..name.len().min(64)]).into_owned()
 }

@@ -1,10 +1,10 @@
-//! The responder's side of the protocol, for scripted origins and tests: reads what a web server
-//! sends, writes what a responder sends. Complete, but not made for speed.
+//! The responder's side of the protocol, for scripted origins and tests: decodes what a web server sends, and
+//! encodes what a responder sends. It is complete, but not optimised for speed.
 //!
-//! It takes any request id, one request at a time; pairs may run over the ends of PARAMS records,
-//! as FastCGI §5.2 allows. PARAMS and management records are held whole, within a bound; STDIN is
-//! handed out as it arrives. After the end of STDIN, or an abort, the next BEGIN_REQUEST may come.
-//! Not here: the FCGI_FILTER role's file stream, several requests at once.
+//! It accepts any request id, one request at a time. As FastCGI §5.2 allows, pairs may span PARAMS records.
+//! PARAMS and management records are buffered whole, up to a limit; STDIN is returned as it arrives. After the
+//! end of STDIN, or an abort, the next BEGIN_REQUEST may follow. Not here: the file stream of the FCGI_FILTER
+//! role, and concurrent requests on a connection.
 
 use crate::end_request::EndRequest;
 use crate::pairs::{self, Pair};
@@ -15,53 +15,52 @@ use crate::record::{
 };
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// Most bytes of PARAMS that a [`RequestReader`] takes for one request.
+/// The maximum number of PARAMS bytes that a [`RequestReader`] accepts for one request.
 pub const PARAMS_BYTES_MAX: usize = 16 << 20;
 
-/// What a web server has sent.
+/// An event in the bytes of a web server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestEvent {
     /// BEGIN_REQUEST (FastCGI §5.1).
     Begin {
-        /// The id that every record of the answer has to carry.
+        /// The id that every record of the answer must carry.
         request_id: u16,
-        /// The role asked for; 1 is a responder.
+        /// The requested role; 1 is a responder.
         role: u16,
-        /// What is to become of the connection.
+        /// Whether the responder closes the connection after the request.
         after: AfterRequest,
     },
-    /// All params, in order: the empty PARAMS record has come.
+    /// All params, in order: the empty PARAMS record has arrived.
     Params(Vec<Pair>),
-    /// Bytes of the request's content, never empty.
+    /// Bytes of the request's content; never empty.
     Stdin(Bytes),
-    /// The empty STDIN record has come.
+    /// The empty STDIN record has arrived.
     StdinEnd,
-    /// ABORT_REQUEST (FastCGI §5.4); answer with END_REQUEST.
+    /// ABORT_REQUEST (FastCGI §5.4). The answer is END_REQUEST.
     Abort,
-    /// GET_VALUES, a management record (FastCGI §4.1): the names asked for.
+    /// GET_VALUES, a management record (FastCGI §4.1), with the requested names.
     GetValues(Vec<Bytes>),
-    /// A management record of a type not known here (FastCGI §4.2), to be answered with
-    /// [`encode_unknown_type`].
+    /// A management record of an unknown type (FastCGI §4.2). The answer is [`encode_unknown_type`].
     UnknownManagement(u8),
 }
 
-/// Why a web server's bytes were refused.
+/// The reason why the bytes of a web server were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestRefused {
-    /// The first byte of a record was not 1.
+    /// The first byte of a record is not 1.
     VersionUnsupported,
-    /// A record that may not come here, by its type's number.
+    /// A record of this type is not allowed at this point.
     OutOfOrder(u8),
-    /// BEGIN_REQUEST whose content is not 8 bytes.
+    /// The content of BEGIN_REQUEST is not 8 bytes long.
     BeginLengthWrong,
-    /// More than [`PARAMS_BYTES_MAX`] bytes of params.
+    /// The params exceed [`PARAMS_BYTES_MAX`] bytes.
     ParamsTooLarge,
-    /// Name-value pairs that end in the middle of a pair.
+    /// The name-value pairs end inside a pair.
     PairsCutShort,
 }
 
 impl RequestRefused {
-    /// The reason's name.
+    /// The name of the reason.
     pub fn as_str(self) -> &'static str {
         match self {
             RequestRefused::VersionUnsupported => "version-unsupported",
@@ -87,12 +86,13 @@ pub struct RequestReader {
     phase: Phase,
     request_id: u16,
     params: BytesMut,
-    /// Bytes of the present STDIN record still to come, and of padding to skip first.
+    /// The bytes of the current STDIN record that have not arrived, and of padding to skip before the next
+    /// record.
     stdin_left: usize,
     padding_left: usize,
 }
 
-/// What of a request has come so far.
+/// The part of a request that is expected next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     #[default]
@@ -108,12 +108,12 @@ impl RequestReader {
         RequestReader::default()
     }
 
-    /// Takes what can be taken from the front of `input`, up to the next event; `Ok(None)` means
-    /// that more bytes are needed.
+    /// Decodes bytes from the front of `input`, up to the next event. `Ok(None)` means that more bytes are
+    /// needed.
     ///
     /// # Errors
-    /// The bytes are not requests in sequence: see [`RequestRefused`]. The same error is then
-    /// returned for good.
+    /// The bytes are not a valid sequence of requests: see [`RequestRefused`]. Every later call returns the
+    /// same error.
     pub fn read(&mut self, input: &mut BytesMut) -> Result<Option<RequestEvent>, RequestRefused> {
         let event = self.step_until_event(input);
         if let Err(refused) = event {
@@ -162,7 +162,7 @@ impl RequestReader {
         }
     }
 
-    /// A record that is here with all its content.
+    /// Processes a record whose content has arrived completely.
     fn whole_record(
         &mut self,
         header: RecordHeader,
@@ -250,29 +250,29 @@ fn management(
     Ok(RequestEvent::GetValues(pairs.into_iter().map(|(name, _)| name).collect()))
 }
 
-/// Appends `content` as STDOUT records; nothing when it is empty.
+/// Appends `content` as STDOUT records; appends nothing if it is empty.
 pub fn encode_stdout(request_id: u16, content: &[u8], out: &mut BytesMut) {
     encode_stream(RecordType::Stdout, request_id, content, out);
 }
 
-/// Appends `content` as STDERR records; nothing when it is empty.
+/// Appends `content` as STDERR records; appends nothing if it is empty.
 pub fn encode_stderr(request_id: u16, content: &[u8], out: &mut BytesMut) {
     encode_stream(RecordType::Stderr, request_id, content, out);
 }
 
-/// Appends the empty STDOUT record.
+/// Appends the empty STDOUT record, which ends the stream.
 pub fn encode_stdout_end(request_id: u16, out: &mut BytesMut) {
     out.put_slice(&RecordHeader::new(RecordType::Stdout, request_id, 0).encode());
 }
 
-/// Appends END_REQUEST (FastCGI §5.5).
+/// Appends an END_REQUEST record (FastCGI §5.5).
 pub fn encode_end(request_id: u16, end: EndRequest, out: &mut BytesMut) {
     out.put_slice(&RecordHeader::new(RecordType::EndRequest, request_id, 8).encode());
     out.put_slice(&end.encode());
 }
 
-/// Appends GET_VALUES_RESULT with these names and values (FastCGI §4.1), at most one record: pairs
-/// that do not fit are left out.
+/// Appends one GET_VALUES_RESULT record with these names and values (FastCGI §4.1). Pairs that do not fit are
+/// left out.
 pub fn encode_values(values: &[(&str, &str)], out: &mut BytesMut) {
     let mut content = Vec::new();
     for (name, value) in values {
@@ -284,7 +284,7 @@ pub fn encode_values(values: &[(&str, &str)], out: &mut BytesMut) {
     encode_record(RecordType::GetValuesResult, MANAGEMENT_ID, &content, out);
 }
 
-/// Appends UNKNOWN_TYPE in answer to a management record of this type (FastCGI §4.2).
+/// Appends UNKNOWN_TYPE, the answer to a management record of this type (FastCGI §4.2).
 pub fn encode_unknown_type(type_number: u8, out: &mut BytesMut) {
     let content = [type_number, 0, 0, 0, 0, 0, 0, 0];
     encode_record(RecordType::UnknownType, MANAGEMENT_ID, &content, out);
@@ -296,7 +296,7 @@ fn encode_stream(kind: RecordType, request_id: u16, content: &[u8], out: &mut By
     }
 }
 
-/// One record, padded to 8 bytes; `content` must fit in one.
+/// Appends one record, padded to 8 bytes. `content` must fit in one record.
 fn encode_record(kind: RecordType, request_id: u16, content: &[u8], out: &mut BytesMut) {
     let len = u16::try_from(content.len()).expect("callers cut content to 65,535 bytes");
     let header = RecordHeader::new(kind, request_id, len).padded();

@@ -1,26 +1,26 @@
-//! Notices on STDERR that PHP gave a page up half-way.
+//! Detects messages on STDERR that PHP has aborted a script.
 //!
-//! A script that dies of a fatal error after its first output has been sent still ends, as php-fpm
-//! tells it, with status 200, `FCGI_REQUEST_COMPLETE` and application status 0. The one sign on the
-//! connection is the error's message on STDERR, there when `log_errors` is on and `error_log` not
-//! set. A response with it is not whole. An application that logs such words itself loses the
-//! storing of that response, nothing more.
-//! Not here: the log. Nothing is kept of STDERR but its last few bytes, as records cut anywhere.
+//! If a script fails with a fatal error after its first output was sent, php-fpm still reports status 200,
+//! `FCGI_REQUEST_COMPLETE` and application status 0. The only sign on the connection is the error message on
+//! STDERR, which is sent if `log_errors` is on and `error_log` is not set. A response with such a message is
+//! incomplete. If an application writes such a message itself, only the caching of that response is lost. Not
+//! here: the log. Only the last few bytes of STDERR are kept, because a message may span two records.
 
-/// How PHP begins the messages after which a script does not go on.
+/// The beginnings of the messages after which PHP aborts the script.
 const MESSAGES: [&[u8]; 3] =
     [b"PHP Fatal error:", b"PHP Parse error:", b"PHP Recoverable fatal error:"];
 
-/// Bytes to remember so that a message cut by a record's end is found: the longest, less one.
+/// The number of bytes to keep so that a message across two records is found: one less than the longest
+/// message.
 const TAIL_BYTES: usize = MESSAGES[2].len() - 1;
 
 /// Whether PHP has reported a fatal error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PhpFatal {
-    /// Not on STDERR, so far.
+    /// No fatal error has been reported so far.
     #[default]
     NotReported,
-    /// The script has died.
+    /// PHP has aborted the script.
     Reported,
 }
 
@@ -37,7 +37,7 @@ impl PhpFatalWatch {
         PhpFatalWatch::default()
     }
 
-    /// Looks through the next bytes of STDERR.
+    /// Searches the next bytes of STDERR.
     pub fn push(&mut self, stderr: &[u8]) {
         if self.fatal == PhpFatal::Reported {
             return;
@@ -54,7 +54,7 @@ impl PhpFatalWatch {
         self.tail.drain(..excess);
     }
 
-    /// What has been seen so far.
+    /// The result so far.
     pub fn fatal(&self) -> PhpFatal {
         self.fatal
     }

@@ -1,25 +1,24 @@
-//! The eight bytes in front of every record, and the numbers of the protocol.
+//! The 8-byte header of every record, and the constants of the protocol.
 //!
-//! FastCGI §3.3: version, type, request id, content length, padding length, one reserved byte; all
-//! numbers big-endian. Content is 0–65,535 bytes, padding 0–255 bytes, to be skipped.
-//! Types 1–8 belong to a request, 9–11 to the connection (request id 0).
-//! Not here: what a record means, and in which order records may come.
+//! FastCGI §3.3: version, type, request id, content length, padding length, one reserved byte; all numbers are
+//! big-endian. The content has 0–65,535 bytes, followed by 0–255 bytes of padding to skip. Types 1–8 belong to
+//! a request, 9–11 to the connection (request id 0). Not here: the meaning and the order of records.
 
-/// The only version there is (FastCGI §3.3, `FCGI_VERSION_1`).
+/// The only protocol version (FastCGI §3.3, `FCGI_VERSION_1`).
 pub const VERSION: u8 = 1;
 
-/// Length of a record's header, in bytes (`FCGI_HEADER_LEN`).
+/// The length of a record's header in bytes (`FCGI_HEADER_LEN`).
 pub const HEADER_LEN: usize = 8;
 
-/// Most content one record can carry, in bytes: the length is a 16-bit number.
+/// The maximum content of one record in bytes: the length is a 16-bit number.
 pub const CONTENT_MAX: usize = 65_535;
 
-/// The largest content that keeps the next record on an 8-byte boundary without padding, in bytes
-/// (FastCGI §3.3 recommends the boundary). php-fpm closes the connection on a BEGIN_REQUEST or
-/// PARAMS record of more than 65,535 bytes *with* its padding; up to this size no padding does that.
+/// The largest content in bytes that keeps the next record on an 8-byte boundary without padding (FastCGI §3.3
+/// recommends the boundary). php-fpm closes the connection if a BEGIN_REQUEST or PARAMS record has more than
+/// 65,535 bytes *including* padding. Up to this size no padding can cause that.
 pub const ALIGNED_CONTENT_MAX: usize = 65_528;
 
-/// The request id of every request we send. Requests on one connection follow each other.
+/// The request id of every request that Pagewell sends. Requests on one connection are sequential.
 pub const REQUEST_ID: u16 = 1;
 
 /// The request id of management records (FastCGI §3.3, `FCGI_NULL_REQUEST_ID`).
@@ -31,16 +30,16 @@ pub const FLAG_KEEP_CONN: u8 = 1;
 /// `FCGI_RESPONDER` (FastCGI §6.2).
 pub const ROLE_RESPONDER: u16 = 1;
 
-/// Length of the content of BEGIN_REQUEST and of END_REQUEST, in bytes (FastCGI §5.1, §5.5).
+/// The length of the content of BEGIN_REQUEST and of END_REQUEST in bytes (FastCGI §5.1, §5.5).
 pub const BODY_LEN: usize = 8;
 
-/// What a record is (FastCGI §8, `FCGI_BEGIN_REQUEST` … `FCGI_UNKNOWN_TYPE`).
+/// The type of a record (FastCGI §8, `FCGI_BEGIN_REQUEST` … `FCGI_UNKNOWN_TYPE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordType {
     /// Web server → responder: a request begins (§5.1).
     BeginRequest = 1,
-    /// Web server → responder: end this request (§5.4).
+    /// Web server → responder: abort this request (§5.4).
     AbortRequest = 2,
     /// Responder → web server: a request has ended (§5.5).
     EndRequest = 3,
@@ -54,16 +53,16 @@ pub enum RecordType {
     Stderr = 7,
     /// Web server → responder, filter role only (§5.3).
     FilterFile = 8,
-    /// Web server → responder, management: ask for limits (§4.1).
+    /// Web server → responder, management: request configuration values (§4.1).
     GetValues = 9,
-    /// Responder → web server, management: the answer (§4.1).
+    /// Responder → web server, management: the requested values (§4.1).
     GetValuesResult = 10,
-    /// Responder → web server, management: a type it does not know (§4.2).
+    /// Responder → web server, management: the type is unknown to the responder (§4.2).
     UnknownType = 11,
 }
 
 impl RecordType {
-    /// The type with this number, or `None` for a number the specification does not define.
+    /// The type with this number, or `None` if the specification does not define it.
     pub fn from_number(number: u8) -> Option<RecordType> {
         Some(match number {
             1 => RecordType::BeginRequest,
@@ -82,18 +81,18 @@ impl RecordType {
     }
 }
 
-/// A record's header, decoded. Any bytes decode; whether they make sense is for the reader to say.
+/// A decoded record header. Any eight bytes decode; the caller checks the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
-    /// Protocol version; anything but [`VERSION`] is to be refused.
+    /// The protocol version; the caller must refuse any other than [`VERSION`].
     pub version: u8,
-    /// The type's number; see [`RecordType::from_number`].
+    /// The number of the type; see [`RecordType::from_number`].
     pub type_number: u8,
-    /// The request it belongs to; 0 for management records.
+    /// The request that the record belongs to; 0 for management records.
     pub request_id: u16,
-    /// Bytes of content that follow.
+    /// The length of the content that follows, in bytes.
     pub content_len: u16,
-    /// Bytes of padding after the content.
+    /// The length of the padding after the content, in bytes.
     pub padding_len: u8,
 }
 
@@ -109,20 +108,20 @@ impl RecordHeader {
         }
     }
 
-    /// The same header with the padding that brings the next record onto an 8-byte boundary.
+    /// The same header with the padding that puts the next record on an 8-byte boundary.
     pub const fn padded(mut self) -> RecordHeader {
         self.padding_len = (self.content_len.wrapping_neg() & 7) as u8;
         self
     }
 
-    /// The eight bytes as sent (FastCGI §3.3); the reserved byte is zero.
+    /// The eight bytes to send (FastCGI §3.3); the reserved byte is zero.
     pub const fn encode(self) -> [u8; HEADER_LEN] {
         let [id1, id0] = self.request_id.to_be_bytes();
         let [len1, len0] = self.content_len.to_be_bytes();
         [self.version, self.type_number, id1, id0, len1, len0, self.padding_len, 0]
     }
 
-    /// Reads the eight bytes; the reserved byte is ignored.
+    /// Decodes the eight bytes; the reserved byte is ignored.
     pub const fn decode(bytes: [u8; HEADER_LEN]) -> RecordHeader {
         RecordHeader {
             version: bytes[0],
@@ -133,7 +132,8 @@ impl RecordHeader {
         }
     }
 
-    /// Reads a header from the front of `bytes`, or `None` while fewer than eight are there.
+    /// Decodes a header from the front of `bytes` without removing it; `None` if there are fewer than eight
+    /// bytes.
     pub fn peek(bytes: &[u8]) -> Option<RecordHeader> {
         bytes.first_chunk::<HEADER_LEN>().map(|header| RecordHeader::decode(*header))
     }

@@ -1,10 +1,10 @@
-//! What a responder sends back: STDOUT, STDERR, END_REQUEST (FastCGI §3.3, §5). Content is handed
-//! out as it arrives, cut from the caller's buffer without copying. One reader serves one request.
+//! Decodes the response of a responder: STDOUT, STDERR, END_REQUEST (FastCGI §3.3, §5). Content is returned as
+//! it arrives, split off the caller's buffer without copying. A reader is used for one request.
 //!
-//! | state    | takes                                   | next                              |
+//! | state    | reads                                   | next state                        |
 //! |----------|-----------------------------------------|-----------------------------------|
 //! | Header   | 8 bytes                                 | Content, End, Skip, or Refused    |
-//! | Content  | what is there of STDOUT or STDERR       | Content, then Skip                |
+//! | Content  | the available bytes of STDOUT or STDERR | Content, then Skip                |
 //! | Skip     | padding, or a management record         | Header                            |
 //! | End      | the 8 bytes of END_REQUEST              | Trailing                          |
 //! | Trailing | the padding of END_REQUEST              | Ended; any byte then is Refused   |
@@ -16,54 +16,54 @@ use crate::record::{
 };
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Most bytes of management records, headers included, that are skipped within one request.
+/// The maximum number of bytes of management records, headers included, that are skipped within one request.
 pub const IGNORED_BYTES_MAX: usize = 65_536;
 
-/// What a responder has sent.
+/// An event in the bytes of a responder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Bytes of the CGI response, never empty; see [`crate::CgiHeadReader`].
+    /// Bytes of the CGI response; never empty; see [`crate::CgiHeadReader`].
     Stdout(Bytes),
-    /// Bytes for the log, never empty; cut anywhere, not at line ends.
+    /// Bytes for the log; never empty; not necessarily whole lines.
     Stderr(Bytes),
     /// The request has ended; nothing follows.
     End(EndRequest),
 }
 
-/// Why a responder's bytes were refused. The blame is the origin's; a retry goes to another
-/// connection, and only where the request may be repeated.
+/// The reason why the bytes of a responder were refused. The origin is at fault. A retry uses another
+/// connection, and only if the request may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
-    /// Not FastCGI, or another version: the first byte of a record was not 1.
+    /// The bytes are not FastCGI, or another version: the first byte of a record is not 1.
     VersionUnsupported {
         /// The byte found.
         version: u8,
     },
-    /// A record of a request that we did not send. Its content could be somebody else's page.
+    /// A record of a request that was not sent. Its content could be the page of another client.
     RequestIdWrong {
         /// The request id found.
         request_id: u16,
     },
-    /// A record of our request of a type that a responder does not send.
+    /// A record of the current request has a type that a responder does not send.
     TypeUnexpected {
-        /// The type's number.
+        /// The number of the type.
         type_number: u8,
     },
-    /// An END_REQUEST whose content is not 8 bytes.
+    /// The content of END_REQUEST is not 8 bytes long.
     EndLengthWrong {
-        /// Its content length in bytes.
+        /// The length of its content in bytes.
         content_len: u16,
     },
-    /// STDOUT went on after the empty record that ends it (FastCGI §3.3).
+    /// STDOUT continued after the empty record that ends it (FastCGI §3.3).
     StdoutAfterItsEnd,
-    /// More management records than [`IGNORED_BYTES_MAX`] allows.
+    /// The management records exceed [`IGNORED_BYTES_MAX`].
     TooMuchIgnored,
-    /// Bytes after END_REQUEST, with no request under way.
+    /// Bytes arrived after END_REQUEST, when no request was in progress.
     BytesAfterEnd,
 }
 
 impl ProtocolError {
-    /// The reason's name, for logs and metrics.
+    /// The name of the reason, for logs and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             ProtocolError::VersionUnsupported { .. } => "version-unsupported",
@@ -106,7 +106,7 @@ impl std::error::Error for ProtocolError {}
 pub struct ResponseReader {
     state: State,
     stdout: Stdout,
-    /// Bytes of management records so far, headers included.
+    /// The bytes of management records so far, headers included.
     ignored_bytes: usize,
     end: Option<EndRequest>,
 }
@@ -117,13 +117,13 @@ impl ResponseReader {
         ResponseReader { state: State::Header, stdout: Stdout::Open, ignored_bytes: 0, end: None }
     }
 
-    /// Takes what can be taken from the front of `input`, up to the next event. `Ok(None)` means
-    /// that more bytes are needed; `input` then holds less than a record's header, or END_REQUEST's
-    /// unfinished content: at most 7 bytes.
+    /// Decodes bytes from the front of `input`, up to the next event. `Ok(None)` means that more bytes are
+    /// needed. `input` then holds an incomplete record header, or the incomplete content of END_REQUEST: at
+    /// most 7 bytes.
     ///
     /// # Errors
-    /// The bytes are not a response to our request: see [`ProtocolError`]. The same error is then
-    /// returned for good.
+    /// The bytes are not a valid response to the request: see [`ProtocolError`]. Every later call returns the
+    /// same error.
     pub fn read(&mut self, input: &mut BytesMut) -> Result<Option<Event>, ProtocolError> {
         let event = self.step_until_event(input);
         if let Err(error) = event {
@@ -137,8 +137,8 @@ impl ResponseReader {
         self.end
     }
 
-    /// Whether the connection stands at the end of this response, padding and all, so that another
-    /// request may be sent on it if the rest allows (see [`crate::Reuse`]).
+    /// Whether the whole response, including its padding, has been read. Another request may then be sent on
+    /// the connection if the other conditions hold (see [`crate::Reuse`]).
     pub fn at_end(&self) -> bool {
         matches!(self.state, State::Ended | State::Trailing { left: 0 })
     }
@@ -190,7 +190,7 @@ impl ResponseReader {
         }
     }
 
-    /// What a record's header leads to.
+    /// The next state after a record's header.
     fn begin_record(&mut self, header: RecordHeader) -> Result<State, ProtocolError> {
         if header.version != VERSION {
             return Err(ProtocolError::VersionUnsupported { version: header.version });
@@ -198,14 +198,14 @@ impl ResponseReader {
         let (left, padding) = (usize::from(header.content_len), usize::from(header.padding_len));
         match header.request_id {
             REQUEST_ID => {}
-            // FastCGI §4: management records answer what a web server asked. We ask nothing, so
-            // whatever their type they tell us nothing, and they do not concern the request.
+            // FastCGI §4: management records answer requests of the web server. Pagewell sends no such
+            // requests, so these records are irrelevant, whatever their type.
             MANAGEMENT_ID => return self.ignore(left + padding),
             request_id => return Err(ProtocolError::RequestIdWrong { request_id }),
         }
         match RecordType::from_number(header.type_number) {
-            // FastCGI §3.3: a stream ends with an empty record. A responder may also leave that
-            // out and send END_REQUEST, as php-fpm does.
+            // FastCGI §3.3: a stream ends with an empty record. A responder may also omit it and send
+            // END_REQUEST, as php-fpm does.
             Some(RecordType::Stdout) if left == 0 => {
                 self.stdout = Stdout::Closed;
                 Ok(State::Skip { left: padding })
@@ -214,8 +214,8 @@ impl ResponseReader {
                 Stdout::Open => Ok(State::Content { stream: Stream::Stdout, left, padding }),
                 Stdout::Closed => Err(ProtocolError::StdoutAfterItsEnd),
             },
-            // STDERR is a stream of its own and may outlive STDOUT. That it should go on after
-            // its own end is not worth a page: nothing of it reaches one.
+            // STDERR is a separate stream and may end after STDOUT. STDERR that continues after its own end is
+            // not an error, because none of it becomes part of a page.
             Some(RecordType::Stderr) => {
                 Ok(State::Content { stream: Stream::Stderr, left, padding })
             }
@@ -223,8 +223,8 @@ impl ResponseReader {
             Some(RecordType::EndRequest) => {
                 Err(ProtocolError::EndLengthWrong { content_len: header.content_len })
             }
-            // FastCGI §4.2 has new types only among management records. An unknown record of a
-            // request may be part of its response, and skipping it would store half a page.
+            // FastCGI §4.2 allows new types only for management records. An unknown record of a request may be
+            // part of its response; to skip it could mean to store half a page.
             _ => Err(ProtocolError::TypeUnexpected { type_number: header.type_number }),
         }
     }
@@ -244,7 +244,7 @@ impl Default for ResponseReader {
     }
 }
 
-/// Where in the table above the reader stands. Lengths in bytes.
+/// The states of the table above. Lengths are in bytes.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Header,
@@ -268,7 +268,7 @@ enum Stdout {
     Closed,
 }
 
-/// Takes up to `most` bytes off the front, or `None` when there are none.
+/// Removes up to `most` bytes from the front; `None` if there are none.
 fn take(input: &mut BytesMut, most: usize) -> Option<BytesMut> {
     let len = input.len().min(most);
     (len > 0).then(|| input.split_to(len))

@@ -1,40 +1,41 @@
-//! The request's content, as STDIN records, and the record that gives a request up.
+//! Encodes the request's content as STDIN records, and the record that aborts a request.
 //!
-//! A record's header is handed out apart from the content, so that the caller writes both with one
-//! vectored write and copies nothing. STDIN records are not padded: FastCGI §3.3 only recommends
-//! 8-byte boundaries, padding would be a third piece of every write, and chunks of
-//! [`STDIN_CHUNK_MAX`] bytes keep to the boundary by themselves, but for the last.
+//! The header of a record is returned separately from its content. The caller can therefore write both with one
+//! vectored write and without copying. STDIN records are not padded: FastCGI §3.3 only recommends 8-byte
+//! boundaries, and padding would be a third piece of every write. Chunks of [`STDIN_CHUNK_MAX`] bytes keep the
+//! boundary without padding, except for the last one.
 //!
-//! The length of STDIN and `CONTENT_LENGTH` must agree (FastCGI §6.2): php-fpm reads as many bytes
-//! as the param says, none when it is missing. The caller sees to that.
+//! The length of STDIN and `CONTENT_LENGTH` must agree (FastCGI §6.2): php-fpm reads as many bytes as the param
+//! says, and none if it is missing. The caller must ensure this.
 
 use crate::record::{ALIGNED_CONTENT_MAX, HEADER_LEN, REQUEST_ID, RecordHeader, RecordType};
 use bytes::Bytes;
 use std::num::NonZeroU16;
 
-/// The most content [`split_stdin`] puts into one record, in bytes.
+/// The maximum content that [`split_stdin`] puts into one record, in bytes.
 pub const STDIN_CHUNK_MAX: usize = ALIGNED_CONTENT_MAX;
 
-/// The empty STDIN record: the request's content has ended (FastCGI §5.3). Sent without content
-/// too.
+/// The empty STDIN record, which ends the request's content (FastCGI §5.3). It is also sent if the request has
+/// no content.
 pub const STDIN_END: [u8; HEADER_LEN] =
     RecordHeader::new(RecordType::Stdin, REQUEST_ID, 0).encode();
 
-/// ABORT_REQUEST (FastCGI §5.4): the client has gone away. The responder answers with END_REQUEST
-/// as soon as it can. php-fpm does not look for it while a script runs, and inside STDIN takes it
-/// for a cut; so send it where a responder may honour it, and close the connection all the same.
+/// The ABORT_REQUEST record (FastCGI §5.4): the client has disconnected. The responder should answer with
+/// END_REQUEST as soon as possible. php-fpm does not read it while a script runs, and treats it as a protocol
+/// error inside STDIN. Send it to responders that may support it, and close the connection in any case.
 pub const ABORT_REQUEST: [u8; HEADER_LEN] =
     RecordHeader::new(RecordType::AbortRequest, REQUEST_ID, 0).encode();
 
 /// The header of a STDIN record with `len` bytes of content, which the caller writes next.
 ///
-/// Zero is not a length here, because an empty record would end the content: [`STDIN_END`].
+/// The length cannot be zero, because an empty record would end the content: see [`STDIN_END`].
 pub const fn stdin_header(len: NonZeroU16) -> [u8; HEADER_LEN] {
     RecordHeader::new(RecordType::Stdin, REQUEST_ID, len.get()).encode()
 }
 
-/// Takes the next record off the front of `content`: its header and its bytes (shared, not
-/// copied), at most [`STDIN_CHUNK_MAX`]. `None` when nothing is left; that does not end the stream.
+/// Removes the content of the next record from the front of `content`. Returns its header and its bytes
+/// (shared, not copied), at most [`STDIN_CHUNK_MAX`]. Returns `None` if `content` is empty; that does not end
+/// the stream.
 pub fn split_stdin(content: &mut Bytes) -> Option<([u8; HEADER_LEN], Bytes)> {
     let len = content.len().min(STDIN_CHUNK_MAX);
     let record_len = NonZeroU16::new(u16::try_from(len).expect("at most 65,528 bytes"))?;

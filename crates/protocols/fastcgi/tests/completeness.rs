@@ -1,6 +1,5 @@
-//! When a response counts as whole, and when its connection may be used again: one case for each
-//! reason, the END_REQUEST record built by hand or by the peer's side.
-//! FastCGI §5.5, RFC 9110 §8.6.
+//! Whether a response counts as complete, and whether its connection may be reused: one case for each reason.
+//! The END_REQUEST record is built by hand or by the responder's side. FastCGI §5.5, RFC 9110 §8.6.
 
 use bytes::BytesMut;
 use fastcgi::{

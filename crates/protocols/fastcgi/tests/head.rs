@@ -1,13 +1,12 @@
-//! The head of a CGI response, case by case (RFC 3875 §6): what is taken, what it comes to, and the
-//! name and line of every refusal.
-//! Not here: pieces and noise, which are in `properties.rs`.
+//! The head of a CGI response (RFC 3875 §6), case by case: accepted heads with their result, and the name and
+//! line of every refusal. Not here: splits and random bytes, which are in `properties.rs`.
 
 use bytes::Bytes;
 use fastcgi::{
     CgiHead, CgiHeadReader, HeadLimits, HeadRefusal, HeadRefused, HeadStep, ResponseKind,
 };
 
-/// Reads a whole head; panics when it goes on.
+/// Parses a complete head; panics if it is incomplete.
 fn head(text: &str) -> Result<CgiHead, HeadRefused> {
     match CgiHeadReader::default().read(Bytes::copy_from_slice(text.as_bytes()))? {
         HeadStep::Done(head) => Ok(*head),
@@ -19,13 +18,13 @@ fn taken(text: &str) -> CgiHead {
     head(text).expect("a good head")
 }
 
-/// Name of the reason, and line.
+/// The name of the reason, and the line number.
 fn refused(text: &str) -> (&'static str, u32) {
     let refused = head(text).expect_err("a bad head");
     (refused.reason.as_str(), refused.line)
 }
 
-/// The fields of a head, `name: value` each.
+/// The fields of a head, each as `name: value`.
 fn fields(head: &CgiHead) -> Vec<String> {
     let shown = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     head.headers.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect()
@@ -135,7 +134,7 @@ fn fields_without_a_value_or_of_the_connection_are_left_out() {
 
 #[test]
 fn a_head_without_any_field_is_what_php_sends_when_told_to() {
-    // default_mimetype = "" and header_remove().
+    // PHP with `default_mimetype = ""` and `header_remove()`.
     let head = taken("\r\nbody without head");
     assert_eq!((head.status.as_u16(), &head.content[..]), (200, &b"body without head"[..]));
 }

@@ -1,13 +1,12 @@
-//! The start of a request: how pairs are cut into records, and what is refused.
-//! FastCGI §3.4, §5.1, §5.2; the bounds are php-fpm's.
-//! Not here: arbitrary pairs and pieces, which are in `properties.rs`.
+//! The start of a request: the division of pairs into records, and refused pairs. FastCGI §3.4, §5.1, §5.2; the
+//! limits are those of php-fpm. Not here: random pairs and splits, which are in `properties.rs`.
 
 use bytes::Bytes;
 use fastcgi::params::PAIR_BYTES_MAX;
 use fastcgi::record::{HEADER_LEN, RecordHeader, RecordType};
 use fastcgi::{AfterRequest, Params, ParamsLimits, ParamsRefused, pairs};
 
-/// Cuts bytes into records; padding is dropped.
+/// Splits bytes into records; padding is dropped.
 fn records(bytes: &[u8]) -> Vec<(RecordHeader, Bytes)> {
     let mut bytes = Bytes::copy_from_slice(bytes);
     let mut records = Vec::new();
@@ -69,7 +68,7 @@ fn two_hundred_kilobytes_go_in_records_of_whole_pairs() {
 fn the_longest_pair_fits_and_one_byte_more_does_not() {
     let limits = ParamsLimits { total_bytes: usize::MAX, pair_bytes: usize::MAX };
     let mut params = Params::new(limits);
-    // Lengths take one byte for the name and four for the value.
+    // The length of the name takes one byte, that of the value four.
     let value = vec![b'v'; PAIR_BYTES_MAX - 1 - 4 - 1];
     params.push("N", &value).unwrap();
     params.push("N", &value).unwrap();

@@ -1,6 +1,6 @@
-//! Properties that hold for any bytes, cut anywhere: what one side writes the other reads, however
-//! it arrives; noise is refused without a panic; nothing is held beyond its bound.
-//! Each takes plain bytes and lengths of pieces, so that a fuzzer can drive it as well.
+//! Properties of arbitrary bytes, split anywhere: one side decodes what the other encodes, however it arrives.
+//! Random bytes are refused without a panic, and memory is bounded. Each property takes plain bytes and lengths
+//! of pieces, so that a fuzzer can use it as well.
 
 use bytes::{Bytes, BytesMut};
 use fastcgi::peer::{RequestEvent, RequestReader};
@@ -12,7 +12,7 @@ use fastcgi::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Cuts `bytes` into pieces as long as `lens` says, over and over.
+/// Splits `bytes` into pieces of the lengths `lens`, repeatedly.
 fn pieces<'a>(mut bytes: &'a [u8], lens: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut lens = lens.iter().cycle();
     std::iter::from_fn(move || {
@@ -43,7 +43,7 @@ fn a_pair() -> impl Strategy<Value = (String, Vec<u8>)> {
 }
 
 #[derive(Clone, Debug)]
-enum Sent {
+enum SentRecord {
     Stdout(Vec<u8>),
     Stderr(Vec<u8>),
     Values,
@@ -51,23 +51,24 @@ enum Sent {
     Padded(u8, Vec<u8>),
 }
 
-fn a_record() -> impl Strategy<Value = Sent> {
+fn a_record() -> impl Strategy<Value = SentRecord> {
     prop_oneof![
-        content().prop_map(Sent::Stdout),
-        vec(any::<u8>(), 0..200).prop_map(Sent::Stderr),
-        Just(Sent::Values),
-        Just(Sent::UnknownType),
-        (any::<u8>(), vec(any::<u8>(), 1..50)).prop_map(|(pad, bytes)| Sent::Padded(pad, bytes)),
+        content().prop_map(SentRecord::Stdout),
+        vec(any::<u8>(), 0..200).prop_map(SentRecord::Stderr),
+        Just(SentRecord::Values),
+        Just(SentRecord::UnknownType),
+        (any::<u8>(), vec(any::<u8>(), 1..50))
+            .prop_map(|(pad, bytes)| SentRecord::Padded(pad, bytes)),
     ]
 }
 
-fn encode(record: &Sent, out: &mut BytesMut) {
+fn encode(record: &SentRecord, out: &mut BytesMut) {
     match record {
-        Sent::Stdout(bytes) => peer::encode_stdout(1, bytes, out),
-        Sent::Stderr(bytes) => peer::encode_stderr(1, bytes, out),
-        Sent::Values => peer::encode_values(&[("FCGI_MAX_CONNS", "1")], out),
-        Sent::UnknownType => peer::encode_unknown_type(77, out),
-        Sent::Padded(padding_len, bytes) => {
+        SentRecord::Stdout(bytes) => peer::encode_stdout(1, bytes, out),
+        SentRecord::Stderr(bytes) => peer::encode_stderr(1, bytes, out),
+        SentRecord::Values => peer::encode_values(&[("FCGI_MAX_CONNS", "1")], out),
+        SentRecord::UnknownType => peer::encode_unknown_type(77, out),
+        SentRecord::Padded(padding_len, bytes) => {
             let header = RecordHeader::new(RecordType::Stdout, 1, bytes.len() as u16);
             let header = RecordHeader { padding_len: *padding_len, ..header };
             out.extend_from_slice(&header.encode());
@@ -77,7 +78,7 @@ fn encode(record: &Sent, out: &mut BytesMut) {
     }
 }
 
-/// Bytes that look like records often enough to get past a header.
+/// Random bytes that often have a valid record header.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     let record = (0..13u8, 0..3u16, 0..20u16, 0..9u8, vec(any::<u8>(), 0..30)).prop_map(
         |(type_number, request_id, content_len, padding_len, content)| {
@@ -94,7 +95,7 @@ fn noise() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![vec(any::<u8>(), 0..300), vec(record, 0..12).prop_map(|records| records.concat())]
 }
 
-/// What came of a head: status, fields and content, or the refusal; `None` when it went on.
+/// The result for a head: status, fields and content, or the refusal; `None` if the head is incomplete.
 type HeadOutcome = Option<Result<(u16, Vec<(String, Vec<u8>)>, Vec<u8>), HeadRefused>>;
 
 fn read_head<'a>(limits: HeadLimits, mut chunks: impl Iterator<Item = &'a [u8]>) -> HeadOutcome {
@@ -196,9 +197,9 @@ proptest! {
         for record in &records {
             encode(record, &mut bytes);
             match record {
-                Sent::Stdout(sent) | Sent::Padded(_, sent) => out.extend_from_slice(sent),
-                Sent::Stderr(sent) => err.extend_from_slice(sent),
-                Sent::Values | Sent::UnknownType => {}
+                SentRecord::Stdout(sent) | SentRecord::Padded(_, sent) => out.extend_from_slice(sent),
+                SentRecord::Stderr(sent) => err.extend_from_slice(sent),
+                SentRecord::Values | SentRecord::UnknownType => {}
             }
         }
         peer::encode_stdout_end(1, &mut bytes);

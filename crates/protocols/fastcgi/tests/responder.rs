@@ -1,6 +1,6 @@
-//! What a responder sends, read by `ResponseReader`: one test for each arm of its table, with the
-//! bytes written out or made by the peer's side. Pieces and noise are in `properties.rs`.
-//! FastCGI §3.3, §4, §5.3, §5.5.
+//! Responses of a responder, read by `ResponseReader`: one test for each row of its table. The bytes are
+//! written by hand or by the responder's side. Splits and random bytes are in `properties.rs`. FastCGI §3.3,
+//! §4, §5.3, §5.5.
 
 use bytes::{Bytes, BytesMut};
 use fastcgi::record::{RecordHeader, RecordType};
@@ -10,7 +10,7 @@ use fastcgi::{EndRequest, Event, ProtocolError, ProtocolStatus, ResponseReader, 
 const COMPLETE: EndRequest =
     EndRequest { app_status: 0, protocol_status: ProtocolStatus::RequestComplete };
 
-/// All events in `bytes`, and the error that ended them, if one did.
+/// All events in `bytes`, and the error that ended them, if any.
 fn read_all(bytes: &[u8]) -> (Vec<Event>, Option<ProtocolError>) {
     let mut reader = ResponseReader::new();
     let mut input = BytesMut::from(bytes);

@@ -1,6 +1,6 @@
-//! The meta-variables made from a request (RFC 3875 §4.1), and what no client may do to them.
-//! Whole lists are compared, so that a variable too many fails as well as one too few.
-//! Not here: how php-fpm takes them; that needs a real one.
+//! The meta-variables of a request (RFC 3875 §4.1), and the variables that a client must not be able to set.
+//! Whole lists are compared, so that an extra variable fails as well as a missing one. Not here: the behaviour
+//! of php-fpm, which needs a real one.
 
 use fastcgi::{
     CgiRequest, Params, ParamsLimits, ParamsRefused, Scheme, Script, ServerPlace, cgi_params,
@@ -47,7 +47,7 @@ fn made(request: &CgiRequest<'_>) -> Params {
     cgi_params(request, ParamsLimits::default()).expect("within limits")
 }
 
-/// `NAME=value` for each pair whose name passes, sorted.
+/// `NAME=value` for each pair whose name satisfies `pass`, sorted.
 fn shown(params: &Params, pass: impl Fn(&str) -> bool) -> Vec<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let pairs = params.to_pairs().into_iter().map(|(name, value)| (text(&name), text(&value)));

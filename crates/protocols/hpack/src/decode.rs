@@ -1,41 +1,42 @@
-//! Header blocks are read (RFC 7541 sections 3.2, 5 and 6): fields by their index, literals, and the sizes of
-//! the table. A decoder sees all blocks of one direction of a connection, in their order; what a field means,
-//! and how many there may be, is for whoever is told of them.
+//! Decodes header blocks (RFC 7541 sections 3.2, 5 and 6): indexed fields, literals and table size updates. One
+//! decoder receives all blocks of one direction of a connection, in order. The caller interprets the fields and
+//! limits their number.
 
 use crate::table::Table;
 use crate::{Error, TABLE_BYTES, huffman};
 
-/// Reads the header blocks of one direction of a connection, in their order.
+/// Decodes the header blocks of one direction of a connection, in order.
 #[derive(Debug)]
 pub struct Decoder {
     table: Table,
-    /// Strings in the Huffman code, read.
+    /// Buffers for the decoded Huffman strings.
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl Default for Decoder {
-    /// One whose table has the size that nothing need be announced for, [`TABLE_BYTES`].
+    /// A decoder whose table has the size that applies without a SETTINGS frame, [`TABLE_BYTES`].
     fn default() -> Decoder {
         Decoder { table: Table::new(TABLE_BYTES), name: Vec::new(), value: Vec::new() }
     }
 }
 
-/// What a literal says about the table.
+/// Whether a literal field is added to the dynamic table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    /// It is put into it.
+enum Indexing {
+    /// The field is added to the table.
     Indexed,
-    /// It is not.
+    /// The field is not added to the table.
     Apart,
 }
 
 impl Decoder {
-    /// Reads a whole header block; `visit` gets name and value of each field, in order. A block of n bytes has
-    /// no more than n fields, but each may be as long as the table's longest: whoever collects them counts.
+    /// Decodes a whole header block, and calls `visit` with the name and value of each field, in order. A block
+    /// of n bytes has at most n fields, but each of them may be as long as the longest field of the table. A
+    /// caller that collects fields must therefore limit their total size.
     ///
     /// # Errors
-    /// A block that cannot be read; nothing that comes behind it on this connection can be read either.
+    /// The block is invalid. No later block of this connection can be decoded either (RFC 7541 section 2.3).
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -49,7 +50,7 @@ impl Decoder {
                     let (name, value) = self.table.get(rest.integer(7)?)?;
                     visit(name, value);
                 }
-                0x40.. => self.literal(&mut rest, 6, Kept::Indexed, &mut visit)?,
+                0x40.. => self.literal(&mut rest, 6, Indexing::Indexed, &mut visit)?,
                 0x20.. => {
                     let bytes = rest.integer(5)?;
                     if begun || bytes > TABLE_BYTES {
@@ -58,20 +59,20 @@ impl Decoder {
                     self.table.resize(bytes);
                     continue;
                 }
-                // Never indexed is a word to those who pass it on.
-                _ => self.literal(&mut rest, 4, Kept::Apart, &mut visit)?,
+                // "Never indexed" (section 6.2.3) concerns only intermediaries that encode the field again.
+                _ => self.literal(&mut rest, 4, Indexing::Apart, &mut visit)?,
             }
             begun = true;
         }
         Ok(())
     }
 
-    /// A field whose value, and perhaps whose name, stands in the block (section 6.2).
+    /// Decodes a literal field: its value, and its name if that is not indexed (section 6.2).
     fn literal(
         &mut self,
         rest: &mut Rest<'_>,
         prefix: u32,
-        kept: Kept,
+        kept: Indexing,
         visit: &mut impl FnMut(&[u8], &[u8]),
     ) -> Result<(), Error> {
         let Decoder { table, name, value } = self;
@@ -82,8 +83,9 @@ impl Decoder {
         };
         let value = rest.string(value)?;
         visit(known, value);
-        if kept == Kept::Indexed {
-            // Made first: the name may be that of a field which leaves for this one (section 4.4).
+        if kept == Indexing::Indexed {
+            // Built before the table is changed: the name may belong to a field that is evicted by this one
+            // (section 4.4).
             let (bytes, name) = ([known, value].concat(), known.len());
             table.add(bytes.into(), name);
         }
@@ -91,7 +93,7 @@ impl Decoder {
     }
 }
 
-/// What is left of a block.
+/// The part of a block that has not been decoded yet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -101,7 +103,7 @@ impl<'a> Rest<'a> {
         Ok(*first)
     }
 
-    /// An integer of which so many bits stand in the first byte (section 5.1).
+    /// Decodes an integer whose first byte holds its `prefix` lowest bits (section 5.1).
     fn integer(&mut self, prefix: u32) -> Result<usize, Error> {
         let most = (1_usize << prefix) - 1;
         let first = usize::from(self.byte()?) & most;
@@ -109,7 +111,7 @@ impl<'a> Rest<'a> {
             return Ok(first);
         }
         let mut value = most;
-        // Four bytes hold 28 bits, more than a block has bytes.
+        // Four bytes hold 28 bits. That is more than the length of any block.
         for shift in [0, 7, 14, 21] {
             let byte = usize::from(self.byte()?);
             value += (byte & 0x7f) << shift;
@@ -120,7 +122,8 @@ impl<'a> Rest<'a> {
         Err(Error::IntegerTooLarge)
     }
 
-    /// A string as it stands, or read into `out` (section 5.2).
+    /// Decodes a string (section 5.2). A plain string is borrowed from the block; a Huffman string is decoded
+    /// into `out`.
     fn string<'b>(&mut self, out: &'b mut Vec<u8>) -> Result<&'b [u8], Error>
     where
         'a: 'b,
@@ -168,7 +171,7 @@ mod tests {
         (":authority", "www.example.com"),
     ];
 
-    /// Appendices C.3 and C.4: three requests of one connection.
+    /// RFC 7541 appendices C.3 and C.4: three requests of one connection.
     #[test]
     fn requests_of_appendix_c() {
         let plain = [
@@ -198,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Appendix C.6: responses in the Huffman code, with a table of 256 bytes, out of which fields leave.
+    /// RFC 7541 appendix C.6: Huffman-coded responses, with a table of 256 bytes that evicts fields.
     #[test]
     fn responses_of_appendix_c() {
         let mut decoder = Decoder::default();
@@ -255,7 +258,7 @@ mod tests {
         assert_eq!(read(&mut decoder, &bytes("be")), Err(Error::IndexUnknown));
     }
 
-    /// Section 4.4: the name of a field that leaves for the one that has it.
+    /// Section 4.4: the new field takes its name from the field that it evicts.
     #[test]
     fn a_name_may_be_that_of_the_field_that_leaves() {
         let mut decoder = Decoder::default();

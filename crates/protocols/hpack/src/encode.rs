@@ -1,9 +1,9 @@
-//! Fields are written as literals that leave the reader's dynamic table as it is (RFC 7541 section 6.2.2):
-//! another writer on the same connection may keep a table of its own beside this one. Names of the static
-//! table are written by their index; strings stand as they are, which costs a reader nothing.
+//! Encodes fields as literals without indexing (RFC 7541 section 6.2.2), so the peer's dynamic table does not
+//! change. Another encoder on the same connection can therefore use that table. Names of the static table are
+//! written as indices. Strings are not Huffman-coded, which saves the peer the decoding.
 
-/// Writes a field that is not to be indexed. `name` is in lower case (RFC 9113 section 8.2); its strings
-/// stand as they are, and names of the static table are written by their index.
+/// Appends a field that is not to be indexed to `out`. `name` must be in lower case (RFC 9113 section 8.2). A
+/// name of the static table is written as its index; other strings are written without Huffman coding.
 pub fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     match index_of(name) {
         Some(index) => write_integer(0x00, 4, index.into(), out),
@@ -15,7 +15,7 @@ pub fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     write_string(value, out);
 }
 
-/// Writes `:status`.
+/// Appends the pseudo-header field `:status` to `out`.
 pub fn write_status(status: u16, out: &mut Vec<u8>) {
     let known: Option<u8> = match status {
         200 => Some(8),
@@ -37,7 +37,7 @@ pub fn write_status(status: u16, out: &mut Vec<u8>) {
     }
 }
 
-/// The index in the static table of a name that responses have.
+/// The static-table index of a field name that is common in responses.
 fn index_of(name: &[u8]) -> Option<u8> {
     Some(match name {
         b"accept-ranges" => 18,
@@ -67,7 +67,8 @@ fn write_string(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
-/// An integer with so many bits in the first byte, whose others are `first` (section 5.1).
+/// Appends an integer whose `prefix` lowest bits are in the first byte (section 5.1). `first` holds the other
+/// bits of that byte.
 fn write_integer(first: u8, prefix: u32, value: usize, out: &mut Vec<u8>) {
     let most = (1 << prefix) - 1;
     if value < most {

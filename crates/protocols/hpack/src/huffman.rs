@@ -1,12 +1,13 @@
-//! The Huffman code of RFC 7541 (section 5.2 and appendix B): strings are read.
+//! Decodes strings in the Huffman code of RFC 7541 (section 5.2 and appendix B).
 //!
-//! The code is canonical: codes of one length follow each other in the order of their symbols, and those of
-//! the next length begin where they ended. So the lengths say it all, and the tables are made of them when
-//! this is compiled. Short codes, of which nearly everything is made, are found by their first eight bits.
+//! The code is canonical: codes of one length are consecutive in the order of their symbols, and the codes of
+//! the next length begin where they ended. The code lengths therefore define the code, and the tables are
+//! computed from them at compile time. Short codes, which are nearly all that occur, are looked up by their
+//! first eight bits.
 
 use crate::Error;
 
-/// How many bits the code of each byte has, and, last, that of the end of a string.
+/// The length in bits of the code of each byte, and last that of the end-of-string symbol.
 #[rustfmt::skip]
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
@@ -22,24 +23,24 @@ const LENGTHS: [u8; 257] = [
     26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
 ];
 
-/// The symbol behind the last byte: the end of a string, which may not occur in one.
+/// The end-of-string symbol (EOS), which follows the 256 bytes. A string must not contain it.
 const END: u16 = 256;
 const LONGEST: usize = 30;
-/// The bits by which short codes are found.
+/// The number of bits by which short codes are looked up.
 const SHORT_BITS: u32 = 8;
 
-/// Codes by their lengths.
+/// The codes, grouped by their lengths.
 struct Codes {
-    /// For each length the first value of 32 bits that begins with no code of that length or a shorter one.
+    /// For each length, the first 32-bit value that does not begin with a code of at most that length.
     ends: [u64; LONGEST + 1],
-    /// For each length its first code.
+    /// For each length, its first code.
     firsts: [u32; LONGEST + 1],
-    /// For each length where its first code's symbol stands in `symbols`.
+    /// For each length, the index in `symbols` of the symbol of its first code.
     offsets: [u16; LONGEST + 1],
-    /// In the order of their codes.
+    /// The symbols, in the order of their codes.
     symbols: [u16; 257],
-    /// By the first eight bits: length and symbol of the code that they begin with; no length where that is
-    /// longer.
+    /// For each value of the first eight bits, the length and symbol of the code that they begin with. The
+    /// length is 0 if that code is longer than eight bits.
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 
@@ -82,14 +83,14 @@ const fn codes() -> Codes {
     codes
 }
 
-/// Length in bits and symbol of the code at the start of 32 bits.
+/// The length in bits and the symbol of the code at the start of `bits`.
 fn first(bits: u32) -> (u32, u16) {
     let (length, symbol) = CODES.short[(bits >> (32 - SHORT_BITS)) as usize];
     if length != 0 {
         return (length.into(), symbol.into());
     }
     let mut length = SHORT_BITS as usize + 1;
-    // The code is complete: the last length ends beyond all values of 32 bits.
+    // The code is complete: the codes of the greatest length end after all 32-bit values.
     while length < LONGEST && u64::from(bits) >= CODES.ends[length] {
         length += 1;
     }
@@ -98,10 +99,10 @@ fn first(bits: u32) -> (u32, u16) {
     (length as u32, CODES.symbols[at])
 }
 
-/// Reads a string, and puts it behind what is in `out`; it has at most 8/5 of the bytes of `coded`.
+/// Decodes a Huffman-coded string and appends it to `out`. The result has at most 8/5 of the bytes of `coded`.
 ///
 /// # Errors
-/// [`Error::HuffmanInvalid`]: it holds the code of the end, or is padded with anything but up to seven ones.
+/// [`Error::HuffmanInvalid`]: the string contains EOS, or its padding is not zero to seven one-bits.
 pub fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     let mut bytes = coded.iter();
     let (mut bits, mut held) = (0_u64, 0_u32);
@@ -111,7 +112,7 @@ pub fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
             bits = bits << 8 | u64::from(*byte);
             held += 8;
         }
-        // What is behind the end counts as ones, as padding does.
+        // Bits after the end count as ones, like the padding.
         let window = match held.checked_sub(32) {
             Some(spare) => (bits >> spare) as u32,
             None if held == 0 => return Ok(()),
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The code of a symbol and its length.
+    /// The code of a symbol, and its length in bits.
     fn code(symbol: u16) -> (u64, u32) {
         let at = CODES.symbols.iter().position(|known| *known == symbol).unwrap();
         let length = usize::from(LENGTHS[usize::from(symbol)]);
@@ -143,7 +144,7 @@ mod tests {
         (code.into(), length as u32)
     }
 
-    /// The string in the code, padded with ones.
+    /// Encodes symbols, and pads with ones.
     fn encode(symbols: impl IntoIterator<Item = u16>) -> Vec<u8> {
         let mut bits = Vec::new();
         for symbol in symbols {
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(read(&encode([END])), Err(Error::HuffmanInvalid));
         assert_eq!(read(&[0xff, 0xff]), Err(Error::HuffmanInvalid), "eight ones and more");
         assert_eq!(read(&[0xff]), Err(Error::HuffmanInvalid));
-        // '0' is 00000, and the three bits behind it are not ones.
+        // The code of '0' is 00000. The three padding bits after it are not all ones.
         assert_eq!(read(&[0b0000_0110]), Err(Error::HuffmanInvalid));
         assert_eq!(read(&[0b0000_0111]), Ok(()));
     }

@@ -1,12 +1,11 @@
-//! Header compression for HTTP/2 (RFC 7541): header blocks are read, with the dynamic table that they build
-//! up, and written without one.
+//! Header compression for HTTP/2 (RFC 7541): decodes header blocks with a dynamic table, and encodes them
+//! without one.
 //!
 //! Where to read: `decode.rs` (blocks and their fields), `table.rs` (the static and the dynamic table),
-//! `huffman.rs` (the code for strings), `encode.rs` (fields as literals). Invariants: nothing panics on
-//! anything that came in; a decoder holds no more than the table's size that was announced; a block that
-//! cannot be read leaves a decoder that must not be used again (section 2.3: the connection is over).
-//! Deliberately not here: frames, what fields mean, how many a block may have (the visitor counts), and an
-//! encoder's dynamic table. No I/O, no time.
+//! `huffman.rs` (the string code), `encode.rs` (fields as literals). Invariants: no input causes a panic; a
+//! decoder's table never exceeds the announced size; after an invalid block the decoder must not be used again
+//! (section 2.3: the connection is closed). Not here: frames, the meaning of fields, the maximum number of
+//! fields (the caller counts), and a dynamic table for encoding. No I/O, no time.
 
 #![forbid(unsafe_code)]
 
@@ -18,25 +17,25 @@ mod table;
 pub use decode::Decoder;
 pub use encode::{write_field, write_status};
 
-/// The size of a dynamic table, in bytes as section 4.1 counts them, where no SETTINGS frame says another.
+/// The size of a dynamic table in bytes, counted as in section 4.1, if no SETTINGS frame sets another size.
 pub const TABLE_BYTES: usize = 4096;
 
-/// What is added to the bytes of a field when it is counted (section 4.1).
+/// The bytes that are added to the length of a field's name and value when its size is counted (section 4.1).
 pub const FIELD_BYTES: usize = 32;
 
-/// Why a header block cannot be read. All are a connection error of type COMPRESSION_ERROR (RFC 9113
+/// The reason why a header block is invalid. Each is a connection error of type COMPRESSION_ERROR (RFC 9113
 /// section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// It ends in the middle of a field.
+    /// The block ends in the middle of a field.
     Truncated,
-    /// An integer is larger than anything that can be meant (section 5.1).
+    /// An integer is larger than any valid value (section 5.1).
     IntegerTooLarge,
-    /// An index that names no field (section 2.3.3).
+    /// An index has no field in either table (section 2.3.3).
     IndexUnknown,
-    /// A string in the Huffman code with a code that is none, or is padded wrongly (section 5.2).
+    /// A Huffman-coded string contains EOS or has invalid padding (section 5.2).
     HuffmanInvalid,
-    /// The table is to be larger than was announced, or is resized behind a field (sections 4.2 and 6.3).
+    /// A table size update exceeds the announced size, or comes after a field (sections 4.2 and 6.3).
     TableSize,
 }
 

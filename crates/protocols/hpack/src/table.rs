@@ -1,11 +1,11 @@
-//! The fields that an index names (RFC 7541 section 2.3): the static table, which is the same for all
-//! (appendix A), and behind it the dynamic one, which a connection's header blocks build up. The newest field
-//! has the lowest index there, and the oldest leave when there is no room (section 4).
+//! The fields that an index refers to (RFC 7541 section 2.3). The static table is the same for all connections
+//! (appendix A). After it comes the dynamic table, which the header blocks of a connection build. The newest
+//! field there has the lowest index, and the oldest fields are evicted when space is needed (section 4).
 
 use crate::{Error, FIELD_BYTES};
 use std::collections::VecDeque;
 
-/// Appendix A; the first has index 1.
+/// The static table (appendix A). The first field has index 1.
 #[rustfmt::skip]
 pub const STATIC: [(&str, &str); 61] = [
     (":authority", ""), (":method", "GET"), (":method", "POST"), (":path", "/"), (":path", "/index.html"),
@@ -28,31 +28,31 @@ pub const STATIC: [(&str, &str); 61] = [
 #[derive(Debug)]
 struct Field {
     bytes: Box<[u8]>,
-    /// Where the name ends.
+    /// The length of the name in bytes; the value follows it.
     name: usize,
 }
 
-/// A dynamic table.
+/// The dynamic table of one direction of a connection.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// The newest first.
+    /// The fields, newest first.
     fields: VecDeque<Field>,
-    /// What they count, in bytes.
+    /// The size of all fields in bytes (section 4.1).
     bytes: usize,
-    /// What they may count.
+    /// The maximum of `bytes`.
     bytes_max: usize,
 }
 
 impl Table {
-    /// An empty one that may hold so many bytes.
+    /// An empty table of at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Table {
         Table { bytes_max, ..Table::default() }
     }
 
-    /// Name and value of the field with this index.
+    /// The name and value of the field with this index.
     ///
     /// # Errors
-    /// [`Error::IndexUnknown`].
+    /// [`Error::IndexUnknown`] if neither table has a field with this index.
     pub fn get(&self, index: usize) -> Result<(&[u8], &[u8]), Error> {
         let at = index.checked_sub(1).ok_or(Error::IndexUnknown)?;
         if let Some((name, value)) = STATIC.get(at) {
@@ -62,8 +62,8 @@ impl Table {
         Ok(field.bytes.split_at(field.name))
     }
 
-    /// Puts a field in front, whose name ends at `name`; others leave for it, and all do for one that is too
-    /// large (section 4.4).
+    /// Adds a field in front; the first `name` bytes of `bytes` are its name. The oldest fields are evicted to
+    /// make room. A field larger than the whole table empties it (section 4.4).
     pub fn add(&mut self, bytes: Box<[u8]>, name: usize) {
         let counted = bytes.len() + FIELD_BYTES;
         self.shrink(self.bytes_max.saturating_sub(counted));
@@ -73,7 +73,7 @@ impl Table {
         }
     }
 
-    /// It may hold so many bytes from now on (section 4.3).
+    /// Sets the maximum size in bytes, and evicts the oldest fields until the table fits (section 4.3).
     pub fn resize(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
         self.shrink(bytes_max);
@@ -86,7 +86,7 @@ impl Table {
         }
     }
 
-    /// What it counts, in bytes.
+    /// The current size in bytes (section 4.1).
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -1,22 +1,22 @@
-//! An answer on its way out: text, and large values that are not copied into it.
+//! An answer to send: text, and large values that are not copied into the text.
 //!
-//! Always true: the values' places lie within the text and do not decrease, so that [`Answer::parts`] walks
-//! both once. It does not write anywhere.
+//! Invariant: the positions of the values are within the text and do not decrease, so [`Answer::parts`]
+//! iterates over both once. This module does not write to sockets.
 
 use bytes::Bytes;
 
-/// Values of so many bytes and more are sent from where they are.
+/// The minimum length in bytes of a value that is sent without being copied.
 const SPLICED_BYTES: usize = 512;
 
-/// What is to be sent.
+/// An answer to send.
 #[derive(Debug, Default)]
 pub struct Answer {
     text: Vec<u8>,
-    /// Values, each with the length of the text that goes before it.
+    /// The values, each with the length of the text before it.
     values: Vec<(usize, Bytes)>,
 }
 
-/// How long an answer was.
+/// The length of an answer at some point, to which it can be reset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     text: usize,
@@ -29,12 +29,12 @@ impl Answer {
         self.text.is_empty() && self.values.is_empty()
     }
 
-    /// How many bytes there are to send.
+    /// The number of bytes to send.
     pub fn len(&self) -> usize {
         self.text.len() + self.values.iter().map(|(_, value)| value.len()).sum::<usize>()
     }
 
-    /// Forgets everything, and keeps the memory for the next answer.
+    /// Removes the content, and keeps the allocated memory for the next answer.
     pub fn clear(&mut self) {
         self.text.clear();
         self.values.clear();
@@ -53,7 +53,7 @@ impl Answer {
         .filter(|part| !part.is_empty())
     }
 
-    /// All bytes in one piece.
+    /// A copy of all bytes to send.
     pub fn to_vec(&self) -> Vec<u8> {
         self.parts().flatten().copied().collect()
     }
@@ -68,7 +68,7 @@ impl Answer {
     }
 
     pub(crate) fn number(&mut self, number: u64) -> &mut Self {
-        // Twenty digits are enough for any.
+        // A `u64` has at most twenty digits.
         let mut digits = [0; 20];
         let (mut at, mut left) = (digits.len(), number);
         loop {
@@ -90,7 +90,7 @@ impl Answer {
         self
     }
 
-    /// Ends a chain where nothing is to be returned.
+    /// Ends a chain of calls with the unit value.
     pub(crate) fn done(&mut self) {}
 
     pub(crate) fn mark(&self) -> Mark {

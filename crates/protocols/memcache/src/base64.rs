@@ -1,11 +1,11 @@
-//! Base64 of keys (RFC 4648 section 4, with padding), for the meta commands' flag `b`.
+//! Base64 for keys (RFC 4648 section 4, with padding), used by the flag `b` of the meta commands.
 //!
-//! What does not decode to at least one byte is refused, like memcached does. Keys are short: there is no
-//! need to be fast.
+//! As in memcached, text that does not decode to at least one byte is rejected. Keys are short, so the code is
+//! not optimised for speed.
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The bytes that `text` stands for; `None` where it stands for none.
+/// The decoded bytes; `None` if `text` is not valid base64 or is empty.
 pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     if text.is_empty() || !text.len().is_multiple_of(4) {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     (!bytes.is_empty()).then_some(bytes)
 }
 
-/// `bytes` as text.
+/// `bytes` encoded as base64.
 pub(crate) fn encode(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {

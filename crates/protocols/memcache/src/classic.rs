@@ -1,9 +1,10 @@
-//! The classic commands, as lines: `get`, `set` and their kin (protocol.txt, "Storage commands" and on).
+//! Parses the lines of the classic commands: `get`, `set` and similar ones (protocol.txt, "Storage commands"
+//! and after).
 //!
-//! Which mistake is named first, and that one in a command with `noreply` is not named at all, is as
-//! memcached 1.6 has it; clients depend on both.
+//! If a line has several errors, the one that memcached 1.6 reports is reported, and none for a command with
+//! `noreply`. Clients depend on both.
 
-use crate::decoder::{Limits, Line, Pending, rest_of};
+use crate::decoder::{Limits, Line, PendingRequest, rest_of};
 use crate::item::{Expiry, Page};
 use crate::line::{self, Tokens};
 use crate::request::{
@@ -11,12 +12,13 @@ use crate::request::{
 };
 use bytes::Bytes;
 
-/// The longest key.
+/// The maximum length of a key in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 250;
-/// What a value's length must be below: memcached counts it as an `int`, its end of line included.
+/// The exclusive maximum of a value's length in bytes: memcached stores the length with the line end in an
+/// `int`.
 pub(crate) const VALUE_BYTES_MAX: i32 = i32::MAX - 2;
 
-/// `get`, `gets`, `gat`, `gats`.
+/// Parses `get`, `gets`, `gat` and `gats`.
 pub(crate) fn read_get(tokens: &Tokens<'_>, line: &Bytes) -> Line {
     let command = tokens.at(0);
     if tokens.count() < 2 {
@@ -33,7 +35,7 @@ pub(crate) fn read_get(tokens: &Tokens<'_>, line: &Bytes) -> Line {
     Line::of(Command::Get(Get { keys: rest_of(line, 2), cas, touch }))
 }
 
-/// Every other classic command.
+/// Parses every other classic command.
 pub(crate) fn read(command: &[u8], tokens: &Tokens<'_>, limits: Limits) -> Line {
     let words = tokens.count();
     let line = match command {
@@ -61,7 +63,7 @@ pub(crate) fn read(command: &[u8], tokens: &Tokens<'_>, limits: Limits) -> Line 
         b"shutdown" => return Line::refused(Refusal::Shutdown),
         _ => return Line::unknown(tokens),
     };
-    // Not so many words: said aloud, because `noreply` may be any of them.
+    // A wrong number of tokens is always reported, because any token might be `noreply`.
     let is_unknown = matches!(&line, Line::Whole(Request { command: Command::Refused(refusal), .. })
         if *refusal == Refusal::Unknown);
     line.quiet(!is_unknown && tokens.last() == b"noreply")
@@ -88,7 +90,7 @@ fn read_set(tokens: &Tokens<'_>, mode: Mode, limits: Limits) -> Line {
     }
     let (expiry, value, page) = (Expiry::of(expiry), Bytes::new(), Page::default());
     let command = Command::Set(Set { key, mode, flags, expiry, cas, value, page });
-    Line::Begun(Pending { request: Request { command, quiet: false }, value_bytes })
+    Line::Begun(PendingRequest { request: Request { command, quiet: false }, value_bytes })
 }
 
 fn read_arithmetic(tokens: &Tokens<'_>, direction: Direction) -> Line {
@@ -107,7 +109,7 @@ fn read_arithmetic(tokens: &Tokens<'_>, direction: Direction) -> Line {
     }
 }
 
-/// An old form has a time after the key, which must be 0.
+/// Parses `delete`. An old form has a time after the key, which must be 0.
 fn read_delete(tokens: &Tokens<'_>) -> Line {
     let (key, is_zero) = (tokens.at(1), tokens.at(2) == b"0");
     let quiet = tokens.count() > 2 && tokens.last() == b"noreply";

@@ -1,14 +1,14 @@
-//! Bytes to requests, as they come.
+//! Decodes requests from bytes as they arrive.
 //!
-//! | state | waits for | then |
+//! | state | waits for | next state |
 //! |---|---|---|
 //! | `Line` | a newline | a request, or `Value`, or `Swallow` |
 //! | `Value` | the value and its end of line | the request with its value |
 //! | `Swallow` | the rest of a value that is too large | `Line` |
 //!
-//! The caller owns the buffer; what was understood is taken from its front. Bounded: a line longer than
-//! memcached takes ends the connection, a value over the limit is swallowed as it comes, so the buffer never
-//! has to hold more than a line or an allowed value, and what was read beyond it.
+//! The caller owns the buffer; decoded bytes are removed from its front. Bounded: a line longer than memcached
+//! allows ends the connection, and a value over the limit is discarded as it arrives. The buffer therefore
+//! never holds more than a line or an allowed value, and what one read call added.
 
 use crate::classic;
 use crate::line::{self, Tokens};
@@ -16,20 +16,21 @@ use crate::meta;
 use crate::request::{Command, Refusal, Request};
 use bytes::{Buf, Bytes, BytesMut};
 
-/// The longest line of a `get` or `gets`: a thousand keys of 250 bytes. It bounds what one answer can be.
+/// The maximum length in bytes of a `get` or `gets` line: a thousand keys of 250 bytes. It also bounds the
+/// length of an answer.
 pub const LINE_BYTES_MAX: usize = 256 << 10;
-/// The longest line of anything else: memcached's.
+/// The maximum length in bytes of any other line, as in memcached.
 const OTHER_LINE_BYTES_MAX: usize = 2_048;
-/// What the first request of a connection begins with that speaks the binary protocol.
+/// The first byte of a connection that uses the binary protocol.
 const BINARY: u8 = 0x80;
-/// Blanks that may go before a long `get`: memcached's.
+/// The maximum number of spaces before a long `get`, as in memcached.
 const BLANKS_MAX: usize = 100;
 
-/// What a client may send.
+/// The limits for requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The bytes of an item as memcached counts them: value, key, and about 60 more. memcached's default is
-    /// a megabyte.
+    /// The maximum size of an item in bytes as memcached counts it: value, key, and about 60 bytes of overhead.
+    /// memcached's default is one megabyte.
     pub item_bytes_max: usize,
 }
 
@@ -40,7 +41,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The bytes that memcached keeps beside key and value: its header with `cas`, and two ends.
+    /// The overhead that memcached adds to key and value: its header with `cas`, and two line ends.
     const AROUND: usize = 48 + 8 + 1 + 2;
 
     pub(crate) fn allow(self, key_bytes: usize, flags: u32, value_bytes: usize) -> bool {
@@ -49,74 +50,75 @@ impl Limits {
     }
 }
 
-/// What the bytes that are there make.
+/// The result of decoding the bytes received so far.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// No request yet: read so many bytes more, at least.
+    /// The request is incomplete: at least so many more bytes are needed.
     More(usize),
-    /// A request.
+    /// A complete request.
     Request(Request),
-    /// The connection is to be closed, without an answer.
-    Close(NotSpoken),
+    /// The connection must be closed without an answer.
+    Close(ConnectionRefusal),
 }
 
-/// Why a connection is closed without an answer.
+/// The reason why a connection is closed without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotSpoken {
-    /// A line was longer than may be.
+pub enum ConnectionRefusal {
+    /// A line is longer than allowed.
     TooLong,
-    /// It begins as memcached's binary protocol does.
+    /// The connection uses memcached's binary protocol.
     Binary,
-    /// A request of HTTP. What follows it is not to be taken for commands: whoever can have a server ask for an
-    /// address of his choice would write into the cache by it. memcached closes as well.
+    /// An HTTP request. The bytes after it must not be parsed as commands: an attacker who can make a server
+    /// send a request to a chosen URL could otherwise write to the cache. memcached closes the connection as
+    /// well.
     Http,
 }
 
-impl NotSpoken {
-    /// The reason's name.
+impl ConnectionRefusal {
+    /// The name of the reason, for the log.
     pub fn as_str(self) -> &'static str {
         match self {
-            NotSpoken::TooLong => "line-too-long",
-            NotSpoken::Binary => "binary-protocol",
-            NotSpoken::Http => "http",
+            ConnectionRefusal::TooLong => "line-too-long",
+            ConnectionRefusal::Binary => "binary-protocol",
+            ConnectionRefusal::Http => "http",
         }
     }
 }
 
-/// Takes requests out of a stream of bytes.
+/// Decodes requests from a stream of bytes.
 #[derive(Debug)]
 pub struct Decoder {
     limits: Limits,
     state: State,
-    /// Nothing has come yet.
+    /// Whether no byte has been received yet.
     is_new: bool,
 }
 
 #[derive(Debug)]
 enum State {
     Line,
-    /// The request without its value, and the value's length without its end of line.
-    Value(Pending),
+    /// Waits for the value of the request.
+    Value(PendingRequest),
     Swallow(usize),
 }
 
-/// A request that waits for its value.
+/// A request whose value has not arrived yet, and the length of the value in bytes without its line end.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingRequest {
     pub(crate) request: Request,
     pub(crate) value_bytes: usize,
 }
 
-/// What a line came to.
+/// The result of parsing a line.
 pub(crate) enum Line {
-    /// A request.
+    /// A complete request.
     Whole(Request),
-    /// A request whose value is still to come.
-    Begun(Pending),
-    /// A request whose value is still to come and of no interest: so many bytes.
+    /// A request whose value follows.
+    Begun(PendingRequest),
+    /// A rejected request whose value follows and must be skipped: so many bytes.
     Spoiled(Request, usize),
-    /// Not for here.
-    Foreign(NotSpoken),
+    /// Another protocol, or a line that is too long: the connection is closed.
+    Foreign(ConnectionRefusal),
 }
 
 impl Line {
@@ -128,22 +130,22 @@ impl Line {
         Line::of(Command::Refused(refusal))
     }
 
-    /// The same request, of which the client does not want to hear.
+    /// The same request, with or without an answer (`noreply`, `q`).
     pub(crate) fn quiet(self, quiet: bool) -> Line {
         match self {
             Line::Whole(request) => Line::Whole(Request { quiet, ..request }),
-            Line::Begun(Pending { request, value_bytes }) => {
-                Line::Begun(Pending { request: Request { quiet, ..request }, value_bytes })
+            Line::Begun(PendingRequest { request, value_bytes }) => {
+                Line::Begun(PendingRequest { request: Request { quiet, ..request }, value_bytes })
             }
             Line::Spoiled(request, bytes) => Line::Spoiled(Request { quiet, ..request }, bytes),
             Line::Foreign(what) => Line::Foreign(what),
         }
     }
 
-    /// What a command that is none comes to.
+    /// The result for a line that is not a known command.
     pub(crate) fn unknown(tokens: &Tokens<'_>) -> Line {
         match tokens.last().starts_with(b"HTTP/") {
-            true => Line::Foreign(NotSpoken::Http),
+            true => Line::Foreign(ConnectionRefusal::Http),
             false => Line::refused(Refusal::Unknown),
         }
     }
@@ -155,7 +157,7 @@ impl Decoder {
         Decoder { limits, state: State::Line, is_new: true }
     }
 
-    /// Takes the next request from the front of `input`.
+    /// Removes the next request from the front of `input`.
     pub fn next(&mut self, input: &mut BytesMut) -> Step {
         if let State::Swallow(left) = &mut self.state {
             let gone = (*left).min(input.len());
@@ -171,7 +173,7 @@ impl Decoder {
         }
         if let (true, Some(first)) = (self.is_new, input.first()) {
             if *first == BINARY {
-                return Step::Close(NotSpoken::Binary);
+                return Step::Close(ConnectionRefusal::Binary);
             }
             self.is_new = false;
         }
@@ -209,15 +211,15 @@ impl Decoder {
         Step::Request(if is_whole {
             filled(pending.request, block.freeze())
         } else {
-            spoilt(pending)
+            reject(pending)
         })
     }
 
-    /// What a line (without its end) asks for.
+    /// Parses a line without its end.
     fn understand(&self, line: &Bytes) -> Line {
         let tokens = Tokens::of(line);
         match tokens.at(0) {
-            // No command is shorter than two letters.
+            // Every command has at least two letters.
             [] | [_] => Line::refused(Refusal::Unknown),
             [b'm', command] => meta::read(*command, &tokens, self.limits),
             b"get" | b"gets" | b"gat" | b"gats" | b"bget" => classic::read_get(&tokens, line),
@@ -235,27 +237,27 @@ fn filled(mut request: Request, value: Bytes) -> Request {
     request
 }
 
-/// Meta commands are told of errors whether they want to or not.
-fn spoilt(pending: Pending) -> Request {
+/// Meta commands report errors even with `q`.
+fn reject(pending: PendingRequest) -> Request {
     let quiet = pending.request.quiet && matches!(pending.request.command, Command::Set(_));
     Request { command: Command::Refused(Refusal::BadValue), quiet }
 }
 
-/// Takes a line from the front, without its end; `None` where there is none yet.
-fn cut_line(input: &mut BytesMut) -> Result<Option<Bytes>, NotSpoken> {
+/// Removes a line from the front of `input`, and returns it without its end. `None` if no line is complete.
+fn cut_line(input: &mut BytesMut) -> Result<Option<Bytes>, ConnectionRefusal> {
     let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
         let fits =
             input.len() <= OTHER_LINE_BYTES_MAX || (is_get(input) && input.len() <= LINE_BYTES_MAX);
-        return if fits { Ok(None) } else { Err(NotSpoken::TooLong) };
+        return if fits { Ok(None) } else { Err(ConnectionRefusal::TooLong) };
     };
     let mut line = input.split_to(end + 1);
     line.truncate(end);
-    // A line that is nothing but CR is what memcached takes it for: an unknown command.
+    // As in memcached, a line that consists only of CR is an unknown command.
     if line.len() > 1 && line.ends_with(b"\r") {
         line.truncate(end - 1);
     }
     if line.len() > LINE_BYTES_MAX {
-        return Err(NotSpoken::TooLong);
+        return Err(ConnectionRefusal::TooLong);
     }
     Ok(Some(line.freeze()))
 }
@@ -266,7 +268,7 @@ fn is_get(input: &[u8]) -> bool {
     blanks <= BLANKS_MAX && (rest.starts_with(b"get ") || rest.starts_with(b"gets "))
 }
 
-/// The keys of a `get`: what comes behind so many tokens of its line.
+/// The keys of a `get`: the part of the line after the first `tokens` tokens.
 pub(crate) fn rest_of(line: &Bytes, tokens: usize) -> Bytes {
     let Some(last) = line::all(line).nth(tokens - 1) else { return Bytes::new() };
     let end = last.as_ptr() as usize - line.as_ptr() as usize + last.len();

@@ -1,13 +1,13 @@
-//! Requests carried out: each command against [`Items`], and the answer as memcached writes it.
+//! Executes requests against [`Items`], and writes the same answers as memcached.
 //!
-//! Each command edits one key in one step ([`Items::edit`]); `get` and `gat` of many keys are many steps, as
-//! they are there. An answer that the client does not want to hear (`noreply`) is not written at all.
-//! The meta commands are in `meta_execute.rs`; how a value is stored is the same for both and here.
+//! Each command edits one key atomically ([`Items::edit`]); `get` and `gat` of several keys are several edits,
+//! as in memcached. No answer is written if the client does not want one (`noreply`). The meta commands are in
+//! `meta_execute.rs`; the function that stores a value is here and is used by both.
 
 use crate::answer::Answer;
 use crate::classic::KEY_BYTES_MAX;
 use crate::decoder::Limits;
-use crate::item::{Edit, Edited, Expiry, Item, Items, Moment, NewCas, NotKept};
+use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, SetRefusal};
 use crate::line;
 use crate::meta_execute;
 use crate::request::{
@@ -15,16 +15,16 @@ use crate::request::{
 };
 use bytes::Bytes;
 
-/// What is to become of the connection.
+/// Whether the connection continues after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It goes on.
+    /// The connection continues.
     Go,
-    /// It is closed when the answer is sent.
+    /// The connection is closed after the answer has been sent.
     Close,
 }
 
-/// Carries `request` out at `now`, and appends the answer to `answer`. `limits` are the decoder's.
+/// Executes `request` at `now`, and appends the answer to `answer`. `limits` are those of the decoder.
 pub fn execute(
     request: &Request,
     items: &impl Items,
@@ -54,7 +54,7 @@ pub fn execute(
     Next::Go
 }
 
-/// The commands whose whole answer `noreply` takes away.
+/// Executes the commands for which `noreply` suppresses the whole answer.
 fn classic(
     command: &Command,
     items: &impl Items,
@@ -63,16 +63,16 @@ fn classic(
     answer: &mut Answer,
 ) {
     let line = match command {
-        Command::Set(set) => store(set, Older::Refuse, false, items, limits, now).as_line(),
+        Command::Set(set) => store(set, OlderCas::Refuse, false, items, limits, now).as_line(),
         Command::Delete(delete) => match remove(&delete.key, items, now) {
-            Found::Yes => "DELETED",
-            Found::No => "NOT_FOUND",
+            ItemPresence::Yes => "DELETED",
+            ItemPresence::No => "NOT_FOUND",
         },
         Command::Touch(touch) => self::touch(touch, items, now),
         Command::Arithmetic(arithmetic) => match count(arithmetic, 0, items, now) {
-            Counted::Item(_, number) => return answer.number(number).text(b"\r\n").done(),
-            Counted::NotFound | Counted::Exists => "NOT_FOUND",
-            Counted::Refused(refusal) => refusal.as_str(),
+            ArithmeticResult::Item(_, number) => return answer.number(number).text(b"\r\n").done(),
+            ArithmeticResult::NotFound | ArithmeticResult::Exists => "NOT_FOUND",
+            ArithmeticResult::Refused(refusal) => refusal.as_str(),
         },
         Command::Flush(expiry) => {
             let at = match expiry {
@@ -94,14 +94,14 @@ fn fetch(get: &Get, items: &impl Items, now: Moment, answer: &mut Answer) {
     let before = answer.mark();
     for key in line::all(&get.keys) {
         if key.len() > KEY_BYTES_MAX {
-            // What was found before it is not answered either.
+            // The items found before the error are not sent either.
             answer.back_to(before);
             answer.line(Refusal::BadLine.as_str());
             return;
         }
         let item = match get.touch {
             None => items.get(key, now),
-            Some(expiry) => touched(key, expiry, items, now),
+            Some(expiry) => touch_item(key, expiry, items, now),
         };
         let Some(item) = item else { continue };
         item.seen.fetch(now);
@@ -116,15 +116,14 @@ fn fetch(get: &Get, items: &impl Items, now: Moment, answer: &mut Answer) {
 }
 
 fn touch(touch: &Touch, items: &impl Items, now: Moment) -> &'static str {
-    match touched(&touch.key, touch.expiry, items, now) {
+    match touch_item(&touch.key, touch.expiry, items, now) {
         Some(_) => "TOUCHED",
         None => "NOT_FOUND",
     }
 }
 
-/// The item with its new end, as it was when it was given that; counts as asked for, as in
-/// memcached.
-fn touched(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Option<Item> {
+/// Sets a new expiry time, and returns the item as it was before. As in memcached this counts as a read.
+fn touch_item(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Option<Item> {
     let mut found = None;
     items.edit(key, now, &mut |item| {
         found = item.cloned();
@@ -139,17 +138,17 @@ fn touched(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Optio
     found
 }
 
-/// Whether there was anything.
-pub(crate) enum Found {
+/// Whether there was an item.
+pub(crate) enum ItemPresence {
     Yes,
     No,
 }
 
-fn remove(key: &[u8], items: &impl Items, now: Moment) -> Found {
-    let mut found = Found::No;
+fn remove(key: &[u8], items: &impl Items, now: Moment) -> ItemPresence {
+    let mut found = ItemPresence::No;
     items.edit(key, now, &mut |item| {
         if item.is_some() {
-            found = Found::Yes;
+            found = ItemPresence::Yes;
         }
         Edit::Remove
     });
@@ -163,52 +162,52 @@ pub(crate) fn discard(oversized: &Oversized, items: &impl Items, now: Moment) ->
     Refusal::TooLarge.as_str()
 }
 
-/// What became of a value.
+/// The result of storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stored {
-    /// It is there, with this `cas`.
+pub(crate) enum StoreResult {
+    /// The value is stored, with this `cas` number.
     Yes(u64),
-    /// Another one is there.
+    /// The item has another `cas` number.
     Exists,
-    /// Nothing is there to compare with.
+    /// There is no item to compare with.
     NotFound,
-    /// What it was to be done with is (or is not) there.
+    /// The mode requires an item, or no item, and the opposite is the case.
     No,
-    /// There is something wrong with it.
+    /// The value was refused.
     Refused(Refusal),
 }
 
-impl Stored {
+impl StoreResult {
     fn as_line(self) -> &'static str {
         match self {
-            Stored::Yes(_) => "STORED",
-            Stored::Exists => "EXISTS",
-            Stored::NotFound => "NOT_FOUND",
-            Stored::No => "NOT_STORED",
-            Stored::Refused(refusal) => refusal.as_str(),
+            StoreResult::Yes(_) => "STORED",
+            StoreResult::Exists => "EXISTS",
+            StoreResult::NotFound => "NOT_FOUND",
+            StoreResult::No => "NOT_STORED",
+            StoreResult::Refused(refusal) => refusal.as_str(),
         }
     }
 }
 
-/// What about a `cas` that is older than the item's (`ms` with `I`).
+/// How to treat a `cas` number that is older than the item's (`ms` with `I`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Older {
-    /// The value is stored, and marked stale.
+pub(crate) enum OlderCas {
+    /// Store the value, and mark it as stale.
     Accept,
-    /// It is not.
+    /// Do not store the value.
     Refuse,
 }
 
-/// Stores a value, as its mode says.
+/// Stores a value according to its mode.
 pub(crate) fn store(
     set: &Set,
-    older: Older,
+    older: OlderCas,
     binary_key: bool,
     items: &impl Items,
     limits: Limits,
     now: Moment,
-) -> Stored {
-    let mut said = Stored::No;
+) -> StoreResult {
+    let mut said = StoreResult::No;
     let edited = items.edit(&set.key, now, &mut |old| {
         let mut item = Item::new(set.value.clone(), set.flags, set.expiry.end(now), now);
         item.binary_key = binary_key;
@@ -222,104 +221,110 @@ pub(crate) fn store(
         })
     });
     match edited {
-        Edited::Done(Some(item)) => Stored::Yes(item.cas),
-        Edited::Done(None) => said,
-        Edited::Not(NotKept::Changed) if set.mode == Mode::Cas => Stored::Exists,
-        Edited::Not(NotKept::Changed) => Stored::No,
-        Edited::Not(NotKept::NoRoom) => Stored::Refused(Refusal::NoRoom),
-        Edited::Not(NotKept::Unreadable) => Stored::Refused(Refusal::UnreadablePage),
-        Edited::Not(NotKept::Encoded) => Stored::Refused(Refusal::EncodedPage),
+        EditResult::Done(Some(item)) => StoreResult::Yes(item.cas),
+        EditResult::Done(None) => said,
+        EditResult::Not(SetRefusal::Changed) if set.mode == Mode::Cas => StoreResult::Exists,
+        EditResult::Not(SetRefusal::Changed) => StoreResult::No,
+        EditResult::Not(SetRefusal::NoRoom) => StoreResult::Refused(Refusal::NoRoom),
+        EditResult::Not(SetRefusal::Unreadable) => StoreResult::Refused(Refusal::UnreadablePage),
+        EditResult::Not(SetRefusal::Encoded) => StoreResult::Refused(Refusal::EncodedPage),
     }
 }
 
-fn without_old(set: &Set, item: Item) -> Result<Edit<'_>, Stored> {
+fn without_old(set: &Set, item: Item) -> Result<Edit<'_>, StoreResult> {
     match set.mode {
         Mode::Set | Mode::Add => Ok(Edit::Put(item, &set.page)),
-        Mode::Cas => Err(Stored::NotFound),
-        Mode::Replace | Mode::Append | Mode::Prepend => Err(Stored::No),
+        Mode::Cas => Err(StoreResult::NotFound),
+        Mode::Replace | Mode::Append | Mode::Prepend => Err(StoreResult::No),
     }
 }
 
 fn with_old<'s>(
     set: &'s Set,
-    older: Older,
+    older: OlderCas,
     old: &Item,
     mut item: Item,
     limits: Limits,
     now: Moment,
-) -> Result<Edit<'s>, Stored> {
+) -> Result<Edit<'s>, StoreResult> {
     match set.mode {
         Mode::Set | Mode::Replace => Ok(Edit::Put(item, &set.page)),
-        Mode::Add => Err(Stored::No),
+        Mode::Add => Err(StoreResult::No),
         Mode::Cas if set.cas != 0 && set.cas == old.cas => Ok(Edit::Put(item, &set.page)),
-        Mode::Cas if set.cas < old.cas && set.cas != 0 && older == Older::Accept => {
+        Mode::Cas if set.cas < old.cas && set.cas != 0 && older == OlderCas::Accept => {
             (item.ends, item.stale, item.won) = (old.ends, true, old.won);
             Ok(Edit::Put(item, &set.page))
         }
-        Mode::Cas => Err(Stored::Exists),
-        Mode::Append | Mode::Prepend if set.cas != 0 && set.cas != old.cas => Err(Stored::Exists),
-        Mode::Append => joined(old, &old.value, &set.value, &set.key, limits, now),
-        Mode::Prepend => joined(old, &set.value, &old.value, &set.key, limits, now),
+        Mode::Cas => Err(StoreResult::Exists),
+        Mode::Append | Mode::Prepend if set.cas != 0 && set.cas != old.cas => {
+            Err(StoreResult::Exists)
+        }
+        Mode::Append => concatenate(old, &old.value, &set.value, &set.key, limits, now),
+        Mode::Prepend => concatenate(old, &set.value, &old.value, &set.key, limits, now),
     }
 }
 
-fn joined<'s>(
+fn concatenate<'s>(
     old: &Item,
     first: &[u8],
     second: &[u8],
     key: &[u8],
     limits: Limits,
     now: Moment,
-) -> Result<Edit<'s>, Stored> {
+) -> Result<Edit<'s>, StoreResult> {
     if !limits.allow(key.len(), old.flags, first.len() + second.len()) {
-        return Err(Stored::No);
+        return Err(StoreResult::No);
     }
     let value = Bytes::from([first, second].concat());
     Ok(Edit::Change(old.remade(value, now), NewCas::Yes))
 }
 
-/// What `incr`, `decr` and `ma` came to.
-pub(crate) enum Counted {
+/// The result of `incr`, `decr` and `ma`.
+pub(crate) enum ArithmeticResult {
     /// The item, and its new number.
     Item(Item, u64),
-    /// Nothing is there.
+    /// There is no item.
     NotFound,
-    /// Another `cas` than the one asked for.
+    /// The item has another `cas` number.
     Exists,
-    /// It is no number.
+    /// The value of the item is not a number.
     Refused(Refusal),
 }
 
-/// Adds or takes away. `cas` is what the item must have, 0 for nothing.
-pub(crate) fn count(arithmetic: &Arithmetic, cas: u64, items: &impl Items, now: Moment) -> Counted {
-    let (mut counted, mut number) = (Counted::NotFound, 0);
+/// Adds to a number or subtracts from it. `cas` is the number that the item must have; 0 for any.
+pub(crate) fn count(
+    arithmetic: &Arithmetic,
+    cas: u64,
+    items: &impl Items,
+    now: Moment,
+) -> ArithmeticResult {
+    let (mut counted, mut number) = (ArithmeticResult::NotFound, 0);
     let edited = items.edit(&arithmetic.key, now, &mut |item| {
         let Some(item) = item else { return Edit::Keep };
         if cas != 0 && item.cas != cas && !item.value.is_empty() {
-            counted = Counted::Exists;
+            counted = ArithmeticResult::Exists;
             return Edit::Keep;
         }
-        match changed(item, arithmetic, now) {
+        match apply_arithmetic(item, arithmetic, now) {
             Some((changed, to)) => {
                 number = to;
                 Edit::Change(changed, NewCas::Yes)
             }
             None => {
-                counted = Counted::Refused(Refusal::NotANumber);
+                counted = ArithmeticResult::Refused(Refusal::NotANumber);
                 Edit::Keep
             }
         }
     });
     match edited {
-        Edited::Done(Some(item)) => Counted::Item(item, number),
-        Edited::Done(None) => counted,
-        Edited::Not(_) => Counted::NotFound,
+        EditResult::Done(Some(item)) => ArithmeticResult::Item(item, number),
+        EditResult::Done(None) => counted,
+        EditResult::Not(_) => ArithmeticResult::NotFound,
     }
 }
 
-/// A number that became shorter keeps its place, filled up with blanks (protocol.txt,
-/// "Increment/Decrement").
-fn changed(item: &Item, arithmetic: &Arithmetic, now: Moment) -> Option<(Item, u64)> {
+/// A number that becomes shorter is padded with spaces to its old length (protocol.txt, "Increment/Decrement").
+fn apply_arithmetic(item: &Item, arithmetic: &Arithmetic, now: Moment) -> Option<(Item, u64)> {
     let old = (!item.value.is_empty()).then(|| line::large(&item.value)).flatten()?;
     let number = match arithmetic.direction {
         Direction::Up => old.wrapping_add(arithmetic.delta),
@@ -344,7 +349,7 @@ fn stats(of: (Option<&[u8]>, Option<&[u8]>), items: &impl Items, now: Moment, an
             }
             answer.line("END");
         }
-        // There is nothing to be reset, nothing kept by class, by size or by prefix.
+        // There are no counters to reset, and no statistics by class, size or prefix.
         (Some(b"reset"), _) => answer.line("RESET").done(),
         (Some(b"sizes"), _) => answer.line("STAT sizes_status disabled").line("END").done(),
         (Some(b"detail"), Some(b"on" | b"off")) => answer.line("OK").done(),

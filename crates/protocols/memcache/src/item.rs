@@ -1,35 +1,35 @@
-//! What is kept under a key, and what somebody who keeps it has to be able to do.
+//! An item stored under a key, and the trait of the store that holds the items.
 //!
-//! A value, the client's flags and a number for `cas`; when it ends; and what the meta commands leave on it
-//! (stale, somebody has won). An [`Item`] is cheap to copy. The keeper tells concurrent edits of a key
-//! apart; nothing here locks. Times are milliseconds; memcached's own are seconds.
+//! An item has a value, the client's flags, a number for `cas`, an expiry time, and the state of the meta
+//! commands (stale, token won). An [`Item`] is cheap to copy. The store serialises concurrent edits of a key;
+//! nothing here locks. Times are in milliseconds; memcached's own are in seconds.
 
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A point in time: milliseconds since 1970.
+/// A point in time, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub u64);
 
-/// How long an item is to last, as a client says it (protocol.txt, "Expiration times").
+/// An expiry time as a client sends it (protocol.txt, "Expiration times").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// Until it is evicted.
+    /// The item does not expire; it may be evicted.
     Never,
-    /// So many seconds from now, up to thirty days.
+    /// The item expires in so many seconds, at most thirty days.
     After(u32),
-    /// At this second since 1970.
+    /// The item expires at this time, in seconds since 1970.
     At(u32),
-    /// It has ended already.
+    /// The item expires immediately.
     Past,
 }
 
 impl Expiry {
-    /// Thirty days: more seconds than this are a time since 1970.
+    /// Thirty days in seconds. A larger number is a time since 1970.
     const AFTER_MAX: i32 = 60 * 60 * 24 * 30;
 
-    /// What a number in a command means.
+    /// The expiry time for a number in a command.
     pub(crate) fn of(seconds: i32) -> Expiry {
         match seconds {
             0 => Expiry::Never,
@@ -39,7 +39,7 @@ impl Expiry {
         }
     }
 
-    /// When an item ends that is told this at `now`; `None` for never.
+    /// The time at which an item with this expiry, set at `now`, ends; `None` if it does not expire.
     pub fn end(self, now: Moment) -> Option<Moment> {
         match self {
             Expiry::Never => None,
@@ -50,17 +50,17 @@ impl Expiry {
     }
 }
 
-/// Whether and when an item was asked for; shared by the copies of an item.
+/// Whether and when an item was last read. The copies of an item share it.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct LastRead {
     fetched: AtomicBool,
     at: AtomicU64,
 }
 
-impl Seen {
-    /// Not asked for yet, stored at `now`.
-    pub fn new(now: Moment) -> Arc<Seen> {
-        Arc::new(Seen { fetched: AtomicBool::new(false), at: AtomicU64::new(now.0) })
+impl LastRead {
+    /// The state of an item that was stored at `now` and has not been read.
+    pub fn new(now: Moment) -> Arc<LastRead> {
+        Arc::new(LastRead { fetched: AtomicBool::new(false), at: AtomicU64::new(now.0) })
     }
 
     pub(crate) fn fetched(&self) -> bool {
@@ -71,7 +71,8 @@ impl Seen {
         now.0.saturating_sub(self.at.load(Ordering::Relaxed)) / 1_000
     }
 
-    /// Written only when it changes: what is read much stays shared between the cores.
+    /// Records a read. The atomics are written only if they change, so that their cache lines stay shared
+    /// between cores.
     pub(crate) fn fetch(&self, now: Moment) {
         if !self.fetched() {
             self.fetched.store(true, Ordering::Relaxed);
@@ -82,140 +83,140 @@ impl Seen {
     }
 }
 
-/// What is kept under a key.
+/// An item stored under a key.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// The value.
     pub value: Bytes,
     /// The client's flags.
     pub flags: u32,
-    /// A number that no other state of any item has.
+    /// A number that is unique among all states of all items.
     pub cas: u64,
-    /// When it ends, if it does.
+    /// The time at which the item expires; `None` if it does not.
     pub ends: Option<Moment>,
-    /// When it was stored.
+    /// The time at which the item was stored.
     pub stored: Moment,
-    /// It was marked stale (`md` with `I`), and is to be made anew.
+    /// Whether the item is marked as stale (`md` with `I`) and should be computed again.
     pub stale: bool,
-    /// Somebody was told to make it anew.
+    /// Whether a client has received the token to compute the item again.
     pub won: bool,
-    /// Its key was given in base64.
+    /// Whether the key was sent in base64.
     pub binary_key: bool,
-    /// Whether it was asked for.
-    pub seen: Arc<Seen>,
+    /// Whether and when the item was last read.
+    pub seen: Arc<LastRead>,
 }
 
 impl Item {
-    /// A new item of `value`, which has no `cas` yet.
+    /// A new item, which has no `cas` number yet.
     pub(crate) fn new(value: Bytes, flags: u32, ends: Option<Moment>, now: Moment) -> Item {
-        let (cas, stale, won, binary_key, seen) = (0, false, false, false, Seen::new(now));
+        let (cas, stale, won, binary_key, seen) = (0, false, false, false, LastRead::new(now));
         Item { value, flags, cas, ends, stored: now, stale, won, binary_key, seen }
     }
 
-    /// Another value in its place, made of it: with its end and the client's flags, and nothing else that
-    /// was known of it.
+    /// An item with another value and the same expiry time, client flags and `cas` number. Everything else is
+    /// reset.
     pub(crate) fn remade(&self, value: Bytes, now: Moment) -> Item {
         Item { cas: self.cas, ..Item::new(value, self.flags, self.ends, now) }
     }
 
-    /// Whether it has ended at `now`.
+    /// Whether the item has expired at `now`.
     pub fn has_ended(&self, now: Moment) -> bool {
         self.ends.is_some_and(|ends| ends <= now)
     }
 
-    /// Seconds it still has, each begun one counted; `None` for no end.
+    /// The remaining lifetime in seconds, rounded up; `None` if the item does not expire.
     pub(crate) fn seconds_left(&self, now: Moment) -> Option<u64> {
         self.ends.map(|ends| ends.0.saturating_sub(now.0).div_ceil(1_000))
     }
 }
 
-/// What is said about a page beside its value (`ms` with `P` and `L`); memcached takes no notice of either.
+/// The page metadata of an item (`ms` with `P` and `L`). memcached ignores both flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The token of `P`.
+    /// The token of `P`: the tags of the page.
     pub tags: Option<Box<[u8]>>,
-    /// The token of `L`.
+    /// The token of `L`: the lease of the page.
     pub lease: Option<Box<[u8]>>,
 }
 
-/// What becomes of an item.
+/// The edit to apply to an item.
 #[derive(Debug)]
 pub enum Edit<'s> {
-    /// It stays as it is.
+    /// Leave the item unchanged.
     Keep,
-    /// This takes its place, or is there from now on; and what is said about it. It gets a new `cas`.
+    /// Create or replace the item, with its page metadata. It gets a new `cas` number.
     Put(Item, &'s Page),
-    /// It stays, changed: another end, another value made of it, marked. With a new `cas` if that is said.
+    /// Change the item: another expiry time, another value computed from the old one, or a mark.
     Change(Item, NewCas),
-    /// It goes, because a client wants that; asked for where nothing is as well.
+    /// Remove the item, because a client requests it. Also used if there is no item.
     Remove,
-    /// It goes, because what was to take its place is too large.
+    /// Remove the item, because its replacement is too large.
     Discard,
 }
 
-/// Whether a changed item counts as another one for `cas`.
+/// Whether a changed item gets a new `cas` number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewCas {
-    /// It does.
+    /// The item gets a new number.
     Yes,
-    /// It is the same.
+    /// The item keeps its number.
     No,
 }
 
-/// What an edit came to.
+/// The result of an edit.
 #[derive(Debug)]
-pub enum Edited {
-    /// Done; the item as it is now, if it is there.
+pub enum EditResult {
+    /// The edit was applied. The item as it is now, if there is one.
     Done(Option<Item>),
-    /// Not done; what was there is not there any more, if something was.
-    Not(NotKept),
+    /// The edit was rejected. The previous item, if there was one, has been removed.
+    Not(SetRefusal),
 }
 
-/// Why something is not kept.
+/// The reason why an item is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotKept {
-    /// What it was made from has changed in the meantime, or may have.
+pub enum SetRefusal {
+    /// The data that the page depends on has changed since its lease, or may have.
     Changed,
-    /// There is no room for it.
+    /// There is no memory for it.
     NoRoom,
-    /// What it says about itself cannot be read.
+    /// The page metadata is invalid.
     Unreadable,
-    /// It is a page, and compressed or no text: its flags are not 0.
+    /// The page is compressed or not text: its client flags are not 0.
     Encoded,
 }
 
-impl NotKept {
-    /// The reason's name.
+impl SetRefusal {
+    /// The name of the reason, for the log.
     pub fn as_str(self) -> &'static str {
         match self {
-            NotKept::Changed => "changed",
-            NotKept::NoRoom => "no-room",
-            NotKept::Unreadable => "unreadable",
-            NotKept::Encoded => "encoded",
+            SetRefusal::Changed => "changed",
+            SetRefusal::NoRoom => "no-room",
+            SetRefusal::Unreadable => "unreadable",
+            SetRefusal::Encoded => "encoded",
         }
     }
 }
 
-/// Who keeps the items.
+/// A store of items.
 pub trait Items {
-    /// The item under `key`, if there is one that has not ended at `now`.
+    /// The item stored under `key`; `None` if there is none, or if it has expired at `now`.
     fn get(&self, key: &[u8], now: Moment) -> Option<Item>;
 
-    /// Asks `edit` what becomes of the item under `key` (`None` where there is none, or it has ended), and
-    /// does it. Nobody else edits this key in between. Numbers for `cas` are given here.
+    /// Calls `edit` with the item under `key` (`None` if there is none, or if it has expired), and applies the
+    /// result. No other edit of this key happens in between. The store assigns the `cas` numbers.
     fn edit<'s>(
         &self,
         key: &[u8],
         now: Moment,
         edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
-    ) -> Edited;
+    ) -> EditResult;
 
-    /// `flush_all`: what is there at `at` is not, from then on.
+    /// `flush_all`: items stored up to the time `at` are removed from that time on.
     fn flush(&self, at: Moment, now: Moment);
 
-    /// Figures for `stats`: name and value.
+    /// Statistics for `stats`: names and values.
     fn stats(&self, now: Moment) -> Vec<(&'static str, String)>;
 
-    /// What `version` says.
+    /// The version that `version` reports.
     fn version(&self) -> &str;
 }

@@ -1,14 +1,15 @@
 //! The server side of memcached's text and meta protocols (`doc/protocol.txt` of memcached 1.6).
 //!
-//! [`Decoder`] makes requests of bytes, [`execute`] carries one out against [`Items`] and writes the answer,
-//! to the letter as memcached 1.6.18 does (`tests/memcached.rs` sends both the same bytes). What is kept,
-//! where, and for whom several at once are told apart, is the implementor's of [`Items`].
+//! [`Decoder`] decodes requests. [`execute`] executes a request against [`Items`] and writes the same answer as
+//! memcached 1.6.18 (`tests/memcached.rs` sends the same bytes to both). The implementor of [`Items`] stores
+//! the items and handles concurrent access.
 //!
-//! No sockets, no clock, no logging. Times come in as [`Moment`]s. Everything is bounded: keys (250 bytes),
-//! command lines ([`LINE_BYTES_MAX`]), values ([`Limits::item_bytes_max`]).
-//! One departure: `ma` with `T` or `c` speaks of the item as it is now, where memcached 1.6.18 means the one
-//! just replaced if the number grew longer. Not there: the binary protocol (a connection that begins in it is closed), UDP, authentication, and memcached's own housekeeping (`slabs`, `lru`,
-//! `lru_crawler`, `watch`, `cache_memlimit`), which are answered with `ERROR`.
+//! No sockets, no clock, no logging: times are passed as [`Moment`]s. Everything is bounded: keys (250 bytes),
+//! command lines ([`LINE_BYTES_MAX`]), values ([`Limits::item_bytes_max`]). One difference from memcached
+//! 1.6.18: `ma` with `T` or `c` reports the current item; memcached reports the replaced one if the number
+//! became longer. Not supported: the binary protocol (its connections are closed), UDP, authentication, and
+//! memcached's maintenance commands (`slabs`, `lru`, `lru_crawler`, `watch`, `cache_memlimit`), which are
+//! answered with `ERROR`.
 
 #![forbid(unsafe_code)]
 
@@ -24,9 +25,9 @@ mod meta_execute;
 mod request;
 
 pub use answer::Answer;
-pub use decoder::{Decoder, LINE_BYTES_MAX, Limits, NotSpoken, Step};
+pub use decoder::{ConnectionRefusal, Decoder, LINE_BYTES_MAX, Limits, Step};
 pub use execute::{Next, execute};
-pub use item::{Edit, Edited, Expiry, Item, Items, Moment, NewCas, NotKept, Page, Seen};
+pub use item::{Edit, EditResult, Expiry, Item, Items, LastRead, Moment, NewCas, Page, SetRefusal};
 pub use request::{
     Arithmetic, Command, Delete, Direction, Flag, Get, Meta, MetaArithmetic, MetaDelete, MetaGet,
     MetaSet, Mode, Oversized, Refusal, Request, Set, Touch,

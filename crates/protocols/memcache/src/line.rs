@@ -1,9 +1,9 @@
-//! A command line taken apart: tokens, and numbers as the C library reads them.
+//! Splits a command line into tokens, and parses numbers like the C library.
 //!
-//! Always true: [`Tokens`] ends at a NUL byte as memcached's do, knows at most 23 tokens (what comes after
-//! them is only read by `get`), and no token is empty.
+//! Invariants: as in memcached, [`Tokens`] ends at a NUL byte and holds at most 23 tokens (only `get` reads the
+//! ones after that). No token is empty.
 
-/// memcached's `MAX_TOKENS`, of which one is the end.
+/// memcached's `MAX_TOKENS`, which includes the end marker.
 const TOKENS_MAX: usize = 24;
 
 /// The first tokens of a line.
@@ -14,7 +14,7 @@ pub(crate) struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// Takes `line` apart (without its end of line).
+    /// Splits `line`, which has no line end.
     pub(crate) fn of(line: &'a [u8]) -> Tokens<'a> {
         let mut tokens = Tokens { tokens: [b""; TOKENS_MAX], count: 0 };
         for token in all(line).take(TOKENS_MAX - 1) {
@@ -24,17 +24,17 @@ impl<'a> Tokens<'a> {
         tokens
     }
 
-    /// How many there are.
+    /// The number of tokens, at most 23.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// The token at `at`, the command at 0; empty where there is none.
+    /// The token with this index, or an empty slice. The command has index 0.
     pub(crate) fn at(&self, at: usize) -> &'a [u8] {
         self.tokens.get(at).copied().unwrap_or_default()
     }
 
-    /// The tokens from `at` on.
+    /// The tokens from index `at` on.
     pub(crate) fn from(&self, at: usize) -> &[&'a [u8]] {
         self.tokens.get(at..self.count).unwrap_or_default()
     }
@@ -45,26 +45,28 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Every token of a line, however many.
+/// All tokens of a line, without a limit.
 pub(crate) fn all(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end = line.iter().position(|byte| *byte == 0).unwrap_or(line.len());
     line[..end].split(|byte| *byte == b' ').filter(|token| !token.is_empty())
 }
 
-/// A number of 32 bits with a sign (`safe_strtol`, which on 64 bits forgets what is above).
+/// Parses a signed 32-bit number like memcached's `safe_strtol`, which drops the upper 32 bits on 64-bit
+/// systems.
 pub(crate) fn signed(text: &[u8]) -> Option<i32> {
     let (sign, magnitude) = number(text)?;
     let magnitude = i64::try_from(magnitude).ok()?;
     Some(if sign == Sign::Minus { -magnitude } else { magnitude } as i32)
 }
 
-/// A number of 32 bits without a sign (`safe_strtoul`, which on 64 bits forgets what is above).
+/// Parses an unsigned 32-bit number like memcached's `safe_strtoul`, which drops the upper 32 bits on 64-bit
+/// systems.
 pub(crate) fn unsigned(text: &[u8]) -> Option<u32> {
     large(text).map(|number| number as u32)
 }
 
-/// A number of 64 bits without a sign (`safe_strtoull`): a minus is let through where the number is then
-/// still not negative as one with a sign.
+/// Parses an unsigned 64-bit number like memcached's `safe_strtoull`. A minus sign is accepted if the result,
+/// as a signed number, is not negative.
 pub(crate) fn large(text: &[u8]) -> Option<u64> {
     let (sign, magnitude) = number(text)?;
     let value = if sign == Sign::Minus { magnitude.wrapping_neg() } else { magnitude };
@@ -77,7 +79,8 @@ enum Sign {
     Minus,
 }
 
-/// What `strtoull` makes of it: blanks, a sign, digits, and then a blank or the end.
+/// Parses a number like `strtoull`: white space, a sign, digits, and then white space or the end. `None` if it
+/// overflows.
 fn number(text: &[u8]) -> Option<(Sign, u64)> {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
     let start = text.iter().position(|byte| !blank(byte))?;

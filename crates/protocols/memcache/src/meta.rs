@@ -1,12 +1,12 @@
-//! The meta commands, as lines (protocol.txt, "Meta Commands").
+//! Parses the lines of the meta commands (protocol.txt, "Meta Commands").
 //!
-//! Flags are read in their order; the first that is given twice or that there is not ends the reading, any
-//! other mistake is kept and the last of them named, as memcached 1.6 does. `P` and `L`, which memcached
-//! takes no notice of, say what a page was made from and with which lease ([`Page`]).
+//! Flags are parsed in order. A duplicate or unknown flag ends the parsing; of other errors the last one is
+//! reported, as memcached 1.6 does. The flags `P` and `L`, which memcached ignores, carry the tags and the
+//! lease of a page ([`Page`]).
 
 use crate::base64;
 use crate::classic::{KEY_BYTES_MAX, VALUE_BYTES_MAX, owned};
-use crate::decoder::{Limits, Line, Pending};
+use crate::decoder::{Limits, Line, PendingRequest};
 use crate::item::{Expiry, Page};
 use crate::line::{self, Tokens};
 use crate::request::{
@@ -15,12 +15,12 @@ use crate::request::{
 };
 use bytes::Bytes;
 
-/// The most words in a line: memcached's, whose count includes the end.
+/// The maximum number of tokens in a line, as in memcached, which counts the end marker too.
 const WORDS_MAX: usize = 19;
-/// The longest `O` with its letter.
+/// The maximum length in bytes of the flag `O`, including its letter.
 pub(crate) const OPAQUE_BYTES_MAX: usize = 32;
 
-/// What `m` and this letter ask for.
+/// Parses the meta command `m` followed by this letter.
 pub(crate) fn read(command: u8, tokens: &Tokens<'_>, limits: Limits) -> Line {
     let read = match command {
         b'n' => return Line::of(Command::MetaNoOp),
@@ -34,11 +34,11 @@ pub(crate) fn read(command: u8, tokens: &Tokens<'_>, limits: Limits) -> Line {
     read.unwrap_or_else(Line::refused)
 }
 
-/// All flags as written.
+/// All flags of a command.
 #[derive(Default)]
-struct Read {
+struct MetaFlags {
     flags: Vec<Flag>,
-    /// The decoded key, and the mark that it was in base64.
+    /// The decoded key, if the key was sent in base64.
     binary_key: Option<Bytes>,
     opaque: Opaque,
     value: bool,
@@ -61,10 +61,10 @@ enum Opaque {
     TooLong,
 }
 
-impl Read {
-    /// Reads the tokens from `start` on.
-    fn of(tokens: &Tokens<'_>, start: usize) -> Result<Read, Refusal> {
-        let (mut read, mut seen, mut mistake) = (Read::default(), 0_u128, None);
+impl MetaFlags {
+    /// Parses the tokens from index `start` on.
+    fn of(tokens: &Tokens<'_>, start: usize) -> Result<MetaFlags, Refusal> {
+        let (mut read, mut seen, mut mistake) = (MetaFlags::default(), 0_u128, None);
         for token in tokens.from(start) {
             let (letter, rest) = (token[0], &token[1..]);
             if letter >= 127 || seen & (1 << letter) != 0 {
@@ -74,7 +74,7 @@ impl Read {
             match read.take(letter, rest, token, tokens.at(1)) {
                 Ok(()) => {}
                 Err(Refusal::UnknownFlag) => return Err(Refusal::UnknownFlag),
-                // A wrong `F` leaves the line of the mistake before it, or the general one.
+                // An invalid `F` does not replace an earlier error; without one, the general error is reported.
                 Err(Refusal::BadLine) => mistake = mistake.or(Some(Refusal::BadLine)),
                 Err(refusal) => mistake = Some(refusal),
             }
@@ -110,7 +110,7 @@ impl Read {
         Ok(())
     }
 
-    /// The flags that are not answered.
+    /// Parses a flag that has no return flag.
     fn take_silent(&mut self, letter: u8, rest: &[u8], key: &[u8]) -> Result<(), Refusal> {
         match letter {
             b'b' => {
@@ -142,7 +142,7 @@ impl Read {
     }
 }
 
-/// The key, where it may be one.
+/// The key of the command, checked for its length.
 fn key_of<'a>(tokens: &Tokens<'a>) -> Result<&'a [u8], Refusal> {
     match tokens.at(1) {
         [] => Err(Refusal::Unknown),
@@ -171,7 +171,7 @@ fn read_get(tokens: &Tokens<'_>) -> Result<Line, Refusal> {
     if tokens.count() > WORDS_MAX {
         return Err(Refusal::TooManyOptions);
     }
-    let read = Read::of(tokens, 2)?;
+    let read = MetaFlags::of(tokens, 2)?;
     if read.opaque == Opaque::TooLong {
         return Err(Refusal::OpaqueTooLong);
     }
@@ -179,7 +179,7 @@ fn read_get(tokens: &Tokens<'_>) -> Result<Line, Refusal> {
     Ok(Line::of(Command::MetaGet(read.meta(key, own))).quiet(quiet))
 }
 
-/// What is wrong here is said after the value's length is known, so that the value can be swallowed.
+/// Parses `ms`. Errors are reported after the length of the value is known, so that the value can be skipped.
 fn read_set(tokens: &Tokens<'_>, limits: Limits) -> Line {
     let length = line::signed(tokens.at(2));
     let checked = key_of(tokens).and_then(|key| match (tokens.count(), length) {
@@ -192,7 +192,7 @@ fn read_set(tokens: &Tokens<'_>, limits: Limits) -> Line {
         Err(refusal) => return Line::refused(refusal),
     };
     let swallow = |command| Line::Spoiled(Request { command, quiet: false }, value_bytes + 2);
-    let read = match Read::of(tokens, 3) {
+    let read = match MetaFlags::of(tokens, 3) {
         Ok(read) => read,
         Err(refusal) => return swallow(Command::Refused(refusal)),
     };
@@ -205,10 +205,10 @@ fn read_set(tokens: &Tokens<'_>, limits: Limits) -> Line {
         return swallow(Command::Oversized(Oversized { key: set.key, discards: true }));
     }
     let request = Request { command: Command::MetaSet(set), quiet };
-    Line::Begun(Pending { request, value_bytes })
+    Line::Begun(PendingRequest { request, value_bytes })
 }
 
-fn to_set(mut read: Read, key: &[u8]) -> Result<Meta<MetaSet>, Refusal> {
+fn to_set(mut read: MetaFlags, key: &[u8]) -> Result<Meta<MetaSet>, Refusal> {
     let mode = match read.mode {
         None | Some(b'S') => Mode::Set,
         Some(b'E') => Mode::Add,
@@ -220,7 +220,7 @@ fn to_set(mut read: Read, key: &[u8]) -> Result<Meta<MetaSet>, Refusal> {
     if read.opaque == Opaque::TooLong {
         return Err(Refusal::OpaqueTooLong);
     }
-    // A `C` makes `cas` of what replaces; the others compare as well.
+    // With `C`, replacing commands become `cas`. The other modes compare as well.
     let mode = match mode {
         Mode::Set | Mode::Replace if read.cas.is_some() => Mode::Cas,
         mode => mode,
@@ -270,10 +270,10 @@ fn read_arithmetic(tokens: &Tokens<'_>) -> Result<Line, Refusal> {
     Ok(Line::of(Command::MetaArithmetic(read.meta(key, own))).quiet(quiet))
 }
 
-/// The flags of `md` and `ma`, which name every mistake in them alike.
-fn read_named(tokens: &Tokens<'_>) -> Result<Read, Refusal> {
+/// Parses the flags of `md` and `ma`, which report a duplicate and an unknown flag with the same error.
+fn read_named(tokens: &Tokens<'_>) -> Result<MetaFlags, Refusal> {
     if tokens.count() > WORDS_MAX {
         return Err(Refusal::TooManyFlags);
     }
-    Read::of(tokens, 2).map_err(|_| Refusal::UnknownOrDuplicateFlag)
+    MetaFlags::of(tokens, 2).map_err(|_| Refusal::UnknownOrDuplicateFlag)
 }

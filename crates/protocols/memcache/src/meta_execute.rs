@@ -1,20 +1,21 @@
-//! The meta commands carried out (protocol.txt, "Meta Get" to "Meta Arithmetic").
+//! Executes the meta commands (protocol.txt, "Meta Get" to "Meta Arithmetic").
 //!
-//! Flags are obeyed and answered in the order in which they were written: `T` before `t` counts, after it
-//! does not. With `q` the usual answer of a command is left away (`EN` of `mg`, `HD` of the others).
+//! Flags take effect and are answered in the order of the request: `T` before `t` changes the time that `t`
+//! returns, `T` after `t` does not. With `q` the usual answer of a command is omitted (`EN` of `mg`, `HD` of
+//! the others).
 
 use crate::answer::Answer;
 use crate::base64;
 use crate::decoder::Limits;
-use crate::execute::{Counted, Older, Stored, count, store};
-use crate::item::{Edit, Edited, Expiry, Item, Items, Moment, NewCas, Page};
+use crate::execute::{ArithmeticResult, OlderCas, StoreResult, count, store};
+use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, Page};
 use crate::meta::OPAQUE_BYTES_MAX;
 use crate::request::{
     Arithmetic, Flag, Meta, MetaArithmetic, MetaDelete, MetaGet, MetaSet, Refusal,
 };
 use bytes::Bytes;
 
-/// `mg`.
+/// Executes `mg`.
 pub(crate) fn get(
     meta: &Meta<MetaGet>,
     quiet: bool,
@@ -24,11 +25,11 @@ pub(crate) fn get(
 ) {
     let edits = |flag: &Flag| matches!(flag, Flag::Vivify(_) | Flag::Recache(_) | Flag::Touch(_));
     let plain = if meta.flags.iter().any(edits) { None } else { items.get(&meta.key, now) };
-    // What is stale hands out its token, which changes it.
+    // The first client that reads a stale item wins the recache token, which changes the item.
     let found = match plain {
-        Some(item) if !item.stale || item.won => Some(Met::as_it_is(item)),
+        Some(item) if !item.stale || item.won => Some(FoundItem::as_it_is(item)),
         None if !meta.flags.iter().any(edits) => None,
-        _ => met(meta, items, now),
+        _ => find_or_create(meta, items, now),
     };
     let Some(met) = found else {
         if !quiet {
@@ -54,24 +55,24 @@ pub(crate) fn get(
     }
 }
 
-/// An item as `mg` has met it.
-struct Met {
-    /// As it was, and as it ends now.
+/// An item that `mg` has found or created.
+struct FoundItem {
+    /// The item before the flags took effect, and the time at which it ended then.
     item: Item,
     ended: Option<Moment>,
     made: bool,
     won: bool,
 }
 
-impl Met {
-    fn as_it_is(item: Item) -> Met {
-        Met { ended: item.ends, item, made: false, won: false }
+impl FoundItem {
+    fn as_it_is(item: Item) -> FoundItem {
+        FoundItem { ended: item.ends, item, made: false, won: false }
     }
 }
 
-/// Meets the item in one step with what the flags make of it.
-fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<Met> {
-    let mut met: Option<Met> = None;
+/// Reads the item and applies the flags to it in one atomic edit.
+fn find_or_create(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<FoundItem> {
+    let mut met: Option<FoundItem> = None;
     let vivifies = meta.flags.iter().any(|flag| matches!(flag, Flag::Vivify(_)));
     let edited = items.edit(&meta.key, now, &mut |item| {
         let (item, made) = match item {
@@ -94,32 +95,32 @@ fn met(meta: &Meta<MetaGet>, items: &impl Items, now: Moment) -> Option<Met> {
         }
         won |= item.stale && !item.won;
         changed.won |= won;
-        met = Some(Met { ended: item.ends, item, made, won });
+        met = Some(FoundItem { ended: item.ends, item, made, won });
         match made {
             true => Edit::Put(changed, NOTHING_SAID),
             false => Edit::Change(changed, NewCas::No),
         }
     });
     match edited {
-        Edited::Done(Some(item)) => met.map(|mut met| {
+        EditResult::Done(Some(item)) => met.map(|mut met| {
             met.item.cas = item.cas;
             met
         }),
-        Edited::Done(None) => met,
-        Edited::Not(_) => None,
+        EditResult::Done(None) => met,
+        EditResult::Not(_) => None,
     }
 }
 
-/// Of what is made by `N`.
+/// An item created by `N` has no tags and no lease.
 const NOTHING_SAID: &Page = &Page { tags: None, lease: None };
 
-/// When an item has to end before for `R` to be won: `R0` is before everything.
+/// The time before which an item must end so that `R` wins the recache token. `R0` gives the earliest time.
 fn recache(expiry: Expiry, now: Moment) -> Option<Moment> {
     Some(expiry.end(now).unwrap_or_default())
 }
 
-/// The flags of a hit, in their order.
-fn describe(meta: &Meta<MetaGet>, met: &Met, now: Moment, answer: &mut Answer) {
+/// Writes the return flags of a hit, in the order of the request.
+fn describe(meta: &Meta<MetaGet>, met: &FoundItem, now: Moment, answer: &mut Answer) {
     let mut item = Item { ends: met.ended, ..met.item.clone() };
     for flag in &meta.flags {
         match flag {
@@ -145,7 +146,7 @@ fn describe(meta: &Meta<MetaGet>, met: &Met, now: Moment, answer: &mut Answer) {
     }
 }
 
-/// The flags that `mg` and `ma` answer alike.
+/// Writes a return flag that `mg` and `ma` answer in the same way.
 fn plain(flag: &Flag, item: &Item, now: Moment, answer: &mut Answer) {
     match flag {
         Flag::Cas => answer.text(b" c").number(item.cas).done(),
@@ -158,7 +159,7 @@ fn plain(flag: &Flag, item: &Item, now: Moment, answer: &mut Answer) {
     }
 }
 
-/// The flags that are answered where there is no item: the client's own words.
+/// Writes the return flags for a missing item: those that repeat parts of the request.
 fn echo<M>(meta: &Meta<M>, answer: &mut Answer) {
     for flag in &meta.flags {
         match flag {
@@ -176,7 +177,7 @@ fn key(key: &[u8], binary: bool, answer: &mut Answer) {
     };
 }
 
-/// `ms`.
+/// Executes `ms`.
 pub(crate) fn set(
     meta: &Meta<MetaSet>,
     quiet: bool,
@@ -185,15 +186,15 @@ pub(crate) fn set(
     now: Moment,
     answer: &mut Answer,
 ) {
-    let older = if meta.own.invalidate { Older::Accept } else { Older::Refuse };
+    let older = if meta.own.invalidate { OlderCas::Accept } else { OlderCas::Refuse };
     let stored = store(&meta.own.set, older, meta.binary_key, items, limits, now);
     let (code, cas) = match stored {
-        Stored::Yes(_) if quiet => return,
-        Stored::Yes(cas) => ("HD", cas),
-        Stored::Exists => ("EX", 0),
-        Stored::NotFound => ("NF", 0),
-        Stored::No => ("NS", 0),
-        Stored::Refused(refusal) => return answer.line(refusal.as_str()).done(),
+        StoreResult::Yes(_) if quiet => return,
+        StoreResult::Yes(cas) => ("HD", cas),
+        StoreResult::Exists => ("EX", 0),
+        StoreResult::NotFound => ("NF", 0),
+        StoreResult::No => ("NS", 0),
+        StoreResult::Refused(refusal) => return answer.line(refusal.as_str()).done(),
     };
     answer.text(code.as_bytes());
     for flag in &meta.flags {
@@ -207,7 +208,7 @@ pub(crate) fn set(
     answer.text(b"\r\n");
 }
 
-/// `md`.
+/// Executes `md`.
 pub(crate) fn delete(
     meta: &Meta<MetaDelete>,
     quiet: bool,
@@ -219,7 +220,7 @@ pub(crate) fn delete(
     let mut code = "NF";
     items.edit(&meta.key, now, &mut |item| {
         let Some(item) = item else {
-            // Nothing to be marked; to be deleted it is all the same.
+            // There is no item to mark as stale. A removal is passed on in any case.
             return if own.invalidate { Edit::Keep } else { Edit::Remove };
         };
         if own.cas.is_some_and(|cas| cas != item.cas) {
@@ -244,7 +245,7 @@ pub(crate) fn delete(
     answer.text(b"\r\n");
 }
 
-/// What `T` says.
+/// The new expiry of flag `T`.
 fn new_end(flags: &[Flag]) -> Option<Expiry> {
     flags.iter().find_map(|flag| match flag {
         Flag::Touch(expiry) => Some(*expiry),
@@ -252,11 +253,11 @@ fn new_end(flags: &[Flag]) -> Option<Expiry> {
     })
 }
 
-fn is_to_begin(flags: &[Flag]) -> bool {
+fn creates_missing(flags: &[Flag]) -> bool {
     flags.iter().any(|flag| matches!(flag, Flag::Vivify(_)))
 }
 
-/// `ma`.
+/// Executes `ma`.
 pub(crate) fn arithmetic(
     meta: &Meta<MetaArithmetic>,
     quiet: bool,
@@ -270,27 +271,29 @@ pub(crate) fn arithmetic(
     let is_long =
         |flag: &Flag| matches!(flag, Flag::Opaque(opaque) if opaque.len() > OPAQUE_BYTES_MAX);
     let (item, number, made) = match counted {
-        // memcached has counted by the time it finds out.
-        Counted::Item(..) | Counted::NotFound | Counted::Exists
+        // memcached has already changed the number when it detects this error.
+        ArithmeticResult::Item(..) | ArithmeticResult::NotFound | ArithmeticResult::Exists
             if meta.flags.iter().any(is_long) =>
         {
             return answer.line(Refusal::OpaqueTooLong.as_str()).done();
         }
-        Counted::Item(item, number) => {
-            let item = retouched(meta, item, items, now);
+        ArithmeticResult::Item(item, number) => {
+            let item = set_expiry(meta, item, items, now);
             if quiet {
                 return;
             }
-            (item, number, Made::Before)
+            (item, number, ItemCreation::Before)
         }
-        Counted::NotFound if is_to_begin(&meta.flags) => match begun(meta, items, now) {
-            // It has its end from the flags, in their turn.
-            Some(item) => (Item { ends: None, ..item }, own.initial, Made::Now),
-            None => return answer.line(Refusal::NoRoom.as_str()).done(),
-        },
-        Counted::NotFound => return without_item("NF", meta, answer),
-        Counted::Exists => return without_item("EX", meta, answer),
-        Counted::Refused(refusal) => return answer.line(refusal.as_str()).done(),
+        ArithmeticResult::NotFound if creates_missing(&meta.flags) => {
+            match create_number(meta, items, now) {
+                // The flags set the expiry, in their order.
+                Some(item) => (Item { ends: None, ..item }, own.initial, ItemCreation::Now),
+                None => return answer.line(Refusal::NoRoom.as_str()).done(),
+            }
+        }
+        ArithmeticResult::NotFound => return without_item("NF", meta, answer),
+        ArithmeticResult::Exists => return without_item("EX", meta, answer),
+        ArithmeticResult::Refused(refusal) => return answer.line(refusal.as_str()).done(),
     };
     let digits = number.to_string();
     if own.value {
@@ -298,7 +301,7 @@ pub(crate) fn arithmetic(
     } else {
         answer.text(b"HD");
     }
-    told(meta, &item, made, now, answer);
+    describe_number(meta, &item, made, now, answer);
     answer.text(b"\r\n");
     if own.value {
         answer.line(&digits);
@@ -311,28 +314,34 @@ fn without_item(code: &str, meta: &Meta<MetaArithmetic>, answer: &mut Answer) {
     answer.text(b"\r\n");
 }
 
-/// The answer's flags; `T`, and `N` of an item that was just made, count from where they stand.
-fn told(meta: &Meta<MetaArithmetic>, item: &Item, made: Made, now: Moment, answer: &mut Answer) {
+/// Writes the return flags of `ma`. `T`, and `N` of a new item, affect only the flags after them.
+fn describe_number(
+    meta: &Meta<MetaArithmetic>,
+    item: &Item,
+    made: ItemCreation,
+    now: Moment,
+    answer: &mut Answer,
+) {
     let mut item = item.clone();
     for flag in &meta.flags {
         match flag {
             Flag::Key => key(&meta.key, meta.binary_key, answer),
             Flag::Touch(expiry) => item.ends = expiry.end(now),
-            Flag::Vivify(expiry) if made == Made::Now => item.ends = expiry.end(now),
+            Flag::Vivify(expiry) if made == ItemCreation::Now => item.ends = expiry.end(now),
             flag => plain(flag, &item, now, answer),
         }
     }
 }
 
-/// Whether an item was made by this command.
+/// Whether this command created the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Made {
+enum ItemCreation {
     Now,
     Before,
 }
 
-/// The item with the end that `T` gives it; returned as it was before, for `t` before `T`.
-fn retouched(meta: &Meta<MetaArithmetic>, item: Item, items: &impl Items, now: Moment) -> Item {
+/// Sets the expiry given by `T`. Returns the item as it was before, for a `t` before `T`.
+fn set_expiry(meta: &Meta<MetaArithmetic>, item: Item, items: &impl Items, now: Moment) -> Item {
     if let Some(expiry) = new_end(&meta.flags) {
         items.edit(&meta.key, now, &mut |found| match found {
             Some(found) if found.cas == item.cas => {
@@ -344,8 +353,9 @@ fn retouched(meta: &Meta<MetaArithmetic>, item: Item, items: &impl Items, now: M
     item
 }
 
-/// Makes the item that was not there. Of two who do, the later finds the earlier's and leaves it.
-fn begun(meta: &Meta<MetaArithmetic>, items: &impl Items, now: Moment) -> Option<Item> {
+/// Creates the item that was missing. If another client created it at the same time, that item is returned
+/// unchanged.
+fn create_number(meta: &Meta<MetaArithmetic>, items: &impl Items, now: Moment) -> Option<Item> {
     let last = meta.flags.iter().rev().find_map(|flag| match flag {
         Flag::Touch(expiry) | Flag::Vivify(expiry) => Some(*expiry),
         _ => None,
@@ -361,13 +371,14 @@ fn begun(meta: &Meta<MetaArithmetic>, items: &impl Items, now: Moment) -> Option
         None => Edit::Put(Item::new(value.clone(), 0, ends, now), NOTHING_SAID),
     });
     match edited {
-        Edited::Done(Some(item)) => Some(item),
-        Edited::Done(None) => there,
-        Edited::Not(_) => None,
+        EditResult::Done(Some(item)) => Some(item),
+        EditResult::Done(None) => there,
+        EditResult::Not(_) => None,
     }
 }
 
-/// `me`: for people. What is memcached's own (class, size) is answered with what comes close.
+/// Executes `me`, which is for people. Instead of internals of memcached (class, size) it reports similar
+/// values.
 pub(crate) fn debug(key: &[u8], items: &impl Items, now: Moment, answer: &mut Answer) {
     let Some(item) = items.get(key, now) else { return answer.line("EN").done() };
     answer.text(b"ME ");

@@ -1,21 +1,20 @@
-//! Requests as they were understood: what [`Decoder`](crate::Decoder) gives and [`execute`](crate::execute)
-//! carries out.
+//! Parsed requests: [`Decoder`](crate::Decoder) returns them and [`execute`](crate::execute) executes them.
 //!
-//! A request owns what it needs. Refusals are memcached's own lines, to the letter; each has a name here.
+//! A request owns its data. The text of each refusal is exactly the line that memcached sends.
 
 use crate::item::{Expiry, Page};
 use bytes::Bytes;
 
-/// One request.
+/// A parsed request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What is asked for.
+    /// The command to execute.
     pub command: Command,
-    /// Whether the client does not want to hear of it: `noreply`, or meta's `q`.
+    /// Whether the client wants no answer: `noreply`, or `q` of the meta commands.
     pub quiet: bool,
 }
 
-/// What is asked for.
+/// A command with its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// `get`, `gets`, `gat`, `gats`.
@@ -38,268 +37,269 @@ pub enum Command {
     MetaArithmetic(Meta<MetaArithmetic>),
     /// `me`.
     MetaDebug {
-        /// Of which item.
+        /// The key of the item.
         key: Bytes,
     },
     /// `mn`.
     MetaNoOp,
-    /// `flush_all`, with when.
+    /// `flush_all`, with its delay.
     Flush(Expiry),
-    /// `stats`, with what of, and what of that.
+    /// `stats`, with its first and second argument.
     Stats(Option<Bytes>, Option<Bytes>),
     /// `version`.
     Version,
-    /// `verbosity`: there is nothing to be set.
+    /// `verbosity`, which has no effect.
     Verbosity,
     /// `quit`.
     Quit,
-    /// A value larger than may be; it was read and forgotten. What was there before it goes.
+    /// A storage command whose value is too large. The value was received and discarded; an older value is
+    /// removed.
     Oversized(Oversized),
-    /// Not understood, or not allowed.
+    /// A command that is invalid or not allowed.
     Refused(Refusal),
 }
 
 impl Command {
-    /// Whether it takes away what is there: `delete` and `md`.
+    /// Whether the command removes an item: `delete` and `md`.
     #[must_use]
     pub fn is_delete(&self) -> bool {
         matches!(self, Command::Delete(_) | Command::MetaDelete(_))
     }
 }
 
-/// `get` and its kin.
+/// `get`, `gets`, `gat` or `gats`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Get {
     /// The rest of the line: the keys.
     pub(crate) keys: Bytes,
-    /// Whether to answer with `cas` (`gets`, `gats`).
+    /// Whether the answer includes `cas` (`gets`, `gats`).
     pub cas: bool,
-    /// The new end (`gat`, `gats`).
+    /// The new expiry time (`gat`, `gats`).
     pub touch: Option<Expiry>,
 }
 
-/// How a value is to be stored.
+/// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Whatever is there.
+    /// `set`: store in any case.
     Set,
-    /// Where nothing is.
+    /// `add`: store only if there is no item.
     Add,
-    /// Where something is.
+    /// `replace`: store only if there is an item.
     Replace,
-    /// Behind what is there.
+    /// `append`: add the value after the existing one.
     Append,
-    /// Before what is there.
+    /// `prepend`: add the value before the existing one.
     Prepend,
-    /// Where what is there has this `cas`.
+    /// `cas`: store only if the item has this `cas` number.
     Cas,
 }
 
-/// `set` and its kin, with the value.
+/// `set`, `add`, `replace`, `append`, `prepend` or `cas`, with the value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Set {
-    /// Under which key.
+    /// The key of the item.
     pub key: Bytes,
-    /// How.
+    /// How the value is stored.
     pub mode: Mode,
     /// The client's flags.
     pub flags: u32,
-    /// How long.
+    /// The expiry time.
     pub expiry: Expiry,
-    /// What the item there must have; 0 for nothing.
+    /// The `cas` number that the item must have; 0 for any.
     pub cas: u64,
-    /// What.
+    /// The value.
     pub value: Bytes,
-    /// What is said about it; nothing, but by `ms`.
+    /// The page metadata, which only `ms` can set.
     pub page: Page,
 }
 
 /// `delete`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
-    /// Which item.
+    /// The key of the item.
     pub key: Bytes,
 }
 
 /// `touch`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
-    /// Which item.
+    /// The key of the item.
     pub key: Bytes,
-    /// The new end.
+    /// The new expiry time.
     pub expiry: Expiry,
 }
 
-/// Up or down.
+/// The direction of an arithmetic command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// `incr`: beyond the largest number it begins anew.
+    /// `incr`: wraps around to 0 after the largest 64-bit number.
     Up,
-    /// `decr`: not below 0.
+    /// `decr`: stops at 0.
     Down,
 }
 
 /// `incr` and `decr`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arithmetic {
-    /// Which item.
+    /// The key of the item.
     pub key: Bytes,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// By how much.
+    /// The number to add or subtract.
     pub delta: u64,
 }
 
-/// A meta command: its key, its flags as written, and what they mean for this command.
+/// A meta command: its key, its flags in order, and the arguments of this command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta<M> {
-    /// The key, decoded.
+    /// The decoded key.
     pub key: Bytes,
-    /// Whether it was in base64.
+    /// Whether the key was sent in base64.
     pub binary_key: bool,
-    /// The flags that have something to do with the answer, in their order.
+    /// The flags that affect the answer, in order.
     pub flags: Vec<Flag>,
-    /// The command's own.
+    /// The arguments of the command.
     pub own: M,
 }
 
-/// A flag that is answered or that has to be obeyed in its turn.
+/// A flag that is answered, or whose position matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// `c`: the item's `cas`.
+    /// `c`: return the `cas` number of the item.
     Cas,
-    /// `f`: the client's flags.
+    /// `f`: return the client's flags.
     ClientFlags,
-    /// `h`: whether it was asked for before.
+    /// `h`: return whether the item was read before.
     Hit,
-    /// `k`: the key.
+    /// `k`: return the key.
     Key,
-    /// `l`: seconds since it was asked for.
+    /// `l`: return the seconds since the item was last read.
     LastAccess,
-    /// `O`: whatever the client likes, and its letter.
+    /// `O`: return this opaque token, which includes the letter.
     Opaque(Bytes),
-    /// `s`: the value's length.
+    /// `s`: return the length of the value in bytes.
     Size,
-    /// `t`: seconds it still has.
+    /// `t`: return the remaining lifetime in seconds.
     Left,
-    /// `N`: to be made where nothing is, for so long.
+    /// `N`: create the item with this expiry time if it is missing.
     Vivify(Expiry),
-    /// `R`: to be made anew by whoever finds that it has less than this.
+    /// `R`: win the recache token if the item has less remaining lifetime than this.
     Recache(Expiry),
-    /// `T`: the new end.
+    /// `T`: set a new expiry time.
     Touch(Expiry),
 }
 
-/// `mg`.
+/// The arguments of `mg`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetaGet {
-    /// `v`: the value is wanted.
+    /// `v`: return the value.
     pub value: bool,
-    /// `u`: not to be counted as asked for.
+    /// `u`: do not record this read.
     pub unseen: bool,
 }
 
-/// `ms`.
+/// The arguments of `ms`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetaSet {
-    /// What is to be stored.
+    /// The value and how to store it.
     pub set: Set,
-    /// `I`: an older `cas` will do, but the item is stale then.
+    /// `I`: accept an older `cas` number, but mark the item as stale.
     pub invalidate: bool,
 }
 
-/// `md`.
+/// The arguments of `md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetaDelete {
-    /// `C`: what the item must have; 0 counts as well.
+    /// `C`: the `cas` number that the item must have; 0 is compared as well.
     pub cas: Option<u64>,
-    /// `I`: to be marked stale instead.
+    /// `I`: mark the item as stale instead of removing it.
     pub invalidate: bool,
 }
 
-/// `ma`.
+/// The arguments of `ma`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetaArithmetic {
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// By how much.
+    /// The number to add or subtract.
     pub delta: u64,
-    /// What it begins with where it is made.
+    /// The number with which a missing item is created.
     pub initial: u64,
-    /// What the item must have; 0 for nothing.
+    /// The `cas` number that the item must have; 0 for any.
     pub cas: u64,
-    /// `v`: the number is wanted.
+    /// `v`: return the number.
     pub value: bool,
 }
 
-/// A value that was too large.
+/// A storage command whose value is too large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Oversized {
-    /// Under which key.
+    /// The key of the item.
     pub key: Bytes,
-    /// Whether the item that is there goes: no outdated value stays because a newer one was too large.
+    /// Whether the existing item is removed, so that no outdated value stays because a newer one was too large.
     pub discards: bool,
 }
 
-/// Why a request is not carried out: the line that says so.
+/// The reason why a request is refused. Its text is the line that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No such command, or not so many words.
+    /// The command is unknown, or has the wrong number of tokens.
     Unknown,
-    /// `shutdown` is not for clients.
+    /// `shutdown` is not available to clients.
     Shutdown,
-    /// A word is not what it has to be.
+    /// A token is invalid.
     BadLine,
-    /// The same, of `delete`.
+    /// A token of `delete` is invalid.
     BadDelete,
-    /// The same, of `stats detail`.
+    /// A token of `stats detail` is invalid.
     BadDetail,
-    /// The value does not end where it should.
+    /// The value does not end with a line end.
     BadValue,
-    /// A time that is none.
+    /// An expiry time is invalid.
     BadExpiry,
-    /// A number that is none.
+    /// The number of `incr` or `decr` is invalid.
     BadDelta,
-    /// `incr` or `decr` of what is no number.
+    /// The item for `incr` or `decr` is not a number.
     NotANumber,
-    /// A flag that there is not.
+    /// A flag is unknown.
     UnknownFlag,
-    /// A flag given twice.
+    /// A flag occurs twice.
     DuplicateFlag,
-    /// The same two, of `md` and `ma`.
+    /// A flag of `md` or `ma` is unknown or occurs twice.
     UnknownOrDuplicateFlag,
-    /// More flags than may be (`mg`).
+    /// `mg` has too many flags.
     TooManyOptions,
-    /// The same, of the others.
+    /// Another meta command has too many flags.
     TooManyFlags,
-    /// A key that is not base64.
+    /// A key is not valid base64.
     BadKey,
-    /// What comes with a flag is not what it has to be.
+    /// The token of a flag is invalid.
     BadToken,
-    /// `M` with more or less than one letter.
+    /// The token of `M` is not exactly one letter.
     BadModeLength,
-    /// `J` without a number.
+    /// The token of `J` is not a number.
     BadInitial,
-    /// `D` without a number.
+    /// The token of `D` is not a number.
     BadMetaDelta,
-    /// `ms` with an `M` that there is not.
+    /// The mode `M` of `ms` is unknown.
     BadSetMode,
-    /// `ma` with an `M` that there is not.
+    /// The mode `M` of `ma` is unknown.
     BadArithmeticMode,
-    /// `O` with more than 31 bytes.
+    /// The token of `O` is longer than 31 bytes.
     OpaqueTooLong,
-    /// A value larger than may be.
+    /// A value is too large.
     TooLarge,
-    /// No room for a value.
+    /// There is no memory for a value.
     NoRoom,
-    /// What a value says about itself cannot be read.
+    /// The page metadata of a value is invalid.
     UnreadablePage,
-    /// A page that is compressed, or no text.
+    /// A page is compressed, or not text.
     EncodedPage,
 }
 
 impl Refusal {
-    /// The line, without its end.
+    /// The line to send, without its end.
     pub fn as_str(self) -> &'static str {
         match self {
             Refusal::Unknown => "ERROR",

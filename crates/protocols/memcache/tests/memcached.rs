@@ -1,7 +1,7 @@
-//! The same bytes to a real memcached and to this crate: the answers have to be the same.
+//! Sends the same bytes to a real memcached and to this crate: the answers must be the same.
 //!
-//! Numbers for `cas` differ and are compared by their order of appearance; seconds left may differ by the
-//! one that begins in between, and are not compared; nor is what `me` says, which is memcached's inside.
+//! Numbers for `cas` differ and are compared by their order of appearance. Remaining seconds may differ by one
+//! and are not compared. The answer to `me` is not compared, because it shows internals of memcached.
 
 mod memory;
 
@@ -16,30 +16,31 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// One side of the comparison.
+/// One of the two servers compared.
 trait Side {
-    /// What comes back for these bytes, up to the answer of what is asked behind them, or to the end.
+    /// Sends bytes and a final request. Returns the answer up to that of the final request, or to the end of
+    /// the connection.
     fn say(&mut self, bytes: &[u8]) -> Vec<u8>;
 }
 
-struct Real(TcpStream);
+struct RealServer(TcpStream);
 
-impl Real {
-    fn connect(memcached: &Memcached) -> Real {
+impl RealServer {
+    fn connect(memcached: &Memcached) -> RealServer {
         let address = memcached.address().to_string();
         let stream = TcpStream::connect(address).expect("it is there");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time over zero");
-        Real(stream)
+        RealServer(stream)
     }
 }
 
-/// What each step is followed by, and how both answer it.
+/// The final request of each step, and the answer of both servers to it.
 const ASK_END: &[u8] = b"mg end-of-step k\r\n";
 const END: &[u8] = b"EN kend-of-step\r\n";
 
-impl Side for Real {
+impl Side for RealServer {
     fn say(&mut self, bytes: &[u8]) -> Vec<u8> {
-        // It may have hung up before everything is said.
+        // The server may have closed the connection before all bytes were sent.
         let _ = self.0.write_all(bytes).and_then(|()| self.0.write_all(ASK_END));
         let (mut heard, mut part) = (Vec::new(), [0; 65_536]);
         while !heard.ends_with(END) {
@@ -67,17 +68,17 @@ impl Side for Connection<'_> {
 #[allow(clippy::disallowed_methods, reason = "the real one has a clock of its own")]
 fn now() -> Moment {
     let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    // Full seconds, like memcached's.
+    // Full seconds, like memcached's clock.
     Moment(since.as_secs() * 1_000)
 }
 
-/// Answers with what may differ taken out.
+/// Answers without the parts that may differ.
 #[derive(Default)]
-struct Compared {
+struct ComparedAnswers {
     cas: HashMap<Vec<u8>, usize>,
 }
 
-impl Compared {
+impl ComparedAnswers {
     fn of(&mut self, heard: &[u8]) -> String {
         let lines = heard.split_inclusive(|byte| *byte == b'\n');
         lines.map(|line| self.line(line)).collect()
@@ -111,7 +112,7 @@ impl Compared {
     }
 }
 
-/// `@KEY@` in a step is the `cas` of the key, `@KEY-1@` a lower one.
+/// Replaces `@KEY@` in a step by the `cas` number of the key, and `@KEY-1@` by a lower one.
 fn filled(step: &str, side: &mut dyn Side) -> Vec<u8> {
     let mut said = String::new();
     for (at, part) in step.split('@').enumerate() {
@@ -132,11 +133,11 @@ fn filled(step: &str, side: &mut dyn Side) -> Vec<u8> {
     said.into_bytes()
 }
 
-/// Has both sides hear the steps of a story, and compares step by step.
+/// Sends the steps of a scenario to both servers, and compares the answers step by step.
 fn same(memcached: &Memcached, memory: &Memory, steps: &[String]) -> Result<(), String> {
     let (mut real, mut ours) =
-        (Real::connect(memcached), Connection::new(memory, Limits::default()));
-    let (mut left, mut right) = (Compared::default(), Compared::default());
+        (RealServer::connect(memcached), Connection::new(memory, Limits::default()));
+    let (mut left, mut right) = (ComparedAnswers::default(), ComparedAnswers::default());
     for step in steps {
         let (theirs_said, ours_said) = (filled(step, &mut real), filled(step, &mut ours));
         let (theirs, mine) = (real.say(&theirs_said), ours.say(&ours_said));
@@ -150,7 +151,7 @@ fn same(memcached: &Memcached, memory: &Memory, steps: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// The first lines that differ, each with the two before it.
+/// The first lines that differ, each with the two lines before it.
 fn first_difference(theirs: &str, mine: &str) -> (String, String) {
     let (theirs, mine): (Vec<_>, Vec<_>) = (theirs.lines().collect(), mine.lines().collect());
     let at = theirs.iter().zip(&mine).take_while(|(one, other)| one == other).count();
@@ -161,7 +162,7 @@ fn first_difference(theirs: &str, mine: &str) -> (String, String) {
     (around(&theirs), around(&mine))
 }
 
-/// Stories: steps apart by a line of dashes, a line end for CR LF.
+/// Scenarios: steps are separated by a line of dashes, and each line end stands for CR LF.
 const STORIES: &[&str] = &[
     include_str!("stories/storing.txt"),
     include_str!("stories/numbers.txt"),
@@ -180,7 +181,7 @@ fn stories_are_answered_to_the_letter() {
     let mut wrong = Vec::new();
     for story in STORIES {
         let steps: Vec<_> = story.split("----\n").map(|step| step.replace('\n', "\r\n")).collect();
-        // One that differs does not hide the others: each step with a connection of its own.
+        // Each step has a connection of its own, so that one difference does not hide others.
         for step in steps {
             wrong.extend(same(&memcached, &memory, &[step]).err());
         }
@@ -188,7 +189,7 @@ fn stories_are_answered_to_the_letter() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What is sent as it stands: ends of lines, blanks, NUL bytes, lengths at their bounds.
+/// Input sent literally: line ends, spaces, NUL bytes, lengths at their limits.
 #[test]
 fn odd_bytes_are_answered_to_the_letter() {
     let memcached = Memcached::start_on_port(64).expect("memcached");
@@ -238,7 +239,7 @@ fn odd_bytes_are_answered_to_the_letter() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Random conversations, of words that mean something and words that do not.
+/// Random requests, of valid and invalid words.
 #[test]
 fn random_conversations_are_answered_to_the_letter() {
     let memcached = Memcached::start_on_port(64).expect("memcached");
@@ -246,7 +247,7 @@ fn random_conversations_are_answered_to_the_letter() {
     let told = Config::default();
     let cases = told.cases.max(400);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..told });
-    // So that half of a `cas` is never another's.
+    // So that no number for `cas` is the beginning of another one.
     let many = "set many 0 0 1\r\nx\r\n".repeat(10_000);
     same(&memcached, &memory, &[many]).expect("the same");
     let run = runner.run(&prop::collection::vec(line(), 1..12), |steps| {
@@ -260,7 +261,7 @@ fn line() -> impl Strategy<Value = String> {
     prop_oneof![6 => classic(), 6 => meta(), 1 => "[ -~]{0,40}".prop_filter_map("ends", harmless)]
 }
 
-/// Noise must not be a command that changes the server.
+/// Random text must not be a command that changes the server.
 fn harmless(noise: String) -> Option<String> {
     let first = noise.split_whitespace().next().unwrap_or_default();
     let known = ["quit", "shutdown", "watch", "stats", "lru", "slabs", "lru_crawler", "extstore"];
@@ -273,7 +274,7 @@ fn key() -> impl Strategy<Value = &'static str> {
 
 fn classic() -> impl Strategy<Value = String> {
     let number = || prop_oneof![Just("0"), Just("1"), Just("7"), Just("-1"), Just("x"), Just("99")];
-    // None that the next second could end on one side only.
+    // No expiry time that could pass on one side only within the next second.
     let end = prop_oneof![Just("0"), Just("-1"), Just("x"), Just("99")];
     let value = prop_oneof!["[0-9]{1,3}", "[a-z][a-z ]{0,8}", Just(String::new())];
     let cas = prop_oneof![Just("@a@"), Just("@b@"), Just("0"), Just("@a-1@")];
@@ -316,18 +317,18 @@ fn meta() -> impl Strategy<Value = String> {
         2 => format!("ms {key} {} {flags}\r\n{value}\r\n", value.len()),
         3 => format!("md {key} {flags}\r\n"),
         _ => {
-            // Where the number grows longer, memcached 1.6.18 gives the new end and `cas` to the item
-            // that it has just replaced; the stories have the rest.
+            // If the number becomes longer, memcached 1.6.18 sets the new expiry and `cas` on the item that it
+            // has just replaced. The scenarios cover the other cases.
             let flags = flags.split(' ').filter(|flag| !flag.starts_with(['T', 'c']));
             format!("ma {key} {}\r\n", flags.collect::<Vec<_>>().join(" "))
         }
     })
 }
 
-/// The version that the stories are from.
+/// The version that the scenarios were recorded with.
 #[test]
 fn the_version_is_that_of_the_stories() {
     let memcached = Memcached::start_on_port(64).expect("memcached");
-    let heard = Real::connect(&memcached).say(b"version\r\n");
+    let heard = RealServer::connect(&memcached).say(b"version\r\n");
     assert!(heard.starts_with(b"VERSION 1.6."), "{:?}", Bytes::from(heard));
 }

@@ -1,5 +1,5 @@
-//! What holds for any bytes: how they are cut makes no difference, memory is bounded, nothing panics, and
-//! what is stored is what was sent.
+//! Properties for arbitrary bytes: the split into reads makes no difference, memory is bounded, nothing panics,
+//! and a stored value is the value that was sent.
 
 mod memory;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 const NOW: Moment = Moment(1_700_000_000_000);
 const SMALL: Limits = Limits { item_bytes_max: 200 };
 
-/// Bytes that often mean something.
+/// Bytes that are often valid commands.
 fn conversation() -> impl Strategy<Value = Vec<u8>> {
     let words = prop::sample::select(
         &[
@@ -107,7 +107,7 @@ proptest! {
             connection.send(&[byte], NOW);
             let most = if connection.open { 2_048 } else { 2_049 };
             prop_assert!(connection.held() <= most);
-            // Nobody reads on from whom it has hung up on.
+            // The connection is closed, so nothing more is read from it.
             if !connection.open {
                 break;
             }
@@ -173,7 +173,7 @@ fn times_are_counted_from_the_moment_given() {
     let memory = Memory::default();
     let mut connection = Connection::new(&memory, Limits::default());
     let at = |seconds: u64| Moment(NOW.0 + seconds * 1_000);
-    // Beyond thirty days it is a time since 1970.
+    // A number above thirty days is a time since 1970.
     let said = format!("set a 0 60 1\r\nx\r\nset b 0 {} 1\r\nx\r\n", NOW.0 / 1_000 + 60);
     connection.send(said.as_bytes(), NOW);
     assert_eq!(connection.send(b"mg a t\r\nmg b t\r\n", at(59)), b"HD t1\r\nHD t1\r\n");

@@ -1,26 +1,25 @@
-//! What is compressed in a stream: MariaDB's events and columns (zlib), MySQL's transactions (zstd).
+//! Decompresses MariaDB's events and columns (zlib) and MySQL's transactions (zstd).
 //!
-//! Every length is known or bounded before memory is taken; output beyond what was announced is
-//! refused. Sources: `binlog_buf_uncompress` and `sql/field_comp.cc` of MariaDB, "Transaction_payload"
-//! of MySQL.
+//! Every length is known or bounded before memory is allocated; output beyond the announced length is refused.
+//! Sources: `binlog_buf_uncompress` and `sql/field_comp.cc` of MariaDB, "Transaction_payload" of MySQL.
 
 use crate::Refusal;
 use crate::reader::Reader;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
 
-/// Windows of up to 128 MiB, the most that the server's own compressor makes.
+/// Compression windows of up to 128 MiB, the largest that the server's own compressor uses.
 const WINDOW_LOG_MAX: u32 = 27;
-/// The longest value of a compressed column that is taken.
+/// The maximum length of a value in a compressed column, in bytes.
 const COLUMN_MAX: u64 = 64 << 20;
-/// zlib gains no more than about 1032 to 1.
+/// The compression ratio of zlib is at most about 1032 to 1.
 const GAIN_MAX: u64 = 1100;
 
-/// The body of a compressed event of MariaDB: a byte with the kind and the count of length bytes, the
-/// length (most significant byte first), a zlib stream.
+/// Decompresses the body of a compressed MariaDB event. It consists of a byte with the algorithm and the number
+/// of length bytes, the length (big-endian), and a zlib stream.
 ///
 /// # Errors
-/// `Truncated`, `UnknownCompression`, `TooLong` over `max_bytes`, `BadCompression`.
+/// `Truncated`; `UnknownCompression`; `TooLong` if the result exceeds `max_bytes`; `BadCompression`.
 pub(crate) fn event(bytes: &[u8], max_bytes: usize) -> Result<Vec<u8>, Refusal> {
     let mut reader = Reader::new(bytes);
     let head = reader.u8()?;
@@ -34,8 +33,9 @@ pub(crate) fn event(bytes: &[u8], max_bytes: usize) -> Result<Vec<u8>, Refusal> 
     inflate(reader.rest(), len, true)
 }
 
-/// A value of a compressed column of MariaDB: nothing, or a zero and the value, or a byte with the
-/// method, whether the stream is raw, and the count of length bytes; the length; the stream.
+/// Decompresses a value of a compressed MariaDB column. It is empty; or a zero byte and the plain value; or a
+/// byte with the algorithm, the kind of stream (raw or not) and the number of length bytes, then the length,
+/// then the stream.
 ///
 /// # Errors
 /// As for [`event`].
@@ -61,7 +61,7 @@ fn inflate(bytes: &[u8], len: u64, with_header: bool) -> Result<Vec<u8>, Refusal
     if len > (bytes.len() as u64).saturating_mul(GAIN_MAX) {
         return Err(Refusal::BadCompression);
     }
-    // One byte of room more, so that too much is seen.
+    // One byte more, so that excess output is detected.
     let len = usize::try_from(len).map_err(|_| Refusal::TooLong)?;
     let mut out = Vec::with_capacity(len + 1);
     let mut inflater = Decompress::new(with_header);
@@ -75,9 +75,9 @@ fn inflate(bytes: &[u8], len: u64, with_header: bool) -> Result<Vec<u8>, Refusal
     }
 }
 
-/// The events of a compressed transaction, read one after the other: memory is that of one event and
-/// of the decompressor's window.
-pub(crate) struct Unpacked<'a> {
+/// The events of a compressed transaction, decompressed one after the other. It needs memory for one event and
+/// for the decompression window.
+pub(crate) struct DecompressedEvents<'a> {
     source: Source<'a>,
 }
 
@@ -86,24 +86,24 @@ enum Source<'a> {
     Zstd(Box<zstd::stream::read::Decoder<'a, &'a [u8]>>),
 }
 
-impl<'a> Unpacked<'a> {
-    /// What was stored as it is.
-    pub(crate) fn plain(bytes: &'a [u8]) -> Unpacked<'a> {
-        Unpacked { source: Source::Plain(bytes) }
+impl<'a> DecompressedEvents<'a> {
+    /// Events that are stored uncompressed.
+    pub(crate) fn plain(bytes: &'a [u8]) -> DecompressedEvents<'a> {
+        DecompressedEvents { source: Source::Plain(bytes) }
     }
 
-    /// What zstd has compressed.
+    /// Events compressed with zstd.
     ///
     /// # Errors
     /// `BadCompression`.
-    pub(crate) fn zstd(bytes: &'a [u8]) -> Result<Unpacked<'a>, Refusal> {
+    pub(crate) fn zstd(bytes: &'a [u8]) -> Result<DecompressedEvents<'a>, Refusal> {
         let decoder = zstd::stream::read::Decoder::with_buffer(bytes);
         let mut decoder = decoder.map_err(|_| Refusal::BadCompression)?;
         decoder.window_log_max(WINDOW_LOG_MAX).map_err(|_| Refusal::BadCompression)?;
-        Ok(Unpacked { source: Source::Zstd(Box::new(decoder)) })
+        Ok(DecompressedEvents { source: Source::Zstd(Box::new(decoder)) })
     }
 
-    /// Up to `count` bytes; fewer at the end only.
+    /// The next `count` bytes; fewer only at the end.
     ///
     /// # Errors
     /// `BadCompression`.
@@ -118,10 +118,10 @@ impl<'a> Unpacked<'a> {
         Ok(out)
     }
 
-    /// Passes `count` bytes over.
+    /// Skips `count` bytes.
     ///
     /// # Errors
-    /// `BadCompression`; `Truncated` if there are fewer.
+    /// `BadCompression`; `Truncated` if there are fewer bytes.
     pub(crate) fn skip(&mut self, mut count: usize) -> Result<(), Refusal> {
         while count > 0 {
             let taken = self.take(count.min(64 << 10))?.len();
@@ -176,11 +176,11 @@ mod tests {
     #[test]
     fn a_transaction_is_read_in_pieces() {
         let packed = zstd::bulk::compress(&[7; 100_000], 3).expect("memory");
-        let mut unpacked = Unpacked::zstd(&packed).expect("a stream");
+        let mut unpacked = DecompressedEvents::zstd(&packed).expect("a stream");
         assert_eq!(unpacked.take(10), Ok(vec![7; 10]));
         assert_eq!(unpacked.skip(99_980), Ok(()));
         assert_eq!(unpacked.take(100), Ok(vec![7; 10]));
         assert_eq!(unpacked.skip(1), Err(Refusal::Truncated));
-        assert_eq!(Unpacked::plain(b"abc").take(2), Ok(b"ab".to_vec()));
+        assert_eq!(DecompressedEvents::plain(b"abc").take(2), Ok(b"ab".to_vec()));
     }
 }

@@ -1,12 +1,12 @@
-//! Events of the log: their header, their checksum, their kinds.
+//! Events of the binary log: header, checksum, types.
 //!
-//! [`EventReader`] holds what one event says about the next: whether there are checksums, and how
-//! long ids of tables are. It reads one event at a time and keeps nothing else. Bodies are read as far
-//! as a cache needs: rows stay as bytes until somebody asks ([`Rows::changes`]).
+//! [`EventReader`] keeps the state that one event sets for the next: whether there are checksums, and the
+//! length of table ids. It decodes one event at a time. Bodies are decoded as far as a cache needs them; rows
+//! stay encoded until [`Rows::changes`] is called.
 //!
-//! Sources: MySQL's internals manual "Binary Log" and `libs/mysql/binlog/event`; MariaDB's manual of
-//! its replication protocol, `sql/log_event.h`. Formats before version 4 are refused. Not here: what
-//! belongs together ([`crate::Transactions`]).
+//! Sources: MySQL's internals manual "Binary Log" and `libs/mysql/binlog/event`; MariaDB's manual of its
+//! replication protocol, `sql/log_event.h`. Formats before version 4 are refused. Not here: grouping of events
+//! into transactions ([`crate::Transactions`]).
 
 mod format;
 mod gtid;
@@ -20,7 +20,7 @@ pub use gtid::{GtidEvent, MariaDbGtidFlags};
 pub use payload::Payload;
 pub(crate) use payload::{Inner, next_event};
 pub use query::QueryEvent;
-pub use rows::{Changed, Row, RowChange, RowChanges, RowKind, Rows};
+pub use rows::{ColumnChange, Row, RowChange, RowChanges, RowKind, Rows};
 pub use table_map::TableMap;
 
 use crate::Refusal;
@@ -29,32 +29,34 @@ use crate::reader::Reader;
 use bytes::Bytes;
 use flate2::Crc;
 
-/// Bytes of an event's header.
+/// The length of an event's header in bytes.
 pub const HEADER_LEN: usize = 19;
 const CHECKSUM_LEN: usize = 4;
-/// The log is being written; cleared before the checksum is made.
+/// The flag for a log that is still being written; it is cleared before the checksum is computed.
 const IN_USE: u16 = 0x0001;
-/// Whoever does not know the event may pass it over.
+/// The flag for an event that readers may ignore if they do not know its type.
 const IGNORABLE: u16 = 0x0080;
 
-/// What every event begins with.
+/// The header of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// When it happened, in seconds since 1970 by the server's clock.
+    /// The time of the event, in seconds since 1970 by the server's clock.
     pub seconds: u32,
-    /// Its kind's code.
+    /// The type code.
     pub code: u8,
-    /// The server where it came about.
+    /// The id of the server on which the event originated.
     pub server_id: u32,
-    /// Its length with header and checksum.
+    /// The length of the event in bytes, including header and checksum.
     pub len: u32,
-    /// The offset after it in its file, the lower 32 bits; 0 for what is in no file.
+    /// The lower 32 bits of the offset after the event in its file; 0 for events that are in no file.
     pub end: u32,
-    /// Flags.
+    /// The flags.
     pub flags: u16,
 }
 
 impl Header {
+    /// Decodes the header.
+    ///
     /// # Errors
     /// `Truncated`.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Header, Refusal> {
@@ -69,72 +71,72 @@ impl Header {
     }
 }
 
-/// One event.
+/// An event of the binary log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its header.
+    /// The header.
     pub header: Header,
-    /// What it says.
+    /// The decoded body.
     pub body: EventBody,
 }
 
-/// What an event says.
+/// The body of an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EventBody {
-    /// How the events that follow are to be read.
+    /// The format description: how to decode the events that follow.
     Format(FormatDescription),
-    /// The log goes on in this file, at this offset.
+    /// The log continues in this file, at this offset.
     Rotate(FilePosition),
-    /// The server is there and has nothing to say.
+    /// A heartbeat: the server is connected and has no new events.
     Heartbeat,
-    /// A transaction (or a single statement) begins.
+    /// The beginning of a transaction, or of a single statement.
     Gtid(GtidEvent),
-    /// The last GTIDs before this file, of MariaDB.
+    /// The last GTIDs before this file (MariaDB).
     GtidList(GtidList),
-    /// The GTIDs before this file, of MySQL.
+    /// The GTIDs before this file (MySQL).
     PreviousGtids(GtidSet),
     /// A statement.
     Query(QueryEvent),
-    /// A transaction is committed.
+    /// The commit of a transaction.
     Xid(u64),
-    /// A transaction is prepared (`XA PREPARE`), or committed in one phase.
+    /// The end of `XA PREPARE`, or of an XA transaction committed in one phase.
     XaPrepare(crate::statement::XaId, XaPhase),
-    /// Which table an id stands for.
+    /// The table for a table id.
     TableMap(TableMap),
-    /// Rows were changed.
+    /// Changed rows.
     Rows(Rows),
-    /// A compressed transaction, with all its events.
+    /// A compressed transaction with all its events.
     Payload(Payload),
-    /// The server has lost track of changes: anything may have changed.
+    /// The server has lost changes: anything may have changed.
     Incident,
-    /// The log's events are encrypted where they are stored.
+    /// The log's events are encrypted on disk.
     StartEncryption,
-    /// Nothing that changes a row: comments, counters, ends of files, what may be ignored.
+    /// An event that changes no row: a comment, a counter, the end of a file, or an ignorable event.
     Nothing,
-    /// A kind that is not known and must not be ignored.
+    /// An event of an unknown type that must not be ignored.
     Unknown,
-    /// Too long to be held: the id of the table, if it is one of changed rows.
+    /// An event that is too long to be held. For changed rows, the id of the table.
     TooLong(Option<u64>),
 }
 
-/// Whether an `XA PREPARE` event stands for a commit.
+/// Whether an `XA PREPARE` event is a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XaPhase {
-    /// It waits for `XA COMMIT` or `XA ROLLBACK`.
+    /// The transaction waits for `XA COMMIT` or `XA ROLLBACK`.
     Prepared,
-    /// It is committed (`XA COMMIT … ONE PHASE`).
+    /// The transaction is committed (`XA COMMIT … ONE PHASE`).
     Committed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Checksum {
-    /// No format description yet.
+    /// No format description has arrived.
     Untold,
     None,
     Crc32,
 }
 
-/// Reads events one by one.
+/// Decodes events one by one.
 #[derive(Debug)]
 pub struct EventReader {
     checksum: Checksum,
@@ -144,18 +146,18 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// At the start of a stream. `event_bytes` bounds what a compressed event may grow to.
+    /// A reader for the start of a stream. A compressed event may decompress to at most `event_bytes` bytes.
     #[must_use]
     pub fn new(event_bytes: usize) -> EventReader {
         let (checksum, table_id_bytes) = (Checksum::Untold, 6);
         EventReader { checksum, table_id_bytes, event_bytes, is_encrypted: false }
     }
 
-    /// Reads an event that came whole.
+    /// Decodes an event that arrived completely.
     ///
     /// # Errors
-    /// Why it cannot be read. Of a broken header, length or checksum ([`EventReader::is_fatal`]) there
-    /// is no way on; other refusals are about this event alone.
+    /// The event is invalid. After an invalid header, length or checksum ([`EventReader::is_fatal`]) the stream
+    /// cannot be continued. Other errors concern only this event.
     pub fn read(&mut self, event: &Bytes) -> Result<Event, (Header, Refusal)> {
         let none = Header { seconds: 0, code: 0, server_id: 0, len: 0, end: 0, flags: 0 };
         let header = Header::read(&mut Reader::new(event)).map_err(|refusal| (none, refusal))?;
@@ -163,14 +165,14 @@ impl EventReader {
         self.read_body(header, &body)
     }
 
-    /// Whether a refusal means that the stream cannot be followed any further.
+    /// Whether an error means that the stream cannot be continued.
     #[must_use]
     pub fn is_fatal(refused: &(Header, Refusal)) -> bool {
-        // A header that could not be trusted is left empty.
+        // The header is left empty if it cannot be trusted.
         refused.0.code == 0
     }
 
-    /// Reads the beginning of an event that was too long to be held.
+    /// Decodes the beginning of an event that was too long to be held.
     ///
     /// # Errors
     /// `Truncated`.
@@ -181,14 +183,14 @@ impl EventReader {
             23..=25 | 30..=32 | 39 | 166..=171 => {
                 EventBody::TooLong(Some(reader.uint(self.table_id_bytes)?))
             }
-            // The text of a statement, beside its rows.
+            // The text of a statement, sent in addition to its rows.
             29 | 160 => EventBody::Nothing,
             _ => EventBody::TooLong(None),
         };
         Ok(Event { header, body })
     }
 
-    /// An event inside a compressed transaction: it has no checksum.
+    /// Decodes an event inside a compressed transaction, which has no checksum.
     ///
     /// # Errors
     /// As for [`EventReader::read`].
@@ -202,14 +204,14 @@ impl EventReader {
         self.event_bytes
     }
 
-    /// The event without header and checksum; the checksum has to be right.
+    /// Checks the checksum, and returns the event without header and checksum.
     fn unsealed(&self, header: Header, event: &Bytes) -> Result<Bytes, Refusal> {
         if header.len as usize != event.len() {
             return Err(Refusal::BadLength);
         }
         let without = event.len().saturating_sub(CHECKSUM_LEN);
         let checksum = match (header.code, self.checksum) {
-            // It says of itself whether it has one.
+            // A format description states its own checksum type.
             (format::CODE, _) => format::checksum(event)?,
             (_, Checksum::Untold) if without >= HEADER_LEN && is_sealed(event) => Checksum::Crc32,
             (_, Checksum::Untold) => Checksum::None,
@@ -220,7 +222,7 @@ impl EventReader {
             Checksum::Crc32 if is_sealed(event) => Ok(event.slice(HEADER_LEN..without)),
             Checksum::Crc32 if self.is_encrypted => Err(Refusal::Encrypted),
             Checksum::Crc32 => Err(Refusal::BadChecksum),
-            // A format description has the room for a checksum even where there is none.
+            // A format description has space for a checksum even if checksums are off.
             Checksum::None if header.code == format::CODE => Ok(event.slice(HEADER_LEN..without)),
             Checksum::None | Checksum::Untold => Ok(event.slice(HEADER_LEN..)),
         }
@@ -230,7 +232,7 @@ impl EventReader {
         let is_format = header.code == format::CODE;
         match self.body(header, body) {
             Ok(body) => Ok(Event { header, body }),
-            // Without it nothing else can be read.
+            // Without the format description no other event can be decoded.
             Err(refusal) if is_format => Err((Header { code: 0, ..header }, refusal)),
             Err(refusal) => Err((header, refusal)),
         }
@@ -244,7 +246,7 @@ impl EventReader {
             27 | 41 => EventBody::Heartbeat,
             2 => EventBody::Query(QueryEvent::read(body)?),
             165 => EventBody::Query(QueryEvent::read_compressed(body, self.event_bytes)?),
-            // The statement of a LOAD DATA, after where its file's parts are.
+            // The statement of a LOAD DATA; it follows the positions of the file name in the statement.
             18 => EventBody::Query(QueryEvent::read_load(body)?),
             16 => EventBody::Xid(reader.u64()?),
             38 => xa_prepare(&mut reader)?,
@@ -264,7 +266,7 @@ impl EventReader {
                 self.is_encrypted = true;
                 EventBody::StartEncryption
             }
-            // End of file, variables of statements, a part of a file, remarks, group replication.
+            // End of file, variables of statements, a part of a file, comments, group replication.
             3 | 5 | 13 | 14 | 9 | 17 | 28 | 29 | 36 | 37 | 160 | 161 => EventBody::Nothing,
             _ if header.flags & IGNORABLE != 0 => EventBody::Nothing,
             _ => EventBody::Unknown,
@@ -279,7 +281,7 @@ impl EventReader {
     }
 }
 
-/// Whether the last four bytes are the CRC32 of those before.
+/// Whether the last four bytes are the CRC32 of the bytes before them.
 fn is_sealed(event: &[u8]) -> bool {
     let Some((bytes, sum)) = event.split_last_chunk::<CHECKSUM_LEN>() else { return false };
     let mut crc = Crc::new();
@@ -306,7 +308,7 @@ fn rotate(reader: &mut Reader<'_>) -> Result<FilePosition, Refusal> {
     Ok(FilePosition { file: file.into(), offset })
 }
 
-/// Whether it is a commit in one phase, and the id: format, lengths of its two parts, the parts.
+/// Decodes whether it is a one-phase commit, and the id: format, lengths of its two parts, the parts.
 fn xa_prepare(reader: &mut Reader<'_>) -> Result<EventBody, Refusal> {
     let phase = if reader.u8()? == 0 { XaPhase::Prepared } else { XaPhase::Committed };
     let format = reader.u32()?;
@@ -322,7 +324,7 @@ fn xa_prepare(reader: &mut Reader<'_>) -> Result<EventBody, Refusal> {
 
 fn gtid_list(reader: &mut Reader<'_>) -> Result<GtidList, Refusal> {
     let mut list = GtidList::default();
-    // The upper bits are flags.
+    // The upper four bits are flags.
     for _ in 0..reader.u32()? & 0x0fff_ffff {
         let (domain, server, sequence) = (reader.u32()?, reader.u32()?, reader.u64()?);
         list.advance(MariaDbGtid { domain, server, sequence });

@@ -1,15 +1,14 @@
-//! By what a log is known again: what stands in it before a place, and when its file was begun.
+//! Detects whether a log is the one that was read before, by an event before the position and the creation time
+//! of its file.
 //!
-//! Positions are numbers, and a log that was begun anew (`RESET MASTER`, a copy put back, a crash that has
-//! lost its end) comes to the same numbers with other transactions. A [`Landmark`] is the last event that was
-//! counted: its file, its offset, its first bytes (when, by whom, how long, and the number that the
-//! server gave its commit). [`Proving`] looks whether it still stands there, on a stream of its own that
-//! begins at it ([`Landmark::start`]).
+//! A log that was replaced (`RESET MASTER`, a restored backup, a crash that lost the end) reaches the same
+//! positions with other transactions. A [`Landmark`] is the last event read: its file, its offset and its first
+//! bytes (time, server id, length, and the number of a commit). [`LandmarkCheck`] checks that this event is still
+//! there, on a separate stream that starts at it ([`Landmark::start`]).
 //!
-//! [`Track`] keeps it while a stream is read, and sees a file that follows another without having been
-//! announced at its end: a server goes on in the next file of its list when the one that it reads was
-//! deleted under it. Only after a start of the server no event announces the next file, and then that
-//! file says so (`created`).
+//! [`Track`] updates the landmark while a stream is read. It also detects a skipped file: if the file being
+//! read is deleted, the server continues with the next one, which was not announced. After a server start the
+//! next file is not announced either, but then it has a creation time (`created`).
 
 use crate::Refusal;
 use crate::event::{EventBody, EventReader, HEADER_LEN, Header};
@@ -21,29 +20,29 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How much is kept of an event: its header, and of a commit its number.
+/// The number of bytes kept of an event: its header, and the number of a commit.
 const HEAD_LEN: usize = HEADER_LEN + 8;
-/// The first event of a file.
+/// The offset of the first event of a file.
 const FIRST: u64 = 4;
-/// The server has made the event up; it is in no file.
+/// The flag for an artificial event, which is in no file.
 const MADE_UP: u16 = 0x20;
 const NAME_MAX: usize = 512;
 
 type Head = [u8; HEAD_LEN];
 
-/// What stands in a log before a place.
+/// An event by which a log is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Landmark {
     file: Arc<str>,
-    /// When the file was begun, in seconds since 1970 by the server's clock.
+    /// The time at which the file was created, in seconds since 1970 by the server's clock.
     begun: u32,
-    /// Of the event; without one, where the log was read up to.
+    /// The offset of the event; without an event, the offset up to which the log was read.
     offset: u64,
     event: Option<Head>,
 }
 
 impl Landmark {
-    /// Where a stream is to begin that proves it.
+    /// The position at which a stream for the check must start.
     #[must_use]
     pub fn start(&self) -> Start {
         Start::File(self.place())
@@ -54,7 +53,7 @@ impl Landmark {
     }
 }
 
-/// In hexadecimal digits, without a space: the file's name may have any character.
+/// Written as hexadecimal digits without spaces, because the file name may contain any character.
 impl fmt::Display for Landmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = |f: &mut fmt::Formatter<'_>, bytes: &[u8]| {
@@ -95,34 +94,33 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
     pairs.map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()
 }
 
-/// Whose log it is.
+/// The result of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// The one in which the landmark was seen.
+    /// The log is the one that the landmark is from.
     Same,
-    /// Another, or it has lost that part.
+    /// It is another log, or this part of it is lost.
     Another,
 }
 
-/// Looks whether a landmark still stands: reads the beginning of a stream that was asked for from
-/// [`Landmark::start`].
+/// Checks a landmark. It reads the beginning of a stream that was started at [`Landmark::start`].
 #[derive(Debug)]
-pub struct Proving {
+pub struct LandmarkCheck {
     landmark: Landmark,
     events: EventReader,
 }
 
-impl Proving {
-    /// Of this landmark.
+impl LandmarkCheck {
+    /// A check of this landmark.
     #[must_use]
-    pub fn new(landmark: Landmark) -> Proving {
-        Proving { landmark, events: EventReader::new(0) }
+    pub fn new(landmark: Landmark) -> LandmarkCheck {
+        LandmarkCheck { landmark, events: EventReader::new(0) }
     }
 
-    /// Takes the next packet; none: the next one is needed as well.
+    /// Processes the next packet. Returns `None` if another packet is needed.
     ///
     /// # Errors
-    /// The server refuses: it does not have the place any more, or the account may not.
+    /// The server refuses: the position does not exist any more, or the account lacks a privilege.
     pub fn read(&mut self, packet: &Packet) -> Result<Option<Proof>, StreamRefused> {
         match packet.payload.first() {
             Some(0) => {}
@@ -138,14 +136,14 @@ impl Proving {
             let same = self.landmark.event == Some(head);
             return Ok(Some(if same { Proof::Same } else { Proof::Another }));
         }
-        // What cannot be read does not stand there as it did.
+        // An event that cannot be decoded is not the landmark.
         Ok(match self.events.read(&event) {
             Ok(event) => self.around(event.header, &event.body),
             Err(_) => Some(Proof::Another),
         })
     }
 
-    /// Of what comes before the event, and of what comes in its place where nothing follows.
+    /// Judges an event that is sent before the landmark, or in its place if nothing follows.
     fn around(&self, header: Header, body: &EventBody) -> Option<Proof> {
         match body {
             EventBody::Rotate(place) if is_made_up(header) && place.file == self.landmark.file => {
@@ -159,7 +157,7 @@ impl Proving {
     }
 }
 
-/// Whether the server has made it up.
+/// Whether the server generated the event only for this stream.
 fn is_made_up(header: Header) -> bool {
     header.end == 0 || header.flags & MADE_UP != 0
 }
@@ -168,21 +166,21 @@ fn head(event: &[u8]) -> Option<Head> {
     event.first_chunk().copied()
 }
 
-/// The landmark of a stream that is being read.
+/// Updates the landmark while a stream is read.
 #[derive(Debug, Default)]
 pub(crate) struct Track {
     landmark: Option<Landmark>,
-    /// When the file that is read was begun.
+    /// The creation time of the current file.
     begun: Option<u32>,
-    /// The beginning of the event that came last.
+    /// The first bytes of the last event.
     head: Option<Head>,
-    /// The file that the end of the one before has named.
+    /// The next file, as announced at the end of the previous one.
     announced: Option<Arc<str>>,
     is_unannounced: bool,
 }
 
 impl Track {
-    /// Goes on from what was read before, by another stream.
+    /// Continues from the landmark of an earlier stream.
     pub(crate) fn go_on(&mut self, landmark: Landmark) {
         self.landmark = Some(landmark);
     }
@@ -191,17 +189,17 @@ impl Track {
         self.landmark.as_ref()
     }
 
-    /// Whether the server has named its file, and said when it was begun.
+    /// Whether the server has sent the name and the creation time of its file.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// An event has come.
+    /// Records the first bytes of an event.
     pub(crate) fn came(&mut self, event: &[u8]) {
         self.head = head(event);
     }
 
-    /// The log goes on in another file; `own` is where it is.
+    /// The log continues in another file; `own` is the current position.
     pub(crate) fn rotated(
         &mut self,
         header: Header,
@@ -215,7 +213,7 @@ impl Track {
         }
     }
 
-    /// A file begins: at the beginning of a stream, or after another.
+    /// A file begins: at the start of a stream, or after another file.
     ///
     /// # Errors
     /// `Replaced`.
@@ -236,14 +234,14 @@ impl Track {
         Ok(())
     }
 
-    /// A transaction has ended with the event that came last.
+    /// The last event ended a transaction.
     pub(crate) fn ended(&mut self, header: Header, after: Option<&FilePosition>) {
         let (Some(begun), Some(after)) = (self.begun, after) else { return };
         if is_made_up(header) {
             return;
         }
         let at = after.offset.checked_sub(u64::from(header.len)).filter(|at| *at >= FIRST);
-        // The command that asks for a place has room for 32 bits: of what is beyond, the file is proven.
+        // The dump command has 32 bits for the offset. For larger offsets only the file is checked.
         let (offset, event) = match (at.filter(|at| *at <= u64::from(u32::MAX)), self.head) {
             (Some(at), Some(head)) => (at, Some(head)),
             _ => (FIRST, None),
@@ -251,8 +249,8 @@ impl Track {
         self.landmark = Some(Landmark { file: after.file.clone(), begun, offset, event });
     }
 
-    /// The server has nothing more to say up to this place. What proves an event proves more, so long as
-    /// its file is there: it is kept while the log goes on in the same.
+    /// There are no events up to this position. A landmark with an event is stronger, so it is kept while the
+    /// log continues in the same file.
     pub(crate) fn is_idle(&mut self, place: Option<&FilePosition>) {
         let (Some(begun), Some(place)) = (self.begun, place) else { return };
         let known = self.landmark.as_ref();

@@ -1,12 +1,11 @@
-//! The change stream of MariaDB (10.6 and later) and MySQL (8.0 and later), read as a replica reads
-//! it, without I/O: bytes in, whole transactions with typed rows out.
+//! A replica's reader for the binary log of MariaDB (10.6 and later) and MySQL (8.0 and later) without I/O:
+//! bytes in, complete transactions with typed rows out.
 //!
-//! The README shows the use of it.
+//! The README shows how to use it.
 //!
-//! Invariants: nothing panics on what came in; every length is bounded; what cannot be read never
-//! counts as "nothing changed" ([`Why`]). Not here: sockets, TLS, time, tags, which tables a foreign
-//! key's cascade reaches (no server logs those rows), when a change is visible to readers (servers send
-//! it before).
+//! Invariants: no input causes a panic. Every length is bounded. Data that cannot be decoded never counts as
+//! "nothing changed" ([`FallbackReason`]). Not here: sockets, TLS, time, tags, the tables that a foreign key's cascade
+//! reaches (no server logs those rows), and the time when a change becomes visible (servers send it before).
 #![doc = include_str!("../README.md")]
 
 mod compressed;
@@ -22,11 +21,11 @@ mod transactions;
 pub mod value;
 pub mod wire;
 
-pub use landmark::{Landmark, Proof, Proving};
+pub use landmark::{Landmark, LandmarkCheck, Proof};
 pub use refusal::Refusal;
 pub use table::{Column, ColumnKind, Table};
 pub use transactions::{
-    Change, Effect, Ending, Interest, Limits, Step, StreamRefused, TableRows, Transaction,
-    Transactions, Watch, What, Why,
+    Change, ChangeScope, Effect, Ending, FallbackReason, Interest, Limits, Step, StreamRefused,
+    TableRows, Transaction, Transactions, Watch,
 };
 pub use value::{NoText, Value};

@@ -1,8 +1,8 @@
-//! Places in a change stream: where to start, and how far it was read.
+//! Positions in a binary log: where to start, and how far it was read.
 //!
-//! Three ways to name one: a file and an offset in it (both servers), a list of GTIDs with one entry
-//! for each domain (MariaDB), a set of GTIDs (MySQL). A position counts a transaction only when all
-//! of it has been read, its XID or COMMIT included ([`crate::Transactions`]).
+//! There are three forms: a file and an offset (both servers), a list of GTIDs with one entry per domain
+//! (MariaDB), and a set of GTIDs (MySQL). A position includes a transaction only when all of it has been read,
+//! including its XID or COMMIT ([`crate::Transactions`]).
 //!
 //! Sources: MariaDB's manual, "Global Transaction ID"; MySQL's, "GTID Format and Storage".
 
@@ -16,7 +16,7 @@ pub use mysql::{GtidSet, MySqlGtid, SourceId};
 use std::fmt;
 use std::sync::Arc;
 
-/// A text that is no position.
+/// A text is not a valid position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NoPosition;
 
@@ -28,27 +28,27 @@ impl fmt::Display for NoPosition {
 
 impl std::error::Error for NoPosition {}
 
-/// How two positions of the same server stand to each other.
+/// The relation of two positions of the same server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Standing {
-    /// The same.
+pub enum PositionOrder {
+    /// The positions are equal.
     Same,
-    /// The first has everything of the second, and more.
+    /// The first position includes the second, and more.
     Ahead,
-    /// The second has everything of the first, and more.
+    /// The second position includes the first, and more.
     Behind,
-    /// Each has something that the other has not, or they cannot be compared.
+    /// Neither position includes the other, or they cannot be compared.
     Apart,
 }
 
-impl Standing {
-    /// From "has all of the other" in both directions.
-    fn of(first_has_second: bool, second_has_first: bool) -> Standing {
+impl PositionOrder {
+    /// The relation, from whether each position includes the other.
+    fn of(first_has_second: bool, second_has_first: bool) -> PositionOrder {
         match (first_has_second, second_has_first) {
-            (true, true) => Standing::Same,
-            (true, false) => Standing::Ahead,
-            (false, true) => Standing::Behind,
-            (false, false) => Standing::Apart,
+            (true, true) => PositionOrder::Same,
+            (true, false) => PositionOrder::Ahead,
+            (false, true) => PositionOrder::Behind,
+            (false, false) => PositionOrder::Apart,
         }
     }
 }
@@ -56,26 +56,26 @@ impl Standing {
 /// A file of the log, and an offset in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FilePosition {
-    /// The file's name.
+    /// The name of the file.
     pub file: Arc<str>,
     /// The offset of the next event, in bytes.
     pub offset: u64,
 }
 
 impl FilePosition {
-    /// How this stands to `other`: files of one log are numbered after their last dot.
+    /// The relation to `other`. The files of one log are numbered after their last dot.
     #[must_use]
-    pub fn compare(&self, other: &FilePosition) -> Standing {
+    pub fn compare(&self, other: &FilePosition) -> PositionOrder {
         let key = |position: &FilePosition| {
             let (base, number) = position.file.rsplit_once('.')?;
             Some((base.to_owned(), number.parse::<u64>().ok()?, position.offset))
         };
         match (key(self), key(other)) {
             (Some(first), Some(second)) if first.0 == second.0 => {
-                Standing::of(first >= second, second >= first)
+                PositionOrder::of(first >= second, second >= first)
             }
-            _ if self == other => Standing::Same,
-            _ => Standing::Apart,
+            _ if self == other => PositionOrder::Same,
+            _ => PositionOrder::Apart,
         }
     }
 }
@@ -98,10 +98,10 @@ impl std::str::FromStr for FilePosition {
     }
 }
 
-/// Where a stream is to start.
+/// The position at which a stream starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
-    /// At this place of this file.
+    /// This offset of this file.
     File(FilePosition),
     /// After these GTIDs of MariaDB.
     MariaDb(GtidList),
@@ -109,24 +109,24 @@ pub enum Start {
     MySql(GtidSet),
 }
 
-/// How far a stream was read: what a reader resumes by after a break.
+/// The position up to which a stream was read, from which a reader resumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// The file and the offset after the last whole transaction; none before the server has named a
-    /// file.
+    /// The file and the offset after the last complete transaction; `None` before the server has sent a file
+    /// name.
     pub file: Option<FilePosition>,
-    /// The GTIDs of all whole transactions, as [`Start`] named them, and those read since.
+    /// The GTIDs of all complete transactions: those in [`Start`], and those read since.
     pub gtids: Gtids,
 }
 
 /// The GTIDs of a position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gtids {
-    /// The stream was started by file and offset.
+    /// No GTIDs: the stream was started by file and offset.
     None,
-    /// Of MariaDB.
+    /// The GTIDs of a MariaDB server.
     MariaDb(GtidList),
-    /// Of MySQL.
+    /// The GTIDs of a MySQL server.
     MySql(GtidSet),
 }
 
@@ -141,7 +141,7 @@ impl Position {
         }
     }
 
-    /// Where to start again from here; none if not even a file is known.
+    /// The start for a stream that continues here; `None` if not even a file is known.
     #[must_use]
     pub fn start(&self) -> Option<Start> {
         match &self.gtids {
@@ -151,7 +151,7 @@ impl Position {
         }
     }
 
-    /// Counts a transaction as read.
+    /// Records a transaction as read.
     pub fn advance(&mut self, gtid: Option<&Gtid>) {
         match (&mut self.gtids, gtid) {
             (Gtids::MariaDb(list), Some(Gtid::MariaDb(gtid))) => list.advance(*gtid),
@@ -161,12 +161,12 @@ impl Position {
     }
 }
 
-/// The name of one transaction.
+/// The GTID of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gtid {
-    /// Of MariaDB.
+    /// A GTID of MariaDB.
     MariaDb(MariaDbGtid),
-    /// Of MySQL.
+    /// A GTID of MySQL.
     MySql(MySqlGtid),
 }
 
@@ -186,10 +186,10 @@ mod tests {
     #[test]
     fn files_are_compared_by_their_numbers() {
         let place = |text: &str| text.parse::<FilePosition>().expect("a position");
-        assert_eq!(place("bin.999999:7").compare(&place("bin.1000000:4")), Standing::Behind);
-        assert_eq!(place("bin.2:7").compare(&place("bin.2:4")), Standing::Ahead);
-        assert_eq!(place("bin.2:7").compare(&place("bin.2:7")), Standing::Same);
-        assert_eq!(place("bin.2:7").compare(&place("log.2:7")), Standing::Apart);
+        assert_eq!(place("bin.999999:7").compare(&place("bin.1000000:4")), PositionOrder::Behind);
+        assert_eq!(place("bin.2:7").compare(&place("bin.2:4")), PositionOrder::Ahead);
+        assert_eq!(place("bin.2:7").compare(&place("bin.2:7")), PositionOrder::Same);
+        assert_eq!(place("bin.2:7").compare(&place("log.2:7")), PositionOrder::Apart);
         assert_eq!(place("bin.2:7").to_string(), "bin.2:7");
         assert!("bin.2".parse::<FilePosition>().is_err());
     }

@@ -1,14 +1,14 @@
-//! A cursor over bytes: the integers and strings of the client/server protocol and of the log.
+//! A cursor over bytes: decodes the integers and strings of the client/server protocol and of the log.
 //!
-//! Every read checks that the bytes are there; what was refused has moved nothing that matters,
-//! since the caller gives up. Nothing is copied. Sources: "Basic Data Types" of the client/server
-//! protocol (MySQL internals manual, "Protocol::Integer", "Protocol::LengthEncodedInteger").
+//! Every read checks that enough bytes are left. After an error the position is unspecified, because callers
+//! stop. Nothing is copied. Sources: "Basic Data Types" of the client/server protocol (MySQL internals manual,
+//! "Protocol::Integer", "Protocol::LengthEncodedInteger").
 //!
-//! Not here: what the bytes mean.
+//! Not here: the meaning of the bytes.
 
 use crate::Refusal;
 
-/// Bytes yet to be read.
+/// Bytes that have not been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -21,19 +21,19 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Whether nothing is left.
+    /// Whether all bytes have been read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// Takes all that is left.
+    /// Consumes and returns all bytes that are left.
     pub fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
@@ -41,14 +41,14 @@ impl<'a> Reader<'a> {
     /// The next `count` bytes.
     ///
     /// # Errors
-    /// `Truncated`.
+    /// `Truncated` if fewer bytes are left, as for all other methods.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], Refusal> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or(Refusal::Truncated)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    /// The same, where the count comes from the wire.
+    /// The next `count` bytes, for a count received from the peer.
     ///
     /// # Errors
     /// `Truncated`.
@@ -66,15 +66,15 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    /// An unsigned byte.
+    /// The next byte.
     ///
     /// # Errors
-    /// `Truncated`, as for all the others.
+    /// `Truncated`.
     pub fn u8(&mut self) -> Result<u8, Refusal> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// Two bytes, the least significant first.
+    /// The next two bytes as a little-endian integer.
     ///
     /// # Errors
     /// `Truncated`.
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes, the least significant first.
+    /// The next four bytes as a little-endian integer.
     ///
     /// # Errors
     /// `Truncated`.
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes, the least significant first.
+    /// The next eight bytes as a little-endian integer.
     ///
     /// # Errors
     /// `Truncated`.
@@ -98,20 +98,20 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// `count` bytes (at most 8), the least significant first.
+    /// The next `count` bytes (at most 8) as a little-endian integer.
     ///
     /// # Errors
-    /// `Truncated`; `BadLength` for more than 8.
+    /// `Truncated`; `BadLength` if `count` is more than 8.
     pub fn uint(&mut self, count: usize) -> Result<u64, Refusal> {
         let mut wide = [0; 8];
         wide.get_mut(..count).ok_or(Refusal::BadLength)?.copy_from_slice(self.take(count)?);
         Ok(u64::from_le_bytes(wide))
     }
 
-    /// `count` bytes (at most 8), the most significant first.
+    /// The next `count` bytes (at most 8) as a big-endian integer.
     ///
     /// # Errors
-    /// `Truncated`; `BadLength` for more than 8.
+    /// `Truncated`; `BadLength` if `count` is more than 8.
     pub fn uint_big(&mut self, count: usize) -> Result<u64, Refusal> {
         if count > 8 {
             return Err(Refusal::BadLength);
@@ -119,10 +119,10 @@ impl<'a> Reader<'a> {
         Ok(self.take(count)?.iter().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
-    /// A length-encoded integer.
+    /// The next length-encoded integer.
     ///
     /// # Errors
-    /// `Truncated`; `BadValue` for the first bytes 0xfb (NULL) and 0xff.
+    /// `Truncated`; `BadValue` if the first byte is 0xfb (NULL) or 0xff.
     pub fn lenenc(&mut self) -> Result<u64, Refusal> {
         match self.u8()? {
             0xfc => self.uint(2),
@@ -133,16 +133,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A length-encoded integer as a count of things that take a byte each at least.
+    /// A length-encoded number of elements that each take at least one byte.
     ///
     /// # Errors
-    /// As [`Reader::lenenc`]; `BadLength` where fewer bytes are left.
+    /// As [`Reader::lenenc`]; `BadLength` if fewer bytes are left.
     pub fn lenenc_count(&mut self) -> Result<usize, Refusal> {
         let count = usize::try_from(self.lenenc()?).map_err(|_| Refusal::BadLength)?;
         if count > self.rest.len() { Err(Refusal::BadLength) } else { Ok(count) }
     }
 
-    /// Bytes after their length-encoded length.
+    /// Bytes preceded by their length-encoded length.
     ///
     /// # Errors
     /// As [`Reader::lenenc`].
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
         self.take_long(count)
     }
 
-    /// Bytes up to a NUL, which is taken as well; all that is left where there is none.
+    /// Bytes up to a NUL, which is consumed too; all bytes that are left if there is none.
     pub fn nul_bytes(&mut self) -> &'a [u8] {
         let end = self.rest.iter().position(|byte| *byte == 0).unwrap_or(self.rest.len());
         let (taken, rest) = self.rest.split_at(end);
@@ -159,8 +159,8 @@ impl<'a> Reader<'a> {
         taken
     }
 
-    /// An integer of the serialization library of MySQL 8.3+: as many trailing ones in the first
-    /// byte as bytes follow it ("Variable-length integers" of its manual).
+    /// An integer of the serialization library of MySQL 8.3 and later: the number of trailing 1-bits in the
+    /// first byte is the number of bytes that follow ("Variable-length integers" of its manual).
     ///
     /// # Errors
     /// `Truncated`.
@@ -170,14 +170,14 @@ impl<'a> Reader<'a> {
         let above = self.uint(more)?;
         Ok(match more {
             8 => above,
-            // Eight bits less one for each byte that follows, and one for the zero that ends them.
+            // Eight bits, minus one for each byte that follows, and minus one for the zero bit that ends them.
             7 => above,
             _ => above << (7 - more) | u64::from(first) >> (more + 1),
         })
     }
 }
 
-/// Appends a length-encoded integer.
+/// Appends a length-encoded integer to `out`.
 pub fn put_lenenc(out: &mut Vec<u8>, value: u64) {
     let bytes = value.to_le_bytes();
     match value {

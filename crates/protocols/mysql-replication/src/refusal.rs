@@ -1,59 +1,58 @@
-//! Why bytes could not be read, by name.
+//! The reasons why bytes cannot be decoded.
 //!
-//! A refusal is about one thing that was read: a packet, an event, a table's map, a row. Whoever
-//! reads decides how far it reaches: a row that cannot be read costs its table
-//! ([`crate::Transactions`] turns it into a change of the whole table), a broken event header or a
-//! wrong checksum costs the connection.
+//! A refusal concerns one packet, event, table map or row. The caller decides on the consequence: an invalid
+//! row becomes a change of its whole table ([`crate::Transactions`]), and an invalid event header or a wrong
+//! checksum closes the connection.
 //!
-//! Nothing here says what to do about it, and nothing panics on what came in.
+//! No input causes a panic. Not here: the reaction to a refusal.
 
 use std::fmt;
 
-/// Why something could not be read.
+/// The reason why bytes cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// It ends before it should.
+    /// The data ends too early.
     Truncated,
-    /// It goes on where it should have ended.
+    /// Bytes are left after the end of the data.
     LeftOver,
-    /// It is longer than the limit that the caller gave.
+    /// The data exceeds the limit set by the caller.
     TooLong,
-    /// A length or a count that cannot be.
+    /// A length or a count is impossible.
     BadLength,
-    /// A value that its type does not have.
+    /// A value is not valid for its type.
     BadValue,
-    /// The event's CRC32 is another than the one sent with it.
+    /// The event's CRC32 differs from the one sent with it.
     BadChecksum,
-    /// A kind of checksum other than none and CRC32.
+    /// The checksum type is neither none nor CRC32.
     UnknownChecksum,
-    /// An event came before the format description that says how to read it.
+    /// An event arrived before the format description.
     NoFormat,
-    /// A format of log older than version 4.
+    /// The log has a format older than version 4.
     OldFormat,
     /// The log's events are sent encrypted.
     Encrypted,
-    /// Compressed in a way that is not known.
+    /// The compression algorithm is unknown.
     UnknownCompression,
-    /// What is compressed cannot be decompressed, or has another length than it says.
+    /// Compressed data is invalid, or does not have the announced length.
     BadCompression,
-    /// A column type that is not known.
+    /// A column type is unknown.
     UnknownColumnType,
-    /// A rows event for a table that no map has named.
+    /// A rows event belongs to a table that no table map has described.
     UnknownTable,
-    /// More columns than a table can have.
+    /// A table has more columns than the servers allow.
     TooManyColumns,
-    /// The columns in the stream are not those that the schema lists.
+    /// The columns in the stream differ from those in the schema.
     SchemaMismatch,
-    /// Nested deeper than the limit.
+    /// The data is nested more deeply than the limit.
     TooDeep,
-    /// Packets came out of their order.
+    /// Packets arrived in the wrong order.
     OutOfSequence,
-    /// A packet of a kind that does not belong here.
+    /// A packet type is not allowed at this point.
     UnexpectedPacket,
 }
 
 impl Refusal {
-    /// Its name, as in logs and counters.
+    /// The name of the reason in logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

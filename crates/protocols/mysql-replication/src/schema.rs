@@ -1,11 +1,10 @@
-//! What `information_schema` says of a table, for what the stream leaves out.
+//! The columns of a table in `information_schema`, for properties that the stream lacks.
 //!
-//! [`columns_query`] is the statement, [`TableShape::read_all`] reads its rows. A shape is that of
-//! the moment when it was asked for, the stream is that of the past: whoever keeps shapes throws
-//! those of a table away when its definition changes in the stream, and [`TableShape::fill`] refuses
-//! a shape whose types, names or signs are not those of the stream. A change that swaps two columns
-//! of the same type and sends no names cannot be seen that way; set `binlog_row_metadata=FULL` where
-//! that matters.
+//! [`columns_query`] is the statement, [`TableShape::read_all`] parses its rows. A shape describes the table at
+//! the time of the query, but the stream describes the past. Callers must therefore discard the shapes of a
+//! table if its definition changes in the stream. [`TableShape::fill`] refuses a shape whose types, names or
+//! signs differ from the stream. If two columns of the same type are swapped and the stream has no names, the
+//! difference cannot be detected; set `binlog_row_metadata=FULL` if that matters.
 //!
 //! Sources: the manuals of both servers, "INFORMATION_SCHEMA COLUMNS table".
 
@@ -17,7 +16,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The statement that asks for the columns of a database, or of one table of it.
+/// The statement that queries the columns of a database, or of one table in it.
 #[must_use]
 pub fn columns_query(schema: &str, table: Option<&str>) -> String {
     let mut sql = "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, \
@@ -33,52 +32,52 @@ pub fn columns_query(schema: &str, table: Option<&str>) -> String {
     sql
 }
 
-/// As hexadecimal digits: no mode of the server makes anything else of them.
+/// Appends a text as a literal of hexadecimal digits, which no SQL mode of the server interprets differently.
 fn put_literal(sql: &mut String, text: &str) {
     if text.is_empty() {
         return sql.push_str("''");
     }
     sql.push_str("_utf8mb4 0x");
     for byte in text.bytes() {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(sql, "{byte:02x}");
     }
 }
 
-/// A table's columns as the schema has them.
+/// The columns of a table, according to the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableShape {
     columns: Vec<ColumnShape>,
 }
 
-/// A column as the schema has it.
+/// A column, according to the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnShape {
-    /// Its name.
+    /// The name of the column.
     pub name: Arc<str>,
-    /// Its type in SQL's words, such as `int(10) unsigned`.
+    /// The declared SQL type, such as `int(10) unsigned`.
     pub declared: String,
-    /// The name of its character set; none for what is not text.
+    /// The name of the character set; `None` if the column is not text.
     pub charset: Option<String>,
-    /// The name of its collation; none for what is not text.
+    /// The name of the collation; `None` if the column is not text.
     pub collation: Option<String>,
-    /// Whether it is a part of the primary key.
+    /// Whether the column is part of the primary key.
     pub in_primary_key: bool,
-    /// Whether its value is worked out from other columns.
+    /// Whether the value is computed from other columns.
     pub is_generated: bool,
 }
 
 impl TableShape {
-    /// From columns in their order.
+    /// A shape with these columns, in order.
     #[must_use]
     pub fn new(columns: Vec<ColumnShape>) -> TableShape {
         TableShape { columns }
     }
 
-    /// Reads what [`columns_query`] gave: shapes by database and table.
+    /// Parses the result of [`columns_query`]: shapes by database and table.
     ///
     /// # Errors
-    /// `UnexpectedPacket` for other columns than that statement has.
+    /// `UnexpectedPacket` if the result does not have the columns of that statement.
     pub fn read_all(rows: &Rows) -> Result<HashMap<(String, String), TableShape>, Refusal> {
         if rows.columns.len() != 8 {
             return Err(Refusal::UnexpectedPacket);
@@ -101,23 +100,23 @@ impl TableShape {
         Ok(shapes)
     }
 
-    /// Its columns.
+    /// The columns, in order.
     #[must_use]
     pub fn columns(&self) -> &[ColumnShape] {
         &self.columns
     }
 
-    /// The places of the columns of the primary key, in the order of the table.
+    /// The indices of the primary-key columns, in the order of the table.
     #[must_use]
     pub fn primary_key(&self) -> Vec<usize> {
         let places = self.columns.iter().enumerate();
         places.filter(|(_, column)| column.in_primary_key).map(|(place, _)| place).collect()
     }
 
-    /// Fills in what the stream has left out.
+    /// Adds the properties that the stream lacks.
     ///
     /// # Errors
-    /// `SchemaMismatch`: the table was altered in between. The columns may then be filled in part.
+    /// `SchemaMismatch`: the table was altered in between. Some columns may then be filled.
     pub fn fill(&self, columns: &mut [Column]) -> Result<(), Refusal> {
         let listed = columns.len().min(self.columns.len());
         // System versioning adds two columns that the schema may hide.
@@ -168,7 +167,7 @@ impl ColumnShape {
     }
 }
 
-/// How the numbers of a type are written, by what stands behind its word: `(8,2) unsigned zerofill`.
+/// How the numbers of a type are written, from the text after its name: `(8,2) unsigned zerofill`.
 fn written(word: &str, rest: &str) -> Special {
     let inside = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
     let numbers = inside.map_or("", |(inside, _)| inside);
@@ -193,9 +192,9 @@ fn contradicts(streamed: Option<&Arc<str>>, listed: &str) -> bool {
     streamed.is_some_and(|streamed| **streamed != *listed)
 }
 
-/// Whether a declared type can be of this kind. Types that are not known here fit everything.
+/// Whether a declared type can have this column type in the stream. Unknown types fit every column type.
 fn fits(word: &str, rest: &str, kind: ColumnKind) -> bool {
-    // The digits of a fraction; the forms of old have none.
+    // The number of fractional digits; the old formats have none.
     let has_digits = |digits: u8| {
         rest.starts_with(&format!("({digits})")) || digits == 0 && !rest.starts_with('(')
     };

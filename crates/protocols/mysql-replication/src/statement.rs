@@ -1,81 +1,81 @@
-//! What a statement in the log is about: which kind it is, and which tables it names.
+//! Classifies a statement in the log: its kind, and the tables that it names.
 //!
-//! Not a parser: words are looked at as far as is needed to tell transactions' limits, definitions
-//! (`ALTER`, `RENAME`, `TRUNCATE`, `DROP`, `CREATE`) and writes in statement format. What cannot be
-//! told is everything ([`Named::Everything`]): never less than what may have changed.
+//! This is not a parser: words are examined only as far as needed to recognise transaction boundaries,
+//! definitions (`ALTER`, `RENAME`, `TRUNCATE`, `DROP`, `CREATE`) and writes in statement format. If the tables
+//! cannot be determined, the result is [`NamedTables::Everything`]: never less than what may have changed.
 //!
-//! A write in statement format names tables, but its triggers and functions may reach others
-//! ([`Verb::Write`]); row format does not have that. Names that differ only in capitals are the
-//! same table on some systems: whoever compares has to know. Sources: the manuals of both servers.
+//! A write in statement format names tables, but its triggers and functions may change others
+//! ([`Verb::Write`]); row format does not have this problem. Names that differ only in case are the same table
+//! on some systems; callers must handle this. Sources: the manuals of both servers.
 
 mod words;
 
 use words::{Word, Words};
 
-/// The most tables that a statement may name before it is about everything.
+/// The maximum number of tables that a statement may name before it counts as a change of everything.
 const TABLES_MAX: usize = 1000;
 
-/// What a statement does.
+/// The effect of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verb {
     /// A transaction begins.
     Begin,
-    /// It is committed.
+    /// The transaction is committed.
     Commit,
-    /// It is rolled back.
+    /// The transaction is rolled back.
     Rollback,
-    /// A place to roll back to.
+    /// A savepoint with this name is set.
     Savepoint(String),
-    /// What came after that place is rolled back.
+    /// The changes after this savepoint are rolled back.
     RollbackTo(String),
-    /// Nothing for tables: savepoints forgotten, `XA END`, accounts, settings, routines.
+    /// No effect on tables: savepoints released, `XA END`, accounts, settings, routines.
     Nothing,
-    /// A distributed transaction begins.
+    /// An XA transaction begins.
     XaStart,
-    /// It is committed, after it was prepared.
+    /// A prepared XA transaction is committed.
     XaCommit(Option<XaId>),
-    /// It is rolled back, after it was prepared.
+    /// A prepared XA transaction is rolled back.
     XaRollback(Option<XaId>),
-    /// Tables (or views) are defined anew, emptied, renamed or dropped.
-    Define(Named),
-    /// Rows are written, in statement format: of these tables, and of those that their triggers reach.
-    Write(Named),
-    /// It is not known what it does.
+    /// Tables or views are created, altered, truncated, renamed or dropped.
+    Define(NamedTables),
+    /// Rows are written in statement format: of these tables, and of those that their triggers write.
+    Write(NamedTables),
+    /// The effect is unknown.
     Unknown,
 }
 
-/// Which tables a statement names.
+/// The tables that a statement names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Named {
-    /// These.
+pub enum NamedTables {
+    /// These tables.
     Tables(Vec<TableName>),
-    /// All of a database.
+    /// All tables of a database.
     Schema(String),
-    /// It cannot be told.
+    /// The tables cannot be determined.
     Everything,
 }
 
-/// A table's name.
+/// The name of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TableName {
-    /// The database.
+    /// The name of the database.
     pub schema: String,
-    /// The table.
+    /// The name of the table.
     pub name: String,
 }
 
-/// The id of a distributed transaction.
+/// The id of an XA transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct XaId {
-    /// Its format's number; 1 unless said otherwise.
+    /// The format number; 1 by default.
     pub format: u32,
-    /// The part for all branches.
+    /// The global transaction id, common to all branches.
     pub global: Box<[u8]>,
-    /// The part for this branch.
+    /// The branch qualifier.
     pub branch: Box<[u8]>,
 }
 
-/// Reads a statement. Names without a database are in `schema`.
+/// Classifies a statement. Names without a database belong to `schema`.
 #[must_use]
 pub fn read(sql: &[u8], schema: &str) -> Verb {
     let mut statement = Statement { words: Words::new(sql), schema };
@@ -121,21 +121,21 @@ impl Statement<'_> {
         }
     }
 
-    /// `SET STATEMENT variable=value FOR …` of MariaDB runs a statement.
+    /// MariaDB's `SET STATEMENT variable=value FOR …` executes a statement.
     fn set(&mut self) -> Verb {
         if !self.words.peek_is(&["STATEMENT"]) {
             return Verb::Nothing;
         }
         while let Some(word) = self.words.next() {
             if word.is("FOR") {
-                // Once only: nothing is to nest as deep as a statement is long.
+                // Only once, so that the recursion depth does not depend on the length of the statement.
                 return if self.words.peek_is(&["SET"]) { Verb::Unknown } else { self.verb() };
             }
         }
         Verb::Unknown
     }
 
-    /// `ANALYZE` of anything but a table runs it, in MariaDB.
+    /// In MariaDB, `ANALYZE` executes the statement that follows, unless a table follows.
     fn analyze(&mut self) -> Verb {
         self.words.skip_any(&["NO_WRITE_TO_BINLOG", "LOCAL"]);
         if self.words.peek_is(&["TABLE", "TABLES"]) { Verb::Nothing } else { Verb::Unknown }
@@ -190,9 +190,9 @@ impl Statement<'_> {
         }
     }
 
-    /// The table itself, its new name, and the table whose rows are exchanged with a partition's.
+    /// The altered table, its new name, and a table that exchanges rows with a partition.
     fn altered(&mut self) -> Verb {
-        let Some(own) = self.table() else { return Verb::Define(Named::Everything) };
+        let Some(own) = self.table() else { return Verb::Define(NamedTables::Everything) };
         let mut tables = vec![own];
         while let Some(word) = self.words.next() {
             let is = |wanted: &str| word.is(wanted);
@@ -202,7 +202,7 @@ impl Statement<'_> {
                     continue;
                 }
             } else if !(is("WITH") && self.words.peek_is(&["TABLE"])) {
-                // CONVERT PARTITION … TO TABLE, CONVERT TABLE … TO PARTITION of MariaDB.
+                // MariaDB's CONVERT PARTITION … TO TABLE and CONVERT TABLE … TO PARTITION.
                 if !(is("TO") || is("CONVERT")) || !self.words.peek_is(&["TABLE"]) {
                     continue;
                 }
@@ -210,7 +210,7 @@ impl Statement<'_> {
             self.words.skip_any(&["TABLE"]);
             match self.table() {
                 Some(other) if tables.len() < TABLES_MAX => tables.push(other),
-                _ => return Verb::Define(Named::Everything),
+                _ => return Verb::Define(NamedTables::Everything),
             }
         }
         Verb::Define(self.named(tables))
@@ -224,7 +224,7 @@ impl Statement<'_> {
                 loop {
                     match self.table() {
                         Some(table) if tables.len() < TABLES_MAX => tables.push(table),
-                        _ => return Verb::Define(Named::Everything),
+                        _ => return Verb::Define(NamedTables::Everything),
                     }
                     match self.words.next() {
                         Some(Word::Mark(b',')) => {}
@@ -235,14 +235,14 @@ impl Statement<'_> {
             "DATABASE" | "SCHEMA" => {
                 self.words.skip_any(&["IF", "EXISTS"]);
                 let schema = self.words.name();
-                Verb::Define(schema.map_or(Named::Everything, Named::Schema))
+                Verb::Define(schema.map_or(NamedTables::Everything, NamedTables::Schema))
             }
             "" => Verb::Unknown,
             _ => Verb::Nothing,
         }
     }
 
-    /// `RENAME TABLE a TO b, c TO d`: both names of each.
+    /// `RENAME TABLE a TO b, c TO d`: the old and new name of each table.
     fn rename(&mut self) -> Verb {
         match self.words.keyword().as_str() {
             "TABLE" | "TABLES" => self.words.skip_any(&["IF", "EXISTS"]),
@@ -253,7 +253,7 @@ impl Statement<'_> {
         loop {
             match self.table() {
                 Some(table) if tables.len() < TABLES_MAX => tables.push(table),
-                _ => return Verb::Define(Named::Everything),
+                _ => return Verb::Define(NamedTables::Everything),
             }
             // WAIT n and NOWAIT may come before TO.
             loop {
@@ -270,13 +270,13 @@ impl Statement<'_> {
     fn one_table(&mut self) -> Verb {
         match self.table() {
             Some(table) => Verb::Define(self.named(vec![table])),
-            None => Verb::Define(Named::Everything),
+            None => Verb::Define(NamedTables::Everything),
         }
     }
 
     fn insert(&mut self) -> Verb {
         self.words.skip_any(&["LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE", "INTO"]);
-        let Some(table) = self.table() else { return Verb::Write(Named::Everything) };
+        let Some(table) = self.table() else { return Verb::Write(NamedTables::Everything) };
         Verb::Write(self.named(vec![table]))
     }
 
@@ -284,15 +284,16 @@ impl Statement<'_> {
         while let Some(word) = self.words.next() {
             if word.is("TABLE") {
                 let table = self.table();
-                let named = table.map_or(Named::Everything, |table| self.named(vec![table]));
+                let named = table.map_or(NamedTables::Everything, |table| self.named(vec![table]));
                 return Verb::Write(named);
             }
         }
         Verb::Unknown
     }
 
-    /// Every name that may be a table's, up to one of these words: more than are written, never fewer.
-    fn tables_until(&mut self, ends: &[&str]) -> Named {
+    /// Collects every name that may be a table, up to one of these words. It may include tables that are not
+    /// written, but never misses one.
+    fn tables_until(&mut self, ends: &[&str]) -> NamedTables {
         const SKIPPED: [&str; 5] = ["LOW_PRIORITY", "QUICK", "IGNORE", "FROM", "HISTORY"];
         self.words.skip_any(&SKIPPED);
         let mut tables = Vec::new();
@@ -305,15 +306,15 @@ impl Statement<'_> {
                 Word::Mark(b')') => depth = depth.saturating_sub(1),
                 Word::Mark(b',') => expected = true,
                 word if at_top && ends.iter().any(|end| word.is(end)) => break,
-                // A query inside: its tables are only read, its words are no names.
-                word if word.is("SELECT") => return Named::Everything,
+                // A subquery: its tables are only read, and its words are not names.
+                word if word.is("SELECT") => return NamedTables::Everything,
                 word if ["JOIN", "STRAIGHT_JOIN", "FROM", "USING"].iter().any(|it| word.is(it)) => {
                     expected = true;
                 }
                 Word::Plain(_) | Word::Quoted(_) if expected => {
                     match self.table() {
                         Some(table) if tables.len() < TABLES_MAX => tables.push(table),
-                        _ => return Named::Everything,
+                        _ => return NamedTables::Everything,
                     }
                     expected = false;
                     continue;
@@ -325,7 +326,7 @@ impl Statement<'_> {
         self.named(tables)
     }
 
-    /// A name, perhaps with its database.
+    /// A table name, optionally with its database.
     fn table(&mut self) -> Option<TableName> {
         let first = self.words.name()?;
         if self.words.peek() != Some(Word::Mark(b'.')) {
@@ -339,13 +340,13 @@ impl Statement<'_> {
         Some(TableName { schema: first, name: self.words.name()? })
     }
 
-    fn named(&self, tables: Vec<TableName>) -> Named {
+    fn named(&self, tables: Vec<TableName>) -> NamedTables {
         let is_whole =
             tables.iter().all(|table| !table.schema.is_empty() && !table.name.is_empty());
         if tables.is_empty() || !is_whole || self.words.is_damaged() {
-            Named::Everything
+            NamedTables::Everything
         } else {
-            Named::Tables(tables)
+            NamedTables::Tables(tables)
         }
     }
 }

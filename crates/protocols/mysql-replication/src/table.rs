@@ -1,12 +1,12 @@
-//! A table as its rows are read: which columns it has, and what is known of each.
+//! The table definition with which rows are decoded: its columns, and the known properties of each.
 //!
-//! The stream's table map always has the kinds of the columns. Names, signs, character sets, members
-//! of enums and the primary key come with it only where the server is set up so
-//! (`binlog_row_metadata`; MariaDB's default is `NO_LOG`, MySQL's `MINIMAL`); what is missing is
-//! filled in from the schema ([`crate::schema::TableShape`]) if that fits ([`Table::of`]).
+//! The stream's table map always contains the column types. Names, signs, character sets, enum members and the
+//! primary key are only sent if the server is configured so (`binlog_row_metadata`; the default is `NO_LOG` in
+//! MariaDB and `MINIMAL` in MySQL). Missing properties are taken from the schema
+//! ([`crate::schema::TableShape`]) if it matches ([`Table::of`]).
 //!
-//! Invariant: what the stream says is never overruled. Where stream and schema contradict each other
-//! the table was altered in between, and it is refused.
+//! Invariant: the stream takes precedence over the schema. If they contradict each other, the table was altered
+//! in between, and its columns are refused.
 
 use crate::Refusal;
 use crate::reader::Reader;
@@ -14,10 +14,10 @@ use crate::schema::TableShape;
 use crate::value::charset::Charset;
 use std::sync::Arc;
 
-/// The most columns that a table can have (both servers' bound).
+/// The maximum number of columns of a table in both servers.
 pub(crate) const COLUMNS_MAX: u64 = 4096;
 
-/// The kind of a column, as the stream has it. Sizes in bytes, fractions in digits.
+/// The type of a column in the stream. Sizes are in bytes, fractions in digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "named as in SQL; `Old` are the forms without a fraction")]
 pub enum ColumnKind {
@@ -52,7 +52,7 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// From the type code of a table map, and its part of the map's metadata.
+    /// Decodes a column type from the type code of a table map and its part of the map's metadata.
     ///
     /// # Errors
     /// `Truncated`, `BadLength`, `UnknownColumnType`.
@@ -88,7 +88,7 @@ impl ColumnKind {
         })
     }
 
-    /// Whether the optional metadata has a sign for it.
+    /// Whether the optional metadata has a sign for this type.
     pub(crate) fn has_sign(self) -> bool {
         matches!(
             self,
@@ -103,7 +103,7 @@ impl ColumnKind {
         )
     }
 
-    /// Whether the optional metadata has a collation for it, enums and sets apart.
+    /// Whether the optional metadata has a collation for this type, other than for enums and sets.
     pub(crate) fn has_charset(self) -> bool {
         matches!(
             self,
@@ -140,8 +140,8 @@ fn bit(metadata: &mut Reader<'_>) -> Result<ColumnKind, Refusal> {
     }
 }
 
-/// Code 254 stands for three types; the length of a `CHAR` over 255 has two bits in the first byte,
-/// turned round.
+/// Code 254 is used for three types. The length of a `CHAR` over 255 bytes has two inverted bits in the first
+/// byte.
 fn string(metadata: &mut Reader<'_>) -> Result<ColumnKind, Refusal> {
     let (first, second) = (metadata.u8()?, metadata.u8()?);
     let bytes_up_to =
@@ -157,21 +157,21 @@ fn string(metadata: &mut Reader<'_>) -> Result<ColumnKind, Refusal> {
     }
 }
 
-/// Whether a number is signed.
+/// Whether a numeric column is signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sign {
-    /// It may be negative.
+    /// The column is signed.
     Signed,
-    /// It may not.
+    /// The column is unsigned.
     Unsigned,
-    /// Nobody has said.
+    /// The sign is unknown.
     Unknown,
 }
 
-/// What the schema knows of a type, and the stream does not show: how its values are written.
+/// The format in which the values of a type are written, which only the schema contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Special {
-    /// None of them, as far as is known.
+    /// No special format, as far as is known.
     None,
     /// `UUID`.
     Uuid,
@@ -179,47 +179,47 @@ pub enum Special {
     Inet6,
     /// `INET4`.
     Inet4,
-    /// `ZEROFILL`: a whole number has so many digits at least, of a `DECIMAL` what is before the point.
+    /// `ZEROFILL`: the minimum number of digits of an integer, or before the decimal point of a `DECIMAL`.
     Filled(u8),
-    /// `FLOAT(M,D)`, `DOUBLE(M,D)`: so many digits behind the point.
+    /// `FLOAT(M,D)`, `DOUBLE(M,D)`: the number of digits after the decimal point.
     Scaled(u8),
     /// A floating-point number with `ZEROFILL`.
     FilledFloat,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its kind.
+    /// The type of the column.
     pub kind: ColumnKind,
-    /// Its name, if known.
+    /// The name of the column, if known.
     pub name: Option<Arc<str>>,
-    /// Whether it is signed.
+    /// Whether the column is signed.
     pub sign: Sign,
-    /// Its character set, if known.
+    /// The character set, if known.
     pub charset: Option<Charset>,
     /// The members of an enum or a set, if known.
     pub members: Option<Arc<[Box<str>]>>,
-    /// What the schema says that the stream does not.
+    /// The format of the values, from the schema.
     pub special: Special,
 }
 
-/// A table as one table map of the stream has it.
+/// A table as described by one table map of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// The database it is in.
+    /// The name of the database.
     pub schema: Arc<str>,
-    /// Its name.
+    /// The name of the table.
     pub name: Arc<str>,
-    /// Its columns, in order; or why they cannot be read.
+    /// The columns, in order; or the reason why they cannot be decoded.
     pub columns: Result<Vec<Column>, Refusal>,
-    /// The places of the columns of its primary key, if known; empty where it has none.
+    /// The indices of the primary-key columns, if known; empty if there is no primary key.
     pub primary_key: Option<Vec<usize>>,
 }
 
 impl Table {
-    /// What the stream says, filled in from the schema. If the two contradict each other, the columns
-    /// are refused with `SchemaMismatch`.
+    /// Completes the table from the schema. If stream and schema contradict each other, the columns are refused
+    /// with `SchemaMismatch`.
     #[must_use]
     pub fn of(mut self, shape: Option<&TableShape>) -> Table {
         let (Some(shape), Ok(columns)) = (shape, &mut self.columns) else { return self };
@@ -230,8 +230,8 @@ impl Table {
         self
     }
 
-    /// The place of the column of this name; none if there is none, or names are not known. Names of
-    /// columns do not tell capitals from small letters.
+    /// The index of the column with this name, ignoring case; `None` if there is none, or if the names are
+    /// unknown.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
         let columns = self.columns.as_ref().ok()?;

@@ -1,25 +1,28 @@
-//! From events to whole transactions, each with its changes and the position after it.
+//! Assembles events into complete transactions, each with its changes and the position after it.
 //!
-//! | open | event | then |
+//! | state | event | effect |
 //! |---|---|---|
-//! | nothing | GTID; `BEGIN`; rows | a transaction is open |
-//! | nothing | a definition, a write in statement format | a transaction of one statement |
-//! | a transaction | rows, statements | its changes grow, within the bound |
-//! | | `SAVEPOINT`, `ROLLBACK TO` | changes after it are marked undone |
-//! | | XID, `COMMIT`, `ROLLBACK` | it is handed out |
-//! | | `XA PREPARE` | it waits; `XA COMMIT` hands it out, `XA ROLLBACK` drops it |
-//! | | another GTID, file, or start of the server | it is handed out as rolled back: it never ended |
+//! | idle | GTID; `BEGIN`; rows | a transaction is open |
+//! | idle | a definition, a write in statement format | a transaction of one statement |
+//! | in a transaction | rows, statements | its changes are collected, within the limits |
+//! | in a transaction | `SAVEPOINT`, `ROLLBACK TO` | changes after it are marked as undone |
+//! | in a transaction | XID, `COMMIT`, `ROLLBACK` | it is returned |
+//! | in a transaction | `XA PREPARE` | it waits; `XA COMMIT` returns it, `XA ROLLBACK` discards it |
+//! | in a transaction | another GTID, file, or start of the server | it is returned as rolled back: it never ended |
 //!
-//! Invariants: the position counts a transaction only when it is handed out; memory stays within
-//! [`Limits`], whatever the size of a transaction; nothing that may have changed is left out: what
-//! cannot be read, held or told apart becomes a change of the whole table, or of everything, and says
-//! why ([`Why`]). Not here: what a change means to a page.
+//! Invariants: the position includes a transaction only when it has been returned. Memory stays within
+//! [`Limits`], whatever the size of a transaction. No change is lost: data that cannot be decoded, held or
+//! classified becomes a change of the whole table, or of everything, with a reason ([`FallbackReason`]). Not here: the
+//! effect of a change on pages.
 
 mod group;
 mod outcome;
 mod prepared;
 
-pub use outcome::{Change, Effect, Ending, Step, StreamRefused, TableRows, Transaction, What, Why};
+pub use outcome::{
+    Change, ChangeScope, Effect, Ending, FallbackReason, Step, StreamRefused, TableRows,
+    Transaction,
+};
 
 use crate::Refusal;
 use crate::event::{
@@ -29,30 +32,31 @@ use crate::event::{
 use crate::landmark::{Landmark, Track};
 use crate::position::{FilePosition, Gtid, Position, Start};
 use crate::schema::TableShape;
-use crate::statement::{self, Named, Verb};
+use crate::statement::{self, NamedTables, Verb};
 use crate::table::Table;
 use crate::wire::packet::Packet;
 use bytes::Bytes;
 use group::Group;
-use prepared::Prepared;
+use prepared::PreparedTransactions;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What may be held.
+/// Limits for the memory that transactions use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of rows of one transaction; beyond them only its tables are told.
+    /// The maximum bytes of rows in one transaction. Larger transactions are reported as whole tables.
     pub transaction_bytes: usize,
-    /// Tables of one transaction; beyond them it is about everything.
+    /// The maximum number of tables in one transaction. Larger transactions are reported as a change of
+    /// everything.
     pub tables: usize,
-    /// Bytes that one compressed event may grow to.
+    /// The maximum size of a decompressed event in bytes.
     pub event_bytes: usize,
-    /// Bytes of rows of all transactions that are prepared and wait.
+    /// The maximum bytes of rows in all prepared transactions together.
     pub prepared_bytes: usize,
 }
 
 impl Default for Limits {
-    /// 16 MiB a transaction, 1,000 tables, 16 MiB an event, 16 MiB of prepared ones.
+    /// 16 MiB per transaction, 1,000 tables, 16 MiB per event, 16 MiB of prepared transactions.
     fn default() -> Limits {
         Limits {
             transaction_bytes: 16 << 20,
@@ -63,54 +67,54 @@ impl Default for Limits {
     }
 }
 
-/// What is wanted of a table.
+/// The detail in which changes of a table are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Interest {
-    /// Nothing: its changes are passed over.
+    /// Changes are ignored.
     None,
-    /// That it changed.
+    /// Changes are reported without rows.
     Table,
-    /// Its changed rows.
+    /// Changed rows are reported.
     Rows,
 }
 
-/// Who follows the stream, and what is known of the tables.
+/// The reader of the stream, which chooses the tables and knows their schema.
 pub trait Watch {
-    /// What is wanted of this table.
+    /// The detail in which changes of this table are to be reported.
     fn interest(&mut self, schema: &str, table: &str) -> Interest;
 
-    /// What the schema says of this table, if it was asked.
+    /// The table's columns according to the schema, if it was queried.
     fn shape(&mut self, schema: &str, table: &str) -> Option<Arc<TableShape>>;
 }
 
-/// Tables that are kept between events, by the id that the server gave them; and how long their maps
-/// may be, all together.
+/// The maximum number of tables that are remembered by their table ids, and of the bytes of their table maps
+/// together.
 const KNOWN_MAX: usize = 4096;
 const KNOWN_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug)]
-struct Known {
+struct KnownTable {
     map: Bytes,
     table: Arc<Table>,
     interest: Interest,
 }
 
-/// Puts transactions together.
+/// Assembles transactions from the packets of one stream.
 #[derive(Debug)]
 pub struct Transactions<W> {
     watch: W,
     limits: Limits,
     events: EventReader,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, KnownTable>,
     open: Option<Group>,
-    prepared: Prepared,
+    prepared: PreparedTransactions,
     position: Position,
     track: Track,
 }
 
 impl<W: Watch> Transactions<W> {
-    /// For a stream that was asked for from `start`. After a break of the connection take a new one,
-    /// from [`Transactions::position`].
+    /// A reader for a stream that starts at `start`. After a lost connection, create a new one that starts at
+    /// [`Transactions::position`].
     #[must_use]
     pub fn new(start: &Start, limits: Limits, watch: W) -> Transactions<W> {
         Transactions {
@@ -119,49 +123,50 @@ impl<W: Watch> Transactions<W> {
             events: EventReader::new(limits.event_bytes),
             known: HashMap::new(),
             open: None,
-            prepared: Prepared::new(limits.prepared_bytes),
+            prepared: PreparedTransactions::new(limits.prepared_bytes),
             position: Position::at(start),
             track: Track::default(),
         }
     }
 
-    /// By what the log is known again at the position; none before the server has named a file.
+    /// The landmark by which the log is recognised at the position; `None` before the server has sent a file
+    /// name.
     #[must_use]
     pub fn landmark(&self) -> Option<&Landmark> {
         self.track.landmark()
     }
 
-    /// The landmark of what was read before, where a stream goes on.
+    /// Sets the landmark of an earlier stream that this one continues.
     pub fn go_on(&mut self, landmark: Landmark) {
         self.track.go_on(landmark);
     }
 
-    /// Whether the server has begun to read its log.
+    /// Whether the server has begun to send its log.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.track.has_begun()
     }
 
-    /// How far whole transactions were handed out.
+    /// The position up to which all transactions have been returned.
     #[must_use]
     pub fn position(&self) -> &Position {
         &self.position
     }
 
-    /// Who follows.
+    /// The reader that chooses the tables.
     pub fn watch(&mut self) -> &mut W {
         &mut self.watch
     }
 
-    /// Forgets what is known of tables: interests and shapes are asked for anew.
+    /// Forgets all tables, so that interests and shapes are requested again.
     pub fn forget_tables(&mut self) {
         self.known.clear();
     }
 
-    /// Takes the next packet of the stream.
+    /// Processes the next packet of the stream.
     ///
     /// # Errors
-    /// Why the stream has come to an end; nothing more can be read from it.
+    /// The reason why the stream ended; nothing more can be read from it.
     pub fn read(&mut self, packet: &Packet) -> Result<Step, StreamRefused> {
         let payload = &packet.payload;
         match payload.first() {
@@ -192,7 +197,7 @@ impl<W: Watch> Transactions<W> {
                 self.known.clear();
                 let place = self.position.file.as_ref();
                 self.track.begins(header, format.created_seconds, place)?;
-                // The server was started anew: what was open was never committed.
+                // The server was restarted: open transactions were never committed.
                 if format.created_seconds != 0 { self.abandon(header) } else { Step::Nothing }
             }
             EventBody::Rotate(place) => {
@@ -237,10 +242,10 @@ impl<W: Watch> Transactions<W> {
             }
             EventBody::Payload(payload) => return self.payload(header, &payload),
             EventBody::Incident => {
-                self.add(What::Everything(Why::Incident));
+                self.add(ChangeScope::Everything(FallbackReason::Incident));
                 self.finish(header, Ending::Committed)
             }
-            EventBody::Unknown => self.everything(header, Why::UnknownEvent),
+            EventBody::Unknown => self.everything(header, FallbackReason::UnknownEvent),
             EventBody::GtidList(_)
             | EventBody::PreviousGtids(_)
             | EventBody::StartEncryption
@@ -251,8 +256,8 @@ impl<W: Watch> Transactions<W> {
         })
     }
 
-    /// Between transactions the offset goes on with what says nothing: whoever compares it with the
-    /// server's own finds them equal. Events that the server makes up have no place in the file.
+    /// Between transactions, events without changes move the offset, so that it equals the server's own offset.
+    /// Artificial events have no offset in the file.
     fn pass(&mut self, header: Header) {
         if let (None, Some(place)) = (&self.open, &mut self.position.file)
             && u64::from(header.end) > place.offset & 0xffff_ffff
@@ -261,24 +266,24 @@ impl<W: Watch> Transactions<W> {
         }
     }
 
-    /// An event whose header is good and whose body is not.
+    /// Handles an event with a valid header and an invalid body.
     fn unreadable(&mut self, header: Header, refusal: Refusal) -> Result<Step, Refusal> {
         match header.code {
-            // Without these nobody knows where the stream is.
+            // Without these events the position in the stream is unknown.
             4 | 33 | 42 | 162 => Err(refusal),
-            // Informative.
+            // These events are only informative.
             35 | 163 => Ok(Step::Nothing),
-            // An end is an end.
+            // The commit ends the transaction even if its body is invalid.
             16 => {
-                self.add(What::Everything(Why::Unreadable(refusal)));
+                self.add(ChangeScope::Everything(FallbackReason::Unreadable(refusal)));
                 Ok(self.finish(header, Ending::Committed))
             }
-            _ => Ok(self.everything(header, Why::Unreadable(refusal))),
+            _ => Ok(self.everything(header, FallbackReason::Unreadable(refusal))),
         }
     }
 
-    /// What is open will never end: the server was killed while it wrote it. Rows of tables without
-    /// transactions may have been changed all the same. Its name is not counted as read.
+    /// Ends an open transaction that will never end in the log, because the server was killed while writing it.
+    /// Rows of non-transactional tables may have been changed. Its GTID does not count as read.
     fn abandon(&mut self, header: Header) -> Step {
         let Some(mut group) = self.open.take() else { return Step::Nothing };
         group.undo_all();
@@ -292,7 +297,7 @@ impl<W: Watch> Transactions<W> {
 
     fn rotate(&mut self, place: FilePosition) {
         self.known.clear();
-        // The first of a stream names the file; what the caller knows of the offset is newer.
+        // The first event of a stream names the file. The offset that the caller passed is more recent.
         let named = self.position.file.as_ref().is_some_and(|own| own.file == place.file);
         if !(named && place.offset <= 4) {
             self.position.file = Some(place);
@@ -316,17 +321,19 @@ impl<W: Watch> Transactions<W> {
             self.known.clear();
         }
         let table = Arc::new(table.of(shape.as_deref()));
-        // In memory of its own: it stays longer than what was received with it.
+        // In its own allocation, because the receive buffer is freed earlier.
         let map = Bytes::copy_from_slice(map.bytes());
-        self.known.insert(id, Known { map, table, interest });
+        self.known.insert(id, KnownTable { map, table, interest });
     }
 
     fn rows(&mut self, rows: Rows) {
-        // The id of an event that only ends a statement.
+        // The table id of an event that only ends a statement.
         const NO_TABLE: u64 = 0xff_ffff;
         let Some(known) = self.known.get(&rows.table_id) else {
             if rows.table_id != NO_TABLE || !rows.is_empty() {
-                self.add(What::Everything(Why::Unreadable(Refusal::UnknownTable)));
+                self.add(ChangeScope::Everything(FallbackReason::Unreadable(
+                    Refusal::UnknownTable,
+                )));
             }
             return;
         };
@@ -336,12 +343,12 @@ impl<W: Watch> Transactions<W> {
                 self.open.get_or_insert_with(Group::begun);
                 return;
             }
-            (Interest::Table, _) => whole(&table, Why::Asked),
-            (Interest::Rows, Err(refusal)) => whole(&table, Why::Unreadable(*refusal)),
+            (Interest::Table, _) => whole(&table, FallbackReason::Asked),
+            (Interest::Rows, Err(refusal)) => whole(&table, FallbackReason::Unreadable(*refusal)),
             (Interest::Rows, Ok(_)) => match rows.unpacked(self.limits.event_bytes) {
-                Ok(rows) if rows.is_empty() => whole(&table, Why::NoImage),
-                Ok(rows) => What::Rows(TableRows { table, rows: rows.detached() }),
-                Err(refusal) => whole(&table, Why::Unreadable(refusal)),
+                Ok(rows) if rows.is_empty() => whole(&table, FallbackReason::NoImage),
+                Ok(rows) => ChangeScope::Rows(TableRows { table, rows: rows.detached() }),
+                Err(refusal) => whole(&table, FallbackReason::Unreadable(refusal)),
             },
         };
         self.add(what);
@@ -351,22 +358,22 @@ impl<W: Watch> Transactions<W> {
         let known = table_id.and_then(|id| self.known.get(&id));
         let what = match known {
             Some(known) if known.interest == Interest::None => return,
-            Some(known) => whole(&known.table, Why::TooLarge),
-            None => What::Everything(Why::TooLarge),
+            Some(known) => whole(&known.table, FallbackReason::TooLarge),
+            None => ChangeScope::Everything(FallbackReason::TooLarge),
         };
         self.add(what);
     }
 
-    /// Adds to the open transaction; rows without one open it.
-    fn add(&mut self, what: What) {
+    /// Adds a change to the open transaction. Rows without a transaction open one.
+    fn add(&mut self, what: ChangeScope) {
         let group = self.open.get_or_insert_with(Group::begun);
         group.begin();
         group.add(what, &self.limits);
     }
 
-    fn everything(&mut self, header: Header, why: Why) -> Step {
+    fn everything(&mut self, header: Header, why: FallbackReason) -> Step {
         let is_open = self.open.as_ref().is_some_and(Group::goes_on);
-        self.add(What::Everything(why));
+        self.add(ChangeScope::Everything(why));
         if is_open { Step::Nothing } else { self.finish(header, Ending::Committed) }
     }
 
@@ -395,7 +402,7 @@ impl<W: Watch> Transactions<W> {
                     Some(changes) => {
                         self.open.get_or_insert_with(Group::unnamed).put_changes(changes);
                     }
-                    None => self.add(What::Everything(Why::UnknownXa)),
+                    None => self.add(ChangeScope::Everything(FallbackReason::UnknownXa)),
                 }
                 return self.finish(header, Ending::Committed);
             }
@@ -406,43 +413,45 @@ impl<W: Watch> Transactions<W> {
                 return self.finish(header, Ending::RolledBack);
             }
             Verb::Nothing => {}
-            Verb::Define(named) => self.named(named, Why::Defined),
-            Verb::Write(named) => self.named(named, Why::Statement),
-            Verb::Unknown => self.add_alone(What::Everything(Why::UnknownStatement)),
+            Verb::Define(named) => self.named(named, FallbackReason::Defined),
+            Verb::Write(named) => self.named(named, FallbackReason::Statement),
+            Verb::Unknown => {
+                self.add_alone(ChangeScope::Everything(FallbackReason::UnknownStatement))
+            }
         }
         if goes_on { Step::Nothing } else { self.finish(header, Ending::Committed) }
     }
 
-    fn named(&mut self, named: Named, why: Why) {
-        // Ids and shapes of old mean nothing any more.
+    fn named(&mut self, named: NamedTables, why: FallbackReason) {
+        // Known table ids and shapes are no longer valid.
         self.known.clear();
         match named {
-            Named::Everything => self.add_alone(What::Everything(why)),
-            Named::Schema(schema) => {
-                self.add_alone(What::Schema { schema: schema.as_str().into(), why });
+            NamedTables::Everything => self.add_alone(ChangeScope::Everything(why)),
+            NamedTables::Schema(schema) => {
+                self.add_alone(ChangeScope::Schema { schema: schema.as_str().into(), why });
             }
-            Named::Tables(tables) => {
+            NamedTables::Tables(tables) => {
                 for table in tables {
                     if self.watch.interest(&table.schema, &table.name) != Interest::None {
                         let (schema, name) = (table.schema.as_str(), table.name.as_str());
                         let (schema, name) = (schema.into(), name.into());
-                        self.add_alone(What::Table { schema, name, why });
+                        self.add_alone(ChangeScope::Table { schema, name, why });
                     }
                 }
             }
         }
     }
 
-    /// Adds without making a transaction of it that waits for its end.
-    fn add_alone(&mut self, what: What) {
+    /// Adds a change without opening a transaction that waits for its end.
+    fn add_alone(&mut self, what: ChangeScope) {
         self.open.get_or_insert_with(Group::unnamed).add(what, &self.limits);
     }
 
     fn payload(&mut self, outer: Header, payload: &Payload) -> Result<Step, StreamRefused> {
         match self.unpack(outer, payload) {
-            // Whatever was in it was committed.
+            // All transactions in a payload event are committed.
             Err(StreamRefused::Event(refusal)) => {
-                self.add(What::Everything(Why::Unreadable(refusal)));
+                self.add(ChangeScope::Everything(FallbackReason::Unreadable(refusal)));
                 Ok(self.finish(outer, Ending::Committed))
             }
             step => step,
@@ -461,7 +470,7 @@ impl<W: Watch> Transactions<W> {
                 (event.header.end, event.header.len) = (outer.end, outer.len);
                 event
             });
-            // One in the other is none of the format.
+            // The format does not allow nested payload events.
             if event.as_ref().is_ok_and(|event| matches!(event.body, EventBody::Payload(_))) {
                 return Err(Refusal::BadValue.into());
             }
@@ -485,11 +494,11 @@ impl<W: Watch> Transactions<W> {
     }
 }
 
-fn whole(table: &Table, why: Why) -> What {
-    What::Table { schema: table.schema.clone(), name: table.name.clone(), why }
+fn whole(table: &Table, why: FallbackReason) -> ChangeScope {
+    ChangeScope::Table { schema: table.schema.clone(), name: table.name.clone(), why }
 }
 
-/// An offset from its lower 32 bits: files of more than 4 GiB exist where a transaction is huge.
+/// The full offset for its lower 32 bits. Files of more than 4 GiB exist if a transaction is very large.
 fn widened(before: u64, end: u32) -> u64 {
     if end == 0 {
         return before;
@@ -501,7 +510,7 @@ fn widened(before: u64, end: u32) -> u64 {
 impl Group {
     fn new(gtid: &GtidEvent) -> Group {
         match gtid {
-            // Unless it stands alone it is a transaction without BEGIN.
+            // Unless it is standalone, the group is a transaction without BEGIN.
             GtidEvent::MariaDb(_, flags) if !flags.is_standalone() => {
                 let mut group = Group::begun();
                 group.name(gtid.gtid());

@@ -1,24 +1,24 @@
-//! Values of columns as a row event carries them, and the text by which they go into a tag.
+//! Column values as decoded from a row event, and the text that represents them in a tag.
 //!
-//! [`Value::tag_text`] is the canonical text of a value, the one that stands for `{id}` in a tag:
+//! [`Value::tag_text`] is the canonical text of a value, which replaces `{id}` in a tag:
 //!
-//! | type | text | as |
+//! | type | text | example |
 //! |---|---|---|
-//! | integers, `BIT`, `YEAR` | decimal; `YEAR` with four digits; `ZEROFILL` filled up | `-17`, `5`, `0000`, `00042` |
+//! | integers, `BIT`, `YEAR` | decimal; `YEAR` with four digits; `ZEROFILL` with leading zeros | `-17`, `5`, `0000`, `00042` |
 //! | `DECIMAL` | as SQL writes it, with all digits after the point | `12.50` |
-//! | `DOUBLE` | the shortest decimal that reads back the same; none where SQL writes an exponent | `0.1` |
-//! | `FLOAT(M,D)`, `DOUBLE(M,D)` | with so many digits behind the point | `1.50` |
-//! | `FLOAT` | the same; none with more than six digits, of which SQL does not show all | |
+//! | `DOUBLE` | the shortest decimal that parses to the same number; none if SQL writes an exponent | `0.1` |
+//! | `FLOAT(M,D)`, `DOUBLE(M,D)` | with D digits after the decimal point | `1.50` |
+//! | `FLOAT` | like `DOUBLE`; none with more than six digits, because SQL does not show all | `0.5` |
 //! | `DATE`, `TIME`, `DATETIME` | as SQL writes it, with the column's digits after the point | `2026-02-28 09:30:00.500` |
-//! | `TIMESTAMP` | the same, in UTC whatever the session's time zone | |
+//! | `TIMESTAMP` | like `DATETIME`, in UTC whatever the session's time zone | `2026-02-28 08:30:00` |
 //! | character types | the text in UTF-8; trailing spaces of `CHAR` are not sent | `straße` |
-//! | `BINARY`, `VARBINARY`, `BLOB`, `GEOMETRY` | small hexadecimal digits | `00ff` |
+//! | `BINARY`, `VARBINARY`, `BLOB`, `GEOMETRY` | lower-case hexadecimal digits | `00ff` |
 //! | `ENUM`, `SET` | the member's text; members in the column's order with commas | `a,c` |
-//! | `JSON` | the document as [`super::value::json`] writes it | `{"a": 1}` |
-//! | `UUID`, `INET6`, `INET4` | as MariaDB writes it | |
+//! | `JSON` | the document as formatted by [`super::value::json`] | `{"a": 1}` |
+//! | `UUID`, `INET6`, `INET4` | as MariaDB writes it | `192.0.2.1` |
 //!
-//! A value has no text where something is not known that would tell it from another: then whoever
-//! makes tags has to fall back on the whole table. NULL has no text either. Nothing here guesses.
+//! A value has no text if missing information could make it ambiguous; the tag of the whole table must then be
+//! used. NULL has no text either. Nothing here guesses.
 
 pub mod charset;
 mod decimal;
@@ -38,12 +38,12 @@ use std::fmt::Write as _;
 pub enum Value<'a> {
     /// NULL.
     Null,
-    /// A whole number that may be negative.
+    /// A signed integer.
     Int(i64),
-    /// A whole number of an unsigned column.
+    /// An unsigned integer.
     UInt(u64),
-    /// A whole number whose highest bit is set, of a column whose sign is not known: its bits, and
-    /// how many bytes the column has.
+    /// An integer with its highest bit set in a column of unknown sign: its bits, and the size of the column in
+    /// bytes.
     SignUnknown(u64, u8),
     /// `DECIMAL`, as SQL writes it.
     Decimal(String),
@@ -51,7 +51,7 @@ pub enum Value<'a> {
     Float(f32),
     /// `DOUBLE`.
     Double(f64),
-    /// `BIT`, up to 64.
+    /// `BIT`, up to 64 bits.
     Bits(u64),
     /// `YEAR`; 0 is the year 0000.
     Year(u16),
@@ -67,19 +67,18 @@ pub enum Value<'a> {
     Text(Cow<'a, str>),
     /// Bytes without a character set.
     Bytes(Cow<'a, [u8]>),
-    /// Text in a character set that is not decoded here, or (none) not known: the id of its
-    /// collation.
+    /// Text in a character set that is unknown or not supported, and the id of its collation, if known.
     Coded(Cow<'a, [u8]>, Option<u32>),
-    /// A member of an `ENUM`: its number from 1 (0 is the empty text of an invalid value), and its
-    /// text if the members are known.
+    /// A member of an `ENUM`: its number from 1 (0 is the empty text of an invalid value), and its text if the
+    /// members are known.
     Enum(u16, Option<&'a str>),
     /// Members of a `SET`: one bit for each, and their texts if the members are known.
     Set(u64, Option<String>),
     /// `JSON` in MySQL's binary form ([`json::text`]).
     Json(Cow<'a, [u8]>),
-    /// `JSON` that was changed in part: what it is now is not known.
+    /// `JSON` that was changed in part: the new document is unknown.
     JsonInPart,
-    /// `UUID` of MariaDB, in the order of its text.
+    /// `UUID` of MariaDB, in the byte order of its text.
     Uuid([u8; 16]),
     /// `INET6` of MariaDB.
     Inet6([u8; 16]),
@@ -87,27 +86,27 @@ pub enum Value<'a> {
     Inet4([u8; 4]),
 }
 
-/// Why a value has no canonical text.
+/// The reason why a value has no canonical text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NoText {
-    /// It is NULL.
+    /// The value is NULL.
     Null,
-    /// The stream does not say whether the column is unsigned, and the schema was not given.
+    /// The stream does not contain the sign of the column, and no schema is known.
     SignUnknown,
-    /// Its character set is not known, or not decoded here, and there are bytes beyond ASCII.
+    /// The character set is unknown or not supported, and the value contains bytes outside ASCII.
     CharsetUnknown,
-    /// The members of the `ENUM` or `SET` are not known.
+    /// The members of the `ENUM` or `SET` are unknown.
     MembersUnknown,
     /// Only the changes of the JSON document were sent.
     InPart,
-    /// The JSON document is damaged, or beyond its bounds.
+    /// The JSON document is invalid, or exceeds a limit.
     BadJson,
     /// SQL does not show all digits of the number, or shows it with an exponent.
     Inexact,
 }
 
 impl NoText {
-    /// Its name, as in logs.
+    /// The name of the reason in logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -123,10 +122,10 @@ impl NoText {
 }
 
 impl Value<'_> {
-    /// The canonical text (see the opening of this module).
+    /// The canonical text (see the table at the top of this module).
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no canonical text.
     pub fn tag_text(&self) -> Result<Cow<'_, str>, NoText> {
         Ok(match self {
             Value::Null => return Err(NoText::Null),
@@ -159,13 +158,13 @@ impl Value<'_> {
     }
 }
 
-/// Whether SQL writes such a number without an exponent (`my_gcvt` has one from sixteen digits before the point
-/// on, and for what is small; where exactly is not gone into).
+/// Whether SQL writes such a number without an exponent. `my_gcvt` uses one from sixteen digits before the
+/// decimal point, and for small numbers; the exact limit is not needed here.
 fn is_written_out(number: f64) -> bool {
     number == 0.0 || (1e-4..1e15).contains(&number.abs())
 }
 
-/// A `FLOAT` as SQL writes it, if that is all of it.
+/// A `FLOAT` as SQL writes it, if that is exact.
 fn float_text(number: f32) -> Option<String> {
     let text = number.to_string();
     let digits = text.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0');
@@ -173,13 +172,13 @@ fn float_text(number: f32) -> Option<String> {
     (is_short && is_written_out(number.into())).then_some(text)
 }
 
-/// So many digits of a `FLOAT` are shown.
+/// The number of digits that SQL shows of a `FLOAT`.
 const FLOAT_DIGITS: usize = 6;
 
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text

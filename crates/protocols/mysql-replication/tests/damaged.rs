@@ -1,8 +1,8 @@
-//! Recorded streams, cut and flipped: what the fuzzer's target demands holds for damaged packets too.
+//! Recorded streams with damaged packets: the properties of the fuzzer's target hold for them too.
 //!
-//! The target is that of `fuzz/`, which has a runner for more steps; here packets are damaged one by
-//! one, so that those after it stay what they are. The recordings are of MariaDB 10.11 (see
-//! `tests/mariadb_types.rs`, `record`), and one of a compressed transaction of MySQL put together by hand.
+//! The target is that of `fuzz/`, which has its own runner for more steps. Here packets are damaged one at a
+//! time, so that the packets after it stay intact. The recordings are from MariaDB 10.11 (see
+//! `tests/mariadb_types.rs`, `record`); one compressed transaction of MySQL was made by hand.
 
 #[path = "../../../../fuzz/targets/src/change_stream.rs"]
 mod change_stream;

@@ -1,5 +1,5 @@
-//! How many row changes a second the reader takes, from memory and on one core. A measurement: it is
-//! run by hand and asserts nothing about time.
+//! Measures how many row changes per second the reader decodes, from memory and on one core. It is run by hand
+//! and asserts nothing about time.
 //!
 //! `cargo test --release -p mysql-replication --test how_fast -- --ignored --nocapture`
 
@@ -8,10 +8,10 @@ mod common;
 use common::{Follower, server};
 use mysql_replication::position::Start;
 use mysql_replication::wire::packet::Packet;
-use mysql_replication::{Interest, Limits, Step, Transactions, ChangeScope};
+use mysql_replication::{ChangeScope, Interest, Limits, Step, Transactions};
 
-/// How many row changes a second are read, from memory:
-/// `cargo test --release -p mysql-replication --test mariadb -- --ignored --nocapture how_fast`.
+/// Row changes decoded per second, from memory: `cargo test --release -p mysql-replication --test how_fast --
+/// --ignored --nocapture how_fast`.
 #[test]
 #[ignore = "a measurement"]
 fn how_fast() {
@@ -57,7 +57,7 @@ fn measure(what: &str, rows: u32, start: &Start, packets: &[Packet]) {
     }
 }
 
-/// How much memory a transaction of a million rows takes, at the default limits.
+/// The memory that a transaction of a million rows needs with the default limits.
 #[test]
 #[ignore = "a measurement"]
 fn how_large() {
@@ -86,7 +86,7 @@ fn how_large() {
     );
 }
 
-/// The most memory that this process has had, in KiB.
+/// The peak memory of this process, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");

@@ -1,7 +1,7 @@
-//! Logins, step by step, with the packets of servers that are not at hand: `caching_sha2_password` of
-//! MySQL, TLS, and servers that misbehave.
+//! Logins, step by step, with packets of servers that are not available for tests: `caching_sha2_password` of
+//! MySQL, TLS, and faulty servers.
 //!
-//! The proofs themselves are tested beside their code, the login against a real MariaDB in
+//! The authentication responses are tested beside their code, the login to a real MariaDB in
 //! `tests/mariadb.rs`.
 
 use bytes::Bytes;
@@ -17,7 +17,7 @@ fn packet(sequence: u8, payload: &[u8]) -> Packet {
     Packet { sequence, ..Packet::head_of(Bytes::copy_from_slice(payload), len) }
 }
 
-/// A greeting of MySQL 8, with TLS or without.
+/// A greeting of MySQL 8, with or without TLS.
 fn greeting(tls: bool, plugin: &str) -> Packet {
     let mut payload = b"\x0a8.0.36\0\x07\0\0\0abcdefgh\0".to_vec();
     let low: u16 = if tls { 0xffff } else { 0xf7ff };
@@ -77,7 +77,7 @@ fn nothing_of_the_account_is_said_before_tls() {
     };
     assert_eq!((request.len(), request[3]), (4 + 32, 1));
     assert_ne!(request[5] & 0x08, 0, "the flag for TLS");
-    // A packet in the clear while TLS is due.
+    // An unencrypted packet when TLS is expected.
     assert!(login.read(&packet(2, &[0])).is_err());
     let bytes = sent(login.tls_is_up());
     assert_eq!((bytes[3], bytes[5] & 0x08 != 0), (2, true));
@@ -102,7 +102,7 @@ fn the_plugin_may_be_switched() {
     assert_eq!(bytes[4..], Plugin::Native.proof(b"secret", b"tsrqponmlkjihgfedcba")[..]);
     let refused = login.read(&packet(4, b"\xfemysql_clear_password\0"));
     assert_eq!(refused, Err(LoginRefused::UnknownPlugin("mysql_clear_password".into())));
-    // A signature is made of a challenge of 32 bytes only.
+    // Only a challenge of 32 bytes is signed.
     let refused = login.read(&packet(4, b"\xfeclient_ed25519\0short"));
     assert_eq!(refused, Err(LoginRefused::Packet(Refusal::BadLength)));
 }

@@ -1,6 +1,6 @@
-//! The stream of a real MariaDB: what is told is what the server's own tables say.
+//! The stream of a real MariaDB: the reported changes match the server's tables.
 //!
-//! Each test has a server of its own. Types of columns are in `tests/mariadb_types.rs`.
+//! Each test has its own server. The column types are in `tests/mariadb_types.rs`.
 
 mod common;
 
@@ -11,7 +11,9 @@ use mysql_replication::event::ColumnChange;
 use mysql_replication::position::{FilePosition, Start};
 use mysql_replication::wire::login::{Account, LoginRefused};
 use mysql_replication::wire::response::ServerErrorKind;
-use mysql_replication::{Change, Interest, Limits, Refusal, StreamRefused, Transaction, ChangeScope, FallbackReason};
+use mysql_replication::{
+    Change, ChangeScope, FallbackReason, Interest, Limits, Refusal, StreamRefused, Transaction,
+};
 
 #[test]
 fn images_of_rows() {
@@ -77,7 +79,9 @@ fn what_was_written_is_told_from_what_was_not() {
     let mut follower = Follower::now(&server, 7001, Limits::default());
     server.sql_in("news", "UPDATE t SET b=4").expect("a row");
     let read = follower.catch_up(&server);
-    let [Change { what: ChangeScope::Rows(rows), .. }] = &read[0].changes[..] else { panic!("{read:?}") };
+    let [Change { what: ChangeScope::Rows(rows), .. }] = &read[0].changes[..] else {
+        panic!("{read:?}")
+    };
     let change = rows.changes().next().expect("a row").expect("it can be read");
     let place = |name| rows.table.column(name).expect("a column");
     assert_eq!(change.changed(place("a")), ColumnChange::No);
@@ -103,7 +107,7 @@ fn transactions_savepoints_and_other_engines() {
     let (_, told) = run("BEGIN; INSERT INTO t VALUES (3); SAVEPOINT a; INSERT INTO t VALUES (4);
          ROLLBACK TO a; INSERT INTO t VALUES (5); COMMIT");
     assert_eq!(told, ["+t(3)", "+t(5)"]);
-    // MyISAM keeps what InnoDB takes back.
+    // MyISAM keeps changes that InnoDB rolls back.
     let (_, told) = run("BEGIN; INSERT INTO t VALUES (6); SAVEPOINT a; INSERT INTO t VALUES (7);
          INSERT INTO m VALUES (1); ROLLBACK TO a; COMMIT");
     assert!(told.iter().any(|text| text.starts_with("+m(1)")), "{told:?}");
@@ -123,7 +127,7 @@ fn definitions_and_statements() {
         told(&follower.catch_up(&server))
     };
     assert_eq!(run("ALTER TABLE t ADD b INT"), ["news.t: defined"]);
-    // The shape that was asked for before does not fit any more.
+    // The shape that was queried before no longer matches.
     assert_eq!(run("INSERT INTO t VALUES (1,2,3)"), ["news.t: schema-mismatch"]);
     assert_eq!(run("TRUNCATE t"), ["news.t: defined"]);
     assert_eq!(run("RENAME TABLE t TO u"), ["news.t: defined", "news.u: defined"]);
@@ -166,7 +170,7 @@ fn rarer_statements() {
     // Rows of a table with two columns that the schema hides.
     let versioned = run("INSERT INTO v VALUES (7); UPDATE v SET a=8");
     assert!(versioned[0].starts_with("+v(7,") && versioned.len() >= 2, "{versioned:?}");
-    // An ALTER in two parts.
+    // A two-phase ALTER.
     let altered = run("SET binlog_alter_two_phase=ON; ALTER TABLE t ADD KEY (a), ALGORITHM=COPY");
     assert!(
         !altered.is_empty() && altered.iter().all(|text| text == "news.t: defined"),
@@ -178,7 +182,7 @@ fn rarer_statements() {
     );
     assert_eq!(run("SELECT f()"), ["+t(50,0)"]);
     assert_eq!(run("CALL p()"), ["+t(60,0)", "t(60,0)->(60,1)"]);
-    // In statement format nothing is left out.
+    // In statement format nothing is missed.
     let statement = "SET SESSION binlog_format=STATEMENT; DELETE FROM t;";
     let by_function = run(&format!("{statement} SELECT f()"));
     assert_eq!(by_function, ["news.t: statement", "*: unknown-statement"]);
@@ -210,7 +214,7 @@ fn distributed_transactions_come_with_their_commit() {
     assert_eq!(run(&format!("{begin} XA PREPARE 'x1','b',3")), ["prepared"]);
     assert_eq!(run("XA ROLLBACK 'x1','b',3"), ["rolled back"]);
     assert_eq!(run(&format!("{begin} XA COMMIT 'x1','b',3 ONE PHASE")), ["+t(2)"]);
-    // Prepared before the stream began: nobody knows what it holds.
+    // Prepared before the stream began, so its changes are unknown.
     let begin = begin.replace("(2)", "(3)");
     server.sql_in("news", &format!("{begin} XA PREPARE 'x1','b',3")).expect("statements");
     let mut late = Follower::now(&server, 7002, Limits::default());
@@ -233,7 +237,7 @@ fn large_transactions_and_long_rows_are_told_by_table() {
     let sql = "BEGIN; INSERT INTO u VALUES (1); INSERT INTO t (b) SELECT REPEAT('x', 1000) FROM seq_1_to_1000;
                INSERT INTO u VALUES (2); COMMIT";
     assert_eq!(run(sql), ["news.u: too-large", "news.t: too-large"]);
-    // 17 MiB in one event: two packets on the wire.
+    // 17 MiB in one event: two packets.
     assert_eq!(run("INSERT INTO t (b) VALUES (REPEAT('y', 17 << 20))"), ["news.t: too-large"]);
     assert_eq!(
         run("SET GLOBAL log_bin_compress=ON; INSERT INTO t (b) VALUES (REPEAT('y', 2 << 20))"),
@@ -313,10 +317,10 @@ fn errors_have_kinds() {
     let mut unknown = Follower::at(&server, 7001, Limits::default(), &start);
     let refused = unknown.next().expect_err("no such GTID");
     assert_eq!(refused.as_str(), "position-gone");
-    // A file that is gone.
+    // A file that no longer exists.
     drop(unknown);
     server.sql("FLUSH BINARY LOGS; FLUSH BINARY LOGS").expect("three files");
-    // One that a replica still reads stays, and the server takes a moment to see that it has left.
+    // A file that a replica reads is not removed, and the server takes a moment to notice that it disconnected.
     let is_gone = (0..500).any(|_| {
         server.sql("PURGE BINARY LOGS TO 'bin.000003'").expect("purged");
         !server.sql("SHOW BINARY LOGS").expect("the files").contains("bin.000001")
@@ -325,7 +329,7 @@ fn errors_have_kinds() {
     let start = Start::File(FilePosition { file: "bin.000001".into(), offset: 4 });
     let mut purged = Follower::at(&server, 7001, Limits::default(), &start);
     assert_eq!(purged.next().expect_err("no such file").as_str(), "position-gone");
-    // Another replica of the same id.
+    // Another replica with the same id.
     server.sql_in("news", "CREATE TABLE t (a INT)").expect("a table");
     let mut first = Follower::now(&server, 7001, Limits::default());
     server.sql_in("news", "INSERT INTO t VALUES (1)").expect("a row");

@@ -1,7 +1,7 @@
-//! Every type of column in the stream of a real MariaDB, with the three kinds of metadata, compressed
-//! and not. The server is the judge: each value's text is what its own `SELECT` gives.
+//! Every column type in the stream of a real MariaDB, with the three kinds of metadata, compressed and
+//! uncompressed. The server is the reference: each value's text must equal the result of its own `SELECT`.
 //!
-//! Here are the recordings for the fuzzer as well, made of the same values.
+//! The recordings for the fuzzer are also made here, of the same values.
 
 mod common;
 
@@ -24,7 +24,7 @@ const TYPES: &str = "CREATE TABLE types (
     en ENUM('a','it''s','ü,x'), se SET('x','y','z'), js JSON, uu UUID, i6 INET6,
     co VARCHAR(200) COMPRESSED, ct TEXT COMPRESSED, ge POINT)";
 
-/// For each column how SELECT has to put it so that it is the canonical text.
+/// For some columns, the SQL expression that formats them as the canonical text.
 const AS_TEXT: [(&str, &str); 4] = [
     ("bn", "LOWER(HEX(bn))"),
     ("vb", "LOWER(HEX(vb))"),
@@ -55,7 +55,7 @@ const VALUES: [&str; 4] = [
      (8, '6ba7b810-9dad-11d1-80b4-00c04fd43000', '1::', 3, '100:00:00.5')",
 ];
 
-/// What the server's SELECT says of every row, by the columns of the table.
+/// The server's SELECT of every row, by the columns of the table.
 fn selected(server: &MariaDb) -> Vec<String> {
     let names = server
         .sql(
@@ -112,7 +112,8 @@ fn every_type_is_told_as_select_tells_it() {
     }
 }
 
-/// As declared, and not as they are sent: filled up, or with so many digits behind the point.
+/// Numbers are written as declared, not as sent: with leading zeros, or a fixed number of digits after the
+/// decimal point.
 #[test]
 fn numbers_are_told_as_their_type_has_them_written() {
     let server = server(&[]);
@@ -131,7 +132,7 @@ fn numbers_are_told_as_their_type_has_them_written() {
     assert!(shown.contains("00042") && shown.contains("000012.50") && shown.contains("1.50"));
 }
 
-/// Numbers of floating point are written otherwise by the server, with an exponent: these are not told.
+/// The server writes some floating-point numbers with an exponent: these have no canonical text.
 fn compare(told: &str, expected: &str, which: &str) {
     for (place, (told, expected)) in told.split(',').zip(expected.split(',')).enumerate() {
         let is_long =
@@ -144,8 +145,8 @@ fn compare(told: &str, expected: &str, which: &str) {
     assert_eq!(told.split(',').count(), expected.split(',').count(), "{which}");
 }
 
-/// Makes the recordings that the fuzzer and `tests/damaged.rs` begin with:
-/// `cargo test -p mysql-replication --test mariadb_types -- --ignored record`.
+/// Makes the recordings that the fuzzer and `tests/damaged.rs` start from: `cargo test -p mysql-replication
+/// --test mariadb_types -- --ignored record`.
 #[test]
 #[ignore = "writes into fuzz/corpus"]
 fn record() {

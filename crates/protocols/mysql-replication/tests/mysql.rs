@@ -1,7 +1,7 @@
-//! MySQL's events, put together by hand from its source: no server of it is at hand for tests.
+//! MySQL's events, encoded by hand according to its source: no MySQL server is available for tests.
 //!
-//! Version 2 of rows, a compressed transaction, JSON changed in part, GTIDs with and without a tag.
-//! Each stream is built as the server would send it, checksums included.
+//! Rows of version 2, a compressed transaction, JSON changed in part, GTIDs with and without a tag. Each stream
+//! is encoded as the server would send it, including checksums.
 
 use bytes::Bytes;
 use mysql_replication::event::RowChange;
@@ -9,8 +9,8 @@ use mysql_replication::position::{Gtids, Start};
 use mysql_replication::schema::TableShape;
 use mysql_replication::wire::packet::Packet;
 use mysql_replication::{
-    Ending, Interest, Limits, Refusal, Step, StreamRefused, Transaction, Transactions, Value,
-    Watch, ChangeScope, FallbackReason,
+    ChangeScope, Ending, FallbackReason, Interest, Limits, Refusal, Step, StreamRefused,
+    Transaction, Transactions, Value, Watch,
 };
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn table_map() -> Vec<u8> {
 
 fn rows_head(body: &mut Vec<u8>) {
     body.extend_from_slice(&[9, 0, 0, 0, 0, 0, 1, 0]);
-    // Version 2: extra bytes of the server's own.
+    // Version 2: extra data of the server.
     body.extend_from_slice(&[5, 0, 1, 2, 3, 3]);
 }
 
@@ -162,7 +162,7 @@ fn rows_of_version_2() {
             packet(16, &7u64.to_le_bytes()),
             gtid(6),
             packet(2, &query("ALTER TABLE t ADD b INT")),
-            // It ended before its commit.
+            // The transaction ended without a commit.
             gtid(7),
             packet(2, &query("BEGIN")),
         ],
@@ -170,7 +170,9 @@ fn rows_of_version_2() {
     assert_eq!(refused, None);
     assert_eq!(ids(&read[0]), ["4294967295=straße"]);
     assert_eq!((read[0].ending, read[0].seconds), (Ending::Committed, 1_700_000_000));
-    let why = |change: &ChangeScope| matches!(change, ChangeScope::Table { why: FallbackReason::Defined, .. });
+    let why = |change: &ChangeScope| {
+        matches!(change, ChangeScope::Table { why: FallbackReason::Defined, .. })
+    };
     assert!(why(&read[1].changes[0].what));
     assert_eq!(position, Gtids::MySql(number("1-6").parse().expect("a set")));
 }
@@ -226,7 +228,7 @@ fn json_changed_in_part() {
     // Before: id and j; after: j.
     body.extend_from_slice(&[0b101, 0b100]);
     body.extend_from_slice(&[0, 1, 0, 0, 0, 2, 0, 0, 0, 4, 1]);
-    // Options, one JSON column in part, none NULL; the changes are not read.
+    // Options, one partial JSON column, no NULL; the changes are not decoded.
     body.extend_from_slice(&[1, 1, 0, 3, 0, 0, 0, 9, 9, 9]);
     let packets = [
         format(),
@@ -258,14 +260,20 @@ fn what_is_not_known_is_everything_and_what_may_be_ignored_is_nothing() {
     ignorable.payload = bytes.into();
     let (read, _, refused) = follow("", &[format(), ignorable, packet(98, b"")]);
     assert_eq!((refused, read.len()), (None, 1));
-    assert!(matches!(read[0].changes[0].what, ChangeScope::Everything(FallbackReason::UnknownEvent)));
+    assert!(matches!(
+        read[0].changes[0].what,
+        ChangeScope::Everything(FallbackReason::UnknownEvent)
+    ));
     let (read, _, _) = follow("", &[format(), packet(26, &[1, 0])]);
     assert!(matches!(read[0].changes[0].what, ChangeScope::Everything(FallbackReason::Incident)));
-    // Rows of a table that was never named.
+    // Rows of a table that was never described.
     let rows = packet(30, &insert(1, "a"));
     let (read, _, _) = follow("", &[format(), rows, packet(16, &[0; 8])]);
     let what = &read[0].changes[0].what;
-    assert!(matches!(what, ChangeScope::Everything(FallbackReason::Unreadable(Refusal::UnknownTable))), "{what:?}");
+    assert!(
+        matches!(what, ChangeScope::Everything(FallbackReason::Unreadable(Refusal::UnknownTable))),
+        "{what:?}"
+    );
 }
 
 #[test]
@@ -280,7 +288,7 @@ fn formats_that_cannot_be_read_end_the_stream() {
     assert_eq!(refused, Some(StreamRefused::Event(Refusal::OldFormat)));
 }
 
-/// One of the recordings that the fuzzer begins with, without checksums but that of the first event.
+/// A recording for the fuzzer, without checksums except for the first event.
 #[test]
 #[ignore = "writes into fuzz/corpus"]
 fn record() {

@@ -1,7 +1,7 @@
-//! A login and a stream over TLS, with rustls on the caller's side: MariaDB takes the request, and an
-//! account that demands TLS is let in.
+//! A login and a stream over TLS, with rustls on the caller's side: MariaDB accepts the request, and an account
+//! that requires TLS can log in.
 //!
-//! The server's certificate is made for the test and is the only one that is trusted.
+//! The server's certificate is made for the test, and no other certificate is trusted.
 
 mod common;
 

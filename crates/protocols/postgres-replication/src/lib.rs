@@ -1,11 +1,11 @@
-//! PostgreSQL's logical replication (14 and later, output plugin `pgoutput`), read as a subscriber
-//! reads it, without I/O: bytes in, whole transactions with rows out.
+//! A subscriber for PostgreSQL's logical replication (14 and later, output plugin `pgoutput`) without I/O:
+//! bytes in, complete transactions with rows out.
 //!
-//! The README shows the use of it.
+//! The README shows how to use it.
 //!
-//! Invariants: nothing panics on what came in; every length is bounded; what cannot be read never
-//! counts as "nothing changed" ([`Why`]). Not here: sockets, TLS, time, tags, when a change is visible
-//! to readers ([`snapshot::Snapshot`] says it, somebody else has to ask).
+//! Invariants: no input causes a panic. Every length is bounded. Data that cannot be decoded never counts as
+//! "nothing changed" ([`FallbackReason`]). Not here: sockets, TLS, time, tags, and the query whether a change is visible
+//! to readers ([`snapshot::Snapshot`] evaluates its result).
 #![doc = include_str!("../README.md")]
 
 pub mod message;
@@ -18,7 +18,8 @@ mod transactions;
 pub mod wire;
 
 pub use refusal::Refusal;
-pub use row::{Cell, Changed, Row, RowChange};
+pub use row::{Cell, ColumnChange, Row, RowChange};
 pub use transactions::{
-    DEFINED_PREFIX, Interest, Limits, Step, TableRows, Transaction, Transactions, Watch, What, Why,
+    ChangeScope, DEFINED_PREFIX, FallbackReason, Interest, Limits, Step, TableRows, Transaction,
+    Transactions, Watch,
 };

@@ -1,75 +1,74 @@
-//! The messages of `pgoutput`, protocol version 1, one by one.
+//! Decodes the messages of `pgoutput`, protocol version 1.
 //!
-//! Version 1 sends whole transactions, in the order of their commits; large ones too wait for their
-//! end, at the server. Later versions send parts of them before, in between each other, and of those
-//! that are rolled back in the end as well. Rows stay bytes ([`crate::row`] reads them). Source:
-//! PostgreSQL's manual, "Logical Replication Message Formats". Not here: their order
-//! ([`crate::Transactions`]).
+//! Version 1 sends complete transactions in the order of their commits; the server holds large ones until their
+//! end. Later versions send parts of transactions earlier, interleaved, including transactions that are rolled
+//! back later. Rows stay encoded ([`crate::row`] decodes them). Source: PostgreSQL's manual, "Logical
+//! Replication Message Formats". Not here: the order of messages ([`crate::Transactions`]).
 
 use crate::Refusal;
 use crate::position::Lsn;
 use crate::reader::Reader;
 use std::sync::Arc;
 
-/// The most columns that a table can have (`MaxTupleAttributeNumber`, rounded up).
+/// The maximum number of columns of a table (`MaxTupleAttributeNumber`, rounded up).
 const COLUMNS_MAX: u16 = 2000;
-/// The most tables that one `TRUNCATE` names.
+/// The maximum number of tables in one `TRUNCATE`.
 const TRUNCATED_MAX: u32 = 100_000;
 
-/// A message.
+/// A message of the output plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
     /// A transaction begins.
     Begin(Begin),
-    /// It was committed.
+    /// A transaction was committed.
     Commit(Commit),
-    /// How a table looks whose rows come now.
+    /// The definition of the table whose rows follow.
     Relation(Table),
-    /// A row of the table with this number: [`crate::row::RowChange::read`] reads all of the message.
+    /// A row of the table with this OID. [`crate::row::RowChange::read`] decodes the message.
     Row(u32),
-    /// Tables that were emptied, by number.
+    /// The OIDs of tables that were truncated.
     Truncate(Vec<u32>),
-    /// What somebody has put into the log (`pg_logical_emit_message`): its prefix.
+    /// A message from `pg_logical_emit_message`: its prefix.
     Emitted(&'a str),
-    /// It says nothing that matters.
+    /// A message without relevant content.
     Nothing,
 }
 
 /// The beginning of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Begin {
-    /// Its number, by which [`crate::snapshot::Snapshot`] knows it.
+    /// The transaction ID, which [`crate::snapshot::Snapshot`] uses.
     pub xid: u32,
-    /// Where its commit is.
+    /// The position of its commit.
     pub commit: Lsn,
-    /// When it was committed: microseconds since 2000-01-01 00:00 UTC by the server's clock.
+    /// The time of the commit: microseconds since 2000-01-01 00:00 UTC by the server's clock.
     pub micros: i64,
 }
 
 /// The end of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Commit {
-    /// Where its commit is.
+    /// The position of its commit.
     pub commit: Lsn,
-    /// The place after it.
+    /// The position after the transaction.
     pub end: Lsn,
 }
 
-/// By what the server tells the row before a change (`REPLICA IDENTITY`).
+/// The columns that identify the old row in a change (`REPLICA IDENTITY`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Identity {
     /// The primary key.
     Default,
-    /// Nothing.
+    /// No columns.
     Nothing,
     /// All columns.
     Full,
-    /// A unique index.
+    /// The columns of a unique index.
     Index,
 }
 
 impl Identity {
-    /// From the letter that the stream and `pg_class.relreplident` have.
+    /// The identity for the letter used in the stream and in `pg_class.relreplident`.
     #[must_use]
     pub fn of(letter: u8) -> Option<Identity> {
         match letter {
@@ -82,34 +81,34 @@ impl Identity {
     }
 }
 
-/// A table, as its rows are sent.
+/// A table, as described before its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Its number.
+    /// The OID of the table.
     pub oid: u32,
-    /// The schema that it is in; empty for PostgreSQL's own.
+    /// The schema of the table; empty for `pg_catalog`.
     pub schema: Arc<str>,
-    /// Its name.
+    /// The name of the table.
     pub name: Arc<str>,
-    /// By what rows are told.
+    /// The replica identity.
     pub identity: Identity,
-    /// Its columns, in order; dropped and generated ones are left out.
+    /// The columns, in order, without dropped and generated ones.
     pub columns: Vec<Column>,
 }
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// The name of the column.
     pub name: Box<str>,
-    /// Its type, by number.
+    /// The OID of the type.
     pub type_oid: u32,
-    /// Whether rows are told by it.
+    /// Whether the column is part of the replica identity.
     pub is_identity: bool,
 }
 
 impl Table {
-    /// The place of the column of this name, without regard to capitals where none is written so.
+    /// The index of the column with this name. If there is no exact match, the case is ignored.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
         let exact = self.columns.iter().position(|column| *column.name == *name);
@@ -119,7 +118,7 @@ impl Table {
         })
     }
 
-    /// How much memory it takes, about.
+    /// The approximate memory that the table needs, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let names: usize = self.columns.iter().map(|column| column.name.len() + 32).sum();
@@ -127,10 +126,10 @@ impl Table {
     }
 }
 
-/// Reads one.
+/// Decodes a message.
 ///
 /// # Errors
-/// Why it cannot be read. `UnknownMessage` for a kind that is not known.
+/// The message is invalid; `UnknownMessage` if its type is unknown.
 pub fn read(bytes: &[u8]) -> Result<Message<'_>, Refusal> {
     let mut reader = Reader::new(bytes);
     match reader.u8()? {
@@ -155,7 +154,7 @@ pub fn read(bytes: &[u8]) -> Result<Message<'_>, Refusal> {
             reader.u64()?;
             reader.text().map(Message::Emitted)
         }
-        // Where it came from first, and names of types.
+        // `Origin` (the server of the original commit) and `Type` (the name of a type).
         b'O' | b'Y' => Ok(Message::Nothing),
         _ => Err(Refusal::UnknownMessage),
     }
@@ -186,7 +185,7 @@ fn truncate(mut reader: Reader<'_>) -> Result<Vec<u32>, Refusal> {
     if count > TRUNCATED_MAX {
         return Err(Refusal::BadLength);
     }
-    // CASCADE, RESTART IDENTITY: the tables that it reaches are listed.
+    // The flags CASCADE and RESTART IDENTITY. Tables reached by CASCADE are in the list.
     reader.u8()?;
     let tables = (0..count).map(|_| reader.u32()).collect::<Result<Vec<u32>, Refusal>>()?;
     reader.end()?;

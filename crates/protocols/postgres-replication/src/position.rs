@@ -1,24 +1,24 @@
-//! A place in the write-ahead log (LSN): bytes since the log began, written as two hexadecimal
+//! A position in the write-ahead log (LSN): bytes since the beginning of the log, written as two hexadecimal
 //! numbers.
 //!
-//! Two ways of writing the same place exist: at the edge of a page of the log the next record begins
-//! after the page's header, and the last one ended before it. [`Lsn::before_header`] makes them one.
-//! Source: PostgreSQL's manual, "pg_lsn Type"; `xlog_internal.h`. Not here: what is at the place.
+//! Some positions can be written in two ways: at the boundary of a log page, the next record begins after the
+//! page header, and the previous record ended before it. [`Lsn::before_header`] converts both to one. Source:
+//! PostgreSQL's manual, "pg_lsn Type"; `xlog_internal.h`. Not here: the content of the log.
 
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-/// A page of the log, unless the server was built otherwise; and the longer of its two headers.
+/// The size in bytes of a log page, unless the server was built with another, and of the longer page header.
 const PAGE_BYTES: u64 = 8192;
 const HEADER_BYTES: u64 = 40;
 
-/// A place in the write-ahead log.
+/// A position in the write-ahead log, in bytes since its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// The same place, as the end of what is before it: no record lies within a page's header.
+    /// The same position, written as the end of the record before it: no record is within a page header.
     #[must_use]
     pub fn before_header(self) -> Lsn {
         let within = self.0 % PAGE_BYTES;
@@ -32,7 +32,7 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// A text that is no place.
+/// A text is not a valid position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoLsn;
 

@@ -1,12 +1,11 @@
-//! A cursor over bytes: the integers (the most significant byte first) and texts of PostgreSQL's
-//! protocol.
+//! A cursor over bytes: reads the big-endian integers and the strings of PostgreSQL's protocol.
 //!
-//! Every read checks that the bytes are there; whoever is refused gives up. Nothing is copied.
-//! Source: PostgreSQL's manual, "Message Data Types". Not here: what the bytes mean.
+//! Every read checks that enough bytes are left; after an error the cursor must not be used. Nothing is copied.
+//! Source: PostgreSQL's manual, "Message Data Types". Not here: the meaning of the bytes.
 
 use crate::Refusal;
 
-/// Bytes yet to be read.
+/// Bytes that have not been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -19,13 +18,13 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Whether nothing is left.
+    /// Whether all bytes have been read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
@@ -34,7 +33,7 @@ impl<'a> Reader<'a> {
     /// The next `count` bytes.
     ///
     /// # Errors
-    /// `Truncated`, as for all the others.
+    /// `Truncated` if fewer bytes are left, as for all other methods.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], Refusal> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or(Refusal::Truncated)?;
         self.rest = rest;
@@ -47,7 +46,7 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    /// A byte.
+    /// The next byte.
     ///
     /// # Errors
     /// `Truncated`.
@@ -55,7 +54,7 @@ impl<'a> Reader<'a> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// Two bytes.
+    /// The next two bytes as an integer.
     ///
     /// # Errors
     /// `Truncated`.
@@ -63,7 +62,7 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Four bytes.
+    /// The next four bytes as an integer.
     ///
     /// # Errors
     /// `Truncated`.
@@ -71,7 +70,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Eight bytes.
+    /// The next eight bytes as an integer.
     ///
     /// # Errors
     /// `Truncated`.
@@ -79,19 +78,19 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Bytes after their length in four bytes.
+    /// Bytes that are preceded by their length, a four-byte integer.
     ///
     /// # Errors
-    /// `Truncated`; `BadLength` for a negative one.
+    /// `Truncated`; `BadLength` if the length is negative.
     pub fn counted(&mut self) -> Result<&'a [u8], Refusal> {
         let count = i32::from_be_bytes(self.array()?);
         self.take(usize::try_from(count).map_err(|_| Refusal::BadLength)?)
     }
 
-    /// A text up to its zero byte, which is taken as well.
+    /// A string that ends with a zero byte. The zero byte is consumed too.
     ///
     /// # Errors
-    /// `Truncated` where there is no zero byte, `BadText`.
+    /// `Truncated` if there is no zero byte; `BadText` if the string is not UTF-8.
     pub fn text(&mut self) -> Result<&'a str, Refusal> {
         let end = self.rest.iter().position(|byte| *byte == 0).ok_or(Refusal::Truncated)?;
         let taken = self.take(end)?;
@@ -99,10 +98,10 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(taken).map_err(|_| Refusal::BadText)
     }
 
-    /// Nothing more is expected.
+    /// Checks that all bytes have been read.
     ///
     /// # Errors
-    /// `LeftOver`.
+    /// `LeftOver` if bytes are left.
     pub fn end(self) -> Result<(), Refusal> {
         if self.rest.is_empty() { Ok(()) } else { Err(Refusal::LeftOver) }
     }

@@ -1,42 +1,42 @@
-//! Why bytes could not be read, by name.
+//! The reasons why bytes cannot be decoded.
 //!
-//! A refusal is about one thing that was read: a frame, a message, a row. Whoever reads decides how
-//! far it reaches: a row that cannot be read costs its table ([`crate::Transactions`] turns it into a
-//! change of the whole table), a transaction's beginning or end costs the connection.
+//! A refusal concerns one frame, message or row. The caller decides on the consequence: an invalid row becomes
+//! a change of its whole table ([`crate::Transactions`]), and an invalid beginning or end of a transaction
+//! closes the connection.
 //!
-//! Nothing here says what to do about it, and nothing panics on what came in.
+//! No input causes a panic. Not here: the reaction to a refusal.
 
 use std::fmt;
 
-/// Why something could not be read.
+/// The reason why bytes cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// It ends before it should.
+    /// The data ends too early.
     Truncated,
-    /// It goes on where it should have ended.
+    /// Bytes are left after the end of the data.
     LeftOver,
-    /// It is longer than the limit that the caller gave.
+    /// The data exceeds the limit set by the caller.
     TooLong,
-    /// A length or a count that cannot be.
+    /// A length or a count is impossible.
     BadLength,
-    /// A value that its type does not have.
+    /// A value is not valid for its type.
     BadValue,
-    /// A text that is not UTF-8.
+    /// A string is not UTF-8.
     BadText,
-    /// A message of a kind that is not known.
+    /// The type of a message is unknown.
     UnknownMessage,
-    /// A message where it does not belong: a row outside of a transaction, one transaction in another.
+    /// A message is out of order: a row outside a transaction, or a transaction inside another.
     UnexpectedMessage,
-    /// A row of a table that no relation message has named.
+    /// A row belongs to a table that no relation message has described.
     UnknownTable,
-    /// More columns than a table can have.
+    /// A table has more columns than PostgreSQL allows.
     TooManyColumns,
-    /// A row has another number of columns than its table.
+    /// The number of columns in a row differs from that of its table.
     ColumnMismatch,
 }
 
 impl Refusal {
-    /// Its name, as in logs and counters.
+    /// The name of the reason in logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

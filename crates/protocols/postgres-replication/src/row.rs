@@ -1,15 +1,15 @@
-//! A changed row, and what is known of it before and after.
+//! A changed row, with the known values before and after the change.
 //!
-//! | identity | an update sends of the row before | a delete |
+//! | identity | old row in an update | old row in a delete |
 //! |---|---|---|
-//! | primary key, index | nothing if the key is the same, or else the key | the key |
-//! | `FULL` | all | all |
-//! | `NOTHING` | (the server refuses to update) | |
+//! | primary key, index | absent if the key is unchanged, otherwise the key | the key |
+//! | `FULL` | all columns | all columns |
+//! | `NOTHING` | (the server refuses updates) | (the server refuses deletes) |
 //!
-//! A long value that an update has not touched is not sent (`unchanged TOAST`): it is as before.
-//! Values are texts, as `SELECT` shows them in a session with the settings of [`crate::wire::login`];
-//! of `bytea` the hexadecimal digits. Invariant: what is not known is [`Cell::Unknown`], never NULL
-//! and never the same. Source: PostgreSQL's manual, "Logical Replication Message Formats", "TupleData".
+//! A long value that an update does not change is not sent (`unchanged TOAST`): it is the same as before.
+//! Values are text, as `SELECT` shows them in a session with the settings of [`crate::wire::login`]; for
+//! `bytea`, the hexadecimal digits. Invariant: an unknown value is [`Cell::Unknown`], never NULL and never
+//! "unchanged". Source: PostgreSQL's manual, "Logical Replication Message Formats", "TupleData".
 
 use crate::Refusal;
 use crate::message::{Identity, Table};
@@ -17,51 +17,51 @@ use crate::reader::Reader;
 
 const BYTEA: u32 = 17;
 
-/// What is known of a column.
+/// A value in a column, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cell<'a> {
-    /// Its value, as text.
+    /// The value as text.
     Text(&'a str),
     /// NULL.
     Null,
-    /// The stream does not say.
+    /// The stream does not contain the value.
     Unknown,
 }
 
 /// Whether an update may have changed a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
-    /// It has, or may have.
+pub enum ColumnChange {
+    /// The column has changed, or may have changed.
     Yes,
-    /// It has not.
+    /// The column has not changed.
     No,
 }
 
-/// A value as it is sent.
+/// A value as the server sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent<'a> {
+enum WireValue<'a> {
     Text(&'a [u8]),
     Null,
     Unchanged,
     Binary,
 }
 
-/// A row as it is sent.
+/// A row as the server sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row<'a> {
-    values: Vec<Sent<'a>>,
+    values: Vec<WireValue<'a>>,
 }
 
-/// What is sent of the row before.
+/// The old row as the server sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Before<'a> {
-    /// There was none.
+enum OldRow<'a> {
+    /// There is no old row.
     None,
-    /// It has the same key as the row after.
+    /// The old row is not sent: it has the same key as the new one.
     SameKey,
-    /// Its key.
+    /// The key of the old row.
     Key(Row<'a>),
-    /// All of it.
+    /// All columns of the old row.
     Full(Row<'a>),
 }
 
@@ -69,53 +69,53 @@ enum Before<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowChange<'a> {
     table: &'a Table,
-    before: Before<'a>,
+    before: OldRow<'a>,
     after: Option<Row<'a>>,
 }
 
 impl<'a> RowChange<'a> {
-    /// Reads an insert, update or delete; all of the message.
+    /// Decodes an insert, update or delete message.
     ///
     /// # Errors
-    /// Why it cannot be read: any row of the table may have changed.
+    /// The message is invalid. Any row of the table may have changed.
     pub fn read(bytes: &'a [u8], table: &'a Table) -> Result<RowChange<'a>, Refusal> {
         let mut reader = Reader::new(bytes);
         let kind = reader.u8()?;
         reader.u32()?;
-        let (mut before, mut after) = (Before::None, None);
+        let (mut before, mut after) = (OldRow::None, None);
         if kind == b'U' {
-            before = Before::SameKey;
+            before = OldRow::SameKey;
         }
         while !reader.is_empty() {
             let (part, row) = (reader.u8()?, Row::read(&mut reader, table.columns.len())?);
             match part {
-                b'K' if kind != b'I' && after.is_none() => before = Before::Key(row),
-                b'O' if kind != b'I' && after.is_none() => before = Before::Full(row),
+                b'K' if kind != b'I' && after.is_none() => before = OldRow::Key(row),
+                b'O' if kind != b'I' && after.is_none() => before = OldRow::Full(row),
                 b'N' if kind != b'D' && after.is_none() => after = Some(row),
                 _ => return Err(Refusal::BadValue),
             }
         }
         match (kind, &before, &after) {
-            (b'I', Before::None, Some(_)) | (b'U', _, Some(_)) => {}
-            (b'D', Before::Key(_) | Before::Full(_), None) => {}
+            (b'I', OldRow::None, Some(_)) | (b'U', _, Some(_)) => {}
+            (b'D', OldRow::Key(_) | OldRow::Full(_), None) => {}
             _ => return Err(Refusal::Truncated),
         }
         Ok(RowChange { table, before, after })
     }
 
-    /// Whether the row is new.
+    /// Whether the row was inserted.
     #[must_use]
     pub fn is_insert(&self) -> bool {
-        self.before == Before::None
+        self.before == OldRow::None
     }
 
-    /// Whether the row is gone.
+    /// Whether the row was deleted.
     #[must_use]
     pub fn is_delete(&self) -> bool {
         self.after.is_none()
     }
 
-    /// A column of the row as it was, by its place.
+    /// The value of the column with this index before the change.
     #[must_use]
     pub fn before(&self, place: usize) -> Cell<'a> {
         let is_key = || {
@@ -123,49 +123,49 @@ impl<'a> RowChange<'a> {
             told_by_key && self.table.columns.get(place).is_some_and(|column| column.is_identity)
         };
         match (&self.before, &self.after) {
-            (Before::Full(row), _) => self.cell(row, place),
-            // Of the other columns NULL is sent, whatever they were.
-            (Before::Key(row), _) if is_key() => self.cell(row, place),
-            (Before::SameKey, Some(row)) if is_key() => self.cell(row, place),
+            (OldRow::Full(row), _) => self.cell(row, place),
+            // The server sends NULL for all columns outside the key, whatever their value.
+            (OldRow::Key(row), _) if is_key() => self.cell(row, place),
+            (OldRow::SameKey, Some(row)) if is_key() => self.cell(row, place),
             _ => Cell::Unknown,
         }
     }
 
-    /// A column of the row as it is.
+    /// The value of the column with this index after the change.
     #[must_use]
     pub fn after(&self, place: usize) -> Cell<'a> {
         match &self.after {
-            Some(row) if row.values.get(place) == Some(&Sent::Unchanged) => self.before(place),
+            Some(row) if row.values.get(place) == Some(&WireValue::Unchanged) => self.before(place),
             Some(row) => self.cell(row, place),
             None => Cell::Unknown,
         }
     }
 
-    /// Whether a column may have changed.
+    /// Whether the column with this index may have changed.
     #[must_use]
-    pub fn changed(&self, place: usize) -> Changed {
-        let Some(row) = &self.after else { return Changed::Yes };
+    pub fn changed(&self, place: usize) -> ColumnChange {
+        let Some(row) = &self.after else { return ColumnChange::Yes };
         if self.is_insert() {
-            return Changed::Yes;
+            return ColumnChange::Yes;
         }
-        if row.values.get(place) == Some(&Sent::Unchanged) {
-            return Changed::No;
+        if row.values.get(place) == Some(&WireValue::Unchanged) {
+            return ColumnChange::No;
         }
         match (self.before(place), self.after(place)) {
-            (Cell::Unknown, _) | (_, Cell::Unknown) => Changed::Yes,
-            (before, after) if before == after => Changed::No,
-            _ => Changed::Yes,
+            (Cell::Unknown, _) | (_, Cell::Unknown) => ColumnChange::Yes,
+            (before, after) if before == after => ColumnChange::No,
+            _ => ColumnChange::Yes,
         }
     }
 
     fn cell(&self, row: &Row<'a>, place: usize) -> Cell<'a> {
         match row.values.get(place) {
-            Some(Sent::Null) => Cell::Null,
-            Some(Sent::Text(bytes)) => match std::str::from_utf8(bytes) {
+            Some(WireValue::Null) => Cell::Null,
+            Some(WireValue::Text(bytes)) => match std::str::from_utf8(bytes) {
                 Ok(text) => Cell::Text(self.plain(text, place)),
                 Err(_) => Cell::Unknown,
             },
-            Some(Sent::Unchanged | Sent::Binary) | None => Cell::Unknown,
+            Some(WireValue::Unchanged | WireValue::Binary) | None => Cell::Unknown,
         }
     }
 
@@ -183,12 +183,12 @@ impl<'a> Row<'a> {
         let mut values = Vec::with_capacity(columns);
         for _ in 0..columns {
             values.push(match reader.u8()? {
-                b'n' => Sent::Null,
-                b'u' => Sent::Unchanged,
-                b't' => Sent::Text(reader.counted()?),
+                b'n' => WireValue::Null,
+                b'u' => WireValue::Unchanged,
+                b't' => WireValue::Text(reader.counted()?),
                 b'b' => {
                     reader.counted()?;
-                    Sent::Binary
+                    WireValue::Binary
                 }
                 _ => return Err(Refusal::BadValue),
             });
@@ -240,7 +240,10 @@ mod tests {
         assert_eq!((row.before(1), row.after(1)), (Cell::Unknown, Cell::Text("x")));
         assert_eq!((row.before(2), row.after(2)), (Cell::Unknown, Cell::Unknown));
         let changed = [0, 1, 2, 9].map(|place| row.changed(place));
-        assert_eq!(changed, [Changed::No, Changed::Yes, Changed::No, Changed::Yes]);
+        assert_eq!(
+            changed,
+            [ColumnChange::No, ColumnChange::Yes, ColumnChange::No, ColumnChange::Yes]
+        );
     }
 
     #[test]
@@ -261,7 +264,7 @@ mod tests {
         let bytes = message(b'U', &[(b'O', ["7", "x", "\\x00ff"]), (b'N', ["7", "x", "TOAST"])]);
         let row = RowChange::read(&bytes, &table).expect("a row");
         assert_eq!([row.before(2), row.after(2)], [Cell::Text("00ff"); 2]);
-        assert_eq!([0, 1, 2].map(|place| row.changed(place)), [Changed::No; 3]);
+        assert_eq!([0, 1, 2].map(|place| row.changed(place)), [ColumnChange::No; 3]);
     }
 
     #[test]

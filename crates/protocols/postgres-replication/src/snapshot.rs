@@ -1,17 +1,17 @@
-//! What a reader sees who asks now: `SELECT pg_current_snapshot()`, such as `10:20:10,14,15`.
+//! The transactions that are visible to a new reader: the result of `SELECT pg_current_snapshot()`, such as
+//! `10:20:10,14,15`.
 //!
-//! Transactions below the first number have finished, those from the second on have not begun, and
-//! of those between, the listed ones have not finished. The stream names transactions by 32 bits of
-//! the 64 that a snapshot has: the one nearest to the snapshot is meant. Source: PostgreSQL's manual,
-//! "Transaction ID and Snapshot Information Functions". Not here: whether a finished transaction was
-//! committed.
+//! Transactions below the first number have finished. Those from the second number on have not begun. Of those
+//! in between, the listed ones have not finished. The stream has only the lower 32 bits of a transaction ID, a
+//! snapshot has all 64: the ID nearest to the snapshot is meant. Source: PostgreSQL's manual, "Transaction ID
+//! and Snapshot Information Functions". Not here: whether a finished transaction was committed.
 
 use std::str::FromStr;
 
-/// How many transactions may be listed: more than a server can have at once.
+/// The maximum number of listed transactions: more than a server can run at once.
 const LISTED_MAX: usize = 1 << 20;
 
-/// What a reader sees.
+/// The transactions that a reader sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     first: u64,
@@ -19,20 +19,20 @@ pub struct Snapshot {
     unfinished: Vec<u64>,
 }
 
-/// A text that is no snapshot.
+/// A text is not a valid snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoSnapshot;
 
 impl Snapshot {
-    /// Whether the transaction has finished, as far as this reader sees: if it was committed, its rows
-    /// are visible to whoever asks from now on.
+    /// Whether the transaction has finished in this snapshot. If it was committed, its rows are visible to
+    /// every later query.
     #[must_use]
     pub fn has_finished(&self, xid: u32) -> bool {
         let xid = self.widened(xid);
         xid < self.first || (xid < self.end && self.unfinished.binary_search(&xid).is_err())
     }
 
-    /// The number of 64 bits whose lower 32 these are, and which is nearest to the snapshot's end.
+    /// The 64-bit transaction ID with these lower 32 bits that is nearest to the end of the snapshot.
     fn widened(&self, xid: u32) -> u64 {
         let ahead = xid.wrapping_sub(self.end as u32).cast_signed();
         self.end.wrapping_add_signed(i64::from(ahead))

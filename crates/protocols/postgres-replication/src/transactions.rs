@@ -1,131 +1,132 @@
-//! From frames of the stream to whole transactions, each with its changes and the place after it.
+//! Assembles frames of the stream into whole transactions, each with its changes and its end position.
 //!
-//! | open | comes | then |
+//! | state | message | effect |
 //! |---|---|---|
-//! | nothing | `Begin` | a transaction is open |
-//! | a transaction | rows, `TRUNCATE` | its changes grow, within the bound |
-//! | | `Commit` | it is handed out, and the position is after it |
-//! | nothing | a keepalive | the position is where the server is: all before it was sent |
-//! | any | a relation | the table is known; if it was known and looked otherwise, it was altered |
+//! | idle | `Begin` | a transaction is open |
+//! | in a transaction | rows, `TRUNCATE` | its changes are collected, within the limits |
+//! | in a transaction | `Commit` | the transaction is returned, and the position is after it |
+//! | idle | keepalive | the position is that of the server: everything before it was sent |
+//! | any | relation | the table is known; if its definition differs from before, it was altered |
 //!
-//! What was rolled back, also to a savepoint, is never sent; a prepared transaction comes with its
-//! `COMMIT PREPARED`. Invariants: the position counts a transaction only when it is handed out;
-//! memory stays within [`Limits`], whatever the size of a transaction; nothing that may have changed
-//! is left out: what cannot be read or held becomes a change of the whole table, or of everything,
-//! and says why ([`Why`]). Not here: what a change means to a page.
+//! The server never sends changes that were rolled back, also to a savepoint. A prepared transaction arrives
+//! with its `COMMIT PREPARED`. Invariants: the position includes a transaction only when it has been returned.
+//! Memory stays within [`Limits`], whatever the size of a transaction. No change is lost: data that cannot be
+//! decoded or held becomes a change of the whole table, or of everything, with a reason ([`FallbackReason`]). Not here:
+//! the effect of a change on pages.
 
 mod group;
 mod outcome;
 
-pub use outcome::{Step, TableRows, Transaction, What, Why};
+pub use outcome::{ChangeScope, FallbackReason, Step, TableRows, Transaction};
 
 use crate::Refusal;
 use crate::message::{self, Message, Table};
 use crate::position::Lsn;
 use crate::wire::frame::Frame;
-use crate::wire::stream::{self, Copied};
+use crate::wire::stream::{self, StreamMessage};
 use group::Group;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What `pg_logical_emit_message` is given as a prefix to say that definitions have changed.
+/// The prefix for `pg_logical_emit_message` that announces changed table definitions.
 pub const DEFINED_PREFIX: &str = "pagewell-defined";
 
-/// What may be held.
+/// Limits for the memory that transactions use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of rows of one transaction; beyond them only its tables are told.
+    /// The maximum bytes of rows in one transaction. Larger transactions are reported as whole tables.
     pub transaction_bytes: usize,
-    /// Tables of one transaction; beyond them it is about everything.
+    /// The maximum number of tables in one transaction. Larger transactions are reported as a change of
+    /// everything.
     pub tables: usize,
-    /// Bytes of tables' names and columns that are remembered; beyond them the stream is of no use.
+    /// The maximum bytes of names and columns of known tables. Beyond it the stream cannot be used.
     pub known_bytes: usize,
 }
 
 impl Default for Limits {
-    /// 16 MiB a transaction, 1,000 tables, 64 MiB of definitions.
+    /// 16 MiB per transaction, 1,000 tables, 64 MiB of definitions.
     fn default() -> Limits {
         Limits { transaction_bytes: 16 << 20, tables: 1000, known_bytes: 64 << 20 }
     }
 }
 
-/// What is wanted of a table.
+/// The detail in which changes of a table are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Interest {
-    /// Nothing: its changes are passed over.
+    /// Changes are ignored.
     None,
-    /// That it changed.
+    /// Changes are reported without rows.
     Table,
-    /// Its changed rows.
+    /// Changed rows are reported.
     Rows,
 }
 
-/// Who follows the stream.
+/// The reader of the stream, which chooses the tables.
 pub trait Watch {
-    /// What is wanted of this table.
+    /// The detail in which changes of this table are to be reported.
     fn interest(&mut self, schema: &str, table: &str) -> Interest;
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownTable {
     table: Arc<Table>,
     interest: Interest,
 }
 
-/// Puts transactions together.
+/// Assembles transactions from the frames of one stream.
 #[derive(Debug)]
 pub struct Transactions<W> {
     watch: W,
     limits: Limits,
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, KnownTable>,
     known_bytes: usize,
     open: Option<Group>,
     position: Lsn,
 }
 
 impl<W: Watch> Transactions<W> {
-    /// For a stream that was asked for from `start`. After a break of the connection take a new one,
-    /// from [`Transactions::position`].
+    /// A reader for a stream that starts at `start`. After a lost connection, create a new one that starts at
+    /// [`Transactions::position`].
     #[must_use]
     pub fn new(start: Lsn, limits: Limits, watch: W) -> Transactions<W> {
         let known = HashMap::new();
         Transactions { watch, limits, known, known_bytes: 0, open: None, position: start }
     }
 
-    /// Up to where everything was handed out.
+    /// The position up to which all transactions have been returned.
     #[must_use]
     pub fn position(&self) -> Lsn {
         self.position
     }
 
-    /// Who follows.
+    /// The reader that chooses the tables.
     pub fn watch(&mut self) -> &mut W {
         &mut self.watch
     }
 
-    /// Asks anew what is wanted of each table that is known.
+    /// Calls [`Watch::interest`] again for each known table.
     pub fn ask_interests(&mut self) {
         for known in self.known.values_mut() {
             known.interest = self.watch.interest(&known.table.schema, &known.table.name);
         }
     }
 
-    /// Takes the next frame of the stream.
+    /// Processes the next frame of the stream.
     ///
     /// # Errors
-    /// Why nothing more can be read from it.
+    /// The frame is invalid, and nothing more can be read from the stream.
     pub fn read(&mut self, frame: &Frame) -> Result<Step, Refusal> {
         match stream::read(frame)? {
-            Copied::Keepalive(keepalive) => {
-                // Within a transaction the server is further than what was handed out.
+            StreamMessage::Keepalive(keepalive) => {
+                // Within a transaction the server's position is ahead of the transactions returned.
                 if self.open.is_none() {
                     self.position = self.position.max(keepalive.end);
                 }
                 Ok(Step::Keepalive(keepalive.reply))
             }
-            Copied::Message(bytes) if frame.is_whole() => self.message(bytes),
-            Copied::Message(bytes) => self.too_long(bytes),
-            Copied::Ended => Ok(Step::Ended),
+            StreamMessage::Message(bytes) if frame.is_whole() => self.message(bytes),
+            StreamMessage::Message(bytes) => self.too_long(bytes),
+            StreamMessage::Ended => Ok(Step::Ended),
         }
     }
 
@@ -144,13 +145,13 @@ impl<W: Watch> Transactions<W> {
             Ok(Message::Row(oid)) => self.row(oid, bytes)?,
             Ok(Message::Truncate(oids)) => {
                 for oid in oids {
-                    self.whole(oid, Why::Emptied)?;
+                    self.whole(oid, FallbackReason::Emptied)?;
                 }
             }
             Ok(Message::Emitted(DEFINED_PREFIX)) => {
-                // One that is not part of a transaction comes at once, and nothing is known of it.
+                // A message outside a transaction is sent at once, so it announces no committed change.
                 if self.open.is_some() {
-                    self.add(What::Definitions)?;
+                    self.add(ChangeScope::Definitions)?;
                 }
             }
             Ok(Message::Emitted(_) | Message::Nothing) => {}
@@ -161,17 +162,17 @@ impl<W: Watch> Transactions<W> {
 
     fn unreadable(&mut self, bytes: &[u8], refusal: Refusal) -> Result<Step, Refusal> {
         match bytes.first() {
-            // Without these nobody knows where the stream is, and without that what its rows are.
+            // Without these messages the position, or the columns of a table, would be unknown.
             Some(b'B' | b'C' | b'R') | None => return Err(refusal),
-            Some(_) => self.add(What::Everything(Why::Unreadable(refusal)))?,
+            Some(_) => self.add(ChangeScope::Everything(FallbackReason::Unreadable(refusal)))?,
         }
         Ok(Step::Nothing)
     }
 
-    /// A message over its bound: of a row the beginning is enough.
+    /// Processes a message that exceeds its limit. Of a row only the beginning is needed.
     fn too_long(&mut self, bytes: &[u8]) -> Result<Step, Refusal> {
         match message::read(bytes) {
-            Ok(Message::Row(oid)) => self.whole(oid, Why::TooLarge)?,
+            Ok(Message::Row(oid)) => self.whole(oid, FallbackReason::TooLarge)?,
             Ok(Message::Emitted(prefix)) if prefix != DEFINED_PREFIX => {}
             _ => return Err(Refusal::TooLong),
         }
@@ -182,13 +183,13 @@ impl<W: Watch> Transactions<W> {
         let interest = self.watch.interest(&table.schema, &table.name);
         let table = Arc::new(table);
         self.known_bytes += table.bytes();
-        let before = self.known.insert(table.oid, Known { table: table.clone(), interest });
+        let before = self.known.insert(table.oid, KnownTable { table: table.clone(), interest });
         if let Some(before) = before {
             self.known_bytes -= before.table.bytes();
             if before.table != table {
                 for (table, interest) in [(before.table, before.interest), (table, interest)] {
                     if interest != Interest::None {
-                        self.add(outcome::whole(&table, Why::Defined))?;
+                        self.add(outcome::whole(&table, FallbackReason::Defined))?;
                     }
                 }
             }
@@ -206,21 +207,21 @@ impl<W: Watch> Transactions<W> {
                 group.add_row(&known.table, bytes, &self.limits);
                 Ok(())
             }
-            _ => self.whole(oid, Why::Asked),
+            _ => self.whole(oid, FallbackReason::Asked),
         }
     }
 
-    /// Any row of a table, if it is wanted.
-    fn whole(&mut self, oid: u32, why: Why) -> Result<(), Refusal> {
+    /// Adds a change of a whole table, unless the table is ignored.
+    fn whole(&mut self, oid: u32, why: FallbackReason) -> Result<(), Refusal> {
         let what = match self.known.get(&oid) {
             Some(known) if known.interest == Interest::None => return Ok(()),
             Some(known) => outcome::whole(&known.table, why),
-            None => What::Everything(Why::Unreadable(Refusal::UnknownTable)),
+            None => ChangeScope::Everything(FallbackReason::Unreadable(Refusal::UnknownTable)),
         };
         self.add(what)
     }
 
-    fn add(&mut self, what: What) -> Result<(), Refusal> {
+    fn add(&mut self, what: ChangeScope) -> Result<(), Refusal> {
         let group = self.open.as_mut().ok_or(Refusal::UnexpectedMessage)?;
         group.add(what, &self.limits);
         Ok(())

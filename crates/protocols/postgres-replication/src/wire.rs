@@ -1,12 +1,11 @@
 //! The client/server protocol, as far as a subscriber needs it: frames, login, statements, the stream.
 //!
 //! Order of a session: [`login::Login`] until it is done; statements ([`query::Query`]); then
-//! [`stream::start`], after which frames go both ways: the server's to
-//! [`crate::Transactions::read`], and [`stream::status`] back, often enough that the server does not
-//! take the reader for dead (`wal_sender_timeout`).
+//! [`stream::start`]. After that, frames of the server are passed to [`crate::Transactions::read`], and
+//! [`stream::status`] is sent back often enough that the server does not time out (`wal_sender_timeout`).
 //!
-//! What is sent, and passwords, are the work of `postgres-protocol`; what comes is read here, for that
-//! library holds whatever comes in whole, and does not know the stream. Source: PostgreSQL's manual,
+//! The crate `postgres-protocol` encodes messages and handles passwords. Messages are decoded here, because
+//! that crate buffers whole messages and does not support the replication stream. Source: PostgreSQL's manual,
 //! "Frontend/Backend Protocol". Not here: sockets, TLS itself, prepared statements.
 
 pub mod error;

@@ -1,7 +1,7 @@
-//! Recorded streams, cut and flipped: what the fuzzer's target demands holds for damaged frames too.
+//! Recorded streams with damaged frames: the properties of the fuzzer's target hold for them too.
 //!
-//! The target is that of `fuzz/`, which has a runner for more steps; here frames are damaged one by
-//! one, so that those after it stay what they are. The recordings are of PostgreSQL 15 (see
+//! The target is that of `fuzz/`, which has its own runner for more steps. Here frames are damaged one at a
+//! time, so that the frames after it stay intact. The recordings are from PostgreSQL 15 (see
 //! `tests/postgres_types.rs`, `record`).
 
 #[path = "../../../../fuzz/targets/src/logical_replication.rs"]

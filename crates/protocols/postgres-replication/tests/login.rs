@@ -1,4 +1,4 @@
-//! Logins to a real PostgreSQL, by each method that it asks for, and what it refuses.
+//! Logins to a real PostgreSQL with each authentication method, and the refusals.
 
 mod common;
 
@@ -54,7 +54,7 @@ fn each_method_and_each_refusal() {
     );
     let clear = refused(&tcp, account("plain"), Purpose::Statements);
     assert_eq!(clear, LoginRefused::PasswordInTheClear);
-    // A role without REPLICATION gets in, but not to the stream.
+    // A role without REPLICATION can log in, but cannot start the stream.
     let writer = refused(&local, account("writer"), Purpose::Replication);
     assert_eq!(writer.as_str(), "not-permitted");
 }

@@ -1,7 +1,8 @@
-//! A real PostgreSQL: every kind of statement, identities, definitions, breaks, large transactions.
+//! Tests with a real PostgreSQL: every kind of statement, identities, definitions, lost connections, large
+//! transactions.
 //!
-//! ChangeScope comes out of the stream is held against what was done, in the words of `common::told`. Nothing
-//! waits for a fixed time: the stream is read until something comes.
+//! The changes in the stream are compared with the statements executed, in the text form of `common::told`.
+//! Nothing waits for a fixed time: the stream is read until something arrives.
 
 mod common;
 
@@ -12,7 +13,7 @@ use postgres_replication::wire::error::ServerErrorKind;
 use postgres_replication::wire::login::Purpose;
 use postgres_replication::wire::query::QueryRefused;
 use postgres_replication::wire::stream::{self, Reply};
-use postgres_replication::{Limits, ChangeScope};
+use postgres_replication::{ChangeScope, Limits};
 use std::collections::BTreeSet;
 
 const TABLES: &str = "
@@ -54,7 +55,7 @@ fn every_statement_that_changes_rows() {
          WHEN MATCHED THEN UPDATE SET title = 'met' WHEN NOT MATCHED THEN INSERT VALUES (v.id, 'new')",
         &["update news id=1 title=?>met", "insert news id=4 title=new"],
     );
-    // Rows that a foreign key removes are in the stream.
+    // Rows that a foreign key deletes are in the stream.
     is_told(
         "DELETE FROM news WHERE id = 3",
         &["delete news id=3 title=?", "delete comments id=7 news_id=?"],
@@ -99,7 +100,8 @@ fn only_what_is_committed_comes() {
             "insert news id=5 title=five",
         ]
     );
-    // In two phases: nothing until the second, then like any other; also over a restart of the reader.
+    // Two-phase commit: nothing until the second phase, then like any other transaction; also after a restart
+    // of the reader.
     paper.sql("BEGIN; INSERT INTO news VALUES (6, 'six'); PREPARE TRANSACTION 'first'");
     paper.sql("BEGIN; INSERT INTO news VALUES (7, 'seven'); PREPARE TRANSACTION 'second'");
     paper.sql("INSERT INTO news VALUES (8, 'eight')");
@@ -126,7 +128,7 @@ fn what_is_told_of_the_row_before() {
          CREATE TABLE without_key (n int);",
     );
     for table in ["usual", "whole", "by_index"] {
-        // So long that it is kept apart, and not sent if it is not touched.
+        // So long that it is stored out of line, and not sent if it is unchanged.
         paper.sql(&format!(
             "ALTER TABLE {table} ALTER body SET STORAGE EXTERNAL;
              INSERT INTO {table} VALUES (1, 10, repeat('x', 5000))"
@@ -150,7 +152,7 @@ fn what_is_told_of_the_row_before() {
     is_told("DELETE FROM whole", "delete whole id=1 n=11 body=(5000 bytes)");
     is_told("DELETE FROM by_index", "delete by_index id=? n=12 body=?");
     is_told("INSERT INTO by_nothing VALUES (1, 1)", "insert by_nothing id=1 n=1");
-    // Where rows cannot be told the server refuses the statement itself.
+    // If rows cannot be identified, the server refuses the statement itself.
     paper.sql("INSERT INTO without_key VALUES (1)");
     for table in ["by_nothing", "without_key"] {
         let refused = paper.database.sql_in("paper", &format!("UPDATE {table} SET n = 2"));
@@ -187,7 +189,7 @@ fn definitions_during_the_run() {
             "insert stories id=4 headline=four",
         ]
     );
-    // Rows that are rewritten are in no stream, nor is a table that is dropped; another of its name is.
+    // Rewritten rows and dropped tables are not in the stream; a new table of the same name is.
     paper.sql(
         "ALTER TABLE stories ALTER headline TYPE varchar(9) USING upper(headline);
         ALTER TABLE comments DROP CONSTRAINT comments_news_id_fkey; DROP TABLE stories;
@@ -211,7 +213,7 @@ fn a_connection_that_is_cut_anywhere_is_taken_up_without_a_gap() {
             INSERT INTO news SELECT i, 'z' FROM generate_series({from} + 5, {from} + 9) i"
         ));
         let mut stream = paper.follow_again(place);
-        // Cut in the middle of whatever comes, a little further each time.
+        // The connection is cut in the middle of the stream, a little later each time.
         let mut frames = 0;
         while frames < 3 + round {
             if let Some(postgres_replication::Step::Transaction(transaction)) = stream.step() {
@@ -220,7 +222,7 @@ fn a_connection_that_is_cut_anywhere_is_taken_up_without_a_gap() {
             }
             frames += 1;
         }
-        // ChangeScope is confirmed is never more than what was handed out.
+        // No position is confirmed beyond the transactions returned.
         stream.confirm();
     }
     paper.sql("INSERT INTO news VALUES (-1, 'last')");
@@ -243,7 +245,7 @@ fn a_server_that_stops_or_crashes_goes_on_where_it_was() {
         assert_eq!(stream.told(), [format!("insert news id={round} title=x")]);
         place = stream.transactions.position();
         if round % 2 == 0 {
-            // It waits for its readers to have all.
+            // The server waits until its readers have received everything.
             let reading = std::thread::spawn(move || {
                 while stream.try_next().is_some() {}
                 stream.transactions.position()
@@ -286,7 +288,7 @@ fn a_slot_that_is_gone_is_named() {
     paper.sql("SELECT pg_drop_replication_slot('pagewell')");
     lost("dropped");
 
-    // A publication that came after the slot is not there for what was before.
+    // A publication created after the slot does not exist for earlier changes.
     paper.make_slot();
     paper.sql(
         "DROP PUBLICATION pagewell; INSERT INTO news VALUES (90, 'between');
@@ -329,13 +331,13 @@ fn large_transactions_and_rows_stay_within_bounds() {
             "table public.comments emptied",
         ]
     );
-    // A row over the bound of a frame: its table is known by its first bytes.
+    // A row over the limit of a frame: its first bytes identify the table.
     paper.sql(
         "BEGIN; INSERT INTO news VALUES (1, repeat('long', 5000));
         INSERT INTO comments VALUES (3, 1); COMMIT",
     );
     assert_eq!(stream.told(), ["table public.news too-large", "insert comments id=3 news_id=1"]);
-    // So many tables that it is about everything.
+    // So many tables that everything counts as changed.
     paper.sql(
         "DO $$ BEGIN FOR i IN 1..1001 LOOP EXECUTE format('CREATE TABLE asked.t%s (id int \
         PRIMARY KEY)', i); END LOOP; END $$"
@@ -356,7 +358,7 @@ fn the_place_moves_with_what_nobody_hears_of() {
     let mut stream = paper.follow();
     let mut spare = paper.connect(Purpose::Statements);
     for round in 0..50 {
-        // A transaction that is not sent, one of a table that nobody wants, and none at all.
+        // A transaction that is not sent, one of an ignored table, and no transaction.
         let sql = [
             "SELECT pg_logical_emit_message(true, 'other', 'x')",
             "INSERT INTO passed_over VALUES (1)",
@@ -374,7 +376,7 @@ fn the_place_moves_with_what_nobody_hears_of() {
     assert!(stream.step().is_some(), "it answers");
 }
 
-/// Asks until the answer is this.
+/// Repeats the query until it returns this answer.
 fn until(paper: &Paper, sql: &str, answer: &str) {
     let deadline = harness::Deadline::after(common::PATIENCE);
     while paper.sql(sql).trim() != answer {

@@ -1,8 +1,8 @@
-//! Values of every kind of column that occurs in keys: the stream writes them as `SELECT` shows them.
+//! Values of every type that occurs in keys: the stream writes them as `SELECT` shows them.
 //!
-//! The oracle is the server: each value of a row in the stream is held against the text that a
-//! statement gives in a session with the same settings, whatever the database's own settings are.
-//! Here are the recordings for the fuzzer as well.
+//! The server is the reference: each value in the stream is compared with the text that a statement returns.
+//! The session has the same settings, whatever the settings of the database. The recordings for the fuzzer are
+//! also made here.
 
 mod common;
 
@@ -86,7 +86,7 @@ fn values_are_written_as_a_statement_shows_them() {
     }
 }
 
-/// The second column of each row of the next transaction; none for NULL.
+/// The second column of each row of the next transaction; `None` for NULL.
 fn values_of(stream: &mut Follower) -> Vec<Option<String>> {
     let transaction = stream.next();
     let [ChangeScope::Rows(rows)] = transaction.changes.as_slice() else { panic!("rows") };
@@ -101,7 +101,7 @@ fn values_of(stream: &mut Follower) -> Vec<Option<String>> {
 #[test]
 fn text_that_is_no_utf_8_is_not_known() {
     let paper = Paper::new("");
-    // A database without an encoding passes any bytes on.
+    // A database without an encoding forwards any bytes.
     paper.sql("CREATE DATABASE raw ENCODING 'SQL_ASCII' TEMPLATE template0 OWNER writer");
     let sql = |sql: &str| paper.database.sql_in("raw", sql).expect("it runs");
     sql("CREATE TABLE t (id int PRIMARY KEY, v text); CREATE PUBLICATION pagewell FOR ALL TABLES;
@@ -114,8 +114,8 @@ fn text_that_is_no_utf_8_is_not_known() {
     assert_eq!(stream.told(), ["insert t id=1 v=?", "insert t id=2 v=plain"]);
 }
 
-/// Makes the recordings that the fuzzer and `tests/damaged.rs` begin with:
-/// `cargo test -p postgres-replication --test postgres_types -- --ignored record`.
+/// Makes the recordings that the fuzzer and `tests/damaged.rs` start from: `cargo test -p postgres-replication
+/// --test postgres_types -- --ignored record`.
 #[test]
 #[ignore = "writes into fuzz/corpus"]
 fn record() {

@@ -1,8 +1,8 @@
-//! Whether a transaction is visible to others when the stream brings it.
+//! Whether a transaction is visible to other sessions when the stream delivers it.
 //!
-//! A commit is first written to the log and then made visible; the stream reads the log. Usually the
-//! second takes microseconds, and with synchronous replication it lasts until a standby has answered:
-//! there the order can be shown without any luck.
+//! A commit is first written to the log, which the stream reads, and then made visible. Usually the second step
+//! takes microseconds. With synchronous replication it takes until a standby has confirmed, so that the order
+//! can be shown deterministically.
 
 mod common;
 
@@ -21,13 +21,13 @@ fn a_transaction_that_comes_before_it_is_visible_is_told_apart() {
     let snapshot = |reader: &mut common::Connection| -> Snapshot {
         reader.one("SELECT pg_current_snapshot()").parse().expect("a snapshot")
     };
-    // Every commit waits for a standby that there is not.
+    // Every commit waits for a standby that does not exist.
     paper.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     paper.sql("SELECT pg_reload_conf()");
     until_waiting(&mut reader);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new'"));
-        let waiting = Waiting(&paper);
+        let waiting = HeldCommits(&paper);
         let transaction = stream.next();
         assert_eq!(reader.one("SELECT title FROM news"), "old", "it came first");
         assert!(!snapshot(&mut reader).has_finished(transaction.xid));
@@ -36,7 +36,7 @@ fn a_transaction_that_comes_before_it_is_visible_is_told_apart() {
         assert!(snapshot(&mut reader).has_finished(transaction.xid));
         assert_eq!(reader.one("SELECT title FROM news"), "new");
     });
-    // In the usual case as well: whatever the snapshot shows, the rows are there.
+    // In the usual case too: as soon as the snapshot shows the transaction, its rows are visible.
     for round in 0..200 {
         paper_write(&mut reader, round);
         let transaction = stream.next();
@@ -45,17 +45,17 @@ fn a_transaction_that_comes_before_it_is_visible_is_told_apart() {
     }
 }
 
-/// Commits wait while this is there: also if the test fails they come to an end.
-struct Waiting<'a>(&'a Paper);
+/// Commits wait while this guard exists. They are released even if the test fails.
+struct HeldCommits<'a>(&'a Paper);
 
-impl Drop for Waiting<'_> {
+impl Drop for HeldCommits<'_> {
     fn drop(&mut self) {
         self.0.sql("ALTER SYSTEM RESET synchronous_standby_names");
         self.0.sql("SELECT pg_reload_conf()");
     }
 }
 
-/// The settings are read again soon after they were asked for.
+/// Waits until the changed settings are in effect, which takes a moment.
 fn until_waiting(reader: &mut common::Connection) {
     let deadline = harness::Deadline::after(common::PATIENCE);
     while reader.one("SHOW synchronous_standby_names") != "nobody" {
@@ -67,7 +67,7 @@ fn paper_write(writer: &mut common::Connection, round: usize) {
     writer.query(&format!("UPDATE news SET title = '{round}'")).expect("it runs");
 }
 
-/// How often, and how long: `cargo test --release -p postgres-replication --test visible -- --ignored
+/// Measures how often and how long: `cargo test --release -p postgres-replication --test visible -- --ignored
 /// --nocapture`.
 #[test]
 #[ignore = "a measurement"]

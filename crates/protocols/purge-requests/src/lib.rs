@@ -1,14 +1,13 @@
-//! Requests to purge, in the dialects that PHP software speaks to caches: `PURGE`, `REFRESH`, `BAN`,
-//! `URIBAN`, `PURGEKEYS`, `PURGETAGS` and `GET /purge/…`, with the header fields of Varnish's VCLs,
-//! xkey, Fastly, Magento, Drupal, FOSHttpCache and the WordPress plugins. A request's head goes in;
-//! what it names, and how strongly, comes out.
+//! Parses purge requests in the variants that PHP software sends to caches: `PURGE`, `REFRESH`, `BAN`,
+//! `URIBAN`, `PURGEKEYS`, `PURGETAGS` and `GET /purge/…`, with the header fields of Varnish VCLs, xkey, Fastly,
+//! Magento, Drupal, FOSHttpCache and the WordPress plugins. Input: the head of a request. Output: the selected
+//! pages, and whether the purge is hard or soft.
 //!
-//! Where to read: `read.rs` (which request means what), `tag_pattern.rs` (expressions that programs
-//! put together from tags, turned back into the tags), `url_pattern.rs` and `pattern.rs` (what is
-//! left as an expression). Invariants: nothing panics on anything that came in; everything is
-//! bounded; where a request could mean more or less, more is taken: a page too many costs a render,
-//! a page too few would be an old page. Deliberately not here: who may purge, which site a host is,
-//! and the pages themselves. No I/O, no time, no state.
+//! Where to read: `read.rs` (which request selects what), `tag_pattern.rs` (expressions that programs build
+//! from tags, converted back to tags), `url_pattern.rs` and `pattern.rs` (other expressions). Invariants: no
+//! input causes a panic; everything is bounded. An ambiguous request selects more rather than fewer pages: one
+//! page too many costs a render, one too few would stay outdated. Not here: access control, the mapping of
+//! hosts to sites, and the pages themselves. No I/O, no time, no state.
 
 #![forbid(unsafe_code)]
 
@@ -17,116 +16,116 @@ mod read;
 mod tag_pattern;
 mod url_pattern;
 
-pub use pattern::{Conditions, Described, PATTERN_BYTES_MAX, Pattern};
+pub use pattern::{Conditions, PATTERN_BYTES_MAX, PageProperties, Pattern};
 pub use read::{is_purge_method, read, read_get};
 pub use tag_pattern::{TagPattern, read_tag_pattern};
 pub use url_pattern::{UrlPattern, read_url_pattern};
 
-/// The most names of data that one request may have; a header section holds fewer by default.
+/// The maximum number of tags in a request. With the default limits a header section holds fewer.
 pub const TAGS_MAX: usize = 10_000;
 
-/// What a request asks for. Hard and soft stand beside each other, because one request may ask for
-/// both (`PURGEKEYS` with `xkey-purge` and `xkey-softpurge`).
+/// A parsed purge request. It has hard and soft selections, because one request may contain both (`PURGEKEYS`
+/// with `xkey-purge` and `xkey-softpurge`).
 #[derive(Debug, Default)]
 pub struct Purge {
-    /// What is to leave.
-    pub hard: Vec<Selected>,
-    /// What is to be marked, to be used as stale only.
-    pub soft: Vec<Selected>,
-    /// The hosts that the request speaks of, where it says so by an expression (`X-Host`); without
-    /// it the host that it came to.
+    /// Pages to remove from the cache.
+    pub hard: Vec<Selection>,
+    /// Pages to mark as stale.
+    pub soft: Vec<Selection>,
+    /// An expression for the hosts (`X-Host`). Without it, the host of the request counts.
     pub hosts: Option<Pattern>,
-    /// Which pages of the site are meant.
+    /// Whether the selection is limited to one host.
     pub scope: Scope,
-    /// Whether more was taken than was named.
-    pub taken: Taken,
+    /// Whether more pages were selected than the request names.
+    pub taken: Coverage,
 }
 
-/// Which pages of a site a request means, where the site answers for any host.
+/// Which pages of a site a purge concerns, if the site answers for any host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of every host: tags and expressions know no host.
+    /// The pages of all hosts: tags and expressions are independent of the host.
     #[default]
     Site,
-    /// Those of the host that the request names: it names them by their address.
+    /// The pages of the request's host, because the request selects them by URL.
     NamedHost,
 }
 
-/// How what was taken compares with what was named.
+/// Whether the selection is exactly what the request names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Taken {
-    /// What was named.
+pub enum Coverage {
+    /// The selection is what the request names.
     #[default]
     AsNamed,
-    /// Everything of the site, because an expression over tags was not understood.
+    /// All pages of the site, because an expression over tags could not be parsed.
     Everything,
 }
 
-impl Taken {
-    /// Its name, as it stands in the answer.
+impl Coverage {
+    /// The name that the response reports.
     pub fn as_str(self) -> &'static str {
         match self {
-            Taken::AsNamed => "as-named",
-            Taken::Everything => "everything",
+            Coverage::AsNamed => "as-named",
+            Coverage::Everything => "everything",
         }
     }
 }
 
-/// One thing that a request names. Addresses are as they were written; their normal form is the
-/// site's affair.
+/// One selection of a purge request. URLs are as received; the site normalises them.
 #[derive(Debug)]
-pub enum Selected {
-    /// A name of data.
+pub enum Selection {
+    /// All pages with this tag.
     Tag(Vec<u8>),
     /// One page: its path and query.
     Url(String),
-    /// A path with any query or none.
+    /// A path with any query or without one.
     Path(String),
-    /// Everything below a path, and the path itself; it ends with a slash and has no query.
+    /// A path and everything below it. It ends with a slash and has no query.
     Below(String),
-    /// Everything of the site.
+    /// All pages of the site.
     Everything,
-    /// What these conditions say.
+    /// All pages for which these conditions hold.
     Where(Conditions),
 }
 
-/// Why a request is not understood. Nothing of it was carried out.
+/// The reason why a purge request is invalid. No part of it was carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// The method needs a field with tags, and there is none, or it is empty.
+pub enum PurgeRefusal {
+    /// The method needs a field with tags, which is missing or empty.
     TagsMissing,
-    /// More than [`TAGS_MAX`] tags.
+    /// The request has more than [`TAGS_MAX`] tags.
     TooManyTags,
     /// An expression is longer than [`PATTERN_BYTES_MAX`].
     PatternTooLong,
-    /// An expression cannot be used: what is wrong with it.
+    /// An expression is invalid; the text is the error.
     PatternUnusable(String),
-    /// Pages are not kept by pool (`X-Pool`).
+    /// Purges by pool (`X-Pool`) are not supported.
     PoolUnsupported,
 }
 
-impl Unread {
-    /// Its name, as it stands in the answer.
+impl PurgeRefusal {
+    /// The name that the response reports.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Unread::TagsMissing => "tags-missing",
-            Unread::TooManyTags => "purge-too-many-tags",
-            Unread::PatternTooLong => "pattern-too-long",
-            Unread::PatternUnusable(_) => "pattern-unusable",
-            Unread::PoolUnsupported => "pool-unsupported",
+            PurgeRefusal::TagsMissing => "tags-missing",
+            PurgeRefusal::TooManyTags => "purge-too-many-tags",
+            PurgeRefusal::PatternTooLong => "pattern-too-long",
+            PurgeRefusal::PatternUnusable(_) => "pattern-unusable",
+            PurgeRefusal::PoolUnsupported => "pool-unsupported",
         }
     }
 
-    /// A sentence for whoever wrote the request.
+    /// A sentence that explains the error to the author of the request.
     pub fn explain(&self) -> String {
         match self {
-            Unread::TagsMissing => "this method needs a field with tags, such as xkey-purge".into(),
-            Unread::TooManyTags => format!("at most {TAGS_MAX} tags in one request"),
-            Unread::PatternTooLong => {
+            PurgeRefusal::TagsMissing => {
+                "this method needs a field with tags, such as xkey-purge".into()
+            }
+            PurgeRefusal::TooManyTags => format!("at most {TAGS_MAX} tags in one request"),
+            PurgeRefusal::PatternTooLong => {
                 format!("an expression has at most {PATTERN_BYTES_MAX} bytes")
             }
-            Unread::PatternUnusable(what) => format!("the expression cannot be used: {what}"),
-            Unread::PoolUnsupported => {
+            PurgeRefusal::PatternUnusable(what) => format!("the expression cannot be used: {what}"),
+            PurgeRefusal::PoolUnsupported => {
                 "pages are not kept by pool; send X-Magento-Tags-Pattern".into()
             }
         }

@@ -1,21 +1,21 @@
-//! Expressions over hosts, addresses and media types: what no list of names can say.
+//! Regular expressions over hosts, URLs and media types, for purges that no list of tags can express.
 //!
-//! The engine takes time in proportion to the text, whatever the expression; its size is bounded
-//! when it is made, by the bytes of the expression and by those of the machine it becomes. What
-//! other engines have beyond that (look-around, back-references) is refused with a reason.
+//! The regex engine takes time linear in the length of the text, whatever the expression. The length of an
+//! expression and the size of its compiled form are bounded. Look-around and back-references, which other
+//! engines support, are rejected with a reason.
 
-use crate::Unread;
+use crate::PurgeRefusal;
 use regex::bytes::{Regex, RegexBuilder};
 use std::sync::Arc;
 
-/// The longest expression in bytes.
+/// The maximum length of an expression in bytes.
 pub const PATTERN_BYTES_MAX: usize = 2_048;
-/// What an expression may become, in bytes: `(a{1000}){1000}` is short, too.
+/// The maximum size of a compiled expression in bytes: a short one such as `(a{1000}){1000}` may be large.
 const MACHINE_BYTES_MAX: usize = 256 << 10;
-/// Brackets within brackets.
+/// The maximum nesting depth of groups in an expression.
 const NESTING_MAX: u32 = 32;
 
-/// An expression.
+/// A compiled expression, or a plain prefix.
 #[derive(Clone, Debug)]
 pub struct Pattern(Kind);
 
@@ -26,18 +26,18 @@ enum Kind {
 }
 
 impl Pattern {
-    /// Whatever begins with these bytes.
+    /// Matches every text that begins with `text`.
     pub fn starts_with(text: &str) -> Pattern {
         Pattern(Kind::Starts(text.into()))
     }
 
-    /// A regular expression that is to be found anywhere in the text, as Varnish's `~` does.
+    /// A regular expression that may match anywhere in the text, like the operator `~` of Varnish.
     ///
     /// # Errors
-    /// It is too long, or no expression that can be used.
-    pub fn read(text: &str) -> Result<Pattern, Unread> {
+    /// The expression is too long, or is not a valid regular expression.
+    pub fn read(text: &str) -> Result<Pattern, PurgeRefusal> {
         if text.len() > PATTERN_BYTES_MAX {
-            return Err(Unread::PatternTooLong);
+            return Err(PurgeRefusal::PatternTooLong);
         }
         let made = RegexBuilder::new(text)
             .unicode(false)
@@ -47,11 +47,11 @@ impl Pattern {
             .build();
         match made {
             Ok(regex) => Ok(Pattern(Kind::Matches(Arc::new(regex)))),
-            Err(error) => Err(Unread::PatternUnusable(in_a_line(&error.to_string()))),
+            Err(error) => Err(PurgeRefusal::PatternUnusable(in_a_line(&error.to_string()))),
         }
     }
 
-    /// Whether a text has it.
+    /// Whether the pattern matches a text.
     pub fn is_in(&self, text: &[u8]) -> bool {
         match &self.0 {
             Kind::Starts(start) => text.starts_with(start.as_bytes()),
@@ -60,40 +60,40 @@ impl Pattern {
     }
 }
 
-/// The engine's errors show the expression in several lines; the last one says what is wrong.
+/// The engine shows an error on several lines. The last line describes the error.
 fn in_a_line(error: &str) -> String {
     let last = error.lines().next_back().unwrap_or_default();
     let said = last.trim().trim_start_matches("error: ");
     said.chars().take(200).collect()
 }
 
-/// What has to be true of a page, all of it. A part that is not given is true of every page.
+/// Conditions on a page. The page matches if all of them hold. A condition that is absent always holds.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
-    /// One of its hosts has this.
+    /// Matches the host of the page or one of its aliases.
     pub host: Option<Pattern>,
-    /// Its path and query, in their normal form, have this.
+    /// Matches path and query of the page after URL normalisation.
     pub url: Option<Pattern>,
-    /// Its media type has this; a page without one has nothing.
+    /// Matches the media type of the page. A page without a media type does not match.
     pub content_type: Option<Pattern>,
 }
 
-/// A page as conditions see it.
+/// The properties of a page that conditions are compared with.
 #[derive(Clone, Copy, Debug)]
-pub struct Described<'a> {
-    /// Its host.
+pub struct PageProperties<'a> {
+    /// The host of the page.
     pub host: &'a str,
     /// The other names of the same host.
     pub aliases: &'a [String],
-    /// Path and query in their normal form.
+    /// Path and query after URL normalisation.
     pub url: &'a [u8],
     /// The value of `Content-Type`.
     pub content_type: Option<&'a [u8]>,
 }
 
 impl Conditions {
-    /// Whether they hold for a page.
-    pub fn hold(&self, page: &Described<'_>) -> bool {
+    /// Whether the conditions hold for a page.
+    pub fn hold(&self, page: &PageProperties<'_>) -> bool {
         let host = |pattern: &Pattern| {
             let mut aliases = page.aliases.iter();
             pattern.is_in(page.host.as_bytes())
@@ -123,18 +123,18 @@ mod tests {
         for wrong in ["(", "a(?=b)", "(a)\\1", "*", "[z-a]", "(a{1000}){1000}"] {
             let error = Pattern::read(wrong).unwrap_err();
             assert!(
-                matches!(&error, Unread::PatternUnusable(why) if !why.is_empty()),
+                matches!(&error, PurgeRefusal::PatternUnusable(why) if !why.is_empty()),
                 "{wrong}: {error:?}"
             );
         }
         assert!(Pattern::read(&"(".repeat(40)).is_err());
-        assert_eq!(Pattern::read(&"a".repeat(2_049)).unwrap_err(), Unread::PatternTooLong);
+        assert_eq!(Pattern::read(&"a".repeat(2_049)).unwrap_err(), PurgeRefusal::PatternTooLong);
     }
 
     #[test]
     fn all_conditions_have_to_hold() {
         let aliases = ["b.test".to_owned()];
-        let page = Described {
+        let page = PageProperties {
             host: "a.test",
             aliases: &aliases,
             url: b"/x?y",
@@ -146,6 +146,6 @@ mod tests {
         assert!(!Conditions { host: pattern("^c"), ..both.clone() }.hold(&page));
         assert!(!Conditions { content_type: pattern("image"), ..both.clone() }.hold(&page));
         let typed = Conditions { content_type: pattern("html"), ..both };
-        assert!(typed.hold(&page) && !typed.hold(&Described { content_type: None, ..page }));
+        assert!(typed.hold(&page) && !typed.hold(&PageProperties { content_type: None, ..page }));
     }
 }

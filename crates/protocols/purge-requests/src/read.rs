@@ -1,17 +1,18 @@
-//! Which request means what. One arm for each method; the fields beside it.
+//! Maps purge requests to the pages that they select: one match arm per method, and the header fields that each
+//! method uses.
 //!
-//! | request | means | spoken by |
+//! | request | selects | used by |
 //! |---|---|---|
-//! | `PURGE /a?b` | this address, query included | Varnish, MediaWiki, W3 Total Cache, Fastly, Symfony |
+//! | `PURGE /a?b` | this URL, including its query | Varnish, MediaWiki, W3 Total Cache, Fastly, Symfony |
 //! | … `X-Purge-Method: default` | the path with any query | Proxy Cache Purge and its VCL |
-//! | … `X-Purge-Method: regex`, or `.*` at the end | what begins so; an expression, if it is one | Proxy Cache Purge, WP Rocket |
-//! | `PURGE /a/*` | what begins so | ngx_cache_purge |
-//! | `PURGE /.*`, `/*`, `/purgeall` | everything of the site | endurance-page-cache, Nginx Helper |
-//! | `PURGE` with a field of tags | these tags, whatever the address | Souin, xkey, Magento, Drupal |
-//! | `REFRESH /a` | this address, soft | LiteSpeed |
-//! | `BAN` with `X-Host`, `X-Url`, `X-Content-Type`, tags | what fits all of them; with tags, the tags | FOSHttpCache, Drupal |
-//! | `BAN /a` | addresses that have this expression | VCLs |
-//! | `URIBAN /a` | this address | Drupal's VCLs |
+//! | … `X-Purge-Method: regex`, or `.*` at the end | URLs with this prefix; an expression, if it is one | Proxy Cache Purge, WP Rocket |
+//! | `PURGE /a/*` | URLs with this prefix | ngx_cache_purge |
+//! | `PURGE /.*`, `/*`, `/purgeall` | all pages of the site | endurance-page-cache, Nginx Helper |
+//! | `PURGE` with a field of tags | these tags; the URL is ignored | Souin, xkey, Magento, Drupal |
+//! | `REFRESH /a` | this URL, soft | LiteSpeed |
+//! | `BAN` with `X-Host`, `X-Url`, `X-Content-Type`, tags | pages that match all conditions; with tags, the tags | FOSHttpCache, Drupal |
+//! | `BAN /a` | URLs that match this expression | VCL code |
+//! | `URIBAN /a` | this URL | VCL code for Drupal |
 //! | `PURGEKEYS` | `xkey-purge` hard, `xkey-softpurge` soft | FOSHttpCache with xkey |
 //! | `PURGETAGS` | the tags of `X-Cache-Tags` | FOSHttpCache with Symfony's cache |
 //! | `GET /purge/a` | as `PURGE /a` | Nginx Helper, ngx_cache_purge |
@@ -19,14 +20,14 @@
 use crate::pattern::{Conditions, Pattern};
 use crate::tag_pattern::{TagPattern, read_tag_pattern};
 use crate::url_pattern::{UrlPattern, is_directory, read_url_pattern};
-use crate::{Purge, Scope, Selected, TAGS_MAX, Taken, Unread};
+use crate::{Coverage, Purge, PurgeRefusal, Scope, Selection, TAGS_MAX};
 use http::{HeaderMap, HeaderValue};
 
-/// The methods that purge. In capitals, as methods are (RFC 9110 section 9.1).
+/// The methods that purge. Methods are case-sensitive (RFC 9110 section 9.1).
 const METHODS: [&str; 6] = ["PURGE", "REFRESH", "BAN", "URIBAN", "PURGEKEYS", "PURGETAGS"];
 
-/// Fields that list tags, and what parts them. A piece with a comma in a list parted by spaces is
-/// taken whole and in its parts, for some programs part by both.
+/// The fields that list tags, and their separators. A piece that contains a comma, in a list separated by
+/// spaces, counts as one tag and as several, because some programs use both separators.
 const TAG_FIELDS: [(&str, Separator); 10] = [
     ("surrogate-key", Separator::Space),
     ("xkey", Separator::Space),
@@ -40,46 +41,45 @@ const TAG_FIELDS: [(&str, Separator); 10] = [
     ("xkey-softpurge", Separator::Space),
 ];
 
-/// Paths that stand for everything.
+/// Paths that select all pages of the site.
 const EVERYTHING: [&str; 4] = ["/purgeall", "/purge_all", "/purge-all", "/souin-api/souin/flush"];
 
-/// How a field's tags are written.
+/// How a field separates its tags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Separator {
     Space,
     Comma,
-    /// An expression, see [`read_tag_pattern`].
+    /// The field is an expression over tags, see [`read_tag_pattern`].
     Pattern,
 }
 
-/// Whether requests with this method purge.
+/// Whether requests with this method are purge requests.
 pub fn is_purge_method(method: &str) -> bool {
     METHODS.contains(&method)
 }
 
-/// Reads a request with one of the methods; `None` for any other. `path_and_query` begins with a
-/// slash.
+/// Parses a purge request. Returns `None` if the method does not purge. `path_and_query` begins with a slash.
 ///
 /// # Errors
-/// Why it is not understood; nothing of it may be carried out then.
+/// The reason why the request is invalid. No part of it may be carried out then.
 pub fn read(
     method: &str,
     path_and_query: &str,
     fields: &HeaderMap,
-) -> Option<Result<Purge, Unread>> {
+) -> Option<Result<Purge, PurgeRefusal>> {
     Some(match method {
         "PURGE" => purge(path_and_query, fields),
         "REFRESH" => address(path_and_query, fields).map(soft).map(of_named_host),
         "BAN" => by_expression(path_and_query, fields),
-        "URIBAN" => Ok(of_named_host(hard(vec![Selected::Url(path_and_query.to_owned())]))),
+        "URIBAN" => Ok(of_named_host(hard(vec![Selection::Url(path_and_query.to_owned())]))),
         "PURGEKEYS" => purge_keys(fields),
         "PURGETAGS" => tags_wanted(fields).map(hard),
         _ => return None,
     })
 }
 
-/// Reads `GET /purge/a?b`, where `/purge` is what the site has chosen for it; `None` for paths that
-/// do not lie below it.
+/// Parses `GET /purge/a?b`, where `below` is the configured path `/purge`. Returns `None` for paths that are
+/// not below it.
 ///
 /// # Errors
 /// As [`read`].
@@ -87,17 +87,17 @@ pub fn read_get(
     below: &str,
     path_and_query: &str,
     fields: &HeaderMap,
-) -> Option<Result<Purge, Unread>> {
+) -> Option<Result<Purge, PurgeRefusal>> {
     let rest = path_and_query.strip_prefix(below.trim_end_matches('/'))?;
     let by_address = || address(rest, fields).map(|found| by_strength(found, fields));
     rest.starts_with('/').then(|| by_address().map(of_named_host))
 }
 
-fn hard(hard: Vec<Selected>) -> Purge {
+fn hard(hard: Vec<Selection>) -> Purge {
     Purge { hard, ..Purge::default() }
 }
 
-fn soft(soft: Vec<Selected>) -> Purge {
+fn soft(soft: Vec<Selection>) -> Purge {
     Purge { soft, ..Purge::default() }
 }
 
@@ -105,8 +105,8 @@ fn of_named_host(purge: Purge) -> Purge {
     Purge { scope: Scope::NamedHost, ..purge }
 }
 
-/// Soft where the request says so in Fastly's way.
-fn by_strength(selected: Vec<Selected>, fields: &HeaderMap) -> Purge {
+/// Selects softly if the request has Fastly's field `Fastly-Soft-Purge`, otherwise hard.
+fn by_strength(selected: Vec<Selection>, fields: &HeaderMap) -> Purge {
     let flag = fields.get("fastly-soft-purge").map(HeaderValue::as_bytes).map(<[u8]>::trim_ascii);
     match flag {
         Some(flag) if !matches!(flag, b"" | b"0" | b"false") => soft(selected),
@@ -114,47 +114,47 @@ fn by_strength(selected: Vec<Selected>, fields: &HeaderMap) -> Purge {
     }
 }
 
-fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
-    let mut found = Found::default();
+fn purge(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
+    let mut found = TagSelection::default();
     found.fields(fields, &["xkey-softpurge"])?;
     let softly = listed(fields, "xkey-softpurge", Separator::Space)?;
     if found.is_empty() && softly.is_empty() {
-        // Nothing is done for a pool, and "done" would be a lie.
+        // Purges by pool are not supported, so a success status would be wrong.
         if fields.contains_key("x-pool") {
-            return Err(Unread::PoolUnsupported);
+            return Err(PurgeRefusal::PoolUnsupported);
         }
         return Ok(of_named_host(by_strength(address(path_and_query, fields)?, fields)));
     }
     let taken = found.taken;
     let mut purge = by_strength(found.selected(), fields);
-    purge.soft.extend(softly.into_iter().map(Selected::Tag));
+    purge.soft.extend(softly.into_iter().map(Selection::Tag));
     Ok(Purge { taken, ..purge })
 }
 
-fn purge_keys(fields: &HeaderMap) -> Result<Purge, Unread> {
+fn purge_keys(fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
     let read = |name: &str| listed(fields, name, Separator::Space);
     let (hard, soft) = (read("xkey-purge")?, read("xkey-softpurge")?);
     if hard.is_empty() && soft.is_empty() {
-        return Err(Unread::TagsMissing);
+        return Err(PurgeRefusal::TagsMissing);
     }
-    let selected = |tags: Vec<Vec<u8>>| tags.into_iter().map(Selected::Tag).collect();
+    let selected = |tags: Vec<Vec<u8>>| tags.into_iter().map(Selection::Tag).collect();
     Ok(Purge { hard: selected(hard), soft: selected(soft), ..Purge::default() })
 }
 
-fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selected>, Unread> {
-    let mut found = Found::default();
+fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selection>, PurgeRefusal> {
+    let mut found = TagSelection::default();
     found.fields(fields, &[])?;
     match found.is_empty() {
-        true => Err(Unread::TagsMissing),
+        true => Err(PurgeRefusal::TagsMissing),
         false => Ok(found.selected()),
     }
 }
 
-/// What an address means, with the marks at its end and the field that says how it is meant.
-fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selected>, Unread> {
+/// The pages that a URL selects, depending on wildcards at its end and on `X-Purge-Method`.
+fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selection>, PurgeRefusal> {
     let path = path_and_query.split('?').next().unwrap_or_default();
     if EVERYTHING.contains(&path) {
-        return Ok(vec![Selected::Everything]);
+        return Ok(vec![Selection::Everything]);
     }
     if let Some(pattern) = text(fields, &["x-ban-regex"])? {
         return Ok(vec![searched(read_url_pattern(pattern)?)]);
@@ -163,64 +163,64 @@ fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selected>, Un
     let is = |word: &str| way.eq_ignore_ascii_case(word);
     let address = path_and_query.to_owned();
     if is("exact") {
-        return Ok(vec![Selected::Url(address)]);
+        return Ok(vec![Selection::Url(address)]);
     }
     let start = address.strip_suffix(".*").or_else(|| address.strip_suffix('*'));
     match start {
         Some(start) if !has_expression(start) => Ok(vec![beginning(start)]),
-        // The address as it stands as well: it may be one whose letters only look like an expression.
+        // The literal URL is also selected: it may be a URL that only looks like an expression.
         Some(_) => {
-            Ok(vec![searched(read_url_pattern(&format!("^{address}"))?), Selected::Url(address)])
+            Ok(vec![searched(read_url_pattern(&format!("^{address}"))?), Selection::Url(address)])
         }
         None if is("regex") => {
             let found = match has_expression(&address) {
                 true => searched(read_url_pattern(&format!("^{address}"))?),
                 false => beginning(&address),
             };
-            Ok(vec![found, Selected::Url(address)])
+            Ok(vec![found, Selection::Url(address)])
         }
-        None if is("default") => Ok(vec![Selected::Path(path.to_owned())]),
-        None => Ok(vec![Selected::Url(address)]),
+        None if is("default") => Ok(vec![Selection::Path(path.to_owned())]),
+        None => Ok(vec![Selection::Url(address)]),
     }
 }
 
-/// Whether more than a plain address stands there. A dot is taken for a dot, a question mark for
-/// where the query begins.
+/// Whether the URL contains special characters of expressions. A dot and a question mark do not count: they are
+/// taken literally.
 fn has_expression(address: &str) -> bool {
     address.contains(['\\', '(', ')', '[', ']', '{', '}', '|', '^', '$', '*', '+'])
 }
 
-/// Whatever begins with this.
-fn beginning(start: &str) -> Selected {
+/// Selects all URLs with this prefix.
+fn beginning(start: &str) -> Selection {
     match start {
-        "" | "/" => Selected::Everything,
-        path if is_directory(path) => Selected::Below(path.to_owned()),
+        "" | "/" => Selection::Everything,
+        path if is_directory(path) => Selection::Below(path.to_owned()),
         start => {
             let url = Some(Pattern::starts_with(start));
-            Selected::Where(Conditions { url, ..Conditions::default() })
+            Selection::Where(Conditions { url, ..Conditions::default() })
         }
     }
 }
 
-fn searched(pattern: UrlPattern) -> Selected {
+fn searched(pattern: UrlPattern) -> Selection {
     match pattern {
-        UrlPattern::Any => Selected::Everything,
-        UrlPattern::Exact(url) => Selected::Url(url),
-        UrlPattern::Below(path) => Selected::Below(path),
+        UrlPattern::Any => Selection::Everything,
+        UrlPattern::Exact(url) => Selection::Url(url),
+        UrlPattern::Below(path) => Selection::Below(path),
         UrlPattern::Search(pattern) => {
-            Selected::Where(Conditions { url: Some(pattern), ..Conditions::default() })
+            Selection::Where(Conditions { url: Some(pattern), ..Conditions::default() })
         }
     }
 }
 
-fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unread> {
-    let mut found = Found { as_expressions: true, ..Found::default() };
+fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
+    let mut found = TagSelection { as_expressions: true, ..TagSelection::default() };
     found.fields(fields, &[])?;
     let any = |pattern: &&str| !matches!(*pattern, ".*" | "" | "^.*$" | "^.*");
     let hosts = text(fields, &["x-host", "x-ban-host"])?.filter(any);
     let hosts = hosts.map(Pattern::read).transpose()?;
-    // With tags the tags are what is meant; host and address beside them are left wide by the
-    // programs that send both, and would only take something away.
+    // If tags are given, only the tags count. Programs that send tags as well send wildcards for URL and media
+    // type.
     if !found.is_empty() && found.any_tag == AnyTag::No {
         let taken = found.taken;
         return Ok(Purge { taken, hosts, ..by_strength(found.selected(), fields) });
@@ -236,11 +236,11 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
     let mut selected = match (url, found.any_tag) {
         (Some(url), _) => vec![searched(read_url_pattern(url)?)],
         (None, AnyTag::No) if !is_described => {
-            // As an expression, and as the address that it may have been meant for.
-            let as_written = Selected::Url(path_and_query.to_owned());
+            // Selected as an expression, and as the literal URL that it may be.
+            let as_written = Selection::Url(path_and_query.to_owned());
             vec![searched(read_url_pattern(path_and_query)?), as_written]
         }
-        (None, _) => vec![Selected::Everything],
+        (None, _) => vec![Selection::Everything],
     };
     if hosts.is_some() || content_type.is_some() {
         selected = selected.into_iter().map(|one| narrowed(one, &hosts, &content_type)).collect();
@@ -248,26 +248,26 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Unre
     Ok(Purge { hosts, scope, ..by_strength(selected, fields) })
 }
 
-/// The same, where the host and the media type fit as well. What is one address or below one path
-/// is taken whatever its type: that is more, and needs no search.
+/// Restricts a selection to pages whose host and media type match. A single URL and a path stay unrestricted:
+/// this selects more, but needs no search.
 fn narrowed(
-    selected: Selected,
+    selected: Selection,
     host: &Option<Pattern>,
     content_type: &Option<Pattern>,
-) -> Selected {
+) -> Selection {
     let conditions = match selected {
-        Selected::Where(conditions) => conditions,
-        Selected::Everything => Conditions::default(),
+        Selection::Where(conditions) => conditions,
+        Selection::Everything => Conditions::default(),
         looked_up => return looked_up,
     };
-    Selected::Where(Conditions {
+    Selection::Where(Conditions {
         host: host.clone(),
         content_type: content_type.clone(),
         ..conditions
     })
 }
 
-/// Whether an expression over tags means every tag.
+/// Whether an expression over tags matches every tag.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum AnyTag {
     #[default]
@@ -275,22 +275,22 @@ enum AnyTag {
     Yes,
 }
 
-/// What the fields with tags name.
+/// The tags that the fields of a request name.
 #[derive(Default)]
-struct Found {
+struct TagSelection {
     tags: Vec<Vec<u8>>,
     any_tag: AnyTag,
-    taken: Taken,
-    /// Fields that list tags elsewhere are expressions here.
+    taken: Coverage,
+    /// Whether fields that are normally lists of tags are expressions in this request.
     as_expressions: bool,
 }
 
-impl Found {
+impl TagSelection {
     fn is_empty(&self) -> bool {
-        self.tags.is_empty() && self.any_tag == AnyTag::No && self.taken == Taken::AsNamed
+        self.tags.is_empty() && self.any_tag == AnyTag::No && self.taken == Coverage::AsNamed
     }
 
-    fn fields(&mut self, fields: &HeaderMap, but: &[&str]) -> Result<(), Unread> {
+    fn fields(&mut self, fields: &HeaderMap, but: &[&str]) -> Result<(), PurgeRefusal> {
         for (name, separator) in TAG_FIELDS {
             if but.contains(&name) || !fields.contains_key(name) {
                 continue;
@@ -301,34 +301,38 @@ impl Found {
                 separator => self.tags.extend(listed(fields, name, separator)?),
             }
             if self.tags.len() > TAGS_MAX {
-                return Err(Unread::TooManyTags);
+                return Err(PurgeRefusal::TooManyTags);
             }
         }
         Ok(())
     }
 
-    fn patterns(&mut self, fields: &HeaderMap, name: &str) -> Result<(), Unread> {
+    fn patterns(&mut self, fields: &HeaderMap, name: &str) -> Result<(), PurgeRefusal> {
         for line in fields.get_all(name) {
             let text = std::str::from_utf8(line.as_bytes()).unwrap_or_default();
             match read_tag_pattern(text) {
                 TagPattern::Tags(tags) => self.tags.extend(tags),
                 TagPattern::Any => self.any_tag = AnyTag::Yes,
-                TagPattern::Unknown => self.taken = Taken::Everything,
+                TagPattern::Unknown => self.taken = Coverage::Everything,
             }
         }
         Ok(())
     }
 
-    fn selected(self) -> Vec<Selected> {
-        if self.any_tag == AnyTag::Yes || self.taken == Taken::Everything {
-            return vec![Selected::Everything];
+    fn selected(self) -> Vec<Selection> {
+        if self.any_tag == AnyTag::Yes || self.taken == Coverage::Everything {
+            return vec![Selection::Everything];
         }
-        self.tags.into_iter().map(Selected::Tag).collect()
+        self.tags.into_iter().map(Selection::Tag).collect()
     }
 }
 
-/// The tags that the lines of a field list.
-fn listed(fields: &HeaderMap, name: &str, separator: Separator) -> Result<Vec<Vec<u8>>, Unread> {
+/// The tags listed in all lines of a field.
+fn listed(
+    fields: &HeaderMap,
+    name: &str,
+    separator: Separator,
+) -> Result<Vec<Vec<u8>>, PurgeRefusal> {
     let mut tags: Vec<Vec<u8>> = Vec::new();
     let mut add = |piece: &[u8]| {
         let piece = piece.trim_ascii();
@@ -351,15 +355,15 @@ fn listed(fields: &HeaderMap, name: &str, separator: Separator) -> Result<Vec<Ve
         }
     }
     match tags.len() > TAGS_MAX {
-        true => Err(Unread::TooManyTags),
+        true => Err(PurgeRefusal::TooManyTags),
         false => Ok(tags),
     }
 }
 
-/// The first line of the first of these fields that is there.
-fn text<'a>(fields: &'a HeaderMap, names: &[&str]) -> Result<Option<&'a str>, Unread> {
+/// The first line of the first field in `names` that the request has.
+fn text<'a>(fields: &'a HeaderMap, names: &[&str]) -> Result<Option<&'a str>, PurgeRefusal> {
     let Some(value) = names.iter().find_map(|name| fields.get(*name)) else { return Ok(None) };
     let text = std::str::from_utf8(value.as_bytes());
-    let text = text.map_err(|error| Unread::PatternUnusable(error.to_string()))?;
+    let text = text.map_err(|error| PurgeRefusal::PatternUnusable(error.to_string()))?;
     Ok(Some(text.trim()))
 }

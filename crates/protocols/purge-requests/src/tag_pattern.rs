@@ -1,27 +1,27 @@
-//! Expressions over tags, as programs put them together from a list, and back to the list:
+//! Converts expressions over tags, which programs build from a list of tags, back to the list:
 //!
-//! | who | what |
+//! | program | expression |
 //! |---|---|
-//! | FOSHttpCache | `(^\|,)(a\|b)(,\|$)`, the tags escaped as by `preg_quote` |
+//! | FOSHttpCache | `(^\|,)(a\|b)(,\|$)`, the tags escaped with `preg_quote` |
 //! | Magento | `((^\|,)cat_p_1(,\|$))\|((^\|,)cat_p_2(,\|$))`, or `.*` |
-//! | Drupal | `node:1\|node_list`, or with spaces between |
+//! | Drupal | `node:1\|node_list`, or separated by spaces |
 //!
-//! So a purge by tag is a look-up, and nothing is searched. What is left of an expression when its
-//! bounds, brackets and bars are gone has to be plain text; a dot in it is a dot, for no program
-//! means anything else by `config:system.menu`. Everything else is not recognised, and never guessed.
+//! A purge by tag is therefore a lookup, and nothing is searched. Without boundaries, groups and alternatives
+//! the expression must be plain text. A dot counts as a dot, because `config:system.menu` never means anything
+//! else. Other expressions are reported as unknown; nothing is guessed.
 
-/// What an expression over tags was made from.
+/// The tags that an expression was built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TagPattern {
     /// These tags.
     Tags(Vec<Vec<u8>>),
-    /// Every tag there is: `.*`.
+    /// Every tag: `.*`.
     Any,
-    /// Not put together from a list.
+    /// The expression was not built from a list of tags.
     Unknown,
 }
 
-/// Where a tag begins, in the ways it is written.
+/// The forms in which programs write the beginning of a tag.
 const BEGINS: [&str; 10] = [
     "(^|,)",
     "(?:^|,)",
@@ -34,7 +34,7 @@ const BEGINS: [&str; 10] = [
     "^",
     "\\b",
 ];
-/// Where it ends.
+/// The forms in which programs write the end of a tag.
 const ENDS: [&str; 10] = [
     "(,|$)",
     "(?:,|$)",
@@ -47,12 +47,12 @@ const ENDS: [&str; 10] = [
     "$",
     "\\b",
 ];
-/// No page has a longer tag, so a list that is longer as a whole is not one tag.
+/// No page has a longer tag, so a longer text is a list of tags.
 const TAG_BYTES_MAX: usize = 1_024;
-/// Brackets within brackets; the programs above need two.
+/// The maximum nesting depth of groups; the programs above need two.
 const DEPTH_MAX: usize = 6;
 
-/// Reads an expression over tags. It is looked at once for each level of brackets.
+/// Parses an expression over tags. The text is scanned once for each nesting level.
 pub fn read_tag_pattern(text: &str) -> TagPattern {
     let text = text.trim();
     if matches!(text, ".*" | ".+" | "^.*$" | "^.*" | ".*$") {
@@ -79,7 +79,7 @@ fn read_into(text: &str, depth: usize, tags: &mut Vec<Vec<u8>>) -> Option<()> {
     Some(())
 }
 
-/// The parts between the bars outside of brackets; `None` where the brackets do not fit.
+/// The alternatives between the bars that are outside groups; `None` if the parentheses are unbalanced.
 fn alternatives(text: &str) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
     let (mut depth, mut from) = (0usize, 0);
@@ -100,11 +100,12 @@ fn alternatives(text: &str) -> Option<Vec<&str>> {
     (depth == 0).then_some(parts)
 }
 
-/// What stands between the bounds, if there are any; `None` where there is one at one side only: that is
-/// the beginning of many tags, or the end.
+/// The text between the boundaries, if there are any. `None` if only one side has a boundary: that is a prefix
+/// or a suffix of many tags.
 fn without_bounds(text: &str) -> Option<&str> {
     let begun = BEGINS.iter().find_map(|bound| text.strip_prefix(bound));
-    // A dollar that is escaped is the tag's own; an escaped backslash before it is rare enough.
+    // An escaped dollar sign belongs to the tag. A dollar sign after an escaped backslash is too rare to
+    // matter.
     let without_end = |text: &'_ str| {
         let rest = ENDS.iter().find_map(|bound| Some(text.strip_suffix(bound)?.len()));
         rest.filter(|length| !text[..*length].ends_with('\\'))
@@ -116,19 +117,19 @@ fn without_bounds(text: &str) -> Option<&str> {
     }
 }
 
-/// What stands in the one pair of brackets that the text is.
+/// The content of the group, if the text is one group.
 fn inside(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('(')?.strip_suffix(')')?;
     let inner = inner.strip_prefix("?:").unwrap_or(inner);
-    // `(a)(b)` is no pair.
+    // `(a)(b)` is not one group.
     alternatives(inner).map(|_| inner)
 }
 
-/// Adds the tags that a plain text may mean: the whole text, its escapes undone, and its parts.
+/// Adds the tags that a plain text may mean: the whole text without its escapes, and its parts.
 ///
-/// Responses list tags separated by commas or by spaces, and a tag may contain the other of the two.
-/// Which of them a program means cannot be seen here, so each reading counts: a tag too many costs a
-/// render, a tag too few would leave an outdated page.
+/// Responses separate tags by commas or by spaces, and a tag may contain the other character. The expression
+/// does not show which of the two a program uses, so both readings are added. One tag too many costs a render;
+/// one too few would leave an outdated page.
 fn plain_words(text: &str, tags: &mut Vec<Vec<u8>>) -> Option<()> {
     let plain = unescaped(text)?;
     let whole = plain.trim_ascii();
@@ -152,14 +153,14 @@ fn plain_words(text: &str, tags: &mut Vec<Vec<u8>>) -> Option<()> {
     Some(())
 }
 
-/// The text without its escapes; `None` where it is more than plain text.
+/// The text without its escapes; `None` if it is more than plain text.
 fn unescaped(text: &str) -> Option<Vec<u8>> {
     let mut plain = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
         match byte {
             b'\\' => match bytes.next()? {
-                // `\d`, `\s` and the like are classes.
+                // `\d`, `\s` and the like are character classes.
                 class if class.is_ascii_alphanumeric() => return None,
                 escaped => plain.push(escaped),
             },

@@ -1,29 +1,29 @@
-//! Expressions over addresses. Most are a path with an open end, and become a look-up; what is left
-//! stays an expression, which a store has to be searched for.
+//! Regular expressions over URLs. Most are a path with an open end and become a lookup. The others stay
+//! expressions, for which the store must be searched.
 //!
-//! They are compared with path and query of a page, as VCLs compare them with `req.url`.
+//! Expressions are compared with path and query of a page, as VCL code compares them with `req.url`.
 
-use crate::Unread;
+use crate::PurgeRefusal;
 use crate::pattern::Pattern;
 
-/// What an expression over addresses means.
+/// The pages that an expression over URLs selects.
 #[derive(Debug)]
 pub enum UrlPattern {
-    /// Every address.
+    /// Every URL.
     Any,
-    /// This one, path and query.
+    /// This URL only: path and query.
     Exact(String),
-    /// Everything below this path, which ends with a slash, and the path itself.
+    /// This path, which ends with a slash, and everything below it.
     Below(String),
-    /// What the expression says.
+    /// All URLs that match the expression.
     Search(Pattern),
 }
 
-/// Reads an expression over addresses; found anywhere in them, unless it says where.
+/// Parses an expression over URLs. It may match anywhere in a URL unless it is anchored.
 ///
 /// # Errors
-/// It is too long, or cannot be used.
-pub fn read_url_pattern(text: &str) -> Result<UrlPattern, Unread> {
+/// The expression is too long, or is not a valid regular expression.
+pub fn read_url_pattern(text: &str) -> Result<UrlPattern, PurgeRefusal> {
     let anchored = text.strip_prefix('^');
     let rest = anchored.unwrap_or(text);
     let (middle, open) =
@@ -42,12 +42,13 @@ pub fn read_url_pattern(text: &str) -> Result<UrlPattern, Unread> {
     }
 }
 
-/// Whether everything that begins with this lies below a whole segment.
+/// Whether `path` is made of whole segments, so that all URLs with this prefix are below one directory.
 pub(crate) fn is_directory(path: &str) -> bool {
     path.starts_with('/') && path.ends_with('/') && !path.contains(['?', '#'])
 }
 
-/// An expression that is plain text, its escapes undone.
+/// The text that an expression without special characters matches, with its escapes removed. `None` for other
+/// expressions.
 fn plain(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars();

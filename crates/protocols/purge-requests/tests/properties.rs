@@ -1,6 +1,6 @@
-//! What holds for every request: nothing panics, everything is bounded; an expression that a program
-//! made of a list is the list again; and a look-up made of an expression takes every page that the
-//! expression would have found.
+//! Properties of every request: nothing panics and everything is bounded. An expression that a program built
+//! from a list of tags is converted back to that list. A lookup that replaces an expression selects every page
+//! that the expression matches.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use purge_requests::{
     read_url_pattern,
 };
 
-/// PHP's preg_quote.
+/// PHP's `preg_quote`.
 fn preg_quote(tag: &str) -> String {
     let special = ".\\+*?[^]$(){}=!<>|:-#/";
     tag.chars().flat_map(|c| special.contains(c).then_some('\\').into_iter().chain([c])).collect()
@@ -73,11 +73,11 @@ proptest! {
     ) {
         let found = tags_of(&tags.join(bar));
         prop_assert!(tags.iter().all(|tag| found.contains(tag)), "{found:?}");
-        // With spaces, the list as a whole may be one tag.
+        // With spaces as separators, the whole list may also be one tag.
         prop_assert!(found.len() <= tags.len() + usize::from(bar == " "), "{found:?}");
     }
 
-    /// FOSHttpCache escapes no spaces, and responses list tags separated by commas.
+    /// FOSHttpCache does not escape spaces, and responses separate tags by commas.
     #[test]
     fn tags_with_spaces_are_found_again(
         tags in prop::collection::vec("[a-z]{1,3}( [a-z]{1,3}){0,2}", 1..5),
@@ -86,8 +86,8 @@ proptest! {
         prop_assert!(tags.iter().all(|tag| found.contains(tag)), "{found:?}");
     }
 
-    /// Whatever tags come out: a page whose list has one of those that the expression finds, with
-    /// bounds around, is among them.
+    /// If the expression with boundaries matches a page's list of tags, one of the tags that were converted is
+    /// in that list.
     #[test]
     fn what_is_taken_apart_is_no_less_than_the_expression(
         pattern in "(\\(\\^\\|,\\))?[ab|()\\\\.^$]{0,10}(\\(,\\|\\$\\))?",
@@ -113,7 +113,7 @@ proptest! {
             UrlPattern::Search(pattern) => pattern.is_in(url.as_bytes()),
         };
         prop_assert!(taken || !oracle.is_in(url.as_bytes()), "{pattern} {url} {found:?}");
-        // And no more, but for a path with an open end whose query could begin at once.
+        // And no other pages, except for a path with an open end that is followed directly by a query.
         prop_assert!(!taken || oracle.is_in(url.as_bytes()), "{pattern} {url} {found:?}");
     }
 
@@ -129,7 +129,7 @@ proptest! {
             method => read(method, &path, &fields),
         };
         let Some(Ok(purge)) = found else { return Ok(()) };
-        // What was understood names something.
+        // A valid request selects something.
         prop_assert!(!purge.hard.is_empty() || !purge.soft.is_empty(), "{method} {path} {lines:?}");
         for one in purge.hard.iter().chain(&purge.soft) {
             match one {

@@ -1,11 +1,11 @@
-//! The commands, as clients write them: an array of bulk strings (RESP2). Those that take a stream or a hash
-//! take its key; whatever is in a word, nothing is escaped, for each has its length before it.
-//! Not here: which reply each has.
+//! Writes commands in the form that clients send: an array of bulk strings (RESP2). The commands for a stream
+//! or a hash take its key. Nothing is escaped, because each string is preceded by its length. Not here: the
+//! reply to each command.
 
 use crate::place::Id;
 use crate::reply::VALUE_BYTES;
 
-/// A command of these words.
+/// A command that consists of these words.
 #[must_use]
 pub fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::with_capacity(words.iter().map(|word| word.len() + 16).sum::<usize>() + 16);
@@ -24,7 +24,7 @@ fn word(out: &mut Vec<u8>, word: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `AUTH`; without a user it is the one that is called `default`.
+/// `AUTH`. Without a user name, the server authenticates the user `default`.
 #[must_use]
 pub fn authenticate(user: &str, password: &str) -> Vec<u8> {
     match user.is_empty() {
@@ -33,13 +33,13 @@ pub fn authenticate(user: &str, password: &str) -> Vec<u8> {
     }
 }
 
-/// `SELECT`: the database with this number.
+/// `SELECT`: selects the database with this number.
 #[must_use]
 pub fn select(database: &str) -> Vec<u8> {
     command(&[b"SELECT", database.as_bytes()])
 }
 
-/// A script that begins with a function, `said`: what the server says of a stream, without its entries.
+/// A Lua script that begins with a function `said`: it returns the reply of `XINFO STREAM` without the entries.
 macro_rules! script {
     ($rest:literal) => {
         concat!(
@@ -53,14 +53,15 @@ macro_rules! script {
     };
 }
 
-/// What `XINFO STREAM` says, but for the first and the last entry, which may be long.
+/// A script that returns the reply of `XINFO STREAM`, without the first and the last entry, which may be long.
 #[must_use]
 pub fn ask_extent(stream: &str) -> Vec<u8> {
     const SAY: &[u8] = script!("return said(KEYS[1])");
     command(&[b"EVAL", SAY, b"1", stream.as_bytes()])
 }
 
-/// `XREAD`: what comes after `id`, `count` entries at most; `wait_ms`: waits so long for the first.
+/// `XREAD`: at most `count` entries after `id`. With `wait_ms`, the server waits up to that many milliseconds
+/// for the first entry.
 #[must_use]
 pub fn read_after(stream: &str, id: Id, count: usize, wait_ms: Option<u64>) -> Vec<u8> {
     let (count, id) = (count.to_string(), id.to_string());
@@ -73,8 +74,8 @@ pub fn read_after(stream: &str, id: Id, count: usize, wait_ms: Option<u64>) -> V
     command(&words)
 }
 
-/// What comes after `id`, `count` entries at most, and how far the stream has come at that moment: the reply is
-/// a list of what `XREAD` says and some of what `XINFO STREAM` says.
+/// A script that reads at most `count` entries after `id` and the extent of the stream, atomically. The reply
+/// is a list of the reply of `XREAD` and a part of the reply of `XINFO STREAM`.
 #[must_use]
 pub fn read_whole(stream: &str, id: Id, count: usize) -> Vec<u8> {
     const READ: &[u8] = script!(
@@ -84,7 +85,8 @@ pub fn read_whole(stream: &str, id: Id, count: usize) -> Vec<u8> {
     command(&[b"EVAL", READ, b"1", stream.as_bytes(), id.as_bytes(), count.as_bytes()])
 }
 
-/// `XADD` that nothing can come of: whether an entry could be added is seen by which error is said.
+/// An `XADD` that always fails. The error shows whether an entry could be added: a permission error, for
+/// example, differs from the error about the id `0-0`.
 #[must_use]
 pub fn add_nothing(stream: &str) -> Vec<u8> {
     command(&[b"XADD", stream.as_bytes(), b"0-0", b"tag", b"none"])
@@ -96,13 +98,13 @@ pub fn set_field(hash: &str, field: &str, value: &str) -> Vec<u8> {
     command(&[b"HSET", hash.as_bytes(), field.as_bytes(), value.as_bytes()])
 }
 
-/// `HGETALL`.
+/// `HGETALL`: all fields of a hash.
 #[must_use]
 pub fn all_fields(hash: &str) -> Vec<u8> {
     command(&[b"HGETALL", hash.as_bytes()])
 }
 
-/// `HDEL` of one field, where it still has this value.
+/// A script that deletes one field of a hash, but only if the field still has this value.
 #[must_use]
 pub fn remove_field_if(hash: &str, field: &str, value: &str) -> Vec<u8> {
     const IF: &[u8] = b"if redis.call('HGET',KEYS[1],ARGV[1])==ARGV[2] then \
@@ -110,31 +112,31 @@ pub fn remove_field_if(hash: &str, field: &str, value: &str) -> Vec<u8> {
     command(&[b"EVAL", IF, b"1", hash.as_bytes(), field.as_bytes(), value.as_bytes()])
 }
 
-/// An entry that is to be added: fields, one after the other. A name may come more than once.
+/// An entry to add: a list of fields. A field name may occur more than once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Added {
+pub struct NewEntry {
     words: Vec<u8>,
     fields: usize,
 }
 
-impl Added {
-    /// One more field.
+impl NewEntry {
+    /// Appends a field.
     pub fn field(&mut self, name: &str, value: &[u8]) {
         word(&mut self.words, name.as_bytes());
         word(&mut self.words, value);
         self.fields += 1;
     }
 
-    /// How many bytes it takes to send it, and to hold it when it is read, but for some.
+    /// The approximate number of bytes that the entry needs when it is sent, and in memory when it is read.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.words.len() + 2 * VALUE_BYTES * self.fields
     }
 }
 
-/// `XADD`, with an id of the server's; of the stream about `keep` entries are kept.
+/// `XADD` with an id assigned by the server. The stream is trimmed to about `keep` entries.
 #[must_use]
-pub fn add(stream: &str, keep: u64, added: &Added) -> Vec<u8> {
+pub fn add(stream: &str, keep: u64, added: &NewEntry) -> Vec<u8> {
     let keep = keep.to_string();
     let first: [&[u8]; 6] = [b"XADD", stream.as_bytes(), b"MAXLEN", b"~", keep.as_bytes(), b"*"];
     let mut out = Vec::with_capacity(added.words.len() + 100);
@@ -158,7 +160,7 @@ mod tests {
             waits.starts_with("*8\r\n")
                 && waits.ends_with("$7\r\nSTREAMS\r\n$1\r\ns\r\n$3\r\n7-1\r\n")
         );
-        let mut added = Added::default();
+        let mut added = NewEntry::default();
         added.field("tag", b"a\r\n");
         added.field("tag", b"");
         let added = text(add("s", 10, &added));

@@ -1,21 +1,23 @@
-//! The entries in a reply to `XREAD` of one stream, and the fields in one to `HGETALL`. What has another form
-//! is none of them: nothing is taken for an entry in part.
-//! Not here: what a field means.
+//! Parses the entries in a reply to `XREAD` of one stream, and the fields in a reply to `HGETALL`.
+//!
+//! A reply with another structure is rejected as a whole; no entry is returned in part. Not here: the meaning
+//! of a field.
 
 use crate::extent::extent;
 use crate::place::{Id, Place};
 use crate::reply::Reply;
 
-/// An entry.
+/// An entry of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What it is called.
+    /// The id of the entry.
     pub id: Id,
-    /// Its fields, in order. One that was taken out after it was listed has none.
+    /// The fields, in order. An entry that was deleted after it was listed has no fields.
     pub fields: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// The entries of a reply, in order; none where it is something else. An empty list: nothing has come.
+/// The entries of a reply to `XREAD`, in order. `None` if the reply has another structure; an empty list if
+/// there are no new entries.
 #[must_use]
 pub fn entries(reply: Reply) -> Option<Vec<Entry>> {
     let Reply::List(streams) = reply else {
@@ -28,8 +30,8 @@ pub fn entries(reply: Reply) -> Option<Vec<Entry>> {
     entries.into_iter().map(entry).collect()
 }
 
-/// The entries of a reply to [`read_whole`](crate::read_whole), and how far the stream had come; none where it is
-/// something else.
+/// The entries of a reply to [`read_whole`](crate::read_whole), and the end of the stream at that moment.
+/// `None` if the reply has another structure.
 #[must_use]
 pub fn whole(reply: Reply) -> Option<(Vec<Entry>, Place)> {
     let Reply::List(parts) = reply else { return None };
@@ -44,7 +46,7 @@ fn entry(reply: Reply) -> Option<Entry> {
     Some(Entry { id, fields: self::fields(fields)? })
 }
 
-/// Names and values, in turn; none where it is something else.
+/// The names and values of a reply that lists them in turn. `None` if the reply has another structure.
 #[must_use]
 pub fn fields(reply: Reply) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let words = match reply {

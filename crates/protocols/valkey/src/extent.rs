@@ -1,13 +1,13 @@
-//! What a server says of a stream (`XINFO STREAM`) and of itself (`INFO`), as far as whoever follows the
-//! stream has to know: how far it has come, what of it has gone, and whether it is the same server as before.
-//! Fields that are not known are passed over. Not here: when they are asked for.
+//! Parses the replies to `XINFO STREAM` and `INFO`, as far as a reader of the stream needs them: the end of the
+//! stream, how many entries were removed, and which server process answered. Unknown fields are ignored. Not
+//! here: when to send these commands.
 
 use crate::place::{Id, Place};
 use crate::reply::Reply;
 
-/// How far a stream has come, as the reply to `XINFO STREAM` says; none where it is something else, or of a
-/// server before version 7, which does not count what was ever added. A stream that is not there has come
-/// nowhere.
+/// The end of a stream, from the reply to `XINFO STREAM`. `None` if the reply has another structure, or comes
+/// from a server before version 7, which does not count the entries ever added. A stream that does not exist
+/// has the position zero.
 #[must_use]
 pub fn extent(reply: &Reply) -> Option<Place> {
     let list = match reply {
@@ -38,21 +38,21 @@ pub fn extent(reply: &Reply) -> Option<Place> {
     Some(Place { id: last, added, gone: added.checked_sub(length)?, deleted })
 }
 
-/// A server, as `INFO` tells it.
+/// Properties of a server, from the reply to `INFO`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Server {
-    /// Which process of a server it is: another one after each start (`run_id`).
+    /// The `run_id`: another one after each start of the server.
     pub run: String,
-    /// What it is: `master`, or something that cannot be written to (`role`).
+    /// The `role`: `master`, or a role that does not accept writes.
     pub role: String,
-    /// What is taken out where memory runs short (`maxmemory_policy`).
+    /// The `maxmemory_policy`: which keys are evicted when memory is short.
     pub policy: String,
-    /// How much memory it may take, in bytes; 0: as much as there is.
+    /// The `maxmemory` in bytes; 0 means no limit.
     pub memory_max: u64,
 }
 
 impl Server {
-    /// What the text of a reply says.
+    /// Parses the text of a reply to `INFO`. Missing fields are empty or 0.
     #[must_use]
     pub fn read(text: &str) -> Server {
         let value = |name: &str| {
@@ -67,7 +67,7 @@ impl Server {
         }
     }
 
-    /// Whether it takes out what nobody has asked it to.
+    /// Whether the server may evict keys that have no expiry time, and with them the stream.
     #[must_use]
     pub fn evicts_anything(&self) -> bool {
         self.memory_max > 0 && self.policy.starts_with("allkeys")

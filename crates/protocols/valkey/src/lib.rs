@@ -1,17 +1,17 @@
-//! What following a stream of Valkey or Redis takes: commands as bytes, bytes as replies (RESP2), the
-//! entries of a stream, and how far it is read.
+//! A client for streams of Valkey or Redis, without the connection: encodes commands, decodes replies (RESP2),
+//! and tracks the position in a stream.
 //!
-//! | file | |
+//! | file | contents |
 //! |---|---|
-//! | `reply` | [`Replies`]: bytes in, whole replies out |
-//! | `command` | the commands, written |
-//! | `entry` | the entries in a reply to `XREAD`, the fields in one to `HGETALL` |
-//! | `place` | how far a stream is read, and whether something of it has gone unread |
-//! | `extent` | what `XINFO STREAM` and `INFO` say |
+//! | `reply` | [`Replies`]: bytes in, complete replies out |
+//! | `command` | encodes commands |
+//! | `entry` | the entries in a reply to `XREAD`, the fields in a reply to `HGETALL` |
+//! | `place` | the position in a stream, and whether entries were removed before they were read |
+//! | `extent` | the replies to `XINFO STREAM` and `INFO` |
 //!
 //! Sources: <https://valkey.io/topics/protocol/>, <https://valkey.io/topics/streams-intro/>, and the pages of
-//! the commands. No sockets, no clock. Bounded: a reply's bytes and depth, by the reader. What an entry
-//! means is its reader's.
+//! the commands. No sockets, no clock. The size and depth of a reply are bounded. Callers interpret the
+//! entries.
 
 #![forbid(unsafe_code)]
 
@@ -22,10 +22,10 @@ mod place;
 mod reply;
 
 pub use command::{
-    Added, add, add_nothing, all_fields, ask_extent, authenticate, command, read_after, read_whole,
-    remove_field_if, select, set_field,
+    NewEntry, add, add_nothing, all_fields, ask_extent, authenticate, command, read_after,
+    read_whole, remove_field_if, select, set_field,
 };
 pub use entry::{Entry, entries, fields, whole};
 pub use extent::{Server, extent};
 pub use place::{Id, NoPlace, Place};
-pub use reply::{DEPTH_MAX, Replies, Reply, Unreadable, VALUE_BYTES};
+pub use reply::{DEPTH_MAX, Replies, Reply, ReplyError, VALUE_BYTES};

@@ -1,37 +1,39 @@
-//! How far a stream is read: the id of its last entry, and how many were ever added up to there. The number
-//! shows what ids do not: that entries were taken out before they were read (a stream that was trimmed,
-//! or deleted and begun anew). Not here: when that is asked (`whole`, by whoever reads on).
+//! The position in a stream: the id of the last entry read, and the number of entries ever added up to it. The
+//! number shows what ids do not: entries that were removed before they were read, because the stream was
+//! trimmed, or deleted and created again. Not here: when to check this (callers use `whole` while they read).
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// What an entry is called: when it was added, in milliseconds since 1970, and a number. Later entries of a
-/// stream have higher ones.
+/// The id of an entry: the time at which it was added, in milliseconds since 1970, and a sequence number. Later
+/// entries of a stream have higher ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
-    /// When.
+    /// The time in milliseconds since 1970.
     pub ms: u64,
-    /// Which of that millisecond.
+    /// The sequence number among the entries of that millisecond.
     pub number: u64,
 }
 
-/// A place in a stream: everything up to an entry, with it.
+/// A position in a stream: everything up to and including an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The entry; zero before the first.
+    /// The id of the entry; zero before the first entry.
     pub id: Id,
-    /// How many were added up to here since the stream was begun, whether or not they are there still.
+    /// The number of entries added to the stream up to this position, including those that were removed since.
     pub added: u64,
-    /// How many of the stream had been taken out when this was asked; 0 where it was not asked.
+    /// The number of entries that had been removed from the stream when it was queried; 0 if it was not
+    /// queried.
     pub gone: u64,
-    /// The last that was taken out by its id when this was asked; zero where none was, or it was not asked.
+    /// The id of the latest entry that had been deleted by id when the stream was queried; zero if there was
+    /// none, or it was not queried.
     pub deleted: Id,
 }
 
 impl Place {
-    /// Whether everything of `other` is in this one. A place where as many entries cannot have come
-    /// between is one of another stream.
+    /// Whether this position includes everything up to `other`. It does not if so many entries cannot have been
+    /// added in between: the positions then belong to different streams.
     #[must_use]
     pub fn has_all(&self, other: &Place) -> bool {
         match self.id.cmp(&other.id) {
@@ -41,16 +43,16 @@ impl Place {
         }
     }
 
-    /// Whether a stream that the server says has come to `now` cannot be read on from here: something was
-    /// taken out of it before it was read, or it is another one.
+    /// Whether reading cannot continue from this position in a stream that now ends at `now`: entries were
+    /// removed before they were read, or it is another stream.
     #[must_use]
     pub fn is_lost_by(&self, now: &Place) -> bool {
         !now.has_all(self) || now.gone > self.added || now.deleted > self.id
     }
 
-    /// The place after reading on from here: `count` entries up to `last`, at the moment at which the server says
-    /// that the stream has come to `now`. None: something was taken out before it was read, or it is another
-    /// stream. `is_all`: no more were to be had.
+    /// The position after `count` more entries were read, up to `last`. `now` is the end of the stream at the
+    /// time of that read. `is_all`: the read reached the end of the stream. Returns `None` if entries were
+    /// removed before they were read, or if it is another stream.
     #[must_use]
     pub fn read_on(
         &self,
@@ -81,7 +83,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A text that is no place, or no id.
+/// A text is not a valid position, or not a valid id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoPlace;
 
@@ -131,15 +133,15 @@ mod tests {
         let read = at("50-0/5");
         assert!(read.has_all(&at("40-0/4")) && read.has_all(&read) && !read.has_all(&at("60-0/6")));
         assert!(!read.is_lost_by(&read) && !read.is_lost_by(&at("60-0/6")));
-        // Trimmed as far as it was read, and further.
+        // Trimmed up to the last entry read, and beyond it.
         assert!(!read.is_lost_by(&Place { gone: 5, ..at("60-0/9") }));
         assert!(read.is_lost_by(&Place { gone: 6, ..at("60-0/9") }));
-        // What was read of a stream in which the entries between were gone.
+        // The entries in between were gone when the stream was read.
         assert!(read.is_lost_by(&at("50-0/7")));
-        // Deleted; and begun anew since.
+        // Deleted; and created again since.
         assert!(read.is_lost_by(&Place::default()));
         assert!(read.is_lost_by(&at("60-0/1")) && read.is_lost_by(&at("60-0/5")));
-        // One was taken out by its id: it had been read, or not.
+        // One entry was deleted by id: an entry that had been read, and one that had not.
         let deleted = |text: &str| text.parse().expect("an id");
         let now = Place { gone: 1, ..at("60-0/6") };
         assert!(!read.is_lost_by(&Place { deleted: deleted("50-0"), ..now }));
@@ -158,10 +160,10 @@ mod tests {
         assert_eq!(read(2, id(70), true, at("70-0/7")), some("70-0/7"));
         assert_eq!(read(2, id(70), false, at("70-0/7")), some("70-0/7"));
         assert_eq!(read(2, id(70), false, at("90-0/9")), some("70-0/7"));
-        // The first of two was trimmed, and so were both.
+        // The first of two entries was trimmed, and then both.
         assert_eq!(read(1, id(70), true, Place { gone: 6, ..at("70-0/7") }), None);
         assert_eq!(read(0, None, true, Place { gone: 7, ..at("70-0/7") }), None);
-        // Deleted, begun anew, and as long again.
+        // Deleted, created again, and now as long as before.
         assert_eq!(read(5, id(70), true, at("70-0/5")), None);
         assert_eq!(read(5, id(70), false, at("90-0/9")), None);
         assert_eq!(read(0, None, true, Place::default()), None);

@@ -1,27 +1,26 @@
-//! Replies (RESP2), read as their bytes come in. A reply that is not whole yet costs nothing to look at again:
-//! what has been read of it is kept.
+//! Decodes replies (RESP2) as their bytes arrive. An incomplete reply is not parsed again from its beginning:
+//! the part that was read is kept.
 //!
-//! Invariants: no byte is looked at twice but those of the piece that is being waited for; a reply takes at most
-//! `bytes_max` bytes, each value in it [`VALUE_BYTES`] more than it has, and has at most [`DEPTH_MAX`] lists in
-//! one another, whatever the other side sends. A string that is
-//! longer is passed over, and reads as null: a server tells the first and the last entry of a stream to whoever
-//! asks how far it is.
+//! Invariants: no byte is read twice except those of the incomplete value at the end. A reply takes at most
+//! `bytes_max` bytes, where each value counts [`VALUE_BYTES`] more than its length. At most [`DEPTH_MAX`] lists
+//! are nested. A string that is too long is skipped and read as null: `XINFO STREAM` includes the first and the
+//! last entry, even if only the position is needed.
 
 use std::fmt;
 
-/// The most lists in one another; the reply to `XREAD` has five.
+/// The maximum depth of nested lists. The reply to `XREAD` has five.
 pub const DEPTH_MAX: usize = 8;
-/// What a value takes in memory besides its bytes.
+/// The memory that a value takes in addition to its bytes.
 pub const VALUE_BYTES: usize = 64;
-/// The longest first line of a piece: a number, or what an error says.
+/// The maximum length in bytes of the first line of a value: a number, or the text of an error.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// A reply, or an element of one.
+/// A reply, or an element of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A simple string.
     Status(String),
-    /// An error: its code, and a sentence.
+    /// An error: its code and its message.
     Error(String),
     /// An integer.
     Integer(i64),
@@ -29,67 +28,67 @@ pub enum Reply {
     Bytes(Vec<u8>),
     /// An array.
     List(Vec<Reply>),
-    /// Nothing: a null of either kind.
+    /// A null: a null bulk string or a null array.
     Null,
 }
 
-/// Why bytes are no reply.
+/// The reason why bytes are not a valid reply. The connection cannot be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unreadable {
-    /// Its first byte says nothing that is known.
+pub enum ReplyError {
+    /// The type byte is unknown.
     Kind(u8),
-    /// A number is none, or a line or a string does not end where it has to.
+    /// A number is invalid, or a line or a string does not end where it must.
     Malformed,
-    /// There is more of it than is read.
+    /// The reply is longer than `bytes_max`.
     TooLong,
-    /// There are too many lists in one another.
+    /// More than [`DEPTH_MAX`] lists are nested.
     TooDeep,
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for ReplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreadable::Kind(byte) => {
+            ReplyError::Kind(byte) => {
                 write!(f, "no reply begins with the byte {byte:#04x}: is this Valkey or Redis?")
             }
-            Unreadable::Malformed => f.write_str("the reply is malformed"),
-            Unreadable::TooLong => f.write_str("the reply is longer than is read"),
-            Unreadable::TooDeep => f.write_str("the reply has too many lists in one another"),
+            ReplyError::Malformed => f.write_str("the reply is malformed"),
+            ReplyError::TooLong => f.write_str("the reply is longer than is read"),
+            ReplyError::TooDeep => f.write_str("the reply has too many lists in one another"),
         }
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for ReplyError {}
 
-/// A list that is not whole yet.
+/// A list whose elements have not all arrived.
 #[derive(Debug)]
-struct Open {
+struct OpenList {
     so_far: Vec<Reply>,
     missing: usize,
 }
 
-/// Makes replies of bytes.
+/// Decodes replies from bytes.
 #[derive(Debug)]
 pub struct Replies {
     buffer: Vec<u8>,
-    /// What of it has been read.
+    /// The number of bytes of `buffer` that have been read.
     at: usize,
-    open: Vec<Open>,
-    /// Bytes of a string that is too long which are still to come.
+    open: Vec<OpenList>,
+    /// The number of bytes still to skip of a string that is too long.
     left_out: Option<usize>,
-    /// Bytes of the reply that is being read.
+    /// The number of bytes of the current reply.
     bytes: usize,
     bytes_max: usize,
 }
 
 impl Replies {
-    /// For replies that take at most so many bytes.
+    /// A decoder for replies of at most `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Replies {
         Replies { buffer: Vec::new(), at: 0, open: Vec::new(), left_out: None, bytes: 0, bytes_max }
     }
 
-    /// These bytes have come in.
+    /// Appends bytes that have been received.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.at > 0 {
             self.buffer.drain(..self.at);
@@ -98,11 +97,11 @@ impl Replies {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole reply; none: more bytes are needed.
+    /// The next complete reply; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// What has come is no reply; nothing can be read any more.
-    pub fn read(&mut self) -> Result<Option<Reply>, Unreadable> {
+    /// The bytes are not a valid reply. Nothing more can be read from this connection.
+    pub fn read(&mut self) -> Result<Option<Reply>, ReplyError> {
         while let Some((piece, length)) = self.piece()? {
             self.at += length;
             self.bytes += length + VALUE_BYTES;
@@ -110,7 +109,7 @@ impl Replies {
                 Piece::Value(value) => value,
                 Piece::Skipped => {
                     self.left_out = None;
-                    // It was not held.
+                    // A skipped string is not held in memory.
                     self.bytes -= length;
                     Reply::Null
                 }
@@ -120,9 +119,9 @@ impl Replies {
                 }
                 Piece::List(missing) => {
                     if self.open.len() == DEPTH_MAX {
-                        return Err(Unreadable::TooDeep);
+                        return Err(ReplyError::TooDeep);
                     }
-                    self.open.push(Open { so_far: Vec::new(), missing });
+                    self.open.push(OpenList { so_far: Vec::new(), missing });
                     continue;
                 }
             };
@@ -143,8 +142,9 @@ impl Replies {
         Ok(None)
     }
 
-    /// The next value that is no list, or a list's beginning, and how long it is; none: it is not whole yet.
-    fn piece(&mut self) -> Result<Option<(Piece, usize)>, Unreadable> {
+    /// The next value that is not a list, or the beginning of a list, and its length in bytes. `None` if it is
+    /// incomplete.
+    fn piece(&mut self) -> Result<Option<(Piece, usize)>, ReplyError> {
         if let Some(left) = &mut self.left_out {
             let some = self.buffer.len() - self.at;
             if *left > some {
@@ -157,7 +157,7 @@ impl Replies {
         let rest = &self.buffer[self.at..];
         let Some(kind) = rest.first() else { return Ok(None) };
         if !b"+-:$*".contains(kind) {
-            return Err(Unreadable::Kind(*kind));
+            return Err(ReplyError::Kind(*kind));
         }
         let room = self.bytes_max.saturating_sub(self.bytes);
         let Some(line) = line(&rest[1..], room.min(LINE_BYTES_MAX))? else { return Ok(None) };
@@ -170,12 +170,12 @@ impl Replies {
             _ if line == b"-1" => Piece::Value(Reply::Null),
             b'*' if line == b"0" => Piece::Value(Reply::List(Vec::new())),
             kind => {
-                let count = usize::try_from(number(line)?).map_err(|_| Unreadable::Malformed)?;
+                let count = usize::try_from(number(line)?).map_err(|_| ReplyError::Malformed)?;
                 match kind {
-                    b'*' if count > room => return Err(Unreadable::TooLong),
+                    b'*' if count > room => return Err(ReplyError::TooLong),
                     b'*' => return Ok(Some((Piece::List(count), head))),
                     _ if count > room => {
-                        let all = count.checked_add(2).ok_or(Unreadable::Malformed)?;
+                        let all = count.checked_add(2).ok_or(ReplyError::Malformed)?;
                         return Ok(Some((Piece::LeftOut(all), head)));
                     }
                     _ => {}
@@ -183,7 +183,7 @@ impl Replies {
                 let Some(bytes) = rest[head..].get(..count + 2) else { return Ok(None) };
                 let (bytes, end) = bytes.split_at(count);
                 if end != b"\r\n" {
-                    return Err(Unreadable::Malformed);
+                    return Err(ReplyError::Malformed);
                 }
                 return Ok(Some((Piece::Value(Reply::Bytes(bytes.to_vec())), head + count + 2)));
             }
@@ -194,33 +194,33 @@ impl Replies {
 
 enum Piece {
     Value(Reply),
-    /// Of so many elements, one at least.
+    /// The beginning of a list of so many elements, at least one.
     List(usize),
-    /// A string that is longer than is held: so many bytes are passed over.
+    /// A string that is too long to be held: so many bytes are skipped.
     LeftOut(usize),
-    /// The last of them.
+    /// The last bytes of a skipped string have arrived.
     Skipped,
 }
 
-/// The first line, without its end.
-fn line(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, Unreadable> {
+/// The first line, without its line end. `None` if the line is incomplete.
+fn line(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, ReplyError> {
     match bytes.iter().take(max.saturating_add(1)).position(|byte| *byte == b'\r') {
         Some(end) => match bytes.get(end + 1) {
             Some(b'\n') => Ok(Some(&bytes[..end])),
-            Some(_) => Err(Unreadable::Malformed),
+            Some(_) => Err(ReplyError::Malformed),
             None => Ok(None),
         },
-        None if bytes.len() > max => Err(Unreadable::TooLong),
+        None if bytes.len() > max => Err(ReplyError::TooLong),
         None => Ok(None),
     }
 }
 
-fn number(line: &[u8]) -> Result<i64, Unreadable> {
-    let text = str::from_utf8(line).map_err(|_| Unreadable::Malformed)?;
+fn number(line: &[u8]) -> Result<i64, ReplyError> {
+    let text = str::from_utf8(line).map_err(|_| ReplyError::Malformed)?;
     let digits = text.strip_prefix('-').unwrap_or(text);
     match digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse().map_err(|_| Unreadable::Malformed),
-        false => Err(Unreadable::Malformed),
+        true => text.parse().map_err(|_| ReplyError::Malformed),
+        false => Err(ReplyError::Malformed),
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn all(bytes: &[u8], step: usize) -> Result<Vec<Reply>, Unreadable> {
+    fn all(bytes: &[u8], step: usize) -> Result<Vec<Reply>, ReplyError> {
         let (mut replies, mut found) = (Replies::new(1_000), Vec::new());
         for some in bytes.chunks(step.max(1)) {
             replies.push(some);
@@ -274,19 +274,19 @@ mod tests {
     #[test]
     fn what_is_none_is_refused() {
         for (bytes, why) in [
-            (&b"HTTP/1.1 400 Bad Request\r\n"[..], Unreadable::Kind(b'H')),
-            (b"$3\r\nabcd\r\n", Unreadable::Malformed),
-            (b":+1\r\n", Unreadable::Malformed),
-            (b"$-2\r\n", Unreadable::Malformed),
-            (b"+a\rb", Unreadable::Malformed),
-            (b"*1001\r\n", Unreadable::TooLong),
-            (b"*99999999999999999999\r\n", Unreadable::Malformed),
-            (&b"*1\r\n".repeat(DEPTH_MAX + 1)[..], Unreadable::TooDeep),
+            (&b"HTTP/1.1 400 Bad Request\r\n"[..], ReplyError::Kind(b'H')),
+            (b"$3\r\nabcd\r\n", ReplyError::Malformed),
+            (b":+1\r\n", ReplyError::Malformed),
+            (b"$-2\r\n", ReplyError::Malformed),
+            (b"+a\rb", ReplyError::Malformed),
+            (b"*1001\r\n", ReplyError::TooLong),
+            (b"*99999999999999999999\r\n", ReplyError::Malformed),
+            (&b"*1\r\n".repeat(DEPTH_MAX + 1)[..], ReplyError::TooDeep),
             (
                 &b"*999\r\n".iter().chain(&b":1\r\n".repeat(400)).copied().collect::<Vec<_>>()[..],
-                Unreadable::TooLong,
+                ReplyError::TooLong,
             ),
-            (&[b'+'; 1_003][..], Unreadable::TooLong),
+            (&[b'+'; 1_003][..], ReplyError::TooLong),
         ] {
             assert_eq!(all(bytes, 7), Err(why), "{}", String::from_utf8_lossy(bytes));
         }

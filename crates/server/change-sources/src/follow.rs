@@ -21,7 +21,7 @@ use super::source::{
 };
 use change_feed::TouchedTags;
 use config::DatabaseKind;
-use page_store::{OpenChange, ChangeTarget};
+use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
 use site_state::runtime::off_the_way;
 use site_state::terms::Look;
@@ -244,7 +244,11 @@ fn taken_back() -> Broken {
 }
 
 /// Opens a change of what was touched. Where texts were, what settles with it.
-async fn open(site: &Arc<SiteState>, database: &str, touched: TouchedTags) -> (OpenChange, Option<Look>) {
+async fn open(
+    site: &Arc<SiteState>,
+    database: &str,
+    touched: TouchedTags,
+) -> (OpenChange, Option<Look>) {
     let by = Cause::database(database, touched.tables());
     if !touched.is_everything() {
         let mut looked = None;

@@ -14,7 +14,7 @@ use super::Feed;
 use super::barrier::count_lag;
 use super::source::Position;
 use config::OnLag;
-use page_store::{OpenChange, ChangeTarget};
+use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
 use site_state::why::Cause;
 use site_state::why::shown::cut;
@@ -54,8 +54,9 @@ impl Gate {
         if closed.by.is_some() || followed() {
             return Attempt::NotNow;
         }
-        closed.by =
-            Some(site.changes().open(&[ChangeTarget::Everything], Cause::Gap { database: cut(name) }));
+        closed.by = Some(
+            site.changes().open(&[ChangeTarget::Everything], Cause::Gap { database: cut(name) }),
+        );
         Attempt::Closed
     }
 

@@ -1,6 +1,6 @@
-//! The guides to rules, proxies and WordPress are held to the code: every example in them can be used
-//! as a configuration, every key of a rule and every option of keys and cookies occurs in one, and
-//! the names it gives as examples of cookies and parameters are on the lists.
+//! Checks the guides to rules, proxies and WordPress against the code. Every example in them is a valid
+//! configuration. Every key of a rule and every option for keys and cookies occurs in one. Cookies and
+//! parameters named as examples are on the built-in lists.
 
 use config::raw::File;
 use config::resolve;
@@ -52,14 +52,14 @@ fn every_example_can_be_used() {
         let mut file: File = toml::from_str(example).unwrap_or_else(|e| panic!("{example}\n{e}"));
         let site = &mut file.site;
         if site.list.is_empty() && site.origin.is_none() {
-            // Their directories are on nobody's machine.
+            // Their directories do not exist on this machine.
             site.origin = Some("http://127.0.0.1:8000".into());
             file.php.at = None;
             (site.root, site.front_controller, site.allow_symlinks) = (None, None, None);
             (site.hidden, site.scripts) = (None, None);
         }
         if !file.wake.is_empty() {
-            // Such a part of a configuration says before that the host is named.
+            // Such an excerpt of a configuration assumes that the host was set before.
             file.site.host.get_or_insert("blog.example".into());
         }
         if let Err(error) = resolve(&file) {

@@ -1,6 +1,6 @@
-//! The checks. Each is a function of the facts that gives what it finds, and nothing where it does not
-//! know; they do not know each other. Where a number is a threshold, what it rests on stands beside it.
-//! What they are about is in their modules: connections, the machine, PHP, the site's answers.
+//! The checks. Each check is a function of the facts that returns its findings, and nothing if a fact is
+//! unknown. Checks are independent of each other. The reason for each threshold is beside its value. The
+//! submodules are: connections, the machine, PHP, and the site's responses.
 
 mod machine;
 mod network;
@@ -9,7 +9,7 @@ mod site;
 
 use crate::{Facts, Finding, Weight};
 
-/// What all of them find, in no order.
+/// The findings of all checks, unsorted.
 pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     let one: [fn(&Facts) -> Option<Finding>; 21] = [
         network::open_files,
@@ -41,8 +41,8 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// How much a count matters by what it has risen while it was looked, and how that is said. What was counted
-/// once, since the start of the machine, may be long past.
+/// The weight of a kernel counter, by whether it rose during the observation, and the words for it. A counter
+/// that did not rise may show a problem that ended long ago.
 fn lately(now: u64, before: Option<u64>) -> (Weight, String) {
     match before.map(|before| now.saturating_sub(before)) {
         None => (Weight::Note, "whether it rises is not known".into()),
@@ -51,7 +51,7 @@ fn lately(now: u64, before: Option<u64>) -> (Weight, String) {
     }
 }
 
-/// Bytes as people say them: `512 MB`.
+/// Bytes in a readable form: `512 MB`.
 fn shown(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => format!("{} KB", bytes / 1000),

@@ -1,65 +1,65 @@
-//! What is known about a machine, its PHP and its site. A fact that could not be had is `None`.
+//! Facts about a machine, its PHP and its site. An unknown fact is `None`.
 //!
-//! Bytes are bytes, counts of the kernel are since it was started. Nothing here says where a fact comes
-//! from: that is for whoever collects it.
+//! Sizes are in bytes; kernel counters run since the boot. The source of a fact is defined where it is
+//! collected.
 
-/// All of them.
+/// All facts.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// The kernel's settings.
     pub kernel: Kernel,
-    /// What the kernel has counted about TCP.
+    /// The kernel's TCP counters.
     pub tcp: Tcp,
-    /// The table of connections that the firewall follows.
+    /// The connection-tracking table of the firewall.
     pub conntrack: Conntrack,
-    /// Memory.
+    /// The memory of the machine.
     pub memory: Memory,
-    /// What this group of processes may use.
+    /// The limits and counters of the cgroup.
     pub cgroup: Cgroup,
-    /// What was counted a moment before.
-    pub before: Before,
-    /// php-fpm's pools, Pagewell's own among them.
+    /// The counters at the beginning of the observation.
+    pub before: EarlierCounters,
+    /// The pools of php-fpm, including Pagewell's own.
     pub pools: Vec<Pool>,
-    /// The configuration by which Pagewell runs a php-fpm of its own, where it does: `opcache` is that one's.
+    /// The configuration file of Pagewell, if it runs its own php-fpm. `opcache` then describes that php-fpm.
     pub own_php: Option<String>,
-    /// PHP's cache of compiled scripts.
+    /// PHP's opcache.
     pub opcache: Option<Opcache>,
-    /// How many `.php` files the site has.
+    /// The number of `.php` files of the site.
     pub php_files: Option<u64>,
-    /// Symbolic links below the document root that lead outside it and are not allowed to.
+    /// Symbolic links below the document root that lead outside it without permission.
     pub links_outside: Option<LinksOutside>,
-    /// How many connections the database takes.
+    /// The maximum number of database connections.
     pub database_connections: Option<u64>,
-    /// How many connections Pagewell takes at once.
+    /// The maximum number of client connections of Pagewell.
     pub connections: Option<u64>,
-    /// Open files that the running Pagewell may have (or this shell, when none runs).
+    /// The limit of open files of the running Pagewell, or of this shell if none is running.
     pub open_files: Option<u64>,
-    /// The running Pagewell that was looked at, by its process id; none runs, or it is not known which.
+    /// The process id of the Pagewell that was examined; `None` if none is running, or if there are several.
     pub running: Option<u32>,
-    /// The page budget, in bytes.
+    /// The page budget in bytes.
     pub page_budget: Option<u64>,
-    /// Whether logs are written to a disk that turns.
+    /// Whether logs are written to a rotating disk.
     pub turning_disk: Option<bool>,
-    /// Bytes free where logs are written.
+    /// The free bytes on the file system of the logs.
     pub log_space: Option<u64>,
     /// The kernel's clock source: `tsc`, `hpet`.
     pub clock_source: Option<String>,
-    /// Whether something keeps the clock right.
+    /// Whether the clock is synchronised.
     pub clock_kept: Option<bool>,
-    /// Lines of sysctl files, with where they stand: what is set at the next boot.
+    /// The lines of the sysctl files, each with its location: the settings after the next boot.
     pub sysctl_lines: Vec<(String, String)>,
-    /// What the site answered.
+    /// The responses of the site.
     pub answers: Vec<Answer>,
 }
 
 /// Symbolic links that lead outside the document root, so that their paths are answered with 404.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinksOutside {
-    /// How many there are.
+    /// The number of these links.
     pub count: u64,
-    /// One of them, and where it leads.
+    /// One of the links, and its target.
     pub example: (String, String),
-    /// The line of configuration that allows them.
+    /// The configuration line that allows them.
     pub allowing: String,
 }
 
@@ -72,7 +72,7 @@ pub struct Kernel {
     pub syn_backlog: Option<u64>,
     /// `net.ipv4.tcp_syncookies`.
     pub syncookies: Option<u64>,
-    /// `net.ipv4.tcp_tw_recycle`; gone from the kernel since 4.12.
+    /// `net.ipv4.tcp_tw_recycle`; removed from the kernel in 4.12.
     pub tw_recycle: Option<u64>,
     /// `net.ipv4.tcp_timestamps`.
     pub timestamps: Option<u64>,
@@ -88,42 +88,42 @@ pub struct Kernel {
     pub huge_pages: Option<String>,
 }
 
-/// What the kernel has counted about TCP.
+/// The kernel's TCP counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tcp {
-    /// Connections dropped because a server's queue was full.
+    /// Connections dropped because the accept queue of a server was full.
     pub listen_overflows: Option<u64>,
-    /// Connections dropped while they were made, for whatever reason.
+    /// Connections dropped while they were established, for any reason.
     pub listen_drops: Option<u64>,
     /// Half-open connections dropped because their queue was full.
     pub syn_drops: Option<u64>,
-    /// Ended connections that were not waited for, because their table was full.
+    /// Connections that skipped TIME-WAIT because its table was full.
     pub time_wait_overflows: Option<u64>,
-    /// Connections cut because memory for TCP had run out.
+    /// Connections aborted because memory for TCP was exhausted.
     pub memory_aborts: Option<u64>,
-    /// Connections that are waited for now.
+    /// Connections currently in TIME-WAIT.
     pub time_wait: Option<u64>,
-    /// Those of them that keep a port which this machine would use itself.
+    /// Connections in TIME-WAIT that occupy a local port for outgoing connections.
     pub ports_kept: Option<u64>,
 }
 
-/// What had been counted when the look began: what has risen since happens now, the rest is long past or not.
+/// The counters at the beginning of the observation. A counter that rose since then shows a current problem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Before {
-    /// About TCP.
+pub struct EarlierCounters {
+    /// The TCP counters.
     pub tcp: Tcp,
-    /// Of the firewall's table.
+    /// The counters of the connection-tracking table.
     pub conntrack: Conntrack,
-    /// Of the group.
+    /// The counters of the cgroup.
     pub cgroup: Cgroup,
 }
 
-/// The table of connections that the firewall follows.
+/// The connection-tracking table of the firewall.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Conntrack {
-    /// Entries now.
+    /// The current number of entries.
     pub count: Option<u64>,
-    /// Entries there may be.
+    /// The maximum number of entries.
     pub max: Option<u64>,
     /// Packets dropped because the table was full.
     pub drops: Option<u64>,
@@ -132,54 +132,54 @@ pub struct Conntrack {
 /// Memory, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Of the machine.
+    /// The memory of the machine.
     pub total: Option<u64>,
-    /// That could be had without swapping.
+    /// The memory that is available without swapping.
     pub available: Option<u64>,
-    /// Swap there is.
+    /// The size of the swap space.
     pub swap_total: Option<u64>,
-    /// Swap that is free.
+    /// The free swap space.
     pub swap_free: Option<u64>,
-    /// Pages brought back from swap since the start.
+    /// The number of memory pages read back from swap since the boot.
     pub swapped_in: Option<u64>,
 }
 
-/// What this group of processes may use.
+/// The limits and counters of the cgroup.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cgroup {
-    /// Memory, in bytes; `None`: no bound.
+    /// The memory limit in bytes; `None` if there is no limit.
     pub memory_max: Option<u64>,
-    /// How often something was killed for want of memory.
+    /// The number of processes killed for lack of memory.
     pub killed: Option<u64>,
-    /// How often it was held back because its share of CPU was used up.
+    /// The number of times that the CPU limit throttled the cgroup.
     pub throttled: Option<u64>,
-    /// Processes and threads; `None`: no bound.
+    /// The limit of processes and threads; `None` if there is no limit.
     pub pids_max: Option<u64>,
 }
 
 /// A pool of php-fpm.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pool {
-    /// Its name.
+    /// The name of the pool.
     pub name: String,
-    /// The file it stands in: php-fpm's, or Pagewell's configuration.
+    /// The file that defines the pool: php-fpm's, or Pagewell's configuration.
     pub file: String,
-    /// Whether Pagewell starts it.
+    /// Whether Pagewell starts the pool.
     pub own: bool,
     /// `pm.max_children`.
     pub children: u64,
-    /// Resident bytes of one child that runs, on average.
+    /// The average resident memory of a running child, in bytes.
     pub child_bytes: Option<u64>,
-    /// `listen.backlog`, where it is set.
+    /// `listen.backlog`, if it is set.
     pub backlog: Option<i64>,
-    /// Whether it listens on TCP of this machine.
+    /// Whether the pool listens on a TCP port of this machine.
     pub tcp: bool,
 }
 
-/// PHP's cache of compiled scripts, as php-fpm has it.
+/// PHP's opcache, as configured in php-fpm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Opcache {
-    /// Whether PHP has it at all.
+    /// Whether opcache is installed.
     pub installed: bool,
     /// `opcache.enable`.
     pub enabled: bool,
@@ -191,25 +191,25 @@ pub struct Opcache {
     pub validates: bool,
 }
 
-/// What one address of the site answered, asked as a visitor without cookies asks.
+/// The response of one URL of the site to a request without cookies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The address.
+    /// The URL.
     pub url: String,
-    /// The status; `None`: none came.
+    /// The status; `None` if there was no response.
     pub status: Option<u16>,
-    /// Whether it has `ETag` or `Last-Modified`.
+    /// Whether the response has `ETag` or `Last-Modified`.
     pub validator: bool,
-    /// The cookies it sets, by name.
+    /// The names of the cookies that it sets.
     pub cookies: Vec<String>,
-    /// Its `Cache-Control`.
+    /// The value of `Cache-Control`.
     pub cache_control: Option<String>,
-    /// Its `Cache-Status`, where Pagewell answered.
+    /// The value of `Cache-Status`, if Pagewell answered.
     pub cache_status: Option<String>,
-    /// Where it sends visitors who are to look elsewhere.
+    /// The target of a redirect.
     pub location: Option<String>,
-    /// Bytes of its content.
+    /// The length of the content in bytes.
     pub bytes: u64,
-    /// Whether it was compressed for a client that accepts gzip.
+    /// Whether the response to a request that accepts gzip was compressed.
     pub compressed: bool,
 }

@@ -1,26 +1,26 @@
-//! What is found: something that will hurt, or does.
+//! A finding: a current problem, or one that will occur under load.
 //!
-//! A finding is complete in itself: whoever reads it needs to look nothing up to act on it. Its name is
-//! stable, for scripts. Commands are for a shell as root, and last until the next boot where they say so.
+//! A finding is complete: it contains everything needed to act on it. Its name is stable, for scripts. Commands
+//! are for a root shell, and state if they only last until the next boot.
 
 use serde::Serialize;
 
-/// How much something matters; the first matters most.
+/// The severity of a finding, the most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
-    /// Visitors are refused or cut off.
+    /// Clients are refused or disconnected now.
     Fails,
-    /// They will be, under load.
+    /// Clients will be refused or disconnected under load.
     WillFail,
-    /// It costs time or memory.
+    /// The problem costs time or memory.
     Slow,
-    /// Worth knowing.
+    /// Information only.
     Note,
 }
 
 impl Weight {
-    /// Its name, as printed.
+    /// The name as printed.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -32,19 +32,19 @@ impl Weight {
     }
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Its name: small letters and hyphens.
+    /// The name: lower-case letters and hyphens.
     pub name: &'static str,
-    /// How much it matters.
+    /// The severity.
     pub weight: Weight,
-    /// What will happen, in a sentence.
+    /// The effect, in one sentence.
     pub what: String,
-    /// What was seen that says so.
+    /// The facts that show the problem.
     pub evidence: String,
-    /// What to run, or to write where.
+    /// The command to run, or the line to add to a file.
     pub command: String,
-    /// What that may do besides.
+    /// The risk of the command.
     pub risk: &'static str,
 }

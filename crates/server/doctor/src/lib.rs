@@ -1,9 +1,9 @@
-//! What a machine's settings will do to a site under load: facts go in, findings come out, in order of
-//! importance, each with its evidence, the exact command that mends it, and the risk of that.
+//! Diagnostics: the effect of a machine's settings on a site under load. Input: facts. Output: findings, sorted
+//! by severity, each with its evidence, the exact command that fixes it, and the risk of that command.
 //!
-//! Nothing is looked up here: [`Facts`] are collected by whoever has a machine, and the texts of `/proc`
-//! are read by [`read`]. A fact that is not known is `None`, and what depends on it is not judged.
-//! Nothing is ever changed. Not here: I/O, time, state; what to print, and how.
+//! Nothing is collected here: the caller collects the [`Facts`], and [`read`] parses the texts of `/proc`. An
+//! unknown fact is `None`, and checks that depend on it are skipped. Nothing is ever changed. Not here: I/O,
+//! time, state, and the output format.
 
 mod checks;
 mod facts;
@@ -11,11 +11,12 @@ mod finding;
 pub mod read;
 
 pub use facts::{
-    Answer, Before, Cgroup, Conntrack, Facts, Kernel, LinksOutside, Memory, Opcache, Pool, Tcp,
+    Answer, Cgroup, Conntrack, EarlierCounters, Facts, Kernel, LinksOutside, Memory, Opcache, Pool,
+    Tcp,
 };
 pub use finding::{Finding, Weight};
 
-/// Everything that these facts say, the most important first.
+/// All findings from these facts, the most severe first.
 #[must_use]
 pub fn examine(facts: &Facts) -> Vec<Finding> {
     let mut findings = checks::all(facts);

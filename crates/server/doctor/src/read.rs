@@ -1,31 +1,31 @@
-//! The texts of `/proc`, of php-fpm's configuration and of `php-fpm -i`, read.
+//! Parsers for the texts of `/proc`, of php-fpm's configuration and of `php-fpm -i`.
 //!
-//! What is not there, or is not of its form, is `None` or left out: kernels differ in what they tell.
-//! No input makes it panic.
+//! Missing or malformed values are `None` or left out, because kernels differ in the values that they report.
+//! No input causes a panic.
 
 use crate::{Conntrack, Memory, Opcache, Pool, Tcp};
 
-/// A number in a file of its own.
+/// The number in a file that contains nothing else.
 #[must_use]
 pub fn number(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// Two numbers in a file: `32768 60999`.
+/// The two numbers in a file: `32768 60999`.
 #[must_use]
 pub fn two_numbers(text: &str) -> Option<(u64, u64)> {
     let mut numbers = text.split_whitespace().map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// The choice in brackets: `always [madvise] never`.
+/// The selected value in brackets: `always [madvise] never`.
 #[must_use]
 pub fn chosen(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(word, _)| word.to_owned())
 }
 
-/// A limit of `/proc/PID/limits`, the soft one; `unlimited` is the largest number.
+/// The soft limit with this name in `/proc/PID/limits`; `unlimited` is the largest number.
 #[must_use]
 pub fn soft_limit(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -35,8 +35,8 @@ pub fn soft_limit(text: &str, name: &str) -> Option<u64> {
     }
 }
 
-/// How many connections in `/proc/net/tcp` (and `tcp6`) have ended, are waited for, and have one of these ports:
-/// those at a server's own port keep nobody from connecting.
+/// The number of TIME-WAIT connections in `/proc/net/tcp` and `tcp6` whose local port is in this range.
+/// Connections at a server's own port are not counted, because they do not block other connections.
 #[must_use]
 pub fn ports_kept(tables: &str, (first, last): (u64, u64)) -> u64 {
     let keeps_one = |line: &&str| {
@@ -48,10 +48,10 @@ pub fn ports_kept(tables: &str, (first, last): (u64, u64)) -> u64 {
     tables.lines().filter(keeps_one).count() as u64
 }
 
-/// The state of a connection that has ended and is waited for.
+/// The state TIME-WAIT in `/proc/net/tcp`.
 const TIME_WAIT: &str = "06";
 
-/// `/proc/net/netstat` and `/proc/net/sockstat`.
+/// Parses `/proc/net/netstat` and `/proc/net/sockstat`.
 #[must_use]
 pub fn tcp(netstat: &str, sockstat: &str) -> Tcp {
     let counted = |name: &str| {
@@ -76,8 +76,8 @@ pub fn tcp(netstat: &str, sockstat: &str) -> Tcp {
     }
 }
 
-/// `/proc/sys/net/netfilter/nf_conntrack_count` and `_max`, and `/proc/net/stat/nf_conntrack`, whose
-/// numbers are hexadecimal, a line for each processor.
+/// Parses `/proc/sys/net/netfilter/nf_conntrack_count` and `_max`, and `/proc/net/stat/nf_conntrack`, which has
+/// one line of hexadecimal numbers per CPU.
 #[must_use]
 pub fn conntrack(count: &str, max: &str, stat: &str) -> Conntrack {
     let mut lines = stat.lines();
@@ -93,7 +93,7 @@ pub fn conntrack(count: &str, max: &str, stat: &str) -> Conntrack {
     Conntrack { count: number(count), max: number(max), drops }
 }
 
-/// `/proc/meminfo` and `/proc/vmstat`.
+/// Parses `/proc/meminfo` and `/proc/vmstat`.
 #[must_use]
 pub fn memory(meminfo: &str, vmstat: &str) -> Memory {
     let kilobytes = |name: &str| {
@@ -110,7 +110,7 @@ pub fn memory(meminfo: &str, vmstat: &str) -> Memory {
     }
 }
 
-/// A value of a file with lines such as `oom_kill 3`.
+/// The value for a key in a file with lines such as `oom_kill 3`.
 #[must_use]
 pub fn keyed(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
@@ -119,8 +119,8 @@ pub fn keyed(text: &str, key: &str) -> Option<u64> {
     })
 }
 
-/// The pools in a file of php-fpm's configuration. `[global]` is none, nor is a pool that does not say
-/// how many children it has.
+/// The pools in a php-fpm configuration file, without `[global]` and without pools that have no number of
+/// children.
 #[must_use]
 pub fn pools(text: &str, file: &str) -> Vec<Pool> {
     let mut found: Vec<Pool> = Vec::new();
@@ -145,7 +145,7 @@ pub fn pools(text: &str, file: &str) -> Vec<Pool> {
     found
 }
 
-/// What `php-fpm -i` says about opcache; `None` where that was not PHP.
+/// Parses the section on opcache in the output of `php-fpm -i`; `None` if it is not the output of PHP.
 #[must_use]
 pub fn opcache(info: &str) -> Option<Opcache> {
     let value = |key: &str| {
@@ -165,7 +165,7 @@ pub fn opcache(info: &str) -> Option<Opcache> {
     })
 }
 
-/// The settings in a sysctl file: names with dots, and their values.
+/// The settings in a sysctl file: dotted names, and their values.
 #[must_use]
 pub fn sysctl(text: &str) -> Vec<(String, String)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
@@ -174,7 +174,7 @@ pub fn sysctl(text: &str) -> Vec<(String, String)> {
     pairs.map(|(name, value)| (plain(name), value.trim().to_owned())).collect()
 }
 
-/// The value of a key in MariaDB's or MySQL's configuration, in whatever section; the last one counts.
+/// The value of a key in the configuration of MariaDB or MySQL, in any section; the last one counts.
 #[must_use]
 pub fn database_option(text: &str, key: &str) -> Option<u64> {
     let wanted = key.replace('-', "_");

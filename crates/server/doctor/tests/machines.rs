@@ -1,10 +1,11 @@
-//! Machines that were made up: what is found on each, and that nothing is where nothing is wrong.
+//! Invented machines: the expected findings on each, and no findings on a healthy machine.
 
 use doctor::{
-    Answer, EarlierCounters, Cgroup, Conntrack, Facts, Kernel, Memory, Opcache, Pool, Tcp, Weight, examine,
+    Answer, Cgroup, Conntrack, EarlierCounters, Facts, Kernel, Memory, Opcache, Pool, Tcp, Weight,
+    examine,
 };
 
-/// A machine that is well set up.
+/// A machine that is set up well.
 fn healthy() -> Facts {
     Facts {
         kernel: Kernel {
@@ -83,12 +84,12 @@ fn nothing_is_found_where_nothing_is_wrong_or_nothing_is_known() {
     assert_eq!(names(&Facts::default()), Vec::<&str>::new());
 }
 
-/// What is done to a healthy machine, and what is found then.
-type Ill = (fn(&mut Facts), &'static str, Weight);
+/// A change to a healthy machine, and the expected finding with its weight.
+type Fault = (fn(&mut Facts), &'static str, Weight);
 
 #[test]
 fn each_fault_is_found_and_no_other() {
-    let cases: [Ill; 28] = [
+    let cases: [Fault; 28] = [
         (|f| f.open_files = Some(1024), "open-files", Weight::WillFail),
         (|f| f.kernel.somaxconn = Some(128), "accept-queue", Weight::WillFail),
         (|f| f.tcp.listen_overflows = Some(7), "connections-dropped", Weight::Fails),
@@ -179,7 +180,7 @@ fn folklore_in_a_file_is_found_although_the_kernel_has_it_no_more() {
     let found = examine(&facts);
     assert_eq!((found.len(), found[0].weight), (1, Weight::Note));
     assert!(found[0].command.contains("/etc/sysctl.conf"), "{found:#?}");
-    // A setting that the kernel has is set at the next boot.
+    // The kernel has the setting, so the line takes effect at the next boot.
     facts.kernel.tw_recycle = Some(0);
     assert_eq!(examine(&facts)[0].weight, Weight::WillFail);
     facts.sysctl_lines = vec![("net.ipv4.tcp_tw_recycle=0".into(), "/etc/sysctl.conf".into())];

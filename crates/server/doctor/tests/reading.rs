@@ -1,4 +1,4 @@
-//! The texts of `/proc`, php-fpm and PHP, as they are and as they should not be.
+//! The texts of `/proc`, php-fpm and PHP: valid and malformed ones.
 
 use doctor::read;
 use doctor::{Conntrack, Opcache, Pool};

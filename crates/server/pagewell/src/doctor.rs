@@ -16,7 +16,8 @@ use crate::options::{DoctorArgs, ServeArgs};
 use crate::origin::php_fpm::{find_binary, newest_binary};
 use crate::routes::leading_outside;
 use doctor::{
-    EarlierCounters, Cgroup, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight, examine, read,
+    Cgroup, EarlierCounters, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight, examine,
+    read,
 };
 use processes::Processes;
 use std::fmt::Write as _;

@@ -35,7 +35,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use http_cache::codings::says_no_transform;
-use http_cache::{Failure, Forms, ResponseDirectives, StoredResponse, StoredFacts, says_esi};
+use http_cache::{Failure, Forms, ResponseDirectives, StoredFacts, StoredResponse, says_esi};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -27,7 +27,7 @@ use crate::take_over;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
-use http_cache::status::{CacheStatus, CacheOutcome};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
     Answer, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict,
 };

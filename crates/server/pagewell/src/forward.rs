@@ -35,7 +35,7 @@ use crate::upload::Upload;
 use crate::writes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
-use http_cache::status::{CacheStatus, CacheOutcome};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use site_rules::PlannedFields;
 use std::sync::Arc;
@@ -341,7 +341,8 @@ async fn pass_keeping(
     match sent {
         Err((unsent, waited)) => failed_late(site, unsent, why.forward, waited),
         Ok((response, waited)) => {
-            let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why.forward));
+            let mut status =
+                CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why.forward));
             status.forward_status = Some(response.status);
             status.detail = response.waited.and(waited).detail().or(why.detail);
             let passed = stream(site, response, &status);

@@ -11,7 +11,7 @@
 use crate::phase::{Phase, Told};
 use crate::site::Site;
 use crate::why::Cause;
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use std::sync::Arc;
 use std::time::Duration;
 

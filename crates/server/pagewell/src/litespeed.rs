@@ -13,12 +13,12 @@ use crate::site::Site;
 use crate::why::Cause;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use http_cache::litespeed::{
-    CACHE_CONTROL_FIELD, CacheControl, StorePermission, LSC_COOKIE, Purge, PurgeTarget, Scope, Staleness,
-    VARY_VALUE_FIELD, has_esi, read_purges,
+    CACHE_CONTROL_FIELD, CacheControl, LSC_COOKIE, Purge, PurgeTarget, Scope, Staleness,
+    StorePermission, VARY_VALUE_FIELD, has_esi, read_purges,
 };
 use http_cache::{FieldUse, NotStored, Policy, StoredResponse};
-use page_store::{Strength, ChangeTarget as Changed};
-use purge_requests::{Purge as PurgeRequest, Selection, Coverage};
+use page_store::{ChangeTarget as Changed, Strength};
+use purge_requests::{Coverage, Purge as PurgeRequest, Selection};
 use site_rules::Plan;
 
 /// The beginnings of the `User-Agent` of LiteSpeed's crawlers.
@@ -152,8 +152,9 @@ struct NotToBeKept;
 
 /// Marks a response if the origin's cache control, `said`, does not allow public caching.
 pub fn remember_refusal<B>(said: Option<CacheControl>, response: &mut Response<B>) {
-    let refused =
-        said.is_some_and(|said| said.keeping == StorePermission::Forbidden || said.scope != Scope::Public);
+    let refused = said.is_some_and(|said| {
+        said.keeping == StorePermission::Forbidden || said.scope != Scope::Public
+    });
     if refused {
         response.extensions_mut().insert(NotToBeKept);
     }

@@ -31,12 +31,12 @@ use crate::target::Target;
 use crate::why::Cause;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
-use http_cache::status::{CacheStatus, CacheOutcome};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
     FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
     storable_for_owner,
 };
-use page_store::{Dependencies, Lease, Strength, ChangeTarget as Changed};
+use page_store::{ChangeTarget as Changed, Dependencies, Lease, Strength};
 use site_rules::{BypassBecause, Owner, Plan};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
@@ -253,7 +253,7 @@ pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &StoredRes
     for cookie in &owner.cookies {
         dependencies.tag(&name(cookie, What::Everything));
         dependencies.tag(&name(cookie, What::Url(page)));
-        for tag in stored.beside().owner_tags.iter() {
+        for tag in stored.extras().owner_tags.iter() {
             dependencies.tag(&name(cookie, What::Tag(tag)));
         }
     }

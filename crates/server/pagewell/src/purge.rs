@@ -24,8 +24,8 @@ use crate::why::shown::cut;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use page_store::{Keys, Page, Strength, ChangeTarget as Changed, PagePredicate};
-use purge_requests::{Conditions, PageProperties, Purge, Scope, Selection, Coverage, PurgeRefusal};
+use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};
+use purge_requests::{Conditions, Coverage, PageProperties, Purge, PurgeRefusal, Scope, Selection};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -217,7 +217,8 @@ fn apply(
     let mut targets: Vec<Changed<'_>> = Vec::new();
     // Pages are stored under normalised URLs.
     for one in selected {
-        if let Selection::Url(written) | Selection::Path(written) | Selection::Below(written) = one {
+        if let Selection::Url(written) | Selection::Path(written) | Selection::Below(written) = one
+        {
             pages.push(form.normal(written).page);
         }
     }
@@ -372,7 +373,12 @@ fn misunderstood(unread: &PurgeRefusal) -> Response<ResponseBody> {
 }
 
 /// What senders look at is the status. The rest is for whoever reads along.
-fn told(method: &Method, done: Done, taken: Coverage, others: Propagation) -> Response<ResponseBody> {
+fn told(
+    method: &Method,
+    done: Done,
+    taken: Coverage,
+    others: Propagation,
+) -> Response<ResponseBody> {
     let none = done.dropped + done.marked == 0;
     // Nginx Helper interprets 404 as "was not cached"; other clients interpret it as an error.
     let code = match method == Method::GET && none {

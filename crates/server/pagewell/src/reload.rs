@@ -20,7 +20,7 @@ use crate::options::ServeArgs;
 use crate::site::Site;
 use crate::sites::Neighbours;
 use crate::why::Cause;
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Mutex;

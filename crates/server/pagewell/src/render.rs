@@ -47,9 +47,10 @@ use crate::serve;
 use crate::site::Site;
 use crate::target::Target;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
-use http_cache::status::{CacheStatus, CacheOutcome};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
-    Failure, ForwardReason, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict, make_conditional,
+    Failure, ForwardReason, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
+    make_conditional,
 };
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, PlannedFields};

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::{Coding, coded_etag, describe};
 use http_cache::range::{ByteRange, Multipart, Ranges, unsatisfied_content_range};
-use http_cache::status::{CacheStatus, CacheOutcome};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
     Answer, Failure, Method, Policy, RequestFacts, StoredResponse, Timestamp, answer, fields,
     not_modified_fields,
@@ -333,7 +333,11 @@ pub fn of_part(
 }
 
 /// The stored header lines with a status and content.
-pub fn with(stored: &StoredResponse, status: StatusCode, content: Content) -> Response<ResponseBody> {
+pub fn with(
+    stored: &StoredResponse,
+    status: StatusCode,
+    content: Content,
+) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::from(content));
     *response.status_mut() = status;
     response.headers_mut().clone_from(&stored.headers);

@@ -340,7 +340,12 @@ impl StaticFiles {
 }
 
 impl Kept {
-    fn new(version: Version, stored: StoredResponse, content: Option<Bytes>, now: Timestamp) -> Kept {
+    fn new(
+        version: Version,
+        stored: StoredResponse,
+        content: Option<Bytes>,
+        now: Timestamp,
+    ) -> Kept {
         Kept {
             version,
             stored,

@@ -1,12 +1,12 @@
-//! What the control interface tells while it is listened to (`/v1/live`), whether visitors should be sent
-//! here (`/v1/ready`), who may ask, whose connection gives way to another, and the files of the dashboard.
+//! The control API: live events (`/v1/live`), readiness (`/v1/ready`), access control, the connection that is
+//! closed when there are too many, and the files of the dashboard.
 
 use acceptance::{BOUND, Raw, Site, client, counter, until};
 use harness::{Client, Pagewell, Request, Response, Signal, Wait, free_port};
 use pagewell::control::{FILES, STREAMS};
 use serde_json::{Value, json};
 
-/// As many connections as stay open to the control interface.
+/// The maximum number of open connections to the control API.
 const CONNECTIONS: usize = 256;
 const HEALTH: &str = "GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const LIVE: &str = "GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -23,7 +23,7 @@ fn kept_site() -> Site {
     Site::new(&[("index.php", "<?php keep(); echo 1;")])
 }
 
-/// The events of an answer.
+/// The events in a response.
 fn events(text: &str) -> Vec<Value> {
     let events = text.split("\n\n").filter(|event| !event.is_empty());
     let data = events.map(|event| {
@@ -118,7 +118,7 @@ fn connections_that_never_call_shut_nobody_out() {
         raw.send(if at.is_multiple_of(2) { "" } else { head });
         raw
     };
-    // They have the place for whoever comes as well.
+    // They also leave room for new clients.
     let all: Vec<_> = (0..=CONNECTIONS).map(silent).collect();
     let mut new: Vec<_> = (0..4).map(|_| Raw::to(pagewell.admin())).collect();
     for raw in &mut new {
@@ -142,7 +142,8 @@ fn it_is_ready_until_it_is_told_to_stop() {
     assert_eq!((ready.status, ready.text().trim()), (200, r#"{"ready":true,"reasons":[]}"#));
     let mut asking = Raw::to(pagewell.admin());
     asking.send("GET /v1/ready HTTP/1.1\r\n");
-    // Whoever is answered later has come later: the call has begun.
+    // The listener accepts in order. When this request has been answered, the earlier connection has been
+    // accepted.
     assert_eq!(counter(&pagewell, "requests"), 0);
     pagewell.signal(Signal::TERM);
     until("nobody new is let in", || !pagewell.address().accepts());

@@ -1,6 +1,6 @@
-//! The description of the control interface, `docs/operating/control-openapi.json`, against the
-//! running binary: every path, method and status in it is exercised and its answer checked against
-//! the schema; what the binary has is in it; what its schema does not allow is refused.
+//! Compares the description of the control API, `docs/operating/control-openapi.json`, with the running binary.
+//! Every path, method and status in it is exercised, and the response is checked against the schema. The
+//! description contains every route of the binary. Requests that violate a schema are refused.
 
 use acceptance::Site;
 use harness::{Client, Pagewell, Request, Response};
@@ -14,7 +14,7 @@ fn document() -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-/// What a reference names.
+/// The target of a reference.
 fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value.get("$ref").and_then(Value::as_str) {
         Some(at) => document.pointer(&at[1..]).unwrap_or_else(|| panic!("{at} is not there")),
@@ -22,7 +22,7 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     }
 }
 
-/// What is wrong with a value by a schema, of which the words are known that the document uses.
+/// The violation of a schema by a value. Only the keywords that the document uses are supported.
 fn wrong(document: &Value, schema: &Value, value: &Value) -> Option<String> {
     let schema = resolved(document, schema);
     let words: BTreeSet<&str> =
@@ -122,10 +122,10 @@ fn reload(content: &str) -> Request {
     request.header("Content-Type", "application/json")
 }
 
-/// A call of a route that comes to 200.
+/// A request for a route that is answered with 200.
 fn right(method: &'static str, path: &'static str) -> Request {
     match path {
-        // It would not end.
+        // Without a limit the response would not end.
         "/v1/live" => Request::get("/v1/live?events=1"),
         "/v1/reload" => reload("{}"),
         "/v1/explain" => post_to(path, r#"{"url":"/","headers":{"cookie":"a=b"}}"#),
@@ -136,7 +136,7 @@ fn right(method: &'static str, path: &'static str) -> Request {
     }
 }
 
-/// Calls that come to each status, besides those that come to 200: path, status, request.
+/// Requests for each status other than 200: path, status, request.
 fn failing() -> Vec<(&'static str, u16, Request)> {
     let mut all = Vec::new();
     let looks = ROUTES.iter().filter(|(method, _)| *method == "GET");
@@ -169,7 +169,7 @@ fn failing() -> Vec<(&'static str, u16, Request)> {
     all
 }
 
-/// Checks an answer, and notes that the status was seen.
+/// Checks a response, and records that its status was seen.
 fn check(document: &Value, path: &str, response: &Response, seen: &mut BTreeSet<(String, String)>) {
     let operations = document["paths"][path].as_object().expect("a path of the document");
     let (_, operation) = operations.iter().next().expect("an operation");
@@ -240,7 +240,7 @@ fn the_description_is_what_the_binary_does() {
     }
 }
 
-/// Calls of one that is not ready, and of one to which as many listen as may.
+/// Requests to a process that is not ready, and to one with the maximum number of listeners.
 fn unready(document: &Value, site: &Site, seen: &mut BTreeSet<(String, String)>) {
     let port = harness::free_port().expect("a port");
     let pagewell = site.serve(&format!(
@@ -308,8 +308,8 @@ fn every_name_of_an_error_is_in_the_description() {
     assert_eq!(names, json!(known));
 }
 
-/// All that an explanation may hold is in the description: of a page that is kept, dropped, marked, never
-/// stored, passed on; of a tag; of changes and offenders when there are some.
+/// Everything that an explanation may contain is described: for a page that is cached, purged, marked as stale,
+/// never stored, bypassed; for a tag; for changes and the top causes of misses.
 #[test]
 fn what_is_explained_is_as_described() {
     let document = document();

@@ -1,6 +1,6 @@
-//! The dashboard in a real browser (Chromium, without a window), on the real binary with a real php-fpm:
-//! what it shows, what it does, by mouse and by keyboard, in light and dark, on a phone, with a token; and
-//! that nothing that comes from elsewhere becomes markup.
+//! The dashboard in a real headless browser (Chromium), on the real binary with a real php-fpm: its display and
+//! its actions, by mouse and by keyboard, in light and dark mode, on a phone, with a token. External data must
+//! never become markup.
 
 use acceptance::{Site, binary, client, is_hit, until};
 use harness::{Address, Browser, BrowserError, Pagewell, PrivateDir, Request, key};
@@ -28,7 +28,7 @@ fn url(pagewell: &Pagewell) -> String {
     format!("http://{address}/")
 }
 
-/// Opens the dashboard, and waits until it follows.
+/// Opens the dashboard, and waits until it receives events.
 fn open(pagewell: &Pagewell) -> Browser {
     let mut browser = browser();
     browser.go(&url(pagewell)).expect("it opens");
@@ -37,7 +37,7 @@ fn open(pagewell: &Pagewell) -> Browser {
     browser
 }
 
-/// Waits until an element says something.
+/// Waits until an element contains a text.
 fn shows(browser: &mut Browser, selector: &str, text: &str) -> String {
     let mut last = Ok(String::new());
     until(&format!("{selector} says {text:?}; the last was {last:?}"), || {
@@ -51,7 +51,7 @@ fn script(browser: &mut Browser, script: &str) -> Value {
     browser.script(script).expect("it runs")
 }
 
-/// Visits a page twice: the second time it is a hit.
+/// Requests a page twice: the second response is a hit.
 fn visit(pagewell: &Pagewell, path: &str) {
     let mut visitor = client(pagewell);
     visitor.get(path).expect("an answer");
@@ -63,15 +63,15 @@ fn is_kept(pagewell: &Pagewell, path: &str) -> bool {
     is_hit(&client(pagewell).send(&request).expect("an answer"))
 }
 
-/// Whether the call is there that a part of the page needs.
+/// Whether the binary has the call that a part of the page needs.
 fn has(path: &str) -> bool {
     ROUTES.iter().any(|(_, there)| *there == path)
 }
 
-/// Nothing went wrong in the page, as its console says.
+/// Checks that the console has no errors.
 fn is_quiet(browser: &mut Browser) {
     let said: Vec<String> = browser.console().expect("a console");
-    // Where a call is not there yet, the browser says so; the page says it, too.
+    // The browser logs a call that is not available. The page shows this as well.
     let known = |line: &String| line.contains("/v1/") && line.contains("404");
     let said: Vec<_> = said.iter().filter(|line| !known(line)).collect();
     assert!(said.is_empty(), "{said:#?}");
@@ -106,7 +106,7 @@ fn it_shows_what_happens_and_drops_what_it_is_told_to() {
         shows(&mut browser, "#answer", "does not tell");
     }
 
-    // Not without the question's answer.
+    // Nothing is purged before the confirmation.
     let fill = "document.getElementById('kind').value = 'urls'; \
                 document.getElementById('kind').dispatchEvent(new Event('change'))";
     script(&mut browser, fill);
@@ -136,7 +136,7 @@ fn the_keyboard_is_enough() {
             script(browser, "return document.activeElement.id || document.activeElement.tagName");
         id.as_str().unwrap_or_default().to_owned()
     };
-    // On the way each place where the focus is can be seen.
+    // Every focused element is visible on the way.
     let go_to = |browser: &mut Browser, id: &str| {
         for _ in 0..40 {
             browser.press(&[key::TAB]).expect("a key");
@@ -174,7 +174,7 @@ fn the_keyboard_is_enough() {
     is_quiet(&mut browser);
 }
 
-/// What stands before the first value of a table.
+/// The heading before the first value of a table.
 const HEADING: &str = "const first = document.querySelector('#changes td'); \
                        return first && getComputedStyle(first, '::before').content";
 
@@ -198,11 +198,11 @@ fn it_fits_a_phone_and_is_named_for_readers() {
         browser.resize(width, height, mobile).expect("another size");
         for scheme in ["light", "dark"] {
             browser.prefer("prefers-color-scheme", scheme).expect("another scheme");
-            // But for the width of a bar to scroll down by.
+            // Except for the width of a scroll bar.
             let over =
                 "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
             assert_eq!(script(&mut browser, over), 0, "scrolled sideways at {width}, {scheme}");
-            // Where there is no room for columns, each value stands behind its heading.
+            // If there is no room for columns, each value has its heading in front.
             let named = script(&mut browser, HEADING).as_str().unwrap_or_default().to_owned();
             assert_eq!(named.contains("when"), width < 500, "{named:?} at {width}");
             let ground = "return getComputedStyle(document.body).backgroundColor";
@@ -218,7 +218,7 @@ fn it_fits_a_phone_and_is_named_for_readers() {
     is_quiet(&mut browser);
 }
 
-/// What a screen reader has no name for, of all that has to have one.
+/// The elements that need an accessible name and have none.
 fn unnamed(browser: &mut Browser) -> Result<Vec<String>, BrowserError> {
     let tree = browser.tools("Accessibility.getFullAXTree", &serde_json::json!({}))?;
     let asked = [
@@ -270,7 +270,7 @@ fn it_asks_for_the_token_and_keeps_it_in_the_tab() {
     );
     let expected = serde_json::json!([["0123456789abcdef"], [], "", url(&pagewell)]);
     assert_eq!(kept, expected);
-    // It is not asked again in this tab.
+    // The token is not requested again in this tab.
     browser.go(&url(&pagewell)).expect("it opens");
     shows(&mut browser, "#state", "Live");
 }
@@ -292,7 +292,7 @@ fn what_comes_from_elsewhere_stays_text() {
     }
     let built = "return document.querySelectorAll('img, b, script:not([type=module])').length";
     assert_eq!(script(&mut browser, built), 0);
-    // Nor could it be otherwise.
+    // The browser would also prevent it.
     let refused = browser.script("document.body.innerHTML = '<b>markup</b>'").expect_err("refused");
     assert!(refused.0.contains("TrustedHTML"), "{refused}");
 }

@@ -1,13 +1,13 @@
-//! Two readers of HTTP/1 stand one behind the other in a connection: the front, and hyper. Here they
-//! get what a hostile client may send (requests put together from awkward parts, then damaged, several
-//! to a connection, arriving in pieces of any length), and have to agree:
+//! A connection has two HTTP/1 parsers in sequence: the front and hyper. This test sends hostile input
+//! (requests composed of unusual parts, then damaged, several per connection, split at any point), on which
+//! both must agree:
 //!
-//! - with plain hits answered in front and without, the same requests get the same responses, the
-//!   origin sees the same, and the connection ends in the same place;
-//! - what the front passes on, hyper takes for exactly one request with content of the same length.
+//! - whether or not the front answers plain hits, the same requests get the same responses, the origin receives
+//!   the same requests, and the connection ends at the same point;
+//! - hyper parses a request that the front forwards as exactly one request with content of the same length.
 //!
-//! The cases are drawn from a fixed seed, which a failure names; `DIFFERENTIAL_SEED` and
-//! `DIFFERENTIAL_CASES` draw others. RFC 9112 sections 2 to 6. Not here: chunked content's inside.
+//! The cases are generated from a fixed seed, which a failure reports; `DIFFERENTIAL_SEED` and
+//! `DIFFERENTIAL_CASES` select others. RFC 9112 sections 2 to 6. Not here: the inside of chunked content.
 #![allow(clippy::unwrap_used)]
 
 #[path = "differential/http2.rs"]
@@ -34,9 +34,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::watch::Sender;
 use tokio::task::JoinHandle;
 
-/// The connection is at its end whatever came before.
+/// Ends the connection, whatever was sent before.
 const LAST: &str = "GET /end HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
-/// Longer than any case takes; only a fault comes near it.
+/// Longer than any case takes; only a fault reaches it.
 const BOUND: Duration = Duration::from_secs(20);
 
 const METHODS: &[&str] = &[
@@ -149,7 +149,7 @@ const CONTENTS: &[&str] = &[
     "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
 ];
 
-/// One request, awkward but mostly well-formed.
+/// A request that is unusual but mostly well-formed.
 fn request(random: &mut Random) -> Vec<u8> {
     let mut text = String::new();
     if random.chance(20) {
@@ -166,7 +166,7 @@ fn request(random: &mut Random) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Puts a little damage into it.
+/// Damages a few bytes.
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     let at = random.below(bytes.len());
     match random.below(5) {
@@ -182,7 +182,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// What a client sends on one connection, made complete and ended.
+/// The bytes that a client sends on one connection, completed and ended.
 fn stream(random: &mut Random, limits: &Limits) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..1 + random.below(4) {
@@ -197,7 +197,7 @@ fn stream(random: &mut Random, limits: &Limits) -> Vec<u8> {
     bytes
 }
 
-/// Completes what is unfinished, so that nobody has to wait for a time limit.
+/// Completes an unfinished request, so that no timeout has to pass.
 fn complete(bytes: &mut Vec<u8>, limits: &Limits) {
     let mut from = 0;
     while from < bytes.len() {
@@ -213,14 +213,14 @@ fn complete(bytes: &mut Vec<u8>, limits: &Limits) {
     }
 }
 
-/// What the origin was asked, in order.
-type Seen = Arc<Mutex<Vec<String>>>;
+/// The requests received by the origin, in order.
+type OriginLog = Arc<Mutex<Vec<String>>>;
 
-/// An origin that answers from the request alone, and closes each connection.
-fn origin() -> (std::net::SocketAddr, Seen) {
+/// An origin whose response depends only on the request. It closes each connection.
+fn origin() -> (std::net::SocketAddr, OriginLog) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let seen = Seen::default();
+    let seen = OriginLog::default();
     let log = seen.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
@@ -230,11 +230,11 @@ fn origin() -> (std::net::SocketAddr, Seen) {
     (address, seen)
 }
 
-fn answer(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
+fn answer(stream: TcpStream, seen: &OriginLog) -> std::io::Result<()> {
     let mut reader = BufReader::new(&stream);
     let (mut first, mut length, mut chunked) = (String::new(), 0, false);
     if reader.read_line(&mut first)? == 0 {
-        // Opened for a request that was given up.
+        // Opened for a request that was aborted.
         return Ok(());
     }
     loop {
@@ -251,10 +251,10 @@ fn answer(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
     while chunked {
         let mut line = String::new();
         if reader.read_line(&mut line)? == 0 {
-            // Its content turned out malformed: whether it had been begun by then is chance.
+            // The content was malformed. Whether the request had been started by then is random.
             return Ok(());
         }
-        // How it is cut into chunks depends on how it arrived: those do not count.
+        // The division into chunks depends on how the content arrived, and does not count.
         chunked = line != "0\r\n";
     }
     let mut words = first.split(' ');
@@ -274,10 +274,10 @@ fn answer(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
     )
 }
 
-/// A Pagewell of which only the inside of its connections is used.
+/// A Pagewell that is used only for its connection handling.
 struct Side {
     server: Server,
-    seen: Seen,
+    seen: OriginLog,
 }
 
 impl Side {
@@ -298,7 +298,7 @@ impl Side {
         Side { server, seen }
     }
 
-    /// A connection whose buffers hold `piece` bytes; what tells it to stop; and what serves it.
+    /// A connection whose buffers hold `piece` bytes, the sender that stops it, and the task that serves it.
     fn connect(&self, piece: usize) -> (DuplexStream, Sender<Phase>, JoinHandle<()>) {
         let (client, inside) = tokio::io::duplex(piece);
         let (stop, stopped) = tokio::sync::watch::channel(Phase::default());
@@ -316,12 +316,13 @@ impl Side {
         (client, stop, served)
     }
 
-    /// What the origin saw since it was asked last.
+    /// The requests that the origin received since the last call.
     fn take_seen(&self) -> Vec<String> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    /// What comes back over one connection whose buffers hold `piece` bytes, and what the origin saw.
+    /// The responses on one connection whose buffers hold `piece` bytes, and the requests that the origin
+    /// received.
     async fn exchange(&self, bytes: &[u8], piece: usize) -> (Vec<String>, Vec<String>) {
         let (client, _stop, served) = self.connect(piece);
         let (mut from, mut to) = tokio::io::split(client);
@@ -342,7 +343,7 @@ impl Side {
     }
 }
 
-/// The responses, with their lines in one order and without what the time decides.
+/// The responses, with sorted lines and without values that depend on the time.
 fn responses(came: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(came).into_owned();
     let tidy = |response: &str| {
@@ -368,7 +369,7 @@ async fn hits_in_front_change_nothing() {
     let mut hits = 0;
     for case in 0..number("DIFFERENTIAL_CASES", 1500) {
         let bytes = stream(&mut random, &limits);
-        // Behind content that nobody wanted hyper reads on if the whole of it is there, and else closes.
+        // After unread content, hyper continues if the whole content has arrived, and otherwise closes.
         let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
         let content = text.contains("content-length:") || text.contains("transfer-encoding:");
         let piece = [1, 7, 64, 4096][if content { 3 } else { random.below(4) }];
@@ -380,7 +381,7 @@ async fn hits_in_front_change_nothing() {
     assert!(hits > 100, "plain hits are among the cases: {hits}");
 }
 
-/// The requests that hyper, alone, makes of these bytes: method and length of the content.
+/// The requests that hyper alone parses from these bytes: method and content length.
 async fn by_hyper(bytes: &[u8], limits: &Limits) -> Vec<(String, Option<usize>)> {
     let (client, inside) = tokio::io::duplex(1 << 20);
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -438,7 +439,8 @@ async fn what_passes_the_front_is_one_request_to_hyper() {
         let found = by_hyper(&one, &limits).await;
         let shown = format!("seed {seed} case {case}: {}: {found:?}", bytes.escape_ascii());
         passed += usize::from(!found.is_empty());
-        // hyper may refuse what no URI can be made of, and closes then; else it reads as far.
+        // hyper may refuse a target that is not a valid URI, and then closes; otherwise it reads as far as the
+        // front.
         match &found[..] {
             [] => {}
             [first, rest @ ..] => {
@@ -450,15 +452,15 @@ async fn what_passes_the_front_is_one_request_to_hyper() {
     assert!(passed > 200, "some pass: {passed}");
 }
 
-/// Offers of another protocol that nobody here takes up: such a request is an ordinary one.
+/// Offers of protocols that Pagewell does not switch to: such a request is a normal one.
 const UNHEEDED: [&str; 3] =
     ["Upgrade: websocket\r\n", "Upgrade: h2c\r\n", "Connection: upgrade\r\nUpgrade: h2c\r\n"];
-/// One that the origin is asked about.
+/// An offer that is forwarded to the origin.
 const HEEDED: &str = "Connection: upgrade\r\nUpgrade: websocket\r\n";
-/// Two lengths, and no line ends in CR LF: nothing that a front may let pass.
+/// Two lengths, and lines that do not end in CR LF: the front must not forward any of it.
 const BEHIND: &str = "POST /b HTTP/1.1\nHost: a.test\nContent-Length: 3\nContent-Length: 3\n\nabc";
 
-/// Who does not take up an offer has to read on as strictly as before, or not at all.
+/// If the offer is not accepted, the following bytes must be parsed as strictly as before, or not at all.
 #[tokio::test]
 async fn an_offer_to_upgrade_does_not_end_the_strict_reading() {
     let side = Side::start(true).await;
@@ -469,7 +471,7 @@ async fn an_offer_to_upgrade_does_not_end_the_strict_reading() {
         assert!(came[0].starts_with("1 200"), "{came:?}");
         assert!(came[1].contains("detail=bare-line-feed"), "{came:?}");
     }
-    // The origin has not agreed: what comes behind is the next request.
+    // The origin did not accept, so the bytes after it are the next request.
     let first = format!("GET /a HTTP/1.1\r\nHost: a.test\r\n{HEEDED}\r\n");
     let next = "GET /b HTTP/1.1\r\nHost: a.test\r\n\r\n";
     let (came, seen) = side.exchange(format!("{first}{next}{LAST}").as_bytes(), 4096).await;
@@ -479,7 +481,7 @@ async fn an_offer_to_upgrade_does_not_end_the_strict_reading() {
     assert!(came[1].ends_with("the page /b by GET with 0"), "{came:?}");
 }
 
-/// An answer that has to wait for a slow client is sent to its end before the connection is closed.
+/// A response that waits for a slow client is sent completely before the connection is closed.
 #[tokio::test]
 async fn the_last_answer_is_whole_for_a_slow_client() {
     let side = Side::start(true).await;

@@ -1,9 +1,9 @@
-//! A site is flushed again and again while visitors ask for its pages: what reaches the origin, and what
-//! visitors get. Hard changes, and soft ones; the server is in this process, the origin an HTTP server that
-//! counts how many renders of a page run at once.
+//! A site is purged repeatedly while clients request its pages, with hard and with soft changes. The test
+//! checks the requests at the origin and the responses of the clients. The server runs in this process; the
+//! origin is an HTTP server that counts the concurrent renders of each page.
 
 use harness::Client;
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use pagewell::clock::Clock;
 use pagewell::config::raw::File;
 use pagewell::config::{Address, resolve};
@@ -22,7 +22,7 @@ const VISITORS: usize = 4;
 const FLUSHES: u64 = 10;
 const NOBODY_PANICS: &str = "nobody panics under this lock";
 
-/// An origin whose pages say which truth they were made from.
+/// An origin whose pages contain the version of the data that they depend on.
 #[derive(Default)]
 struct Origin {
     truth: AtomicU64,
@@ -77,14 +77,14 @@ impl Origin {
         };
         self.most_of_a_page.fetch_max(running, SeqCst);
         let truth = self.truth.load(SeqCst);
-        // As long as it takes for others to come in between.
+        // Long enough for other requests to arrive.
         (0..500).for_each(|_| thread::yield_now());
         *self.running.lock().expect(NOBODY_PANICS).get_mut(request_line).expect("it runs") -= 1;
         truth
     }
 }
 
-/// Pagewell in front of the origin, with a still clock.
+/// Pagewell in front of the origin, with a clock that stands still.
 struct Running {
     runtime: tokio::runtime::Runtime,
     server: Server,
@@ -114,7 +114,7 @@ impl Running {
         Client::new(*address).host("example.test")
     }
 
-    /// The data changes, and then all pages.
+    /// Changes the data, and then purges all pages.
     fn flush(&self, strength: Strength) -> u64 {
         let truth = self.origin.truth.fetch_add(1, SeqCst) + 1;
         self.server.site().changes().apply(&[ChangeTarget::Everything], strength, Cause::Memcached);
@@ -131,7 +131,7 @@ impl Running {
     }
 }
 
-/// The truth that the page was made from.
+/// The version of the data in the page.
 fn get(client: &mut Client, page: usize) -> u64 {
     let response = client.get(&format!("/{page}")).expect("an answer");
     assert_eq!(response.status, 200);
@@ -162,7 +162,7 @@ fn a_flush_under_load_renders_each_page_once_at_a_time() {
             })
             .collect();
         for flush in 0..FLUSHES {
-            // Some hundred answers between two flushes.
+            // A few hundred responses between two purges.
             while answers.load(SeqCst) < 200 * (flush + 1)
                 && !visitors.iter().any(|v| v.is_finished())
             {
@@ -175,7 +175,7 @@ fn a_flush_under_load_renders_each_page_once_at_a_time() {
     let (renders, answers) = (running.renders(), answers.load(SeqCst));
     println!("{answers} answers, {FLUSHES} flushes of {PAGES} pages, {renders} renders");
     assert_eq!(running.origin.most_of_a_page.load(SeqCst), 1, "renders of a page at once");
-    // Each flush costs a render of each page, and one more where one was under way.
+    // Each purge costs one render per page, and one more if a render was in progress.
     assert!(renders <= 2 * (FLUSHES + 1) * PAGES as u64, "{renders} renders");
     running.end();
 }
@@ -186,19 +186,19 @@ fn a_marked_page_is_served_for_so_long_while_one_render_makes_it_anew() {
     let mut client = running.client();
     assert_eq!(get(&mut client, 0), 0);
     running.flush(Strength::Mark);
-    // The old page, and then the new one, which one render has made.
+    // First the old page, and then the new one, which one render has produced.
     assert_eq!(get(&mut client, 0), 0);
     while get(&mut client, 0) != 1 {
         thread::yield_now();
     }
     assert_eq!(running.renders(), 2);
-    // Too long after the change nobody gets the old page; a second soft change makes it no younger.
+    // Too long after the change no client gets the old page. A second soft change does not extend this time.
     running.flush(Strength::Mark);
     running.clock.advance(Duration::from_secs(20));
     running.flush(Strength::Mark);
     running.clock.advance(Duration::from_secs(11));
     assert_eq!(get(&mut client, 0), 3);
-    // A hard change ends it at once.
+    // A hard change removes the page at once.
     running.flush(Strength::Mark);
     running.flush(Strength::Drop);
     assert_eq!(get(&mut client, 0), 5);

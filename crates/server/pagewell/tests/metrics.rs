@@ -1,4 +1,4 @@
-//! `/metrics`, read by the reader that Prometheus itself publishes, in both of its formats.
+//! `/metrics`, parsed with the official Prometheus client library, in both formats.
 
 use acceptance::{Site, binary, client};
 use harness::{Client, Pagewell, Request};
@@ -6,7 +6,7 @@ use pagewell::figures::{self, Kind};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Prints each sample as `type name {labels} value`; fails on what is not to the letter.
+/// Prints each sample as `type name {labels} value`; fails on every deviation from the format.
 const READ: &str = "
 import sys
 from prometheus_client.parser import text_string_to_metric_families as prometheus

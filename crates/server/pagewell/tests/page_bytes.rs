@@ -1,8 +1,9 @@
-//! What the store counts for pages against the real heap: not less than they take, and hardly more.
+//! Compares the page sizes that the store counts with the real heap: the store must not count less than the
+//! pages take, and hardly more.
 //!
-//! Pages are made as an origin's responses come: every value of a field is a piece of a buffer that was read
-//! from its connection, and none of those buffers may be held by a page. What is remembered of pages to explain
-//! them is beside the store, and has a bound of its own. One test only: the allocator counts for the whole process.
+//! Pages are built like responses of an origin: every field value is a slice of a buffer read from the
+//! connection, and no page may keep such a buffer alive. The history that explains pages is separate and has
+//! its own limit. There is only one test, because the allocator counts for the whole process.
 
 use bytes::Bytes;
 use counting_allocator::{Counting, held_bytes};
@@ -19,16 +20,16 @@ use pagewell::why::{Content, Outcome, Rendered, Why};
 const PAGES: usize = 4000;
 const READ_BYTES: usize = 8 << 10;
 const CONTENT_BYTES: usize = 2042;
-/// What a page of a few fields takes beyond its content and its header lines, its address in it.
+/// The memory of a page with a few fields, in addition to its content and header lines, including its URL.
 const BEYOND_BYTES: usize = 300;
 
-/// What is remembered of a page that was stored and not dropped.
+/// The memory for the history of a page that was stored and not purged.
 const REMEMBERED_BYTES: usize = 80;
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// The fields of a response, all of them pieces of one buffer.
+/// The fields of a response, all of them slices of one buffer.
 fn read(lines: &[(&'static str, &str)]) -> HeaderMap {
     let mut buffer = Vec::with_capacity(READ_BYTES);
     lines.iter().for_each(|(_, value)| buffer.extend_from_slice(value.as_bytes()));
@@ -54,7 +55,8 @@ fn stored(lines: &[(&'static str, &str)]) -> StoredResponse {
         .expect("it may be stored")
 }
 
-/// Fills a store with pages of these fields; what one takes by the allocator, and by the store.
+/// Fills a store with pages of these fields. Returns the memory per page according to the allocator and to the
+/// store.
 fn page_of(lines: &[(&'static str, &str)], codings: &[Coding]) -> (usize, usize) {
     let store = Store::<StoredPage>::new(Limits::new(1 << 28));
     let site = Site::default();
@@ -75,7 +77,7 @@ fn page_of(lines: &[(&'static str, &str)], codings: &[Coding]) -> (usize, usize)
     (real / PAGES, (store.stats().bytes.total() - counted) / PAGES)
 }
 
-/// What a site with so much memory for pages remembers of each.
+/// The history memory per page of a site with this page budget.
 fn remembered_bytes(memory_bytes: usize) -> usize {
     let target = Target::of_key(b"http://example.org/").expect("a key");
     let before = held_bytes();

@@ -1,9 +1,9 @@
-//! Visitors with sessions and without ask for pages that are private, public or mixed, and write, purge and
-//! change what pages are made from, in a random order and several at once. The origin says in each page whom
-//! it was made for and from which truth; the oracle is what each visitor knows to have happened.
+//! Clients with and without sessions request private, public and mixed pages, write, purge, and change the data
+//! of pages, in a random order and concurrently. Each page of the origin contains its owner and the version of
+//! the data that it depends on. Each client checks pages against the writes it knows of.
 //!
-//! It must be able to fail: no page made for one visitor reaches another, and none is older than the last
-//! write that its visitor has an answer to. The server is in this process; no sleeps, free ports only.
+//! Two properties must hold: no page made for one client reaches another, and no page is older than the last
+//! acknowledged write of its client. The server runs in this process; no sleeps, ephemeral ports only.
 
 use page_store::Walk;
 use pagewell::clock::Clock;
@@ -20,12 +20,12 @@ const SESSIONS: usize = 5;
 const STEPS: usize = 1_500;
 const PAGES: u64 = 4;
 
-/// What each visitor's pages are made from; the last is what everybody's are made from. Beside them which
-/// truth of everybody's a writer has the answer to.
+/// The data version of each client; the last one is that of the public pages. The second field is the latest
+/// public version whose write was acknowledged.
 #[derive(Default)]
 struct Truth([AtomicU64; SESSIONS + 1], AtomicU64);
 
-/// Which visitor a request's cookies speak of: the number behind `sess=visitor-`, if any.
+/// The client that a request's cookies identify: the number after `sess=visitor-`, if any.
 fn visitor_of(lines: &[String]) -> Option<usize> {
     let cookie = lines.iter().find(|line| line.to_ascii_lowercase().starts_with("cookie:"))?;
     let at = cookie.find("sess=visitor-number-")?;
@@ -48,12 +48,13 @@ fn serve(truth: &Truth, stream: TcpStream) {
     }
 }
 
-/// `/private/N`, `/public/N`, `/mixed/N`; POST changes the visitor's truth; `/purge` has him purge.
+/// Answers `/private/N`, `/public/N` and `/mixed/N`. POST changes the client's data; `/purge` purges the
+/// client's private pages.
 fn answer(truth: &Truth, lines: &[String]) -> String {
     let visitor = visitor_of(lines);
     let own = visitor.map(|visitor| truth.0[visitor].load(SeqCst));
     let all = truth.0[SESSIONS].load(SeqCst);
-    // The page is made from what was, and takes a while.
+    // The page shows the data from before, and takes a moment.
     thread::yield_now();
     let (mut fields, who) = (String::new(), visitor.map_or(-1, |visitor| visitor as i64));
     let line = lines[0].as_str();
@@ -78,7 +79,7 @@ fn answer(truth: &Truth, lines: &[String]) -> String {
     format!("HTTP/1.1 200 OK\r\n{fields}content-length: {}\r\n\r\n{content}", content.len())
 }
 
-/// One request on a connection of its own: the content, and Cache-Status.
+/// Sends one request on its own connection. Returns the content, and Cache-Status.
 fn ask(to: SocketAddr, request: &str) -> (String, String) {
     let mut stream = TcpStream::connect(to).expect("it is served");
     stream.write_all(request.as_bytes()).expect("it is taken");
@@ -90,7 +91,8 @@ fn ask(to: SocketAddr, request: &str) -> (String, String) {
     (content.to_owned(), status.to_owned())
 }
 
-/// What one visitor does, in order; several visitors are at it at once. Gives the hits, and the private ones.
+/// The actions of one client, in order; several clients run concurrently. Returns the number of hits, and of
+/// private hits.
 fn visit(to: SocketAddr, truth: &Truth, visitor: Option<usize>, mut random: u64) -> [u64; 2] {
     let cookie = match visitor {
         Some(visitor) => format!("cookie: _ga=1; sess=visitor-number-{visitor}-secret; x=1\r\n"),
@@ -126,7 +128,7 @@ fn visit(to: SocketAddr, truth: &Truth, visitor: Option<usize>, mut random: u64)
         }
         let me = visitor.map_or(-1, |visitor| visitor as i64);
         assert_eq!(words[0], me, "{line}: made for another: {content}: {status}");
-        // Only this thread writes for this visitor, and each write was answered before the next step.
+        // Only this thread writes for this client, and each write was acknowledged before the next step.
         assert_eq!(words[1] as u64, own, "{line}: outlived its owner's write: {status}");
         assert!(words[2] as u64 >= acknowledged, "{line}: outlived a change for all: {status}");
         hits[0] += u64::from(status.contains("; hit"));

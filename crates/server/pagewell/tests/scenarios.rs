@@ -1,9 +1,8 @@
-//! The stories of `tests/scenarios`, told three times: to a Pagewell inside this process whose
-//! clock stands still until a story moves it, to one that answers no hit in front of the HTTP
-//! library, and to the real binary.
+//! The scenarios of `tests/scenarios`, run three times: with a Pagewell inside this process, whose clock only
+//! the scenario advances; with one that answers no hits in front of the HTTP library; and with the real binary.
 //!
-//! `SCENARIO=substring` picks stories. The binary lets its clock be set only when it is built with
-//! the feature `settable-clock`; without it, stories that move the clock are told in process only.
+//! `SCENARIO=substring` selects scenarios. The clock of the binary can only be set if it is built with the
+//! feature `settable-clock`. Without it, scenarios that advance the clock run only in this process.
 
 use pagewell::clock::Clock;
 use pagewell::config::raw::{File, OneOrMany};
@@ -41,7 +40,7 @@ impl InProcess {
         InProcess::start_with(config, true)
     }
 
-    /// With every answer given by the HTTP library.
+    /// Starts a Pagewell whose responses all come from the HTTP library.
     fn start_without_front(config: &Config) -> Result<Box<dyn Subject>, String> {
         InProcess::start_with(config, false)
     }

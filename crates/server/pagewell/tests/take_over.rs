@@ -1,5 +1,6 @@
-//! One process takes over from another while visitors ask and data change: nobody is refused, no request is
-//! lost, and nothing is answered from before a change; whatever becomes of the new process meanwhile.
+//! Zero-downtime restart: a new process replaces the running one while clients send requests and data change.
+//! No client is refused, no request is lost, and no response is older than an acknowledged change, even if the
+//! new process fails.
 
 #[path = "take_over/database.rs"]
 mod database;
@@ -18,14 +19,14 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Shows the truth, whose tag it has.
+/// Shows the current value, and has its tag.
 const PAGE: &str = r#"<?php
 keep(3600);
 header('Cache-Groups: "truth"');
 echo 'truth=', file_get_contents(getenv('NOTES') . '/truth'), ';', str_repeat('.', 4000);
 "#;
 
-/// Makes another truth, and says so by its answer.
+/// Changes the value, and invalidates it by its response.
 const WRITE: &str = r#"<?php
 $file = getenv('NOTES') . '/truth';
 file_put_contents("$file.write", $_GET['n']);
@@ -53,7 +54,7 @@ impl Story {
         story
     }
 
-    /// Writes the truth, and tells nobody.
+    /// Writes the value without an invalidation.
     fn write(&self, n: u64) {
         let path = self.site.at("notes").join("truth");
         fs::write(self.site.at("truth.new"), n.to_string()).expect("written");
@@ -64,7 +65,7 @@ impl Story {
         self.site.serve(&self.config)
     }
 
-    /// How the next process is started: at the addresses that the first one was given.
+    /// The command for the next process, with the addresses that the first one was given.
     fn next(&self, first: &Pagewell) -> Command {
         self.site.next(&self.config, first)
     }
@@ -91,19 +92,19 @@ fn ended(mut pagewell: Pagewell) {
     }
 }
 
-/// A client that takes every answer that is missing for a fault.
-struct Strict {
+/// A client that treats every missing response as an error.
+struct StrictClient {
     at: SocketAddr,
     open: Option<BufReader<TcpStream>>,
     keeps: bool,
 }
 
-/// An answer: its status, its head, its content.
+/// A response: its status, its head, its content.
 type Answer = (u16, String, String);
 
-impl Strict {
-    fn new(at: SocketAddr, keeps: bool) -> Strict {
-        Strict { at, open: None, keeps }
+impl StrictClient {
+    fn new(at: SocketAddr, keeps: bool) -> StrictClient {
+        StrictClient { at, open: None, keeps }
     }
 
     fn ask(&mut self, method: &str, target: &str) -> Result<Answer, String> {
@@ -171,11 +172,11 @@ fn truth(content: &str) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no truth: {content:.100}"))
 }
 
-/// What readers and the writer of a run have in common.
+/// The state shared by the readers and the writer of a run.
 #[derive(Default)]
 struct Run {
     is_over: AtomicBool,
-    /// The last truth that was acknowledged.
+    /// The last acknowledged value.
     acknowledged: AtomicU64,
     answers: AtomicU64,
     hits: AtomicU64,
@@ -184,7 +185,7 @@ struct Run {
 
 impl Run {
     fn read(&self, at: SocketAddr, keeps: bool, n: usize) {
-        let mut client = Strict::new(at, keeps);
+        let mut client = StrictClient::new(at, keeps);
         for round in 0.. {
             if self.is_over.load(Ordering::Acquire) {
                 return;
@@ -208,9 +209,9 @@ impl Run {
         }
     }
 
-    /// By an answer of the site, and by the control interface, in turn.
+    /// Invalidates by a response of the site and by the control API, alternately.
     fn write(&self, story: &Story, at: SocketAddr, admin: SocketAddr) {
-        let mut visitor = Strict::new(at, true);
+        let mut visitor = StrictClient::new(at, true);
         for n in 1.. {
             if self.is_over.load(Ordering::Acquire) {
                 return;
@@ -239,7 +240,7 @@ impl Run {
     }
 }
 
-/// Ends a run, whatever becomes of the test.
+/// Stops a run when it is dropped, whatever happens in the test.
 struct Ending<'a>(&'a Run);
 
 impl Drop for Ending<'_> {
@@ -286,10 +287,10 @@ fn nobody_is_refused_and_nothing_is_outdated_while_it_is_taken_over_again_and_ag
 fn the_pages_come_along_and_what_the_old_process_still_changes_is_told() {
     let story = Story::new();
     let first = story.serve();
-    let mut idle = Strict::new(tcp(first.address()), true);
-    let asked = |strict: &mut Strict| strict.ask("GET", "/page.php").expect("an answer");
+    let mut idle = StrictClient::new(tcp(first.address()), true);
+    let asked = |strict: &mut StrictClient| strict.ask("GET", "/page.php").expect("an answer");
     until("the page is stored", || asked(&mut idle).1.contains("pagewell; hit"));
-    // A write is in hand while the process is taken over.
+    // A write is in flight during the restart.
     let mut writing = Raw::with(
         &first,
         "POST /write.php?n=7&wait=1 HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n",
@@ -302,7 +303,7 @@ fn the_pages_come_along_and_what_the_old_process_still_changes_is_told() {
     let old = new.send(&before).expect("an answer");
     assert!(is_hit(&old), "{}", cache_status(&old));
     assert_eq!(truth(&old.text()), 0, "the write is not answered yet");
-    // Who kept his connection is passed on, and told to come again.
+    // A client with an open connection is forwarded to the new process, and asked to reconnect.
     let (status, head, content) = asked(&mut idle);
     assert_eq!((status, truth(&content)), (200, 7));
     assert!(
@@ -344,7 +345,7 @@ fn a_new_process_that_cannot_start_changes_nothing() {
     assert_eq!(ask(&next).status, 200);
 }
 
-/// Says a line, hears one.
+/// Sends a line, and receives one.
 fn said(stream: &mut BufReader<std::os::unix::net::UnixStream>, say: &str) -> String {
     stream.get_mut().write_all(format!("{say}\n").as_bytes()).expect("said");
     let mut heard = Vec::new();
@@ -365,9 +366,9 @@ fn a_new_process_that_dies_in_the_middle_leaves_one_that_serves_but_remembers_no
     let stream = name.connect().expect("it listens").expect("somebody");
     let mut stream = BufReader::new(stream);
     assert!(said(&mut stream, "pagewell take-over 2").contains("\"sockets\":[false,false]"));
-    // Behind the two sockets' own bytes.
+    // After the bytes that carry the two sockets.
     assert!(said(&mut stream, "prepared").ends_with("free\n"));
-    // It answers nobody now, and here it has died.
+    // At this moment it answers no client, and the new process dies.
     drop(stream);
     until("it serves again", || first.log().contains("take-over-failed"));
     let left = fs::read_dir(story.site.at("snapshots")).expect("a directory").flatten();
@@ -377,7 +378,7 @@ fn a_new_process_that_dies_in_the_middle_leaves_one_that_serves_but_remembers_no
     story.write(3);
     let page = ask(&first);
     assert!(!is_hit(&page) && truth(&page.text()) == 3, "{}", cache_status(&page));
-    // What is changed now is noted nowhere, so that nothing that was left may be used.
+    // Changes are not journalled now, so that no remaining snapshot may be used.
     assert_eq!(first.invalidate("{\"tags\":[\"truth\"]}").expect("an answer").status, 200);
     let next = story.take_over(&first);
     ended(first);
@@ -392,7 +393,7 @@ fn a_new_process_that_dies_while_it_waits_costs_nothing() {
     let first = story.serve();
     let ask = |pagewell: &Pagewell| client(pagewell).get("/page.php").expect("an answer");
     until("the page is stored", || is_hit(&ask(&first)));
-    // A disk that is slow by far: whoever writes to it waits for a reader.
+    // A very slow disk: a writer waits until there is a reader.
     let pipe = story.site.at("snapshots").join("site.snapshot.new");
     let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
     assert!(made.success());
@@ -401,8 +402,8 @@ fn a_new_process_that_dies_while_it_waits_costs_nothing() {
     let mut stream = BufReader::new(stream);
     assert!(said(&mut stream, "pagewell take-over 2").contains("\"sockets\":[false,false]"));
     stream.get_mut().write_all(b"prepared\n").expect("said");
-    // It was heard when the name is free; then it is about to be written, and waits for a reader. Here the new
-    // process has died.
+    // The message was received when the name is free. The process then starts to write and waits for a reader.
+    // At this moment the new process dies.
     until("it was heard", || name.connect().is_ok_and(|other| other.is_none()));
     drop(stream);
     let mut disk = fs::File::open(&pipe).expect("it writes");
@@ -445,7 +446,7 @@ fn somebody_else_gets_nothing() {
     let first = story.serve();
     let next = story.next(&first);
     let mut command = Command::new("setpriv");
-    // The program and its arguments may be in a directory of root's alone: the configuration is not read.
+    // The program and its arguments may be in a directory that only root can read, so no configuration is used.
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(next.get_program());
     command.args(["serve", "--take-over", "--origin", "http://127.0.0.1:1"]);
     command.args(["--listen", &shown(first.address()), "--admin", &shown(first.admin())]);
@@ -463,7 +464,7 @@ fn a_signal_starts_the_successor_and_the_manager_is_told_who_it_is() {
     let path = story.site.at("notify");
     let manager = UnixDatagram::bind(&path).expect("a socket");
     manager.set_read_timeout(Some(BOUND)).expect("can be set");
-    // Addresses that stay the same: those of a process that was there before.
+    // Addresses that stay the same: those of an earlier process.
     let before = story.serve();
     let mut command = story.next(&before);
     command.env("NOTIFY_SOCKET", &path);
@@ -494,6 +495,6 @@ fn a_signal_starts_the_successor_and_the_manager_is_told_who_it_is() {
     rustix::process::kill_process(id, Signal::TERM).expect("it runs");
     told("STOPPING=1");
     until("it has ended", || !cpu::is_running(pid));
-    // Whoever waits for it ends what it has started: not before.
+    // Waiting for the first process also ends the rest of its process group, so this comes last.
     assert!(matches!(first.wait(BOUND), Wait::Ended(status) if status.success()));
 }

@@ -21,7 +21,10 @@ use crate::runtime::off_the_way;
 use crate::successor::Handed;
 use crate::terms::SearchedPages;
 use crate::why::{Cause, Telling};
-use page_store::{AppliedChange, Change, Keys, Number, OpenChange, Strength, ChangeTarget, ReportedPage, PagePredicate};
+use page_store::{
+    AppliedChange, Change, ChangeTarget, Keys, Number, OpenChange, PagePredicate, ReportedPage,
+    Strength,
+};
 
 /// A change that drops so many pages leaves entries of the index to be tidied.
 const UNTIDY_PAGES: u64 = 1_000;
@@ -39,7 +42,12 @@ impl<'s> Changes<'s> {
     }
 
     /// Applies a change: when this returns, no request gets a page from before it.
-    pub fn apply(&self, targets: &[ChangeTarget<'_>], strength: Strength, by: Cause) -> AppliedChange {
+    pub fn apply(
+        &self,
+        targets: &[ChangeTarget<'_>],
+        strength: Strength,
+        by: Cause,
+    ) -> AppliedChange {
         self.apply_to(targets, Keys::All, strength, by)
     }
 
@@ -56,7 +64,8 @@ impl<'s> Changes<'s> {
         let change = Change { site: site.name, targets };
         let (now_ms, source) = (site.clock.now().0, Source::of(&by));
         let mut telling = Telling::new(&site.why, by, targets, strength, now_ms);
-        let mut tell = |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
+        let mut tell =
+            |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
         let how = (strength, now_ms);
         let applied = site.store.change_telling(&change, keys, how, &mut tell, &off_the_way);
         telling.end(&applied);
@@ -80,7 +89,8 @@ impl<'s> Changes<'s> {
         let site = self.site;
         let (now_ms, source) = (site.clock.now().0, Source::of(&by));
         let mut telling = Telling::new(&site.why, by, &[], strength, now_ms);
-        let mut tell = |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
+        let mut tell =
+            |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
         let (store, name) = (&site.store, site.name);
         let applied = store.change_where_telling(name, touches, strength, now_ms, &mut tell);
         telling.end(&applied);
@@ -100,7 +110,8 @@ impl<'s> Changes<'s> {
         let change = Change { site: site.name, targets };
         let (now_ms, kind) = (site.clock.now().0, by.kind());
         let mut telling = Telling::new(&site.why, by, targets, Strength::Drop, now_ms);
-        let mut tell = |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
+        let mut tell =
+            |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
         let opened = site.store.open_telling(&change, Strength::Drop, &mut tell, &off_the_way);
         telling.end(&opened.applied());
         self.finish(&opened.applied(), targets.len(), kind);

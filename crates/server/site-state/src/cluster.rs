@@ -6,7 +6,7 @@
 
 use crate::journal::Snapshots;
 use crate::propagation::Propagation;
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use std::pin::Pin;
 
 /// The other nodes of the cluster.

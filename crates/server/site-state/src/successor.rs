@@ -11,7 +11,7 @@
 //! ([`Leaving::has_lost_change`]). How a process takes over is described in `take_over`.
 
 use crate::propagation::Propagation;
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,12 @@ pub enum Handed {
 /// The process that has the pages, at the other end of a connection.
 pub trait SuccessorProcess: Send + Sync {
     /// Sends a change of the site with this host, and waits until it is applied. Blocks.
-    fn change(&self, host: Option<&str>, targets: &[ChangeTarget<'_>], strength: Strength) -> Handed;
+    fn change(
+        &self,
+        host: Option<&str>,
+        targets: &[ChangeTarget<'_>],
+        strength: Strength,
+    ) -> Handed;
 
     /// Waits until the successor has applied what its databases have committed. `bound`: how long it waits for
     /// them.

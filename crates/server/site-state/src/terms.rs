@@ -12,7 +12,7 @@
 
 use change_feed::text::{Words, words};
 use change_feed::{TouchedSearches, TouchedTags};
-use page_store::{Dependencies, Number, ChangeTarget};
+use page_store::{ChangeTarget, Dependencies, Number};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -172,7 +172,9 @@ impl Terms {
                 }
             };
             match searched {
-                TouchedSearches::Texts(texts) => texts.iter().for_each(|text| finder.find(text, &mut add)),
+                TouchedSearches::Texts(texts) => {
+                    texts.iter().for_each(|text| finder.find(text, &mut add))
+                }
                 TouchedSearches::Any => finder.tags.iter().for_each(|tag| add(tag)),
             }
         }
@@ -207,7 +209,8 @@ impl Known {
 
     /// All of it changes, and is forgotten.
     fn forget_all(&mut self, pages: &dyn SearchedPages) {
-        let targets: Vec<_> = self.terms.keys().map(|tag| ChangeTarget::Tag(tag.as_bytes())).collect();
+        let targets: Vec<_> =
+            self.terms.keys().map(|tag| ChangeTarget::Tag(tag.as_bytes())).collect();
         pages.drop_pages(&targets);
         tracing::info!(event = "searches-forgotten", searches = targets.len());
         (self.terms, self.word_bytes, self.finder) = (HashMap::new(), 0, None);

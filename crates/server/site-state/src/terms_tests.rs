@@ -5,7 +5,7 @@
 use super::*;
 use change_feed::schema::Schema;
 use change_feed::{Cell, ChangeRule, Feed, RowImages, RowKind, Rules, Searches};
-use page_store::{Change, Lease, Limits, OpenChange, Payload, StoreRefusal, Site, Store, Strength};
+use page_store::{Change, Lease, Limits, OpenChange, Payload, Site, Store, StoreRefusal, Strength};
 
 struct Content;
 

@@ -1,6 +1,7 @@
-//! Clients of HTTP/2 as raw frames: what a client library would not do, and exactly what is sent when.
+//! Clients for HTTP/2 with raw frames, for input that a client library would not send, with full control over
+//! the timing.
 //!
-//! The header blocks are written by hand: indexed fields and literals without Huffman (RFC 7541).
+//! The header blocks are encoded by hand: indexed fields and literals without Huffman coding (RFC 7541).
 
 use super::BOUND;
 use crate::http2::flag::{END_HEADERS, END_STREAM};
@@ -10,30 +11,30 @@ use harness::{Address, Pagewell};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// A frame: its kind, flags, stream, payload.
+/// A frame: its type, flags, stream and payload.
 pub type Frame = (u8, u8, u32, Vec<u8>);
 
-/// A client's connection of HTTP/2, frame by frame.
+/// An HTTP/2 connection of a client, frame by frame.
 pub struct Frames {
-    /// The socket.
+    /// The TCP connection.
     pub stream: TcpStream,
 }
 
 impl Frames {
-    /// A connection on which nothing was said.
+    /// A connection on which nothing has been sent.
     pub fn connect(pagewell: &Pagewell) -> Frames {
         let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
         Frames::over(TcpStream::connect(address).expect("it accepts connections"))
     }
 
-    /// The same over a socket that is connected already.
+    /// A client on an open connection.
     pub fn over(stream: TcpStream) -> Frames {
         stream.set_read_timeout(Some(BOUND)).expect("can be set");
         stream.set_nodelay(true).expect("can be set");
         Frames { stream }
     }
 
-    /// Begins with these settings (RFC 9113 section 3.4).
+    /// Connects, and sends the preface and these settings (RFC 9113 section 3.4).
     pub fn begin(pagewell: &Pagewell, settings: &[(u16, u32)]) -> Frames {
         Frames::connect(pagewell).settings(settings)
     }
@@ -50,7 +51,7 @@ impl Frames {
         frames
     }
 
-    /// Sends a frame; whether the other side is still there.
+    /// Sends a frame. Returns false if the server has closed the connection.
     pub fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
         let mut frame = Vec::new();
         FrameHead { length: payload.len(), kind, flags, stream }.write(&mut frame);
@@ -58,12 +59,12 @@ impl Frames {
         self.stream.write_all(&frame).is_ok()
     }
 
-    /// Asks for a path.
+    /// Sends a GET request for a path.
     pub fn get(&mut self, stream: u32, path: &str) -> bool {
         self.send(HEADERS, END_STREAM | END_HEADERS, stream, &block(path))
     }
 
-    /// The next frame; none when the connection has ended.
+    /// The next frame; `None` if the connection has ended.
     pub fn next_frame(&mut self) -> Option<Frame> {
         let mut head = [0; HEAD_BYTES];
         self.stream.read_exact(&mut head).ok()?;
@@ -73,7 +74,7 @@ impl Frames {
         Some((kind, flags, stream, payload))
     }
 
-    /// The next frame of a kind; others are passed over.
+    /// The next frame of this type; other frames are skipped.
     pub fn next_of(&mut self, kind: u8) -> Option<Frame> {
         loop {
             let frame = self.next_frame()?;
@@ -83,19 +84,19 @@ impl Frames {
         }
     }
 
-    /// The error with which the connection is given up.
+    /// The error code of the GOAWAY frame that closes the connection.
     pub fn given_up(&mut self) -> Option<u32> {
         let (_, _, _, payload) = self.next_of(GOAWAY)?;
         payload.get(4..8)?.try_into().ok().map(u32::from_be_bytes)
     }
 }
 
-/// A header block for `GET path`.
+/// The header block of `GET path`.
 pub fn block(path: &str) -> Vec<u8> {
     block_of(0x82, path, &[])
 }
 
-/// The same for a method of the static table, with more fields as they are encoded.
+/// The header block for a method with this static-table index; `more` contains further encoded fields.
 pub fn block_of(method: u8, path: &str, more: &[u8]) -> Vec<u8> {
     let literal = |index: u8, text: &str| {
         [&[index, u8::try_from(text.len()).expect("short")], text.as_bytes()].concat()

@@ -1,6 +1,6 @@
-//! Frames of HTTP/2 (RFC 9113 sections 4 and 6) as a client writes and reads them.
+//! HTTP/2 frames (RFC 9113 sections 4 and 6), encoded and decoded by the test clients.
 //!
-//! The program has a reader of its own. The tests do not use it, so that a wrong number in it cannot hide.
+//! The product has its own implementation. The tests do not use it, so that a wrong constant in it is detected.
 
 /// The bytes that a client sends first (section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -37,9 +37,9 @@ pub mod flag {
 
 /// Error codes (section 7).
 pub mod error {
-    /// A frame that may not be where it is.
+    /// A frame that is not allowed at this point.
     pub const PROTOCOL: u32 = 1;
-    /// A frame of a length that it may not have.
+    /// A frame whose length is not allowed.
     pub const FRAME_SIZE: u32 = 6;
     /// The peer causes too much work.
     pub const ENHANCE_YOUR_CALM: u32 = 11;
@@ -59,7 +59,7 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// Reads the head of a frame; `None` when `bytes` are too few.
+    /// Decodes the head of a frame; `None` if there are too few bytes.
     pub fn read(bytes: &[u8]) -> Option<FrameHead> {
         let [a, b, c, kind, flags, s, t, u, v] = *bytes.first_chunk::<HEAD_BYTES>()?;
         Some(FrameHead {
@@ -70,7 +70,7 @@ impl FrameHead {
         })
     }
 
-    /// Appends the head to `out`; the length has to fit 24 bits.
+    /// Appends the encoded head to `out`. The length must fit in 24 bits.
     pub fn write(self, out: &mut Vec<u8>) {
         let [_, a, b, c] = (self.length as u32).to_be_bytes();
         let [s, t, u, v] = self.stream.to_be_bytes();

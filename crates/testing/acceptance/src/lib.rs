@@ -1,10 +1,10 @@
-//! What the interop tests share: a small PHP site in a private directory, the real binary in front
-//! of it, a raw connection, and bounded waiting for a condition.
+//! Shared code of the acceptance tests: a small PHP site in a private directory, the real binary in front of
+//! it, a raw connection, and bounded waits for a condition.
 //!
-//! Scripts and tests meet by files in the directory `notes`: a script waits for a note with
-//! `wait_for('go')` and leaves one with `note('started')`, so that a test can hold a render exactly
-//! where it wants it. Nothing here sleeps for a fixed time to let something happen, and no port or
-//! path is fixed. Nothing here decides what is right either: the tests do.
+//! Scripts and tests synchronise through files in the directory `notes`: a script waits for a note with
+//! `wait_for('go')` and leaves one with `note('started')`. A test can thus hold a render at an exact point.
+//! Nothing here sleeps for a fixed time to let something happen, and no port or path is fixed. The tests decide
+//! which results are correct.
 
 mod frames;
 pub mod http2;
@@ -25,10 +25,10 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// How long anything may take that has to happen.
+/// The timeout of every wait.
 pub const BOUND: Duration = Duration::from_secs(60);
 
-/// Run before each script: notes, output that is sent at once, and a lifetime.
+/// Included before each script: notes, unbuffered output, and a cache lifetime.
 const PRELUDE: &str = r#"<?php
 function note(string $name): void
 {
@@ -60,11 +60,11 @@ function keep(int $seconds = 60): void
 }
 "#;
 
-/// The program under test: the one that `PAGEWELL_BIN` names, or the one that was built beside the tests.
+/// The program under test: the one in `PAGEWELL_BIN`, or the one that was built beside the tests.
 ///
 /// # Panics
-/// Where there is none, and where a source of it is newer than it is: cargo does not build a program for the
-/// tests of another package.
+/// If there is none, or if one of its source files is newer: cargo does not build a program for the tests of
+/// another package.
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -82,7 +82,7 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// The first source of the program that has changed since it was built.
+/// The first source file of the program that is newer than the program.
 fn newer_source(binary: &Path) -> Option<PathBuf> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let built = fs::metadata(binary).and_then(|file| file.modified()).ok()?;
@@ -103,13 +103,13 @@ fn newer_source(binary: &Path) -> Option<PathBuf> {
     None
 }
 
-/// A site in a private directory that goes with it.
+/// A site in a private directory, which is removed when the site is dropped.
 pub struct Site {
     dir: PrivateDir,
 }
 
 impl Site {
-    /// A site of these files, path and content; scripts begin after `<?php`.
+    /// A site with these files (path, content). Scripts begin after `<?php`.
     pub fn new(files: &[(&str, &str)]) -> Site {
         let site = Site { dir: PrivateDir::temporary("site").expect("a directory can be made") };
         for (dir, mode) in [("root", 0o755), ("notes", 0o777)] {
@@ -135,7 +135,7 @@ impl Site {
         self.at("root")
     }
 
-    /// Writes a file below the document root.
+    /// Writes a file below the document root, and returns its path.
     pub fn file(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let full = self.root().join(path);
         if let Some(parent) = full.parent() {
@@ -145,25 +145,25 @@ impl Site {
         full
     }
 
-    /// Starts Pagewell with a php-fpm of its own; `config` is more TOML, its tables last.
+    /// Starts Pagewell with its own php-fpm. `config` is additional TOML; tables must come last in it.
     pub fn serve(&self, config: &str) -> Pagewell {
         self.serve_with_ini(config, "")
     }
 
-    /// The same with more lines for php.ini.
+    /// Starts Pagewell like [`Site::serve`], with additional lines for php.ini.
     pub fn serve_with_ini(&self, config: &str, ini: &str) -> Pagewell {
         let file = self.config(config, ini).display().to_string();
         self.serve_with_args(&["--config", &file])
     }
 
-    /// Starts Pagewell with these arguments besides the directory and a small budget.
+    /// Starts Pagewell with these arguments, the site's directory and a small page budget.
     pub fn serve_with_args(&self, args: &[&str]) -> Pagewell {
         let root = self.root().display().to_string();
         let args = [&[root.as_str(), "--memory", "64M"], args].concat();
         Pagewell::start(binary(), &args).expect("pagewell starts")
     }
 
-    /// Writes the configuration that [`Site::serve`] uses, and says where it is.
+    /// Writes the configuration that [`Site::serve`] uses, and returns its path.
     pub fn config(&self, config: &str, ini: &str) -> PathBuf {
         let notes = self.at("notes").display().to_string();
         let prelude = self.at("prelude.php").display().to_string();
@@ -176,8 +176,8 @@ impl Site {
         file
     }
 
-    /// How a process is started that takes over from another, at the addresses which that one was given; with the
-    /// configuration as for [`Site::serve`].
+    /// The command for a process that takes over from `first` at the addresses that `first` was given, with the
+    /// configuration of [`Site::serve`].
     pub fn next(&self, config: &str, first: &Pagewell) -> Command {
         let shown = |address: &Address| match address {
             Address::Tcp(address) => address.to_string(),
@@ -190,7 +190,7 @@ impl Site {
         command
     }
 
-    /// Starts it, and waits until it serves.
+    /// Starts a process that takes over from `first`, and waits until it serves.
     pub fn take_over(&self, config: &str, first: &Pagewell) -> Pagewell {
         let dir = PrivateDir::temporary("next").expect("a directory can be made");
         Pagewell::start_command(dir, &mut self.next(config, first)).expect("it takes over")
@@ -206,14 +206,14 @@ impl Site {
         self.at("notes").join(name).exists()
     }
 
-    /// Waits for a script's note; it holds the process id of the worker that left it.
+    /// Waits for a script's note, and returns the process id of the worker that left it.
     pub fn wait_for(&self, name: &str) -> u32 {
         until(&format!("a script notes {name}"), || self.has_note(name));
         let text = fs::read_to_string(self.at("notes").join(name)).expect("a note can be read");
         text.parse().unwrap_or_default()
     }
 
-    /// Takes all notes away.
+    /// Removes all notes.
     pub fn clear_notes(&self) {
         for entry in fs::read_dir(self.at("notes")).expect("the notes can be listed").flatten() {
             // A script may be about to rename one.
@@ -222,7 +222,7 @@ impl Site {
     }
 }
 
-/// Waits until `holds`, at most [`BOUND`].
+/// Waits until `holds` returns true, at most [`BOUND`].
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Deadline::after(BOUND);
     while !holds() {
@@ -231,12 +231,12 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A client of the visitors' side.
+/// A client for the public address.
 pub fn client(pagewell: &Pagewell) -> Client {
     Client::new(pagewell.address().clone()).within(BOUND)
 }
 
-/// A connection of which the system takes little: what its client does not read waits in Pagewell.
+/// A connection with a small receive buffer: unread data wait in Pagewell.
 pub fn slow_client(pagewell: &Pagewell) -> TcpStream {
     let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
     let socket = Socket::new(Domain::for_address(*address), Type::STREAM, None).expect("a socket");
@@ -247,25 +247,25 @@ pub fn slow_client(pagewell: &Pagewell) -> TcpStream {
     stream
 }
 
-/// How often a limit was reached.
+/// The number of times that a limit was reached.
 pub fn limit_hit(pagewell: &Pagewell, key: &str) -> u64 {
     let stats = Client::new(pagewell.admin().clone()).get("/v1/stats").expect("an answer");
     let stats: serde_json::Value = serde_json::from_slice(&stats.content).expect("JSON");
     stats["limits_hit"][key].as_u64().expect("it is counted")
 }
 
-/// One request over a connection of its own, in a thread of its own.
+/// Sends one request on its own connection, in a separate thread.
 pub fn get_meanwhile(pagewell: &Pagewell, target: &str) -> std::thread::JoinHandle<Response> {
     let (mut client, target) = (client(pagewell), target.to_owned());
     std::thread::spawn(move || client.get(&target).expect("an answer"))
 }
 
-/// What Cache-Status says.
+/// The value of Cache-Status.
 pub fn cache_status(response: &Response) -> &str {
     response.header("cache-status").unwrap_or("none")
 }
 
-/// Whether the response came from memory.
+/// Whether the response is a cache hit.
 pub fn is_hit(response: &Response) -> bool {
     cache_status(response).starts_with("pagewell; hit")
 }
@@ -276,7 +276,7 @@ pub fn counter(pagewell: &Pagewell, name: &str) -> u64 {
     *all.get(name).unwrap_or_else(|| panic!("no counter {name} in {all:?}"))
 }
 
-/// The php-fpm master of a running Pagewell: its only direct child.
+/// The process id of Pagewell's php-fpm master, its only direct child.
 pub fn php_master(pagewell: &Pagewell) -> Option<u32> {
     let all = cpu::descendants(pagewell.pid());
     all.get(1).copied().filter(|pid| cpu::is_running(*pid))

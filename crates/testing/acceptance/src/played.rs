@@ -1,14 +1,14 @@
-//! An HTTP origin that the test plays itself, byte by byte, so that each step is seen where it happens.
+//! An HTTP origin that the test plays byte by byte, so that each step can be observed.
 //!
-//! Reads are bounded in time. Connections are taken one by one, in the order in which they come.
-//! Nothing here decides what is right: the tests do.
+//! Reads have a timeout. Connections are accepted one by one, in order. The tests decide which results are
+//! correct.
 
 use super::{BOUND, Site, binary, until};
 use harness::Pagewell;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 
-/// Pagewell before such an origin; the site goes last.
+/// Pagewell in front of such an origin. The caller must drop the site last.
 pub fn before_origin(config: &str) -> (Pagewell, TcpListener, Site) {
     let site = Site::new(&[]);
     let origin = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -21,7 +21,7 @@ pub fn before_origin(config: &str) -> (Pagewell, TcpListener, Site) {
     (pagewell, origin, site)
 }
 
-/// Takes a connection and reads a request's head, in small letters.
+/// Accepts a connection and reads the head of a request, in lower case.
 pub fn asked(origin: &TcpListener) -> (TcpStream, String) {
     origin.set_nonblocking(true).expect("can be set");
     let mut came = None;
@@ -37,7 +37,7 @@ pub fn asked(origin: &TcpListener) -> (TcpStream, String) {
     (stream, head)
 }
 
-/// Reads the head of another request on the same connection.
+/// Reads the head of another request on the same connection, in lower case.
 pub fn asked_again(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

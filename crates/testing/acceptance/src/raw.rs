@@ -1,7 +1,7 @@
-//! A connection on which a test writes any bytes it likes, and reads what comes back as it comes.
+//! A connection on which a test writes arbitrary bytes, and reads the answer as it arrives.
 //!
-//! Reads are bounded in time; an end by reset counts as an end, because a server that closes while
-//! bytes are still on their way cannot help it.
+//! Reads have a timeout. A reset counts as the end of the connection, because a server that closes while bytes
+//! are in flight cannot prevent it.
 
 use super::BOUND;
 use harness::{Address, Pagewell};
@@ -11,23 +11,23 @@ use std::net::{Shutdown, TcpStream};
 /// A raw connection.
 pub struct Raw {
     stream: TcpStream,
-    /// What has come and not been used.
+    /// Bytes that have been received and not used.
     seen: Vec<u8>,
 }
 
-/// A response as it stood on the connection.
+/// A response as received.
 #[derive(Debug)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// The head, its line ends included.
+    /// The head, including its line ends.
     pub head: String,
-    /// The content, chunks joined.
+    /// The content, without chunk framing.
     pub content: String,
 }
 
 impl Answer {
-    /// The value of the first field of this name.
+    /// The value of the first field with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().skip(1).find_map(|line| {
             let (found, value) = line.split_once(':')?;
@@ -37,7 +37,7 @@ impl Answer {
 }
 
 impl Raw {
-    /// Connects to where visitors are served.
+    /// Connects to the public address.
     pub fn connect(pagewell: &Pagewell) -> Raw {
         Raw::to(pagewell.address())
     }
@@ -52,14 +52,14 @@ impl Raw {
         Raw { stream, seen: Vec::new() }
     }
 
-    /// Connects and sends.
+    /// Connects and sends bytes.
     pub fn with(pagewell: &Pagewell, bytes: impl AsRef<[u8]>) -> Raw {
         let mut raw = Raw::connect(pagewell);
         raw.send(bytes);
         raw
     }
 
-    /// Sends bytes; a server that has answered and closed before it read them all is no fault.
+    /// Sends bytes. It is not an error if the server has answered and closed before it read all of them.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let sent = self.stream.write_all(bytes.as_ref());
         let closed = |kind| matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
@@ -68,17 +68,17 @@ impl Raw {
         }
     }
 
-    /// The connection itself.
+    /// The TCP connection.
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }
 
-    /// Ends this side only.
+    /// Closes the sending direction only.
     pub fn finish_sending(&self) {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// Reads until `text` has come; returns everything up to its end.
+    /// Reads until `text` has arrived, and returns everything up to its end.
     pub fn until(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = find(&self.seen, text.as_bytes()) {
@@ -90,13 +90,13 @@ impl Raw {
         }
     }
 
-    /// What has come already, at most `most` bytes of it.
+    /// The bytes that have been received already, at most `most`.
     pub fn kept(&mut self, most: usize) -> Vec<u8> {
         let count = most.min(self.seen.len());
         self.seen.drain(..count).collect()
     }
 
-    /// Reads one response (not one to HEAD, and none that ends with the connection).
+    /// Reads one response. Responses to HEAD, and those that end with the connection, are not supported.
     pub fn answer(&mut self) -> Answer {
         let head = self.until("\r\n\r\n");
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
@@ -109,7 +109,7 @@ impl Raw {
         answer
     }
 
-    /// Everything that comes until the server closes.
+    /// Everything until the server closes the connection.
     pub fn rest(&mut self) -> String {
         while self.more() {}
         String::from_utf8_lossy(&std::mem::take(&mut self.seen)).into_owned()
@@ -136,7 +136,7 @@ impl Raw {
         String::from_utf8_lossy(&used).into_owned()
     }
 
-    /// Reads what there is; `false` at the end.
+    /// Reads the available bytes; `false` at the end.
     fn more(&mut self) -> bool {
         let mut piece = [0; 64 << 10];
         match self.stream.read(&mut piece) {

@@ -1,7 +1,6 @@
-//! Where a server listens: a TCP address or a Unix socket, as text and as a connection.
+//! The address of a server, a TCP address or a Unix socket, as text and as a connection.
 //!
-//! Addresses are numbers: no name is ever looked up. Every connection is bounded in time, in its
-//! making and in each read and write.
+//! Addresses are numeric; no name is ever resolved. Every connect, read and write has a timeout.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -11,20 +10,20 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Where a server listens.
+/// The address on which a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// `127.0.0.1:8080`.
+    /// A TCP address: `127.0.0.1:8080`.
     Tcp(SocketAddr),
-    /// `unix:/path`.
+    /// A Unix socket: `unix:/path`.
     Unix(PathBuf),
 }
 
 impl Address {
-    /// Connects, at most `within`; reads and writes on it are bounded by the same time each.
+    /// Connects. The connect, and later each read and write, may take at most `within`.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub fn connect(&self, within: Duration) -> io::Result<Stream> {
         match self {
             Address::Tcp(address) => {
@@ -43,13 +42,13 @@ impl Address {
         }
     }
 
-    /// Whether somebody accepts a connection there now.
+    /// Whether a connection to this address is accepted now.
     #[must_use]
     pub fn accepts(&self) -> bool {
         self.connect(Duration::from_secs(1)).is_ok()
     }
 
-    /// The TCP port, if it has one.
+    /// The TCP port; `None` for a Unix socket.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match self {
@@ -77,7 +76,7 @@ impl fmt::Display for Address {
 impl FromStr for Address {
     type Err = String;
 
-    /// Reads `host:port`, `http://host:port`, `unix:/path` and `http+unix:/path`.
+    /// Parses `host:port`, `http://host:port`, `unix:/path` and `http+unix:/path`.
     fn from_str(text: &str) -> Result<Address, String> {
         let text = text.trim();
         let bare = ["http://", "http+"].iter().find_map(|start| text.strip_prefix(start));
@@ -89,12 +88,12 @@ impl FromStr for Address {
     }
 }
 
-/// A connection of either kind.
+/// A connection to an [`Address`].
 #[derive(Debug)]
 pub enum Stream {
-    /// Over TCP, with Nagle's algorithm off.
+    /// A TCP connection, with Nagle's algorithm off.
     Tcp(TcpStream),
-    /// Over a Unix socket.
+    /// A Unix socket connection.
     Unix(UnixStream),
 }
 
@@ -120,13 +119,13 @@ impl Write for Stream {
     }
 }
 
-/// A TCP port of 127.0.0.1 that nobody listens on now.
+/// A TCP port of 127.0.0.1 on which no process listens now.
 ///
-/// Somebody may take it before it is used. Servers that can choose a port themselves should;
-/// for the others a start that finds the port taken is tried again with another.
+/// Another process may bind it before it is used. Servers that can choose a port themselves should do so; for
+/// the others, a start that fails because the port is taken is repeated with another port.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors of the system.
 pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

@@ -1,8 +1,8 @@
 //! A private Apache httpd, for comparisons and as an HTTP origin.
 //!
-//! The caller names the modules and writes the directives; the frame around them (process id, logs,
-//! user, port, threads) is private to its directory. Nothing of the system's configuration is read but
-//! the table of media types. Runs in the foreground, with threads (event) as its manual advises.
+//! The caller selects the modules and writes the directives. The rest of the configuration (process id, logs,
+//! user, port, threads) is private to its directory. Of the system's configuration only the table of media
+//! types is read. Runs in the foreground with threads (event MPM), as its manual recommends.
 
 use crate::on_port::OnPort;
 use crate::port::Start;
@@ -13,22 +13,22 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-/// Where distributions put its modules.
+/// The directory in which distributions install Apache's modules.
 const SERVER_ROOT: &str = "/usr/lib/apache2";
 
-/// What an Apache serves.
+/// The configuration of an Apache server.
 #[derive(Debug, Clone)]
 pub struct ApacheConf {
-    /// Modules beyond those of the frame, as their files are called: `cache` for `mod_cache.so`.
+    /// Additional modules, by the names of their files: `cache` for `mod_cache.so`.
     pub modules: Vec<&'static str>,
-    /// Directives; `@cache@` in them is a directory of its own that it may write to.
+    /// Directives; `@cache@` in them is replaced by a private, writable directory.
     pub directives: String,
 }
 
-/// Starts one on a free port of 127.0.0.1.
+/// Starts an Apache on a free port of 127.0.0.1.
 ///
 /// # Errors
-/// `NotInstalled`, or whatever kept it from becoming ready: a mistake in `conf` is `Ended`.
+/// `NotInstalled`, or the reason why it did not become ready: a mistake in `conf` is reported as `Ended`.
 pub fn start(dir: PrivateDir, conf: &ApacheConf) -> Result<OnPort, StartError> {
     let program = find::program(&["apache2", "httpd"])?;
     let account = users::for_server(&["www-data", "nobody", "apache", "http"]);
@@ -70,7 +70,7 @@ fn frame(
     text
 }
 
-/// The number of a user's first group.
+/// The primary group id of a user.
 fn group(user: &str) -> u32 {
     users::for_server(&[user]).map_or(0, |account| account.gid)
 }

@@ -1,9 +1,9 @@
-//! A real browser without a window: Chromium, driven by chromedriver over WebDriver (W3C), which is JSON
-//! over HTTP/1.1.
+//! A real headless browser: Chromium, controlled by chromedriver over WebDriver (W3C), which is JSON over
+//! HTTP/1.1.
 //!
-//! Its profile is a private directory, it knows no host but this machine, and it ends with its driver.
-//! What a page does not get right (an element that is not there, a script that throws) is an error with
-//! the driver's words. Nothing here waits: a test asks until what it waits for is so.
+//! Its profile is a private directory, it resolves no host except this machine, and it ends with its driver. A
+//! fault of the page (a missing element, a script that throws) is an error with the driver's message. Nothing
+//! here waits: tests repeat a query until its result is as expected.
 
 use crate::address::Address;
 use crate::client::{Client, Request};
@@ -15,28 +15,28 @@ use std::fmt;
 use std::process::Command;
 use std::time::Duration;
 
-/// How long one command may take.
+/// The timeout for one command.
 const WITHIN: Duration = Duration::from_secs(60);
-/// The name of an element in WebDriver's JSON (WebDriver, section 12).
+/// The key of an element in WebDriver's JSON (WebDriver, section 12).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// A key that is no character (WebDriver, section 17.4.2).
+/// Keys that are not characters (WebDriver, section 17.4.2).
 pub mod key {
-    /// Tab.
+    /// The tab key.
     pub const TAB: &str = "\u{e004}";
-    /// Enter.
+    /// The enter key.
     pub const ENTER: &str = "\u{e007}";
-    /// Shift.
+    /// The shift key.
     pub const SHIFT: &str = "\u{e008}";
-    /// Escape.
+    /// The escape key.
     pub const ESCAPE: &str = "\u{e00c}";
     /// The space bar.
     pub const SPACE: &str = " ";
-    /// Down.
+    /// The down arrow key.
     pub const DOWN: &str = "\u{e015}";
 }
 
-/// Why a command was not carried out, in the driver's words.
+/// The driver's message about a command that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrowserError(pub String);
 
@@ -58,10 +58,10 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser.
     ///
     /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready.
+    /// `NotInstalled`, or the reason why it did not become ready.
     pub fn start(dir: PrivateDir) -> Result<Browser, StartError> {
         let driver = find::program(&["chromedriver"])?;
         let chromium = find::program(&["chromium", "chromium-browser", "google-chrome"])?;
@@ -80,54 +80,54 @@ impl Browser {
         Ok(Browser { client, session, _driver: process, _dir: dir })
     }
 
-    /// Opens an address.
+    /// Opens a URL.
     ///
     /// # Errors
-    /// In the driver's words.
+    /// The driver's message.
     pub fn go(&mut self, url: &str) -> Result<(), BrowserError> {
         self.post("/url", &json!({ "url": url })).map(|_| ())
     }
 
-    /// The value that a script returns.
+    /// Executes a script and returns its value.
     ///
     /// # Errors
-    /// What it throws.
+    /// The exception that the script throws.
     pub fn script(&mut self, script: &str) -> Result<Value, BrowserError> {
         self.post("/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// The text of the first element of a selector, as it is seen.
+    /// The visible text of the first element that matches a selector.
     ///
     /// # Errors
-    /// There is none.
+    /// No element matches.
     pub fn text(&mut self, selector: &str) -> Result<String, BrowserError> {
         let element = self.element(selector)?;
         let text = self.get(&format!("/element/{element}/text"))?;
         Ok(text.as_str().unwrap_or_default().to_owned())
     }
 
-    /// Clicks on an element, as somebody would: it has to be seen, and nothing may lie over it.
+    /// Clicks on an element like a user: it must be visible, and nothing may cover it.
     ///
     /// # Errors
-    /// There is none, or it cannot be clicked on.
+    /// No element matches, or it cannot be clicked.
     pub fn click(&mut self, selector: &str) -> Result<(), BrowserError> {
         let element = self.element(selector)?;
         self.post(&format!("/element/{element}/click"), &json!({})).map(|_| ())
     }
 
-    /// Writes into a field.
+    /// Types text into a field.
     ///
     /// # Errors
-    /// There is none, or it takes no text.
+    /// No element matches, or it does not accept text.
     pub fn write(&mut self, selector: &str, text: &str) -> Result<(), BrowserError> {
         let element = self.element(selector)?;
         self.post(&format!("/element/{element}/value"), &json!({ "text": text })).map(|_| ())
     }
 
-    /// Presses keys one after the other, wherever the focus is.
+    /// Presses keys one after the other in the focused element.
     ///
     /// # Errors
-    /// In the driver's words.
+    /// The driver's message.
     pub fn press(&mut self, keys: &[&str]) -> Result<(), BrowserError> {
         let presses = keys
             .iter()
@@ -140,43 +140,43 @@ impl Browser {
     /// Types a text, key by key.
     ///
     /// # Errors
-    /// In the driver's words.
+    /// The driver's message.
     pub fn type_text(&mut self, text: &str) -> Result<(), BrowserError> {
         let keys: Vec<String> = text.chars().map(String::from).collect();
         self.press(&keys.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Makes the page so wide and high, as on a phone (`mobile`) or not.
+    /// Sets the size of the page in CSS pixels, with the behaviour of a phone (`mobile`) or of a desktop.
     ///
     /// # Errors
-    /// In the driver's words.
+    /// The driver's message.
     pub fn resize(&mut self, width: u32, height: u32, mobile: bool) -> Result<(), BrowserError> {
         let size =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile });
         self.tools("Emulation.setDeviceMetricsOverride", &size).map(|_| ())
     }
 
-    /// Sets what the system is said to prefer: `prefers-color-scheme`, `dark`.
+    /// Sets a media feature that represents a user preference, such as `prefers-color-scheme` to `dark`.
     ///
     /// # Errors
-    /// In the driver's words.
+    /// The driver's message.
     pub fn prefer(&mut self, feature: &str, value: &str) -> Result<(), BrowserError> {
         let feature = json!({ "features": [{ "name": feature, "value": value }] });
         self.tools("Emulation.setEmulatedMedia", &feature).map(|_| ())
     }
 
-    /// What a command of the developer's tools answers.
+    /// Executes a DevTools command and returns its result.
     ///
     /// # Errors
-    /// In the driver's words.
+    /// The driver's message.
     pub fn tools(&mut self, name: &str, parameters: &Value) -> Result<Value, BrowserError> {
         self.post("/goog/cdp/execute", &json!({ "cmd": name, "params": parameters }))
     }
 
-    /// What the console has said since it was last asked: level and text.
+    /// The console messages since the last call: level and text.
     ///
     /// # Errors
-    /// In the driver's words.
+    /// The driver's message.
     pub fn console(&mut self) -> Result<Vec<String>, BrowserError> {
         let log = self.post("/se/log", &json!({ "type": "browser" }))?;
         let line = |entry: &Value| {
@@ -203,7 +203,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver ends the browser; where it does not answer, its end does.
+        // The driver ends the browser. If the driver does not answer, its own end ends the browser.
         let _ = command(&mut self.client, "DELETE", &self.session, None);
     }
 }
@@ -224,7 +224,7 @@ fn capabilities(chromium: &str, dir: &PrivateDir) -> Value {
         profile.as_str(),
     ];
     if am_root() {
-        // Its sandbox is not for root.
+        // The sandbox does not work for root.
         args.push("--no-sandbox");
     }
     json!({ "capabilities": { "alwaysMatch": {

@@ -1,8 +1,8 @@
-//! A small blocking HTTP/1.1 client: one connection, kept open, bounded in time and size.
+//! A small blocking HTTP/1.1 client: one persistent connection, with timeouts and a size limit.
 //!
-//! It sends exactly what it is told and adds only `Host` and `Content-Length`. It follows nothing,
-//! stores nothing and decodes nothing: what a test sees is what came over the wire. A connection
-//! that the server closed while it lay idle is opened anew, for safe methods only (RFC 9112, 9.3.1).
+//! It sends exactly what the test specifies and adds only `Host` and `Content-Length`. It follows no redirects,
+//! stores nothing and decodes nothing, so that tests see the bytes of the connection. If the server closed the
+//! connection while it was idle, the client opens another one, but only for safe methods (RFC 9112, 9.3.1).
 
 use crate::address::{Address, Stream};
 use crate::reply::{Incoming, Response};
@@ -11,29 +11,29 @@ use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::time::Duration;
 
-/// How long each connect, read and write may take.
+/// The default timeout of each connect, read and write.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientError {
-    /// No connection.
+    /// The connection could not be opened.
     Connect(String),
-    /// No byte for a while.
+    /// A read or write timed out.
     TimedOut,
     /// The connection was closed before the response was complete.
     Closed {
-        /// How many bytes of the unfinished part had come.
+        /// The number of bytes received of the incomplete part.
         after_bytes: usize,
     },
     /// The connection was reset.
     Reset,
-    /// The response is larger than this client reads.
+    /// The response exceeds the client's limit.
     TooLarge {
-        /// The bound, in bytes.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The response is not HTTP/1.1.
+    /// The response is not valid HTTP/1.1.
     Malformed(String),
     /// Another error of the system.
     Io(String),
@@ -94,7 +94,7 @@ impl Request {
         Request::new("GET", target)
     }
 
-    /// A POST of form fields that are encoded already: `name=A&text=B`.
+    /// A POST of form fields that are already encoded: `name=A&text=B`.
     #[must_use]
     pub fn form(target: &str, fields: &str) -> Request {
         Request::new("POST", target)
@@ -102,21 +102,21 @@ impl Request {
             .content(fields.as_bytes())
     }
 
-    /// Adds a field line. A `Host` of its own replaces the client's.
+    /// Adds a field line. A `Host` field replaces the client's.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Request {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Gives it content, sent with its length.
+    /// Sets the content, which is sent with its `Content-Length`.
     #[must_use]
     pub fn content(mut self, content: &[u8]) -> Request {
         self.content = Some(content.to_vec());
         self
     }
 
-    /// The bytes to send to a server of this name.
+    /// The encoded request for a server with this host name.
     #[must_use]
     pub fn to_bytes(&self, host: &str) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
@@ -157,7 +157,7 @@ struct Connection {
 }
 
 impl Client {
-    /// A client of this server; it connects with the first request.
+    /// A client for this server. It connects with the first request.
     #[must_use]
     pub fn new(address: impl Into<Address>) -> Client {
         let address = address.into();
@@ -168,40 +168,40 @@ impl Client {
         Client { address, host, within: WITHIN, connection: None }
     }
 
-    /// Sets the name it sends as `Host`.
+    /// Sets the value of `Host`.
     #[must_use]
     pub fn host(mut self, host: &str) -> Client {
         host.clone_into(&mut self.host);
         self
     }
 
-    /// Sets how long each connect, read and write may take.
+    /// Sets the timeout of each connect, read and write.
     #[must_use]
     pub fn within(mut self, within: Duration) -> Client {
         self.within = within;
         self
     }
 
-    /// GET.
+    /// Sends a GET request.
     ///
     /// # Errors
-    /// When no complete response came.
+    /// No complete response was received.
     pub fn get(&mut self, target: &str) -> Result<Response, ClientError> {
         self.send(&Request::get(target))
     }
 
-    /// HEAD.
+    /// Sends a HEAD request.
     ///
     /// # Errors
-    /// When no complete response came.
+    /// No complete response was received.
     pub fn head(&mut self, target: &str) -> Result<Response, ClientError> {
         self.send(&Request::new("HEAD", target))
     }
 
-    /// POST of encoded form fields.
+    /// Sends a POST request with encoded form fields.
     ///
     /// # Errors
-    /// When no complete response came.
+    /// No complete response was received.
     pub fn post(&mut self, target: &str, fields: &str) -> Result<Response, ClientError> {
         self.send(&Request::form(target, fields))
     }
@@ -209,7 +209,7 @@ impl Client {
     /// Sends any request and reads its response.
     ///
     /// # Errors
-    /// When no complete response came; the connection is then given up.
+    /// No complete response was received. The connection is then closed.
     pub fn send(&mut self, request: &Request) -> Result<Response, ClientError> {
         let used_before = self.connection.as_ref().is_some_and(|held| held.requests > 0);
         match self.exchange(request) {
@@ -222,17 +222,17 @@ impl Client {
         }
     }
 
-    /// Sends bytes as they are on a new connection and returns all that comes until it closes.
+    /// Sends bytes unchanged on a new connection, and returns all bytes until the server closes it.
     ///
     /// # Errors
-    /// `TimedOut` when the server keeps the connection open; `Reset` when it throws it away.
+    /// `TimedOut` if the server keeps the connection open; `Reset` if it resets the connection.
     pub fn raw(&self, bytes: &[u8]) -> Result<Vec<u8>, ClientError> {
         let mut stream = self.open()?;
         stream.write_all(bytes).map_err(|error| ClientError::from_io(&error))?;
         Incoming::default().until_end(&mut stream)
     }
 
-    /// Gives up the connection; the next request opens another.
+    /// Closes the connection; the next request opens another one.
     pub fn close(&mut self) {
         self.connection = None;
     }
@@ -246,7 +246,7 @@ impl Client {
         let is_head = request.method == "HEAD";
         let read = connection.incoming.response(&mut connection.stream, is_head);
         let (response, framing) = match (sent, read) {
-            // A server may answer (413, 400) before it has read everything: the answer counts.
+            // A server may respond (413, 400) before it has read the whole request. The response counts.
             (_, Ok(whole)) => whole,
             (Err(error), Err(_)) => return Err(ClientError::from_io(&error)),
             (Ok(()), Err(error)) => return Err(error),

@@ -1,44 +1,44 @@
-//! The one place of this crate that reads the clock: a bound for a wait, and a stopwatch.
+//! The only place in this crate that reads the clock: a deadline for waits, and a stopwatch.
 //!
-//! Real servers run in real time, so their starts and stops are bounded in real time. Nothing here
-//! is for assertions: no test may pass or fail by how long something took.
+//! Real servers run in real time, so their starts and stops have real timeouts. Neither type is for assertions:
+//! no test may depend on how long something took.
 
 use std::time::{Duration, Instant};
 
-/// A moment by which something must have happened.
+/// The end of a wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     at: Instant,
 }
 
 impl Deadline {
-    /// The moment `within` from now.
+    /// The deadline `within` from now.
     #[must_use]
     pub fn after(within: Duration) -> Deadline {
         Deadline { at: now() + within }
     }
 
-    /// What is left of it; zero once it has passed.
+    /// The remaining time; zero after the deadline.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.at.saturating_duration_since(now())
     }
 
-    /// Whether it has passed.
+    /// Whether the deadline has passed.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.remaining().is_zero()
     }
 }
 
-/// Time since it was started.
+/// Measures the time since its start.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch {
     from: Instant,
 }
 
 impl Stopwatch {
-    /// Starts now.
+    /// Starts a stopwatch.
     #[must_use]
     pub fn start() -> Stopwatch {
         Stopwatch { from: now() }

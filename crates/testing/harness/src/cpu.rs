@@ -1,9 +1,9 @@
-//! What a process and its descendants use, read from `/proc`: CPU time, memory, descriptors; and
-//! the choice of the cores that a thread runs on.
+//! Resources of a process and its descendants, read from `/proc`: CPU time, memory, file descriptors; and the
+//! binding of threads to CPU cores.
 //!
-//! CPU time is in ticks of 10 ms on Linux: measure over seconds. The time of children that have
-//! ended and been waited for is counted with their parent, so that a sum never falls back while the
-//! root of the tree lives.
+//! On Linux, CPU time has a resolution of 10 ms: measure for seconds. The CPU time of children that have ended
+//! and were waited for counts for their parent. The sum therefore never decreases while the root process is
+//! alive.
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// CPU seconds (user and system) that `pid` and all its descendants have used.
+/// The CPU time (user and system) of `pid` and all its descendants, in seconds.
 #[must_use]
 pub fn seconds(pid: u32) -> f64 {
     let ticks: u64 = tree(pid).iter().map(|process| process.ticks).sum();
@@ -22,27 +22,27 @@ pub fn seconds(pid: u32) -> f64 {
     seconds
 }
 
-/// Resident memory of `pid` and all its descendants, in bytes; shared pages count once for each.
+/// The resident memory of `pid` and all its descendants, in bytes. A shared page counts for each process.
 #[must_use]
 pub fn rss_bytes(pid: u32) -> u64 {
     let page = rustix::param::page_size() as u64;
     tree(pid).iter().map(|process| process.rss_pages * page).sum()
 }
 
-/// Resident memory of `pid` alone, in bytes.
+/// The resident memory of `pid` without its descendants, in bytes.
 #[must_use]
 pub fn rss_bytes_alone(pid: u32) -> u64 {
     look(pid).map_or(0, |process| process.rss_pages * rustix::param::page_size() as u64)
 }
 
-/// Resident memory of `pid` and all its descendants, in bytes; a page that several processes share counts
-/// in equal parts for each of them. Where the kernel does not say that, as [`rss_bytes_alone`].
+/// The proportional memory (PSS) of `pid` and all its descendants, in bytes: a shared page counts in equal
+/// parts for each process. If the kernel does not provide it, the value of [`rss_bytes_alone`] is used.
 #[must_use]
 pub fn pss_bytes(pid: u32) -> u64 {
     tree(pid).iter().map(|process| pss_bytes_alone(process.pid)).sum()
 }
 
-/// The same of `pid` alone.
+/// The proportional memory (PSS) of `pid` without its descendants, in bytes.
 #[must_use]
 pub fn pss_bytes_alone(pid: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
@@ -51,7 +51,7 @@ pub fn pss_bytes_alone(pid: u32) -> u64 {
     kilobytes.map_or_else(|| rss_bytes_alone(pid), |kilobytes| kilobytes << 10)
 }
 
-/// How many descriptors `pid` alone has open.
+/// The number of open file descriptors of `pid` without its descendants.
 #[must_use]
 pub fn open_fds(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
@@ -63,14 +63,14 @@ pub fn descendants(pid: u32) -> Vec<u32> {
     tree(pid).iter().map(|process| process.pid).collect()
 }
 
-/// Whether there is such a process, other than a dead one whose end nobody has asked for.
+/// Whether the process exists and is not a zombie.
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
     let state = state(Path::new(&format!("/proc/{pid}")));
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// Whether none of its threads runs any more, since it was sent SIGSTOP: it may go on for a moment after that.
+/// Whether all threads of the process are stopped. After SIGSTOP this may take a moment.
 #[must_use]
 pub fn is_stopped(pid: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -78,17 +78,17 @@ pub fn is_stopped(pid: u32) -> bool {
     !states.is_empty() && states.iter().all(|state| *state == Some('T'))
 }
 
-/// The state of a process or thread, by its directory in /proc.
+/// The state of a process or thread, from its directory in `/proc`.
 fn state(of: &Path) -> Option<char> {
     let stat = fs::read_to_string(of.join("stat")).ok()?;
     let (_, behind) = stat.rsplit_once(')')?;
     behind.trim_start().chars().next()
 }
 
-/// Runs `f` with this thread, and whatever it starts, bound to one core.
+/// Runs `f` with this thread, and everything that `f` starts, bound to one CPU core.
 ///
 /// # Errors
-/// Those of the system: no such core, or not allowed.
+/// Errors of the system: the core does not exist, or is not allowed.
 pub fn on_core<T>(core: usize, f: impl FnOnce() -> T) -> io::Result<T> {
     let before = sched_getaffinity(None)?;
     let mut only = CpuSet::new();
@@ -99,10 +99,10 @@ pub fn on_core<T>(core: usize, f: impl FnOnce() -> T) -> io::Result<T> {
     Ok(outcome)
 }
 
-/// Binds a process (its first thread) to one core.
+/// Binds the first thread of a process to one CPU core.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors of the system.
 pub fn bind(pid: u32, core: usize) -> io::Result<()> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let mut only = CpuSet::new();
@@ -110,7 +110,7 @@ pub fn bind(pid: u32, core: usize) -> io::Result<()> {
     Ok(sched_setaffinity(raw, &only)?)
 }
 
-/// The cores this thread may run on.
+/// The CPU cores on which this thread may run.
 #[must_use]
 pub fn cores() -> Vec<usize> {
     let allowed = sched_getaffinity(None);
@@ -121,17 +121,17 @@ pub fn cores() -> Vec<usize> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct ProcessStat {
     pid: u32,
     parent: u32,
     ticks: u64,
     rss_pages: u64,
 }
 
-fn tree(root: u32) -> Vec<Seen> {
+fn tree(root: u32) -> Vec<ProcessStat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut children: HashMap<u32, Vec<Seen>> = HashMap::new();
+    let mut children: HashMap<u32, Vec<ProcessStat>> = HashMap::new();
     let mut found = Vec::new();
     for seen in pids.filter_map(look) {
         if seen.pid == root {
@@ -148,18 +148,23 @@ fn tree(root: u32) -> Vec<Seen> {
     found
 }
 
-fn look(pid: u32) -> Option<Seen> {
+fn look(pid: u32) -> Option<ProcessStat> {
     parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// proc(5): the name, in parentheses, may itself hold spaces and parentheses.
-fn parse(pid: u32, stat: &str) -> Option<Seen> {
+/// Parses `/proc/PID/stat` (proc(5)). The name is in parentheses and may itself contain spaces and parentheses.
+fn parse(pid: u32, stat: &str) -> Option<ProcessStat> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     // Fields 14 to 17 of the line: utime, stime, cutime, cstime; 24: rss.
     let ticks = number(11)? + number(12)? + number(13)? + number(14)?;
-    Some(Seen { pid, parent: u32::try_from(number(1)?).ok()?, ticks, rss_pages: number(21)? })
+    Some(ProcessStat {
+        pid,
+        parent: u32::try_from(number(1)?).ok()?,
+        ticks,
+        rss_pages: number(21)?,
+    })
 }
 
 #[cfg(test)]
@@ -169,7 +174,10 @@ mod tests {
     #[test]
     fn a_name_with_spaces_and_parentheses_is_passed_over() {
         let stat = "7 (a) (b c) S 5 0 0 0 0 0 0 0 0 0 10 20 3 4 0 0 1 0 9 1000 42 0";
-        assert_eq!(parse(7, stat), Some(Seen { pid: 7, parent: 5, ticks: 37, rss_pages: 42 }));
+        assert_eq!(
+            parse(7, stat),
+            Some(ProcessStat { pid: 7, parent: 5, ticks: 37, rss_pages: 42 })
+        );
     }
 
     #[test]

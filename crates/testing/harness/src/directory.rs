@@ -1,8 +1,8 @@
-//! A private directory for one server: temporary and removed in the end, or given and kept.
+//! A private directory for one server: temporary and removed at the end, or given by the caller and kept.
 //!
-//! Servers change users, so the directory can be passed through by everybody (mode 0711) while
-//! nobody but its owner can list it; what is secret lies in files and directories of mode 0600 and
-//! 0700 below. Its name is short, because the path of a Unix socket may have 107 bytes only.
+//! Servers change users, so every user can traverse the directory (mode 0711), but only its owner can list it.
+//! Secrets are in files and directories of mode 0600 and 0700 below. The name is short, because the path of a
+//! Unix socket may have only 107 bytes.
 
 use crate::users::{self, Account};
 use crate::{StartError, StartReason, keeper};
@@ -13,10 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-/// The longest path of a Unix socket: `sun_path` has 108 bytes, the last of them zero.
+/// The maximum length of a Unix socket's path: `sun_path` has 108 bytes, the last of them zero.
 const SOCKET_PATH_BYTES: usize = 107;
 
-/// Room for the name of a socket in the directory of a server.
+/// The bytes reserved for the name of a socket in a server's directory.
 const SOCKET_NAME_BYTES: usize = 24;
 
 /// A directory that belongs to one server.
@@ -26,7 +26,7 @@ pub struct PrivateDir {
     fate: Fate,
 }
 
-/// What becomes of the directory when it is dropped.
+/// The fate of the directory when it is dropped.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Removed,
@@ -34,19 +34,19 @@ enum Fate {
 }
 
 impl PrivateDir {
-    /// Makes a new directory in the system's place for temporary files; it is removed on drop, and
-    /// also when this process dies. `name` is part of its name.
+    /// Creates a directory in the system's temporary directory. It is removed on drop, and also if this process
+    /// dies. Its name contains `name`.
     ///
     /// # Errors
-    /// `CannotPrepare` when it cannot be made.
+    /// `CannotPrepare` if it cannot be created.
     pub fn temporary(name: &str) -> Result<PrivateDir, StartError> {
         Self::temporary_in(&std::env::temp_dir(), name)
     }
 
-    /// The same below `parent`, for instance `/dev/shm`.
+    /// Creates a temporary directory below `parent`, for instance `/dev/shm`.
     ///
     /// # Errors
-    /// `CannotPrepare` when it cannot be made.
+    /// `CannotPrepare` if it cannot be created.
     pub fn temporary_in(parent: &Path, name: &str) -> Result<PrivateDir, StartError> {
         let number = RandomState::new().build_hasher().finish() & 0xffff_ffff;
         let path = parent.join(format!("{}{name}-{number:08x}", keeper::REMOVABLE));
@@ -55,10 +55,10 @@ impl PrivateDir {
         Ok(PrivateDir { path, fate: Fate::Removed })
     }
 
-    /// Uses `path`, made if it does not exist, and leaves it in place.
+    /// Uses `path`, which is created if it does not exist, and keeps it on drop.
     ///
     /// # Errors
-    /// `CannotPrepare` when it cannot be made.
+    /// `CannotPrepare` if it cannot be created.
     pub fn kept(path: &Path) -> Result<PrivateDir, StartError> {
         if !path.is_dir() {
             if let Some(parent) = path.parent() {
@@ -70,13 +70,13 @@ impl PrivateDir {
         Ok(PrivateDir { path, fate: Fate::Kept })
     }
 
-    /// Where it is; always absolute.
+    /// The absolute path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A directory in it (mode 0700) that belongs to `owner`, or to this user if that is `None`.
+    /// Creates a subdirectory (mode 0700) that belongs to `owner`, or to the current user if that is `None`.
     pub(crate) fn part(&self, name: &str, owner: Option<&Account>) -> Result<PathBuf, StartError> {
         let path = self.path.join(name);
         let make = || {
@@ -89,14 +89,14 @@ impl PrivateDir {
         Ok(path)
     }
 
-    /// Writes a file in it.
+    /// Writes a file in the directory.
     pub(crate) fn file(&self, name: &str, content: &str) -> Result<PathBuf, StartError> {
         let path = self.path.join(name);
         fs::write(&path, content).map_err(|error| cannot_make(&path, &error))?;
         Ok(path)
     }
 
-    /// The path for a Unix socket in it.
+    /// The path for a Unix socket in the directory.
     pub(crate) fn socket(&self, name: &str) -> Result<PathBuf, StartError> {
         let path = self.path.join(name);
         let length = path.as_os_str().as_bytes().len();
@@ -107,13 +107,13 @@ impl PrivateDir {
         Ok(path)
     }
 
-    /// Gives the directory itself to `owner`, who then can make sockets and files in it.
+    /// Changes the owner of the directory, so that servers of that user can create sockets and files in it.
     pub(crate) fn give_to(&self, owner: Option<&Account>) -> Result<(), StartError> {
         give(&self.path, owner).map_err(|error| cannot_make(&self.path, &error))
     }
 }
 
-/// Whether servers that run as other users can come to a directory and make a Unix socket below it.
+/// Whether servers of other users can enter a directory, and its path is short enough for a Unix socket.
 #[must_use]
 pub fn suits_servers(path: &Path) -> bool {
     let mode = |dir: &Path| fs::metadata(dir).map_or(0o001, |found| found.permissions().mode());

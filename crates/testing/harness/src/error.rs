@@ -1,34 +1,34 @@
-//! Why a server could not be started, by name, with what it said itself.
+//! The reason why a server could not be started, with the server's own output.
 //!
-//! The reason is for the program that asked (a missing package is a matter for `scripts/setup`, a
-//! taken port can be tried again); the detail is for the person who reads the failed test.
+//! The reason is for the calling program (a missing package is installed by `scripts/setup`, a start with a
+//! taken port can be repeated). The detail is for the person who reads the failed test.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why a server could not be started.
+/// The reason why a server could not be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartReason {
-    /// No such program here; `scripts/setup` installs it.
+    /// The program is not installed; `scripts/setup` installs it.
     NotInstalled,
-    /// Its directory, configuration or database could not be made.
+    /// The directory, configuration or database could not be created.
     CannotPrepare,
-    /// The system refused to run it.
+    /// The system refused to run the program.
     CannotSpawn,
-    /// The path of its socket is longer than the 107 bytes that the system allows.
+    /// The path of the socket is longer than the 107 bytes that the system allows.
     PathTooLong,
-    /// Another process listens on its port.
+    /// Another process listens on the port.
     PortTaken,
-    /// It ended before it was ready.
+    /// The program ended before it was ready.
     Ended,
-    /// It runs, but was not ready within its bound.
+    /// The program is running, but was not ready within its timeout.
     NotReady,
-    /// It is ready, and refused what was asked of it (a statement, a request).
+    /// The server is ready, but refused a statement or request.
     Refused,
 }
 
 impl StartReason {
-    /// Its name, as printed.
+    /// The name of the reason, as printed.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,11 +47,11 @@ impl StartReason {
 /// A server that could not be started, or that refused its set-up.
 #[derive(Debug, Clone)]
 pub struct StartError {
-    /// The program, as its users call it: `mariadbd`.
+    /// The name of the program: `mariadbd`.
     pub program: String,
-    /// Why.
+    /// The reason.
     pub reason: StartReason,
-    /// What was tried, and the last lines that the program wrote.
+    /// The attempted action, and the last lines of the program's output.
     pub detail: String,
 }
 

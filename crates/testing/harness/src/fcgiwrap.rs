@@ -1,6 +1,6 @@
-//! A private fcgiwrap on a Unix socket: FastCGI for programs that speak plain CGI.
+//! A private fcgiwrap on a Unix socket: FastCGI for plain CGI programs.
 //!
-//! Each request starts the program that `SCRIPT_FILENAME` names. As root it runs as `www-data`.
+//! Each request starts the program in `SCRIPT_FILENAME`. As root it runs as `www-data`.
 
 use crate::address::Address;
 use crate::process::Process;
@@ -21,10 +21,10 @@ pub struct FcgiWrap {
 }
 
 impl FcgiWrap {
-    /// Starts one with so many workers.
+    /// Starts an fcgiwrap with this number of workers.
     ///
     /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready.
+    /// `NotInstalled`, or the reason why it did not become ready.
     pub fn start(dir: PrivateDir, workers: u32) -> Result<FcgiWrap, StartError> {
         let account = users::for_server(&["www-data", "nobody", "http"]);
         dir.give_to(account.as_ref())?;
@@ -41,13 +41,13 @@ impl FcgiWrap {
         Ok(FcgiWrap { process, socket, _dir: dir })
     }
 
-    /// Its socket.
+    /// The path of its Unix socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Its process id.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()

@@ -1,7 +1,7 @@
-//! Where programs are: on the path, in the system directories that an ordinary user's path lacks,
-//! and the `pagewell` binary that was built beside the running test.
+//! Finds programs: on the path, in system directories that an ordinary user's path lacks, and the `pagewell`
+//! binary that was built beside the running test.
 //!
-//! Nothing is installed and nothing is run here; what is missing is an error that names it.
+//! Nothing is installed or executed here; a missing program is an error with its name.
 
 use crate::{StartError, StartReason};
 use std::env;
@@ -14,7 +14,7 @@ const SYSTEM: [&str; 4] = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/lib/po
 /// Finds the first of `names` that is installed.
 ///
 /// # Errors
-/// `NotInstalled`, naming what was looked for.
+/// `NotInstalled`, with the names.
 pub fn program(names: &[&str]) -> Result<PathBuf, StartError> {
     let places = places();
     let found = names.iter().find_map(|name| {
@@ -23,7 +23,7 @@ pub fn program(names: &[&str]) -> Result<PathBuf, StartError> {
     found.ok_or_else(|| not_installed(names.first().copied().unwrap_or("program")))
 }
 
-/// Finds php-fpm under the names that distributions give it, the newest version first.
+/// Finds php-fpm under the names that distributions use, the newest version first.
 pub(crate) fn php_fpm() -> Result<PathBuf, StartError> {
     let mut found: Vec<(Vec<u32>, PathBuf)> = Vec::new();
     for place in places() {
@@ -41,13 +41,13 @@ pub(crate) fn php_fpm() -> Result<PathBuf, StartError> {
     found.pop().map(|(_, path)| path).ok_or_else(|| not_installed("php-fpm"))
 }
 
-/// Finds the `pagewell` binary: the environment's `PAGEWELL_BIN`, or the one in the build directory
+/// Finds the `pagewell` binary: the environment variable `PAGEWELL_BIN`, or the binary in the build directory
 /// of the running program (a test in `target/debug/deps`, a task in `target/debug`).
 ///
 /// Cargo builds it for the tests of its own package, and for `cargo test --workspace`.
 ///
 /// # Errors
-/// `NotInstalled`, saying how to build it.
+/// `NotInstalled`, with the command that builds it.
 pub fn binary() -> Result<PathBuf, StartError> {
     if let Some(path) = env::var_os("PAGEWELL_BIN").map(PathBuf::from) {
         return if is_executable(&path) {

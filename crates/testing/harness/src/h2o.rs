@@ -1,7 +1,7 @@
 //! A private H2O, for comparisons: it serves the files of a directory.
 //!
-//! One thread; the frame (port, user, process id) is private to its directory. Runs in the foreground
-//! as its worker alone.
+//! It has one thread; its configuration (port, user, process id) is private to its directory. Runs in the
+//! foreground as a single worker.
 
 use crate::on_port::OnPort;
 use crate::port::Start;
@@ -10,14 +10,14 @@ use crate::{PrivateDir, StartError, find};
 use std::path::Path;
 use std::process::Command;
 
-/// Starts one on a free port of 127.0.0.1 with the files below `root`.
+/// Starts an H2O on a free port of 127.0.0.1 with the files below `root`.
 ///
 /// # Errors
-/// `NotInstalled`, or whatever kept it from becoming ready.
+/// `NotInstalled`, or the reason why it did not become ready.
 pub fn start(dir: PrivateDir, root: &Path) -> Result<OnPort, StartError> {
     let program = find::program(&["h2o"])?;
     let account = users::for_server(&["www-data", "nobody", "http"]);
-    // It has changed users when it writes its pid file.
+    // It writes its pid file after it has changed users.
     let own = dir.part("own", account.as_ref())?;
     let mut start = Start::new("h2o", dir.path());
     start.pid_file = Some(own.join("h2o.pid"));

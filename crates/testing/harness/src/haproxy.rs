@@ -1,18 +1,18 @@
 //! A private HAProxy, for comparisons.
 //!
-//! The caller writes the directives of the frontend, and the sections beside it; the frame (one thread,
-//! times, port) is private to its directory. Runs in the foreground, a master with one worker.
+//! The caller writes the directives of the frontend and further sections. The rest of the configuration (one
+//! thread, timeouts, port) is private to its directory. Runs in the foreground, a master with one worker.
 
 use crate::on_port::OnPort;
 use crate::port::Start;
 use crate::{PrivateDir, StartError, find};
 use std::process::Command;
 
-/// Starts one on a free port of 127.0.0.1: `frontend` are directives of the frontend (`bind` is
-/// added), `sections` stand beside it.
+/// Starts an HAProxy on a free port of 127.0.0.1. `frontend` contains directives of the frontend (`bind` is
+/// added), `sections` contains further sections.
 ///
 /// # Errors
-/// `NotInstalled`, or whatever kept it from becoming ready: a mistake in the configuration is
+/// `NotInstalled`, or the reason why it did not become ready: a mistake in the configuration is reported as
 /// `Ended`.
 pub fn start(dir: PrivateDir, frontend: &str, sections: &str) -> Result<OnPort, StartError> {
     let program = find::program(&["haproxy"])?;

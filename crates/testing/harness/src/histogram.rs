@@ -1,12 +1,12 @@
-//! Times of requests in bounded memory: a log-linear histogram, exact to one part in 64.
+//! Request times in bounded memory: a log-linear histogram, exact to one part in 64.
 //!
-//! Values are nanoseconds. Each power of two is cut into 64 equal steps; a quantile is the upper
-//! edge of its step, so that it is never better than what was measured.
+//! Values are in nanoseconds. Each power of two is divided into 64 equal steps. A quantile is the upper edge of
+//! its step, so that it is never better than the measured value.
 
 const STEPS_LOG2: u32 = 6;
 const STEPS: u64 = 1 << STEPS_LOG2;
 
-/// Counts of times by their size.
+/// A histogram of request times.
 #[derive(Debug, Clone, Default)]
 pub struct Histogram {
     counts: Vec<u64>,
@@ -15,7 +15,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Adds one time, in nanoseconds.
+    /// Records one time, in nanoseconds.
     pub fn record(&mut self, nanoseconds: u64) {
         let index = index(nanoseconds);
         if index >= self.counts.len() {
@@ -26,19 +26,19 @@ impl Histogram {
         self.worst = self.worst.max(nanoseconds);
     }
 
-    /// How many times were added.
+    /// The number of recorded times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.total
     }
 
-    /// The largest time, in nanoseconds; 0 if there is none.
+    /// The largest recorded time in nanoseconds; 0 if there is none.
     #[must_use]
     pub fn worst(&self) -> u64 {
         self.worst
     }
 
-    /// The time, in nanoseconds, that the share `q` (0 to 1) of all times do not exceed.
+    /// The quantile `q` (0 to 1) of the recorded times, in nanoseconds.
     #[must_use]
     #[allow(
         clippy::cast_precision_loss,
@@ -79,7 +79,7 @@ fn index(value: u64) -> usize {
 }
 
 fn upper_edge(index: u64) -> u64 {
-    // The first two powers share one linear stretch of 2 × STEPS; after it, STEPS indexes a power.
+    // The first two powers form one linear range of 2 × STEPS; after it, each power has STEPS indices.
     let shift = (index / STEPS).saturating_sub(1);
     let step = index - shift * STEPS;
     let edge = (u128::from(step) + 1) << shift;

@@ -1,16 +1,16 @@
-//! How many instructions a hit takes Pagewell, counted by callgrind: the same figure on a busy machine
-//! as on a quiet one.
+//! Counts the instructions that Pagewell needs for a cache hit, with callgrind. The figure does not depend on
+//! the load of the machine.
 //!
-//! Pagewell runs under valgrind in front of an origin of ours with one page, answers requests for it over
-//! one connection, and ends; callgrind then gives the instructions of each thread. The thread that answers
-//! is the busiest. Two such runs, one with twice as many hits, differ by those hits: start, first render
-//! and end cancel. One core, hence one worker.
+//! Pagewell runs under valgrind in front of a small origin with one page, answers requests for it on one
+//! connection, and ends. callgrind reports the instructions of each thread; the busiest thread is the one that
+//! answers. Two such runs, one with twice as many hits, differ only by those hits: start, first render and end
+//! cancel out. There is one core, and therefore one worker.
 //!
-//! Not counted: what the kernel does, and what other threads do. The access log's writer takes as many
-//! lines at a time as have come, and how many that are depends on the machine's load. Not the same: another compiler, another C library, or a processor
-//! with other extensions, as the C library and `memchr` choose by those.
+//! Not counted: the kernel and the other threads. The access log's writer handles lines in batches whose size
+//! depends on the machine's load. The figure differs with another compiler, another C library, or a CPU with
+//! other extensions, because the C library and `memchr` select code by them.
 
-use crate::load::{Load, Until};
+use crate::load::{Load, LoadEnd};
 use crate::page_origin::page_origin;
 use crate::pagewell::Pagewell;
 use crate::{Address, Client, PrivateDir, StartError, StartReason, cpu, find};
@@ -19,11 +19,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The content of the page: that of a short article.
+/// The content length of the page in bytes: that of a short article.
 const PAGE_BYTES: usize = 2042;
 const TARGET: &str = "/news/1/";
 
-/// What a browser sends with a request, besides `Host`: nine lines with it.
+/// The request fields of a browser in addition to `Host`: nine lines in total.
 pub const BROWSER_HEADERS: [(&str, &str); 8] = [
     ("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
     ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
@@ -35,31 +35,32 @@ pub const BROWSER_HEADERS: [(&str, &str); 8] = [
     ("Upgrade-Insecure-Requests", "1"),
 ];
 
-/// By what a hit is asked for.
+/// The protocol of the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1.
     Http1,
-    /// HTTP/2 in the clear, one stream at a time (by h2load).
+    /// HTTP/2 without TLS, one stream at a time (by h2load).
     Http2,
 }
 
-/// What a hit may take: `crates/testing/acceptance/tests/instructions.toml`, for one way of building.
+/// The maximum number of instructions per hit: `crates/testing/acceptance/tests/instructions.toml`, for one
+/// build profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// With `Host` alone.
+    /// For requests with `Host` only.
     pub bare: u64,
-    /// With [`BROWSER_HEADERS`].
+    /// For requests with [`BROWSER_HEADERS`].
     pub browser: u64,
-    /// How much more is still allowed, in hundredths.
+    /// The allowed excess in percent.
     pub margin_percent: u64,
 }
 
 impl Bounds {
-    /// Reads those of one section of the file: `dev` or `release`.
+    /// Parses one section of the file: `dev` or `release`.
     ///
     /// # Errors
-    /// What is missing in the file.
+    /// The entry that is missing in the file.
     pub fn read(file: &str, section: &str) -> Result<Bounds, String> {
         let number = |section: &str, key: &str| {
             let mut within = "";
@@ -81,40 +82,40 @@ impl Bounds {
         })
     }
 
-    /// Whether what was counted is more than a bound and its margin.
+    /// Whether a count exceeds a bound by more than the margin.
     #[must_use]
     pub fn exceeded(&self, bound: u64, counted: u64) -> bool {
         counted * 100 > bound * (100 + self.margin_percent)
     }
 }
 
-/// Whose hits are counted.
+/// The program whose hits are counted.
 #[derive(Debug, Clone, Copy)]
-pub struct Counted<'a> {
-    /// The program.
+pub struct HitMeasurement<'a> {
+    /// The path of the program.
     pub binary: &'a Path,
-    /// What it is started with besides.
+    /// Additional arguments.
     pub more: &'a [&'a str],
-    /// By what it is asked.
+    /// The protocol of the requests.
     pub protocol: Protocol,
 }
 
-/// Instructions for a hit.
+/// The instructions per hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerHit {
-    /// With `Host` alone.
+    /// For requests with `Host` only.
     pub bare: u64,
-    /// With [`BROWSER_HEADERS`].
+    /// For requests with [`BROWSER_HEADERS`].
     pub browser: u64,
 }
 
-impl Counted<'_> {
-    /// From the differences of three runs: with so many bare hits, with twice as many, and with so many
-    /// of a browser's.
+impl HitMeasurement<'_> {
+    /// Computes the instructions from three runs: with `hits` bare hits, with twice as many, and with `hits`
+    /// hits of a browser.
     ///
     /// # Errors
-    /// `NotInstalled` without valgrind; what did not start; `Refused` when the page was not answered from
-    /// memory, or callgrind's count cannot be read.
+    /// `NotInstalled` without valgrind; the error of a program that did not start; `Refused` if the page was
+    /// not a cache hit, or if callgrind's count cannot be parsed.
     pub fn per_hit(&self, hits: u64) -> Result<PerHit, StartError> {
         let dir = PrivateDir::temporary("count")?;
         let out = dir.path().join("callgrind.out");
@@ -127,8 +128,8 @@ impl Counted<'_> {
         Ok(PerHit { bare, browser: bare + more })
     }
 
-    /// One run with so many hits that are asked for with these field lines. callgrind's files begin with
-    /// `out`, one for each thread. Returns the thread that answers, its start and end included.
+    /// Runs Pagewell once with `hits` hits that have these field lines. callgrind writes one file per thread,
+    /// whose name begins with `out`. Returns the thread that answers, including its start and end.
     ///
     /// # Errors
     /// As for [`per_hit`](Self::per_hit).
@@ -138,7 +139,7 @@ impl Counted<'_> {
         hits: u64,
         out: &Path,
     ) -> Result<Thread, StartError> {
-        // A run before may have had more threads.
+        // An earlier run may have had more threads.
         for file in files(out) {
             fs::remove_file(file).map_err(|error| fault(StartReason::CannotPrepare, error))?;
         }
@@ -155,7 +156,7 @@ impl Counted<'_> {
         busiest(out).ok_or_else(|| fault(StartReason::Refused, "callgrind gives no total"))
     }
 
-    /// Starts it under callgrind, before an origin of ours, on one core.
+    /// Starts Pagewell under callgrind on one core, in front of a small origin.
     fn start(&self, out: &Path) -> Result<Pagewell, StartError> {
         let origin =
             page_origin(PAGE_BYTES).map_err(|error| fault(StartReason::CannotPrepare, error))?;
@@ -173,7 +174,7 @@ impl Counted<'_> {
     }
 }
 
-/// Has the page in memory.
+/// Requests the page until it is cached.
 fn warm(address: SocketAddr) -> Result<(), StartError> {
     let mut client = Client::new(address);
     for _ in 0..2 {
@@ -188,7 +189,7 @@ fn warm(address: SocketAddr) -> Result<(), StartError> {
 }
 
 fn ask(address: SocketAddr, headers: &[(&str, &str)], hits: u64) -> Result<(), StartError> {
-    let mut load = Load::new(address, TARGET, 1, Until::Requests(hits));
+    let mut load = Load::new(address, TARGET, 1, LoadEnd::Requests(hits));
     load.headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     let report = load.run().map_err(|error| fault(StartReason::Refused, error))?;
     match report.requests == hits {
@@ -220,7 +221,7 @@ fn ask_by_http2(
 pub struct Thread {
     /// callgrind's file, for `callgrind_annotate`.
     pub file: PathBuf,
-    /// Instructions of user space.
+    /// The instructions in user space.
     pub instructions: u64,
 }
 
@@ -230,7 +231,7 @@ fn files(out: &Path) -> impl Iterator<Item = PathBuf> {
     (1..).map(file).take_while(|file| file.is_file())
 }
 
-/// The thread with most instructions.
+/// The thread with the most instructions.
 fn busiest(out: &Path) -> Option<Thread> {
     let threads = files(out).filter_map(|file| {
         let instructions = total(&fs::read_to_string(&file).ok()?)?;
@@ -239,7 +240,7 @@ fn busiest(out: &Path) -> Option<Thread> {
     threads.max_by_key(|thread| thread.instructions)
 }
 
-/// The sum at the end of callgrind's file.
+/// The total at the end of callgrind's file.
 fn total(text: &str) -> Option<u64> {
     let line = text.lines().rev().find_map(|line| line.strip_prefix("totals:"))?;
     line.split_whitespace().next()?.parse().ok()

@@ -1,11 +1,10 @@
-//! A watcher that cleans up after this process, however it ends.
+//! A watcher process that cleans up after this process, however it ends.
 //!
-//! Drop stops every server in the usual case. It does not run when a test is killed, aborts, or
-//! leaves a server in a static; then a small shell process, started with the first server, sees the
-//! end of its input, stops the processes that are still on its list (SIGTERM, five seconds,
-//! SIGKILL to their process group) and removes the temporary directories. Its list is kept by lines
-//! on its standard input: `+ PID`, `- PID`, `d DIR`, `u DIR`. It is never a bound on correctness:
-//! when it cannot be started, everything works and only this safety net is missing.
+//! Normally, `drop` stops every server. It does not run if a test is killed, aborts, or keeps a server in a
+//! static. For these cases a small shell process is started with the first server. When its input ends, it
+//! stops the processes that are still on its list (SIGTERM, five seconds, SIGKILL to their process group) and
+//! removes the temporary directories. The list is updated by lines on its standard input: `+ PID`, `- PID`, `d
+//! DIR`, `u DIR`. The watcher is only a safety net: if it cannot be started, everything else works.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -13,7 +12,7 @@ use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// How the names of directories begin that the watcher may remove.
+/// The prefix of directories that the watcher may remove.
 pub(crate) const REMOVABLE: &str = "pagewell-";
 
 static KEEPER: Mutex<Option<ChildStdin>> = Mutex::new(None);
@@ -45,38 +44,38 @@ for dir in $dirs; do
 done
 "#;
 
-/// Puts a process on the list.
+/// Adds a process to the list.
 pub(crate) fn watch(pid: u32) {
-    tell(&format!("+ {pid}\n"));
+    send_line(&format!("+ {pid}\n"));
 }
 
-/// Takes a process off the list, once its end has been seen.
+/// Removes a process from the list, after its end.
 pub(crate) fn forget(pid: u32) {
-    tell(&format!("- {pid}\n"));
+    send_line(&format!("- {pid}\n"));
 }
 
-/// Puts a temporary directory on the list.
+/// Adds a temporary directory to the list.
 pub(crate) fn watch_dir(path: &Path) {
     if let Some(path) = plain(path) {
-        tell(&format!("d {path}\n"));
+        send_line(&format!("d {path}\n"));
     }
 }
 
-/// Takes a directory off the list, once it has been removed.
+/// Removes a directory from the list, after it has been removed.
 pub(crate) fn forget_dir(path: &Path) {
     if let Some(path) = plain(path) {
-        tell(&format!("u {path}\n"));
+        send_line(&format!("u {path}\n"));
     }
 }
 
-/// The path as text, unless the watcher's shell would read it as something else.
+/// The path as text; `None` if the watcher's shell would interpret it differently.
 fn plain(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
     let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
     text.bytes().all(safe).then_some(text)
 }
 
-fn tell(line: &str) {
+fn send_line(line: &str) {
     let mut keeper = KEEPER.lock().unwrap_or_else(PoisonError::into_inner);
     if keeper.is_none() {
         *keeper = start();

@@ -1,14 +1,14 @@
-//! Starts the real servers that the tests, the demo and the bench need, and stops them again.
+//! Starts and stops the real servers that the tests, the demo and the benchmark need.
 //!
-//! Each server gets a private directory ([`PrivateDir`]), a Unix socket in it or a free port, and a
-//! file for what it says. Readiness is seen by connecting, within a bound; a server that does not
-//! come up is an error that shows its last words. Each is stopped by its own process id when it is
-//! dropped, and by a watcher ([`keeper`](mod@self)) when the program that started it dies first.
-//! Works as root (the servers then run as their own users) and as an ordinary user.
+//! Each server gets a private directory ([`PrivateDir`]), a Unix socket in it or a free port, and a log file. A
+//! server is ready when it accepts a connection, within a timeout; otherwise the error contains the end of its
+//! log. Each server is stopped by its process id when it is dropped, and by a watcher process
+//! ([`keeper`](mod@self)) if the calling program dies first. Works as root (the servers then run as their own
+//! users) and as an ordinary user.
 //!
-//! Besides: a small blocking HTTP client, a closed-loop load generator, random cases, and the CPU time of a
-//! tree of processes. Not here: what the servers are given to serve, and any judgement of what they
-//! answer. This crate may block, sleep and read the clock; nothing of it is linked into the product.
+//! Also here: a small blocking HTTP client, a closed-loop load generator, random numbers, and the CPU time of a
+//! process tree. Not here: the content that the servers serve, and the judgement of their responses. This crate
+//! may block, sleep and read the clock; it is not linked into the product.
 
 mod address;
 pub mod apache;
@@ -62,7 +62,7 @@ pub use error::{StartError, StartReason};
 pub use fcgiwrap::FcgiWrap;
 pub use find::{binary, program};
 pub use histogram::Histogram;
-pub use load::{Load, LoadReport, Until};
+pub use load::{Load, LoadEnd, LoadReport};
 pub use machine::machine;
 pub use mariadb::{MariaDb, MariaDbOptions};
 pub use memcached::Memcached;
@@ -73,7 +73,7 @@ pub use page_origin::page_origin;
 pub use pagewell::Pagewell;
 pub use php_fpm::{PhpFpm, PoolOptions};
 pub use postgres::{Identity, Postgres, PostgresOptions};
-pub use process::{Process, Stopped, Wait};
+pub use process::{Process, StopResult, Wait};
 pub use random::Random;
 pub use reply::Response;
 pub use reserved_port::Port;

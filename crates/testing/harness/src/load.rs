@@ -1,12 +1,12 @@
-//! A closed-loop load generator: so many connections, each with one request at a time.
+//! A closed-loop load generator: a number of connections, each with one request at a time.
 //!
-//! One thread and one epoll, bound to a core of its own if asked, so that what it costs does not
-//! disturb what is measured. A request's time runs from before its first byte is sent to after the
-//! last byte of its response is read; the first one's on a connection, from before the connect. Who is
-//! connected asks at once, whoever else is still to be opened.
-//! Closed loop means that a slow server is asked less often: the times say how long requests took,
-//! not how long an arriving visitor would have waited. It reads just enough HTTP to find the end of
-//! a response (`scan`), and counts as failed what has no end, and as unexpected what is not 200.
+//! It uses one thread and one epoll instance, optionally bound to a CPU core of its own so that it does not
+//! disturb the measurement. The time of a request runs from before its first byte is sent until after the last
+//! byte of its response is read; for the first request on a connection it includes the connect. A connection
+//! sends as soon as it is open, even if others are still to be opened. In a closed loop a slow server receives
+//! fewer requests: the times show how long requests took, not how long an arriving client would have waited.
+//! The parser only finds the end of a response (`scan`). Incomplete responses count as failures, a status other
+//! than 200 as unexpected.
 
 mod run;
 mod scan;
@@ -18,38 +18,38 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// When a run ends.
+/// The condition that ends a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    /// After so many requests, answered or failed.
+pub enum LoadEnd {
+    /// After this number of requests, answered or failed.
     Requests(u64),
-    /// After this time; requests that are then under way do not count.
+    /// After this time; requests that are then in flight do not count.
     Elapsed(Duration),
 }
 
-/// What to ask, of whom, and how much.
+/// The requests to send, their target, and their number.
 #[derive(Debug, Clone)]
 pub struct Load {
-    /// The server.
+    /// The address of the server.
     pub address: SocketAddr,
-    /// How many requests are under way at any moment.
+    /// The number of connections, each with one request in flight.
     pub connections: usize,
-    /// When to stop.
-    pub until: Until,
-    /// Whether a connection is used again (else each request opens its own).
+    /// The condition that ends the run.
+    pub until: LoadEnd,
+    /// Whether connections are reused; otherwise each request opens its own.
     pub keep_alive: bool,
-    /// Field lines of every request, besides `Host`.
+    /// The field lines of every request, in addition to `Host`.
     pub headers: Vec<(String, String)>,
-    /// The targets, asked in turn.
+    /// The request targets, used in turn.
     pub targets: Vec<String>,
-    /// The core to run on.
+    /// The CPU core to run on.
     pub core: Option<usize>,
 }
 
 impl Load {
-    /// GETs of one target over kept connections.
+    /// GET requests for one target over persistent connections.
     #[must_use]
-    pub fn new(address: SocketAddr, target: &str, connections: usize, until: Until) -> Load {
+    pub fn new(address: SocketAddr, target: &str, connections: usize, until: LoadEnd) -> Load {
         Load {
             address,
             connections,
@@ -61,11 +61,11 @@ impl Load {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the load until its end.
     ///
     /// # Errors
-    /// Those of the system: no descriptors left, no such core. A server that refuses or hangs up is
-    /// not an error but a count in the report.
+    /// Errors of the system: no file descriptors left, no such core. A server that refuses or closes a
+    /// connection is not an error but counted in the report.
     pub fn run(&self) -> io::Result<LoadReport> {
         std::thread::scope(|scope| {
             let run = || match self.core {
@@ -79,25 +79,25 @@ impl Load {
     }
 }
 
-/// What a run found.
+/// The result of a run.
 #[derive(Debug, Clone, Default)]
 pub struct LoadReport {
-    /// Requests that were answered with a complete 200.
+    /// The number of complete responses with status 200.
     pub requests: u64,
-    /// Requests without a complete answer.
+    /// The number of requests without a complete response.
     pub failures: u64,
-    /// Complete answers with another status.
+    /// The number of complete responses with another status.
     pub unexpected: u64,
-    /// Bytes received.
+    /// The number of bytes received.
     pub bytes: u64,
-    /// How long the run took, in seconds.
+    /// The duration of the run in seconds.
     pub seconds: f64,
-    /// The times of complete answers.
+    /// The times of complete responses.
     pub times: Histogram,
 }
 
 impl LoadReport {
-    /// Complete answers per second, of any status.
+    /// Complete responses per second, of any status.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "requests stay below 2^52")]
     pub fn per_second(&self) -> f64 {

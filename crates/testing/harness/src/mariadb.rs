@@ -1,14 +1,14 @@
-//! A private MariaDB: its own data directory and Unix socket, no network unless asked for.
+//! A private MariaDB with its own data directory and Unix socket, without network by default.
 //!
-//! Statements go through the `mariadb` client's standard input, as whatever user runs this process:
-//! the server trusts that user by the socket's credentials, and nobody else, so no password of an
-//! administrator exists. Applications get accounts with [`MariaDb::create_database`]. A data
-//! directory that is already there is used as it is. As root, the server runs as `mysql`.
+//! Statements are passed to the `mariadb` client's standard input, as the user of this process. The server
+//! authenticates that user, and no other, by the socket's credentials, so there is no administrator password.
+//! Applications get accounts from [`MariaDb::create_database`]. An existing data directory is reused. As root,
+//! the server runs as `mysql`.
 //!
-//! For tests of faults it can be stopped, killed and started again on the same data.
+//! For fault tests it can be stopped, killed and started again on the same data.
 
 use crate::address::Address;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, StartError, StartReason, find};
@@ -19,22 +19,22 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// With the system tables, and nothing else.
+/// A data directory with the system tables only.
 static FRESH: Template = Template::new("mariadb-fresh");
 
-/// What to change about a server's start.
+/// Options for the start of a server.
 #[derive(Debug, Clone, Default)]
 pub struct MariaDbOptions {
-    /// A TCP port of 127.0.0.1 to listen on besides the socket; `None` for no network at all.
+    /// A TCP port of 127.0.0.1 to listen on in addition to the socket; `None` disables the network.
     pub port: Option<u16>,
-    /// Further options of `mariadbd`, as on its command line: `--log-bin`.
+    /// Further command-line options of `mariadbd`, such as `--log-bin`.
     pub options: Vec<String>,
 }
 
-/// A running (or, for a test of faults, stopped) private MariaDB.
+/// A private MariaDB, running or (in fault tests) stopped.
 #[derive(Debug)]
 pub struct MariaDb {
-    // Dropped in this order: the process before its directory.
+    // Fields are dropped in this order: the process before its directory.
     process: Option<Process>,
     options: MariaDbOptions,
     account: Option<Account>,
@@ -45,23 +45,23 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    /// Makes a data directory in `dir` unless it is there, and starts a server on it.
+    /// Creates a data directory in `dir` unless it exists, and starts a server on it.
     ///
     /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready.
+    /// `NotInstalled`, or the reason why it did not become ready.
     pub fn start(dir: PrivateDir) -> Result<MariaDb, StartError> {
         Self::start_with(dir, MariaDbOptions::default())
     }
 
-    /// The same with options.
+    /// Starts a server like [`MariaDb::start`], with options.
     ///
     /// # Errors
     /// As for [`MariaDb::start`].
     pub fn start_with(dir: PrivateDir, options: MariaDbOptions) -> Result<MariaDb, StartError> {
         let account = users::for_server(&["mysql", "nobody"]);
         let data_dir = dir.part("data", account.as_ref())?;
-        // Servers name their temporary tables by process id only: in a shared directory the tables
-        // of two that start at once get in each other's way.
+        // Servers name temporary tables by their process id only. In a shared directory, the tables of two
+        // servers that start at the same time could collide.
         let scratch_dir = dir.part("scratch", account.as_ref())?;
         let socket = dir.part("run", account.as_ref()).and_then(|_| dir.socket("run/db.sock"))?;
         open_to_all(socket.parent().unwrap_or(dir.path()))?;
@@ -77,36 +77,36 @@ impl MariaDb {
         Ok(server)
     }
 
-    /// Its Unix socket.
+    /// The path of its Unix socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Its process id; `None` while it is stopped.
+    /// The process id; `None` while it is stopped.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
-    /// The end of what it has logged.
+    /// The end of its log.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.as_ref().map(Process::log).unwrap_or_default()
     }
 
-    /// Runs statements as the administrator; returns the rows, columns between tabs.
+    /// Executes statements as the administrator. Returns the rows, with tabs between columns.
     ///
     /// # Errors
-    /// `Refused`, with what the server said.
+    /// `Refused`, with the server's message.
     pub fn sql(&self, statements: &str) -> Result<String, StartError> {
         self.sql_in("", statements)
     }
 
-    /// The same in a database.
+    /// Executes statements in a database as the administrator.
     ///
     /// # Errors
-    /// `Refused`, with what the server said.
+    /// `Refused`, with the server's message.
     pub fn sql_in(&self, database: &str, statements: &str) -> Result<String, StartError> {
         let refused = |why: &str| StartError::new("mariadb", StartReason::Refused, why.trim_end());
         let fault = |error: std::io::Error| refused(&error.to_string());
@@ -122,11 +122,11 @@ impl MariaDb {
         Err(refused(&String::from_utf8_lossy(&stderr)))
     }
 
-    /// Makes a database, unless it is there, and an account that may do everything in it.
-    /// The three are plain words and a password without quotes.
+    /// Creates a database, unless it exists, and an account with all privileges on it. The names must be plain
+    /// words, and the password must not contain quotes.
     ///
     /// # Errors
-    /// `Refused`, with what the server said.
+    /// `Refused`, with the server's message.
     pub fn create_database(
         &self,
         name: &str,
@@ -142,11 +142,11 @@ impl MariaDb {
         .map(|_| ())
     }
 
-    /// Makes an account `follower` at a host, with the password `secret`, that may follow what changes and
-    /// read a database: no more than is needed for it.
+    /// Creates an account `follower` at a host, with the password `secret`. It has only the privileges to read
+    /// the binary log and one database.
     ///
     /// # Errors
-    /// `Refused`, with what the server said.
+    /// `Refused`, with the server's message.
     pub fn create_follower(&self, host: &str, database: &str) -> Result<(), StartError> {
         self.sql(&format!(
             "CREATE USER follower@`{host}` IDENTIFIED BY 'secret';
@@ -156,19 +156,19 @@ impl MariaDb {
         .map(|_| ())
     }
 
-    /// Stops it in good order; its data stay.
-    pub fn stop(&mut self) -> Option<Stopped> {
+    /// Stops the server gracefully; its data are kept.
+    pub fn stop(&mut self) -> Option<StopResult> {
         self.process.take().map(|mut process| process.stop())
     }
 
-    /// Kills it as a crash would; its data stay as they were.
+    /// Kills the server like a crash; its data stay as they were.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill();
         }
     }
 
-    /// Starts it (again) on its data; nothing happens if it runs.
+    /// Starts the server again on its data. Does nothing if it is running.
     ///
     /// # Errors
     /// As for [`MariaDb::start`].
@@ -176,7 +176,7 @@ impl MariaDb {
         if self.process.is_some() {
             return Ok(());
         }
-        // A socket that a killed server left behind would look like a server that refuses.
+        // A socket left behind by a killed server would look like a server that refuses connections.
         let _ = fs::remove_file(&self.socket);
         let log = self.dir.path().join("mariadbd.log");
         let mut process = Process::spawn("mariadbd", &mut self.command()?, &log)?;
@@ -219,7 +219,7 @@ impl MariaDb {
         Ok(command)
     }
 
-    /// The statements as a file that has no name any more: a pipe could block both sides.
+    /// Writes the statements to an unnamed file, because with a pipe both processes could block.
     fn spooled(&self, statements: &str) -> std::io::Result<File> {
         let number = rustix::thread::gettid().as_raw_nonzero();
         let path = self.dir.path().join(format!("statements.{number}"));
@@ -236,15 +236,15 @@ fn option(name: &str, value: &Path) -> String {
     format!("--{name}={}", value.display())
 }
 
-/// The socket is for every user's programs (php-fpm's); accounts keep the data apart.
+/// Makes the socket accessible to all users, such as that of php-fpm; accounts protect the data.
 fn open_to_all(dir: &Path) -> Result<(), StartError> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o711))
         .map_err(|error| StartError::new("mariadbd", StartReason::CannotPrepare, error))
 }
 
-/// Makes the system tables. The administrator is the user of this process, known by the socket;
-/// where that user has no name (some containers), it is root without a password.
+/// Creates the system tables. The administrator is the user of this process, authenticated by the socket. If
+/// that user has no name (in some containers), it is root without a password.
 fn install(
     data_dir: &Path,
     scratch_dir: &Path,

@@ -1,11 +1,11 @@
 //! A private memcached, on a Unix socket or a free port.
 //!
-//! For comparisons and for tests of the protocol against the real thing. It holds nothing that
-//! outlives it. As root it runs as `memcache`, or `nobody`.
+//! For comparisons, and for tests of the protocol against the original. Its content is lost when it ends. As
+//! root it runs as `memcache`, or `nobody`.
 
 use crate::address::Address;
 use crate::port::Start;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::users;
 use crate::{PrivateDir, StartError, find};
 use std::process::Command;
@@ -22,10 +22,10 @@ pub struct Memcached {
 }
 
 impl Memcached {
-    /// Starts one with `memory_mb` MiB on a Unix socket in `dir`.
+    /// Starts a memcached with `memory_mb` MiB on a Unix socket in `dir`.
     ///
     /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready.
+    /// `NotInstalled`, or the reason why it did not become ready.
     pub fn start(dir: PrivateDir, memory_mb: u32) -> Result<Memcached, StartError> {
         let account = users::for_server(&["memcache", "nobody"]);
         dir.give_to(account.as_ref())?;
@@ -35,7 +35,7 @@ impl Memcached {
         Self::run(dir, &mut command, Address::Unix(socket))
     }
 
-    /// Starts one on a free port of 127.0.0.1, TCP only.
+    /// Starts a memcached with `memory_mb` MiB on a free TCP port of 127.0.0.1.
     ///
     /// # Errors
     /// As for [`Memcached::start`].
@@ -51,20 +51,20 @@ impl Memcached {
         Ok(Memcached { process, address: address.into(), _dir: dir })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Its process id.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Stops it.
-    pub fn stop(&mut self) -> Stopped {
+    /// Stops the server.
+    pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }
 
@@ -83,7 +83,7 @@ impl Memcached {
 fn command(memory_mb: u32) -> Result<Command, StartError> {
     let mut command = Command::new(find::program(&["memcached"])?);
     command.args(["-m", &memory_mb.to_string()]);
-    // Its threads in the background hold items for a moment, and what it answers then differs.
+    // Background threads hold items for a moment, which changes the answers.
     command.args(["-o", "no_lru_crawler,no_lru_maintainer"]);
     if let Some(account) = users::for_server(&["memcache", "nobody"]) {
         command.args(["-u", &account.name]);

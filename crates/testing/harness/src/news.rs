@@ -1,9 +1,8 @@
-//! The example site `examples/news` on a database of its own, filled with its articles.
+//! The example site `examples/news` on its own database, filled with articles.
 //!
-//! What the demo, the bench and the interop tests serve. The account it uses in the database gets a
-//! new password with each start; the site learns it from its environment. Where the servers run as
-//! other users and could not read the checkout (root's home directory), a copy of the site is made
-//! that they can.
+//! The demo, the benchmark and the interoperability tests serve it. Its database account gets a new password at
+//! each start, which the site reads from its environment. If servers run as other users and cannot read the
+//! checkout (root's home directory), a readable copy of the site is made.
 
 use crate::{MariaDb, MariaDbOptions, PrivateDir, StartError, StartReason, find, users};
 use std::fs::{self, DirBuilder};
@@ -13,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the site consists of, from the root of the repository.
+/// The directories of the site, relative to the root of the repository.
 const PARTS: [&str; 2] = ["examples/news", "php/client"];
 
 /// The example site with its database.
@@ -26,11 +25,11 @@ pub struct NewsSite {
 }
 
 impl NewsSite {
-    /// Starts a MariaDB in `dir`, and fills it with so many articles unless it has some.
-    /// `repository` is the root of the checkout.
+    /// Starts a MariaDB in `dir`, and fills it with this number of articles unless it has some. `repository` is
+    /// the root of the checkout.
     ///
     /// # Errors
-    /// What kept the database from starting, or `fill.php` from filling it.
+    /// The reason why the database did not start, or why `fill.php` failed.
     pub fn start(
         repository: &Path,
         dir: PrivateDir,
@@ -39,7 +38,7 @@ impl NewsSite {
         Self::start_with(repository, dir, articles, MariaDbOptions::default())
     }
 
-    /// The same with options of the database: a binary log, a port.
+    /// Starts the site like [`NewsSite::start`], with options for the database: a binary log, a port.
     ///
     /// # Errors
     /// As for [`NewsSite::start`].
@@ -70,7 +69,7 @@ impl NewsSite {
         Ok(site)
     }
 
-    /// The site's directory: what `pagewell serve` is given. The document root is its `public`.
+    /// The directory of the site, for `pagewell serve`. The document root is its subdirectory `public`.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -92,21 +91,21 @@ impl NewsSite {
         args
     }
 
-    /// Its database.
+    /// The database of the site.
     #[must_use]
     pub fn database(&self) -> &MariaDb {
         &self.database
     }
 
-    /// Its database, to be stopped and started again.
+    /// The database of the site, to stop and start it.
     pub fn database_mut(&mut self) -> &mut MariaDb {
         &mut self.database
     }
 
-    /// Runs statements in the site's database.
+    /// Executes statements in the site's database.
     ///
     /// # Errors
-    /// `Refused`, with what the server said.
+    /// `Refused`, with the server's message.
     pub fn sql(&self, statements: &str) -> Result<String, StartError> {
         self.database.sql_in("news", statements)
     }
@@ -143,13 +142,13 @@ fn readable(repository: &Path) -> Result<(PathBuf, Option<PrivateDir>), StartErr
     Ok((dir.path().to_owned(), Some(dir)))
 }
 
-/// Whether users other than its owner can come to a directory and list it.
+/// Whether other users than the owner can enter and list a directory.
 pub(crate) fn open_to_others(path: &Path) -> bool {
     let mode = |path: &Path| fs::metadata(path).map_or(0, |found| found.permissions().mode());
     mode(path) & 0o005 == 0o005 && path.ancestors().skip(1).all(|dir| mode(dir) & 0o001 != 0)
 }
 
-/// Copies a directory so that every user can read the copy; what is neither file nor directory is left out.
+/// Copies a directory so that every user can read the copy. Only files and directories are copied.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(to)?;
     fs::set_permissions(to, fs::Permissions::from_mode(0o755))?;

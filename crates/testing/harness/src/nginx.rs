@@ -1,8 +1,8 @@
 //! A private nginx, for comparisons and as an HTTP origin.
 //!
-//! The caller writes what it serves (directives for the `http` block and for one `server` block);
-//! the frame around it (process id, logs, temporary files, user, port) is private to its directory.
-//! Runs in the foreground with a master, so that the CPU time of its workers is that of one tree.
+//! The caller writes the directives for the `http` block and for one `server` block. The rest of the
+//! configuration (process id, logs, temporary files, user, port) is private to its directory. Runs in the
+//! foreground with a master, so that the CPU time of its workers is that of one process tree.
 
 use crate::on_port::OnPort;
 use crate::port::Start;
@@ -12,26 +12,26 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// What an nginx serves.
+/// The configuration of an nginx server.
 #[derive(Debug, Clone)]
 pub struct NginxConf {
     /// Directives inside `http { … }`, before the server: `fastcgi_cache_path …;`.
     pub http: String,
     /// Directives inside `server { … }`; `listen` is added.
     pub server: String,
-    /// How many workers.
+    /// The number of workers.
     pub workers: usize,
 }
 
-/// Starts one on a free port of 127.0.0.1.
+/// Starts an nginx on a free port of 127.0.0.1.
 ///
 /// # Errors
-/// `NotInstalled`, or whatever kept it from becoming ready: a mistake in `conf` is `Ended`.
+/// `NotInstalled`, or the reason why it did not become ready: a mistake in `conf` is reported as `Ended`.
 pub fn start(dir: PrivateDir, conf: &NginxConf) -> Result<OnPort, StartError> {
     start_wide(dir, conf, CONNECTIONS)
 }
 
-/// The same with room for so many connections in each worker.
+/// Starts an nginx like [`start`], with this number of connections per worker.
 ///
 /// # Errors
 /// As for [`start`].
@@ -45,10 +45,10 @@ pub fn start_wide(
     start_with(dir, conf.workers, &serves)
 }
 
-/// Starts one that carries connections on: `directives` go inside `stream { server { … } }`.
+/// Starts an nginx that forwards connections: `directives` go inside `stream { server { … } }`.
 ///
 /// # Errors
-/// As for [`start`]; `Ended` where nginx has no stream module.
+/// As for [`start`]; `Ended` if nginx has no stream module.
 pub fn start_stream(dir: PrivateDir, directives: &str) -> Result<OnPort, StartError> {
     let events = format!("events {{ worker_connections {CONNECTIONS}; }}\n");
     let serves = format!("{events}stream {{\nserver {{\nlisten {LISTEN};\n{directives}\n}}\n}}\n");
@@ -70,11 +70,11 @@ fn start_with(dir: PrivateDir, workers: usize, serves: &str) -> Result<OnPort, S
     Ok(OnPort::new(started, dir))
 }
 
-/// How many connections a worker has room for.
+/// The default number of connections per worker.
 const CONNECTIONS: usize = 1024;
-/// Stands for the address until a free port is found.
+/// Placeholder for the address until a free port is found.
 const LISTEN: &str = "@listen@";
-/// Where distributions put the module that they build apart.
+/// The path of the stream module, which distributions package separately.
 const STREAM_MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
 
 fn frame(dir: &PrivateDir, workers: usize, user: Option<&str>, serves: &str) -> String {

@@ -1,14 +1,14 @@
 //! A server that was started on a free port, with its private directory.
 //!
-//! What one of any kind is to the tests and comparisons that ask it: an address, processes, what it
-//! says, and an end in good order. How each kind is configured is in the file of its name.
+//! It has what tests and comparisons need from any kind of server: an address, process ids, a log, and a
+//! graceful stop. Each kind is configured in its own file.
 
 use crate::PrivateDir;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// A running server. It is killed when this is dropped.
+/// A running server. It is killed on drop.
 #[derive(Debug)]
 pub struct OnPort {
     process: Process,
@@ -17,37 +17,37 @@ pub struct OnPort {
 }
 
 impl OnPort {
-    /// What was started with its files in `dir`.
+    /// A server whose files are in `dir`.
     pub(crate) fn new((process, address): (Process, SocketAddr), dir: PrivateDir) -> OnPort {
         OnPort { process, address, dir }
     }
 
-    /// Its private directory.
+    /// The private directory of the server.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The process id of the root of its processes.
+    /// The process id of the root of its process tree.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// The end of what it has logged.
+    /// The end of its log.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
     }
 
-    /// Stops it in good order.
-    pub fn stop(&mut self) -> Stopped {
+    /// Stops the server gracefully.
+    pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }
 }

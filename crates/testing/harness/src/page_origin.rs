@@ -1,15 +1,15 @@
-//! The least HTTP origin there is: it answers everything with one page that may be kept for long.
+//! A minimal HTTP origin: it answers every request with one page that may be cached for a long time.
 //!
-//! For figures about what is in front of it. It ends with the program that started it.
+//! For measurements of the server in front of it. It ends with the program that started it.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
-/// Starts one whose page has so many bytes; a thread for each connection. Returns where it listens.
+/// Starts an origin whose page has `bytes` bytes, with one thread per connection. Returns its address.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors of the system.
 pub fn page_origin(bytes: usize) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
@@ -31,7 +31,7 @@ pub fn page_origin(bytes: usize) -> io::Result<SocketAddr> {
 
 fn answer(mut stream: &TcpStream, page: &[u8]) {
     let mut lines = BufReader::new(stream).lines();
-    // Requests without content: a head, an answer, the next head.
+    // Requests have no content: a head, an answer, the next head.
     while lines.by_ref().map_while(Result::ok).any(|line| line.is_empty()) {
         if stream.write_all(page).is_err() {
             return;

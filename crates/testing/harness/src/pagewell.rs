@@ -1,13 +1,13 @@
-//! The real `pagewell`, started as an operator would start it.
+//! The real `pagewell`, started like an operator would start it.
 //!
-//! Ready means that it has said so: the lines `listening on …` and `control on …` on its standard
-//! output name the real addresses, so that tests ask for port 0. What it prints is kept; its
-//! standard error goes to a log that is shown when the start fails.
+//! It is ready when it has printed the lines `listening on …` and `control on …` on its standard output. They
+//! contain the real addresses, so that tests can use port 0. Its output is kept; its standard error goes to a
+//! log that is shown if the start fails.
 
 use crate::address::Address;
 use crate::client::{Client, ClientError, Request};
 use crate::clock::Deadline;
-use crate::process::{Output, Process, Stopped, Wait};
+use crate::process::{Output, Process, StopResult, Wait};
 use crate::reply::Response;
 use crate::{PrivateDir, StartError, StartReason, cpu};
 use rustix::process::Signal;
@@ -19,9 +19,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// How often, while no line comes, it is asked whether the process still runs.
+/// The interval of the check whether the process is alive, while no line arrives.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A thread that computes, on a busy machine, hears of a signal when it has its turn.
+/// The timeout for a stop by signal: on a busy machine, a computing thread receives the signal late.
 const FROZEN_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running Pagewell.
@@ -34,11 +34,10 @@ pub struct Pagewell {
 }
 
 impl Pagewell {
-    /// Starts `binary serve` with these arguments; where they name no address, it listens on free
-    /// ports.
+    /// Starts `binary serve` with these arguments. Without addresses in them, it listens on free ports.
     ///
     /// # Errors
-    /// `Ended` or `NotReady`, with the end of its log; `PortTaken` when it says so.
+    /// `Ended` or `NotReady`, with the end of its log; `PortTaken` if it reports that.
     pub fn start<S: AsRef<str>>(binary: &Path, args: &[S]) -> Result<Pagewell, StartError> {
         let mut command = Command::new(binary);
         command.arg("serve").args(args.iter().map(AsRef::as_ref));
@@ -50,7 +49,7 @@ impl Pagewell {
         Self::start_command(PrivateDir::temporary("serve")?, &mut command)
     }
 
-    /// Starts a command that the caller has made whole; its log is kept in `dir`.
+    /// Starts a command prepared by the caller. Its log is kept in `dir`.
     ///
     /// # Errors
     /// As for [`Pagewell::start`].
@@ -65,47 +64,47 @@ impl Pagewell {
         Ok(Pagewell { process, address, admin, dir })
     }
 
-    /// Where it serves pages.
+    /// The address on which it serves pages.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Where its control interface listens.
+    /// The address of its control API.
     #[must_use]
     pub fn admin(&self) -> &Address {
         &self.admin
     }
 
-    /// Its process id.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Its private directory, with its log.
+    /// The private directory, which contains its log.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Its counters, by name, from the control interface.
+    /// Its counters by name, from the control API.
     ///
     /// # Errors
-    /// When the control interface does not answer with them.
+    /// The control API does not answer with counters.
     pub fn stats(&self) -> Result<BTreeMap<String, u64>, ClientError> {
         let answer = Client::new(self.admin.clone()).get("/v1/stats")?;
         let all: BTreeMap<String, serde_json::Value> = serde_json::from_slice(&answer.content)
             .map_err(|error| ClientError::Malformed(format!("{error}: {}", answer.text())))?;
-        // What is no number is those of each site.
+        // Values that are not numbers are the tables of each site.
         Ok(all.into_iter().filter_map(|(name, value)| Some((name, value.as_u64()?))).collect())
     }
 
-    /// Drops pages through the control interface: `{"tags":["news:4"]}`, `{"all":true}`. Returns
-    /// its answer.
+    /// Invalidates pages through the control API, with a body such as `{"tags":["news:4"]}` or `{"all":true}`.
+    /// Returns the response.
     ///
     /// # Errors
-    /// When the control interface does not answer.
+    /// The control API does not answer.
     pub fn invalidate(&self, what: &str) -> Result<Response, ClientError> {
         let request = Request::new("POST", "/v1/invalidate")
             .header("Content-Type", "application/json")
@@ -113,10 +112,10 @@ impl Pagewell {
         Client::new(self.admin.clone()).send(&request)
     }
 
-    /// What the control interface explains of an address or a tag.
+    /// The control API's explanation of a URL or a tag.
     ///
     /// # Errors
-    /// It does not answer, or not with JSON.
+    /// The control API does not answer, or not with JSON.
     pub fn explain(&self, what: &str) -> Result<serde_json::Value, ClientError> {
         let request = Request::new("POST", "/v1/explain")
             .header("Content-Type", "application/json")
@@ -126,19 +125,19 @@ impl Pagewell {
             .map_err(|error| ClientError::Malformed(format!("{error}: {told}")))
     }
 
-    /// CPU seconds that it and what it has started (php-fpm) have used.
+    /// The CPU time of Pagewell and its child processes (php-fpm), in seconds.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
         cpu::seconds(self.pid())
     }
 
-    /// Its own resident memory, without what it has started, in bytes.
+    /// The resident memory of Pagewell without its child processes, in bytes.
     #[must_use]
     pub fn rss_bytes(&self) -> u64 {
         cpu::rss_bytes_alone(self.pid())
     }
 
-    /// How many descriptors it has open.
+    /// The number of open file descriptors.
     #[must_use]
     pub fn open_fds(&self) -> usize {
         cpu::open_fds(self.pid())
@@ -150,12 +149,12 @@ impl Pagewell {
         self.process.log()
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to Pagewell.
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);
     }
 
-    /// Stops it as it is (SIGSTOP), until it is sent SIGCONT.
+    /// Stops all its threads (SIGSTOP) until it is sent SIGCONT.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
         let bound = Deadline::after(FROZEN_WITHIN);
@@ -164,28 +163,28 @@ impl Pagewell {
         }
     }
 
-    /// Waits for its end, at most `within`.
+    /// Waits until the process ends, at most `within`.
     pub fn wait(&mut self, within: Duration) -> Wait {
         self.process.wait(within)
     }
 
-    /// Asks it to drain and end, and waits for that.
-    pub fn stop(&mut self) -> Stopped {
+    /// Requests a graceful shutdown, and waits for it.
+    pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }
 
-    /// Kills it as a crash would.
+    /// Kills the process like a crash.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 }
 
-/// Reads its lines for as long as it writes any, so that it never blocks on a full pipe.
+/// Reads all lines of its output, so that it never blocks on a full pipe.
 fn follow(stdout: ChildStdout) -> Receiver<String> {
     let (sender, receiver): (Sender<String>, Receiver<String>) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            // Once nobody listens any more the lines are read and dropped.
+            // When the receiver is gone, lines are read and discarded.
             let _ = sender.send(line);
         }
     });

@@ -1,11 +1,11 @@
 //! A running php-fpm with one pool on a private Unix socket.
 //!
-//! For tests in which Pagewell, or nginx beside it, uses a php-fpm that somebody else runs. As root
-//! the children run as `www-data` (or `nobody`) and the socket is theirs. Every request that
-//! reaches PHP leaves one line in an access log, so that a test can count the renders.
+//! For tests in which Pagewell, or nginx beside it, uses an external php-fpm. As root the children run as
+//! `www-data` (or `nobody`), which owns the socket. Every request that reaches PHP writes one line to an access
+//! log, so that tests can count the renders.
 
 use crate::address::Address;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::users::{self, Account};
 use crate::{PrivateDir, StartError, find};
 use std::fmt::Write as _;
@@ -16,14 +16,14 @@ use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
-/// What to change about the pool.
+/// Options of the pool.
 #[derive(Debug, Clone)]
 pub struct PoolOptions {
-    /// How many children; a fixed number.
+    /// The fixed number of child processes.
     pub children: u32,
-    /// The environment that scripts see, and nothing besides.
+    /// The complete environment of the scripts.
     pub env: Vec<(String, String)>,
-    /// PHP settings that scripts may not change: `("memory_limit", "64M")`.
+    /// PHP settings that scripts cannot change: `("memory_limit", "64M")`.
     pub ini: Vec<(String, String)>,
 }
 
@@ -43,10 +43,10 @@ pub struct PhpFpm {
 }
 
 impl PhpFpm {
-    /// Starts one.
+    /// Starts a php-fpm.
     ///
     /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready.
+    /// `NotInstalled`, or the reason why it did not become ready.
     pub fn start(dir: PrivateDir, options: &PoolOptions) -> Result<PhpFpm, StartError> {
         let account = users::for_server(&["www-data", "nobody", "http", "apache"]);
         let socket = dir.socket("php.sock")?;
@@ -58,43 +58,43 @@ impl PhpFpm {
         Ok(server)
     }
 
-    /// Its Unix socket.
+    /// The path of its Unix socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Its process id; `None` while it is stopped.
+    /// The process id; `None` while it is stopped.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
-    /// How many requests PHP has finished since the start.
+    /// The number of requests that PHP has finished since the start.
     #[must_use]
     pub fn requests(&self) -> usize {
         fs::read_to_string(&self.access_log).map_or(0, |log| log.lines().count())
     }
 
-    /// The end of what it has logged.
+    /// The end of its log.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.as_ref().map(Process::log).unwrap_or_default()
     }
 
-    /// Stops it in good order.
-    pub fn stop(&mut self) -> Option<Stopped> {
+    /// Stops the server gracefully.
+    pub fn stop(&mut self) -> Option<StopResult> {
         self.process.take().map(|mut process| process.stop())
     }
 
-    /// Kills it, with its children, in the middle of whatever they do.
+    /// Kills the server and its children, whatever they are doing.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill();
         }
     }
 
-    /// Starts it (again) with the same configuration; nothing happens if it runs.
+    /// Starts the server again with the same configuration. Does nothing if it is running.
     ///
     /// # Errors
     /// As for [`PhpFpm::start`].
@@ -104,7 +104,7 @@ impl PhpFpm {
         }
         let _ = fs::remove_file(&self.socket);
         let mut command = Command::new(find::php_fpm()?);
-        // -n would leave out the extensions too: the system's php.ini is read, the pool overrides.
+        // `-n` would also disable the extensions, so the system's php.ini is read and the pool overrides it.
         command.args(["--nodaemonize", "--fpm-config"]).arg(self.dir.path().join("php-fpm.conf"));
         if users::am_root()
             && users::for_server(&["www-data", "nobody", "http", "apache"]).is_none()
@@ -153,8 +153,8 @@ fn configuration(
     conf
 }
 
-/// A value for the configuration's reader, which takes everything between double quotes as it is
-/// but has no way to write a double quote.
+/// A quoted configuration value. The parser takes everything between double quotes literally, but a double
+/// quote cannot be written.
 fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace(['"', '\n', '\r'], ""))
 }

@@ -1,8 +1,8 @@
-//! Starting a server that cannot choose a free port itself: on one that nobody has now, and on another
-//! if somebody takes it in between.
+//! Starts a server that cannot choose a free port itself: on a port that is free now, and on another one if
+//! that port is taken in between.
 //!
-//! Ready is when it accepts connections and has written its pid file, if it writes one after it has
-//! bound its sockets: another server on that port cannot be taken for it.
+//! A server is ready when it accepts connections and has written its pid file, if it writes one after binding
+//! its sockets. Another server on the same port can therefore not be mistaken for it.
 
 use crate::address::{Address, free_port};
 use crate::process::Process;
@@ -13,25 +13,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// How often a start is tried when somebody takes the port in between.
+/// The maximum number of attempts if the port is taken in between.
 const ATTEMPTS: usize = 4;
-/// What servers say when it was taken.
+/// Parts of the messages that servers print if the port is taken.
 const TAKEN: [&str; 3] = ["in use", "ould not bind", "annot bind"];
 
-/// What is started.
+/// The parameters of a start.
 pub(crate) struct Start<'a> {
-    /// Its name, for errors.
+    /// The name of the server, for errors.
     pub name: &'a str,
-    /// Where what it says goes.
+    /// The path of the log.
     pub log: PathBuf,
-    /// The file that it writes when its sockets are bound.
+    /// The pid file that the server writes after binding its sockets.
     pub pid_file: Option<PathBuf>,
-    /// How long that may take.
+    /// The timeout for the start.
     pub within: Duration,
 }
 
 impl<'a> Start<'a> {
-    /// A start of a server that has its log and its pid file in this directory.
+    /// The start of a server whose log and pid file are in this directory.
     pub(crate) fn new(name: &'a str, dir: &Path) -> Start<'a> {
         Start {
             name,
@@ -41,10 +41,10 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// Starts what `command` makes for an address, on a free port of 127.0.0.1.
+    /// Starts the command that `command` returns for an address, on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// Those of `command`, or whatever kept it from becoming ready.
+    /// Errors of `command`, or the reason why the server did not become ready.
     pub(crate) fn on_free_port(
         &self,
         mut command: impl FnMut(SocketAddr) -> Result<Command, StartError>,

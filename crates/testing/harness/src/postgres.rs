@@ -1,14 +1,14 @@
-//! A private PostgreSQL: its own data directory and Unix socket, no network unless asked for.
+//! A private PostgreSQL with its own data directory and Unix socket, without network by default.
 //!
-//! It logs enough to be followed (`wal_level = logical`) and does not wait for the disk. Statements go
-//! through the `psql` client's standard input, as the administrator, who needs no password on the
-//! socket; accounts made by [`Postgres::create_database`] prove theirs by SCRAM. As root, everything
-//! runs as `postgres` or `nobody`: the server refuses root. For tests of faults it can be stopped,
-//! killed and started again on the same data.
+//! It logs enough for logical replication (`wal_level = logical`) and does not wait for the disk. Statements
+//! are passed to the `psql` client's standard input as the administrator, who needs no password on the socket.
+//! Accounts created by [`Postgres::create_database`] use SCRAM. As root, everything runs as `postgres` or
+//! `nobody`, because the server refuses to run as root. For fault tests it can be stopped, killed and started
+//! again on the same data.
 
 use crate::address::Address;
 use crate::clock::Deadline;
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, Signal, StartError, StartReason, find};
@@ -21,44 +21,44 @@ use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const NAME: &str = "postgres";
-/// As initdb makes it.
+/// A data directory as created by initdb.
 static FRESH: Template = Template::new("postgres-fresh");
 const STILL_IN_USE: &str = "is still in use";
-/// The port that the socket's name has; nothing listens there unless asked for.
+/// The port in the name of the socket. The server does not listen on it by default.
 const SOCKET_PORT: u16 = 5432;
-/// Who may log in how: the administrator by the socket as he is, everybody else by SCRAM.
+/// The authentication rules: the administrator without a password on the socket, all others with SCRAM.
 const HBA: &str = "local all postgres trust\nlocal replication postgres trust\n\
                    local all all scram-sha-256\nhost all all 127.0.0.1/32 scram-sha-256\n";
 
-/// What to change about a server's start.
+/// Options for the start of a server.
 #[derive(Debug, Clone, Default)]
 pub struct PostgresOptions {
-    /// A TCP port of 127.0.0.1 to listen on besides the socket; `None` for no network at all.
+    /// A TCP port of 127.0.0.1 to listen on in addition to the socket; `None` disables the network.
     pub port: Option<u16>,
     /// Further settings, as in `postgresql.conf`: `max_slot_wal_keep_size=1MB`.
     pub settings: Vec<String>,
     /// Lines of `pg_hba.conf` before the usual ones.
     pub hba: String,
-    /// A certificate and its key, both PEM: over TCP it then speaks TLS as well.
+    /// A certificate and its key, both PEM; enables TLS on TCP connections.
     pub certificate: Option<(String, String)>,
-    /// Whether it can be told apart from the others of this process.
+    /// Whether the server has its own system identifier.
     pub identity: Identity,
 }
 
-/// What a server says of itself to whoever follows it (`system_identifier`).
+/// The identifier that a server reports to replication clients (`system_identifier`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Identity {
-    /// The same as the others of this process: its data directory is a copy, which saves seconds.
+    /// The same as other servers of this process: the data directory is a copy, which saves seconds.
     #[default]
     Shared,
-    /// One of its own.
+    /// A unique identifier.
     Own,
 }
 
-/// A running (or, for a test of faults, stopped) private PostgreSQL.
+/// A private PostgreSQL, running or (in fault tests) stopped.
 #[derive(Debug)]
 pub struct Postgres {
-    // Dropped in this order: the process before its directory.
+    // Fields are dropped in this order: the process before its directory.
     process: Option<Process>,
     options: PostgresOptions,
     account: Option<Account>,
@@ -68,15 +68,15 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Makes a data directory in `dir` unless it is there, and starts a server on it.
+    /// Creates a data directory in `dir` unless it exists, and starts a server on it.
     ///
     /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready.
+    /// `NotInstalled`, or the reason why it did not become ready.
     pub fn start(dir: PrivateDir) -> Result<Postgres, StartError> {
         Self::start_with(dir, PostgresOptions::default())
     }
 
-    /// The same with options.
+    /// Starts a server like [`Postgres::start`], with options.
     ///
     /// # Errors
     /// As for [`Postgres::start`].
@@ -109,7 +109,7 @@ impl Postgres {
         Ok(server)
     }
 
-    /// Its Unix socket.
+    /// The path of its Unix socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.run_dir.join(socket_name(self.port()))
@@ -121,36 +121,36 @@ impl Postgres {
         &self.run_dir
     }
 
-    /// Where its data are.
+    /// The data directory.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// Its process id; `None` while it is stopped.
+    /// The process id; `None` while it is stopped.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
-    /// The end of what it has logged.
+    /// The end of its log.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.as_ref().map(Process::log).unwrap_or_default()
     }
 
-    /// Runs statements as the administrator; returns the rows, columns between tabs.
+    /// Executes statements as the administrator. Returns the rows, with tabs between columns.
     ///
     /// # Errors
-    /// `Refused`, with what the server said.
+    /// `Refused`, with the server's message.
     pub fn sql(&self, statements: &str) -> Result<String, StartError> {
         self.sql_in("postgres", statements)
     }
 
-    /// The same in a database.
+    /// Executes statements in a database as the administrator.
     ///
     /// # Errors
-    /// `Refused`, with what the server said.
+    /// `Refused`, with the server's message.
     pub fn sql_in(&self, database: &str, statements: &str) -> Result<String, StartError> {
         let refused = |why: &str| StartError::new(NAME, StartReason::Refused, why.trim_end());
         let fault = |error: std::io::Error| refused(&error.to_string());
@@ -163,11 +163,11 @@ impl Postgres {
         Err(refused(&String::from_utf8_lossy(&stderr)))
     }
 
-    /// Makes a database, and a role that owns it. The three are plain words and a password without
-    /// quotes.
+    /// Creates a database, and a role that owns it. The names must be plain words, and the password must not
+    /// contain quotes.
     ///
     /// # Errors
-    /// `Refused`, with what the server said.
+    /// `Refused`, with the server's message.
     pub fn create_database(
         &self,
         name: &str,
@@ -181,23 +181,23 @@ impl Postgres {
         .map(|_| ())
     }
 
-    /// Stops it in good order, without waiting for those who are connected; its data stay.
-    pub fn stop(&mut self) -> Option<Stopped> {
+    /// Stops the server gracefully, without waiting for connected clients; its data are kept.
+    pub fn stop(&mut self) -> Option<StopResult> {
         self.process.take().map(|mut process| {
-            // The gentle signal waits until everybody has left.
+            // SIGTERM would wait until all clients have disconnected.
             process.signal(Signal::INT);
             process.stop()
         })
     }
 
-    /// Kills it as a crash would; its data stay as they were.
+    /// Kills the server like a crash; its data stay as they were.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill();
         }
     }
 
-    /// Starts it (again) on its data; nothing happens if it runs.
+    /// Starts the server again on its data. Does nothing if it is running.
     ///
     /// # Errors
     /// As for [`Postgres::start`].
@@ -208,10 +208,10 @@ impl Postgres {
         let deadline = Deadline::after(READY_WITHIN);
         let log = self.dir.path().join("postgres.log");
         let process = loop {
-            // A socket that a killed server left behind would look like a server that runs.
+            // A socket left behind by a killed server would look like a running server.
             let _ = fs::remove_file(self.socket());
             match self.started(&log) {
-                // What a killed server has started needs a moment to see that it is gone.
+                // The child processes of a killed server take a moment to end.
                 Err(error) if error.detail.contains(STILL_IN_USE) && !deadline.passed() => {
                     let _ = fs::remove_file(&log);
                 }
@@ -225,12 +225,12 @@ impl Postgres {
     fn started(&self, log: &Path) -> Result<Process, StartError> {
         let mut process = Process::spawn(NAME, &mut self.command()?, log)?;
         let address = Address::Unix(self.socket());
-        // The socket is there before the server lets anybody in.
+        // The socket exists before the server accepts logins.
         process.wait_ready(READY_WITHIN, || address.accepts() && self.sql("SELECT 1").is_ok())?;
         Ok(process)
     }
 
-    /// The port that it listens on, or that the socket is named after.
+    /// The port on which it listens, or that is in the name of its socket.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.options.port.unwrap_or(SOCKET_PORT)
@@ -270,7 +270,7 @@ impl Postgres {
         Ok(command)
     }
 
-    /// The statements as a file that has no name any more: a pipe could block both sides.
+    /// Writes the statements to an unnamed file, because with a pipe both processes could block.
     fn spooled(&self, statements: &str) -> std::io::Result<File> {
         let number = rustix::thread::gettid().as_raw_nonzero();
         let path = self.dir.path().join(format!("statements.{number}"));
@@ -284,7 +284,7 @@ impl Postgres {
 }
 
 impl Drop for Postgres {
-    /// The signal that ends other servers has this one wait until everybody has left.
+    /// SIGTERM, which ends other servers, makes PostgreSQL wait until all clients have disconnected.
     fn drop(&mut self) {
         self.stop();
     }
@@ -294,7 +294,7 @@ fn socket_name(port: u16) -> String {
     format!(".s.PGSQL.{port}")
 }
 
-/// Debian keeps the programs of each version apart, off the path; the newest is taken.
+/// Finds a program. Debian installs each version in a separate directory off the path; the newest is used.
 fn program(name: &str) -> Result<PathBuf, StartError> {
     find::program(&[name]).or_else(|missing| {
         let versions = fs::read_dir("/usr/lib/postgresql").map_err(|_| missing.clone())?;
@@ -307,14 +307,14 @@ fn program(name: &str) -> Result<PathBuf, StartError> {
     })
 }
 
-/// The client itself: what Debian has on the path is a script that looks for it, each time.
+/// Finds the client itself. On Debian's path there is a script that searches for it at each call.
 fn client_program() -> Result<PathBuf, StartError> {
     let server = program("postgres").ok().and_then(|server| fs::canonicalize(server).ok());
     let beside = server.map(|server| server.with_file_name("psql")).filter(|psql| psql.is_file());
     beside.map_or_else(|| find::program(&["psql"]), Ok)
 }
 
-/// A file that the server's account owns and nobody else reads: of a key it demands that.
+/// Creates a file that only the server's account can read, as the server requires for a key.
 fn own_file(path: &Path, text: &str, account: Option<&Account>) -> std::io::Result<()> {
     use std::os::unix::fs::{PermissionsExt, chown};
     fs::write(path, text)?;
@@ -332,7 +332,7 @@ fn as_account(command: &mut Command, account: Option<&Account>) {
     command.env("LC_ALL", "C");
 }
 
-/// The socket is for every user's programs (php-fpm's); accounts keep the data apart.
+/// Makes the socket accessible to all users, such as that of php-fpm; accounts protect the data.
 fn open_to_all(dir: &Path) -> Result<(), StartError> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o711))

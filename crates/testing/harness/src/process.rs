@@ -1,10 +1,9 @@
-//! A child process that is waited for within bounds and stopped by its process id.
+//! A child process that is waited for with timeouts, and stopped by its process id.
 //!
-//! States: running → ended (seen by [`Process::wait`], [`Process::stop`] or [`Process::kill`]); an
-//! ended one is never signalled again, so a process id is never used after the system may have
-//! given it to somebody else. Every process leads a group of its own: the terminal's Ctrl-C does
-//! not reach it, and what it leaves behind is ended with it. What it writes goes to a file, whose
-//! end is shown when it fails.
+//! States: running → ended (seen by [`Process::wait`], [`Process::stop`] or [`Process::kill`]). An ended
+//! process is never signalled again, so that no signal reaches another process with a reused id. Every process
+//! leads its own process group: the terminal's Ctrl-C does not reach it, and its descendants are ended with it.
+//! Its output goes to a file, whose end is shown if the process fails.
 
 use crate::clock::Deadline;
 use crate::{StartError, StartReason, keeper};
@@ -21,11 +20,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// How long a server may take to end by itself before it is killed.
+/// The time that a server has for a graceful stop before it is killed.
 const STOP_WITHIN: Duration = Duration::from_secs(15);
-/// How much of the end of a server's log an error shows.
+/// The number of bytes from the end of a log that an error shows.
 const LOG_SHOWN_BYTES: u64 = 8 * 1024;
-/// How often readiness is tried.
+/// The interval of readiness checks.
 const PROBE_EVERY: Duration = Duration::from_millis(10);
 
 /// A child process with its log.
@@ -39,38 +38,38 @@ pub struct Process {
     ended: Option<ExitStatus>,
 }
 
-/// What a bounded wait found.
+/// The result of a wait with a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// It has ended, with this status.
+    /// The process has ended with this status.
     Ended(ExitStatus),
-    /// It runs on.
+    /// The process is still running.
     Running,
 }
 
-/// How a process came to its end.
+/// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stopped {
-    /// By itself, after it was asked to or before.
+pub enum StopResult {
+    /// The process ended by itself, or after it was requested to.
     Ended(ExitStatus),
-    /// Killed, because it did not end within its bound.
+    /// The process was killed, because it did not end within its timeout.
     Killed,
 }
 
-/// Where a child's standard output goes.
+/// The destination of a child's standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// To the log, with its standard error.
+    /// The log, which also receives standard error.
     Log,
-    /// To this process, through a pipe.
+    /// A pipe to this process.
     Piped,
 }
 
 impl Process {
-    /// Starts `command`; what it writes is appended to the file `log`.
+    /// Starts `command`; its output is appended to the file `log`.
     ///
     /// # Errors
-    /// `CannotPrepare` when the log cannot be opened, `CannotSpawn` when it cannot be run.
+    /// `CannotPrepare` if the log cannot be opened, `CannotSpawn` if the command cannot be run.
     pub fn spawn(name: &str, command: &mut Command, log: &Path) -> Result<Process, StartError> {
         Self::spawn_with(name, command, log, Output::Log)
     }
@@ -102,18 +101,18 @@ impl Process {
         Ok(Process { name: name.to_owned(), child, pid, pidfd, log, ended: None })
     }
 
-    /// Its process id.
+    /// The process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its standard output, if that was piped; once.
+    /// The standard output, if it is a pipe. Returned only once.
     pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// Waits for its end, at most `within`.
+    /// Waits until the process ends, at most `within`.
     pub fn wait(&mut self, within: Duration) -> Wait {
         if let Some(status) = self.ended {
             return Wait::Ended(status);
@@ -124,17 +123,16 @@ impl Process {
                 return Wait::Running;
             }
             let mut watched = [PollFd::new(&self.pidfd, PollFlags::IN)];
-            // A signal of ours may cut the wait short: the loop looks again.
+            // A signal to this process may interrupt the wait; the loop checks again.
             let _ = poll(&mut watched, Timespec::try_from(deadline.remaining()).ok().as_ref());
         }
         Wait::Ended(self.bury())
     }
 
-    /// Tries `probe` until it holds, at most `within`.
+    /// Repeats `probe` until it returns true, at most `within`.
     ///
     /// # Errors
-    /// `Ended` when the process ends before, `NotReady` when the time is up; both with the end of
-    /// its log.
+    /// `Ended` if the process ends first, `NotReady` after the timeout; both with the end of its log.
     pub fn wait_ready(
         &mut self,
         within: Duration,
@@ -153,29 +151,29 @@ impl Process {
         Ok(())
     }
 
-    /// Sends it a signal; nothing happens if it has ended.
+    /// Sends a signal, unless the process has ended.
     pub fn signal(&self, signal: Signal) {
         if self.ended.is_none() {
             let _ = kill_process(self.pid, signal);
         }
     }
 
-    /// Asks it to end (SIGTERM), and kills it if it has not after a bound.
-    pub fn stop(&mut self) -> Stopped {
+    /// Requests a graceful stop (SIGTERM), and kills the process after a timeout.
+    pub fn stop(&mut self) -> StopResult {
         if let Some(status) = self.ended {
-            return Stopped::Ended(status);
+            return StopResult::Ended(status);
         }
         self.signal(Signal::TERM);
         match self.wait(STOP_WITHIN) {
-            Wait::Ended(status) => Stopped::Ended(status),
+            Wait::Ended(status) => StopResult::Ended(status),
             Wait::Running => {
                 self.kill();
-                Stopped::Killed
+                StopResult::Killed
             }
         }
     }
 
-    /// Ends it at once (SIGKILL), with whatever it has started: the fault, not the stop.
+    /// Kills the process and its process group at once (SIGKILL), to simulate a fault.
     pub fn kill(&mut self) {
         if self.ended.is_none() {
             let _ = kill_process_group(self.pid, Signal::KILL);
@@ -183,7 +181,7 @@ impl Process {
         }
     }
 
-    /// The end of what it has written.
+    /// The end of its log.
     #[must_use]
     pub fn log(&self) -> String {
         end_of(&self.log)
@@ -201,12 +199,12 @@ impl Process {
 
     fn has_ended(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // An error means that there is no such child any more.
+        // An error means that the child does not exist any more.
         waitid(WaitId::Pid(self.pid), look).map_or(true, |found| found.is_some())
     }
 
-    /// Ends what is left of its group and takes its status. Until then the dead leader holds the
-    /// group's number, so that it cannot have become somebody else's.
+    /// Ends the rest of the process group and collects the status. Until then the zombie leader keeps the group
+    /// id from being reused.
     fn bury(&mut self) -> ExitStatus {
         let _ = kill_process_group(self.pid, Signal::KILL);
         let status = self.child.wait().unwrap_or_default();

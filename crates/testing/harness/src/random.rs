@@ -1,19 +1,19 @@
-//! Random cases from a seed: the same for the same seed, everywhere.
+//! Random numbers from a seed: the same seed always gives the same numbers.
 //!
-//! For tests that want so many cases in a second that it matters what one costs. Not for secrets: whoever has seen
-//! a few knows all that follow.
+//! For tests that need many cases per second. Not for secrets: a few numbers reveal all later ones.
 
-/// xorshift64*.
+/// The generator xorshift64*.
 #[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Begins at a seed; of two neighbours only the odd one is used, for nought would stay nought.
+    /// A generator with this seed. Even seeds are changed to odd ones, because a seed of zero would only give
+    /// zeros.
     pub fn new(seed: u64) -> Random {
         Random(seed | 1)
     }
 
-    /// A number below `bound`, which is not nought.
+    /// A number from 0 to `bound` - 1. `bound` must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -21,12 +21,12 @@ impl Random {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
     }
 
-    /// One of these.
+    /// A random element of `of`.
     pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 
-    /// True once in so many times.
+    /// True with a probability of 1 in `one_in`.
     pub fn chance(&mut self, one_in: usize) -> bool {
         self.below(one_in) == 0
     }

@@ -1,41 +1,41 @@
-//! An HTTP/1.1 response as it came over the wire, and the reading of it (RFC 9112).
+//! An HTTP/1.1 response as received, and its parser (RFC 9112).
 //!
-//! Bounded in head, content and time, and strict where a test wants to know: a content that is cut
-//! short, a chunk that is malformed and a second length are errors, never an empty page. It keeps
-//! field lines apart and in order, because tests ask for exactly those.
+//! Head, content and time are limited. The parser is strict where tests need to notice: truncated content, a
+//! malformed chunk and a second length are errors, never an empty page. Field lines stay separate and in order,
+//! because tests check exactly those.
 
 use crate::client::ClientError;
 use std::io::{ErrorKind, Read};
 
-/// The longest head that is read: status line and fields.
+/// The maximum length in bytes of a head: status line and fields.
 const HEAD_BYTES: usize = 256 * 1024;
-/// The longest content that is read.
+/// The maximum length of the content in bytes.
 const CONTENT_BYTES: usize = 256 * 1024 * 1024;
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Response {
     /// The status code.
     pub status: u16,
-    /// The field lines, names as received, values trimmed.
+    /// The field lines: names as received, values trimmed.
     pub headers: Vec<(String, String)>,
-    /// The content, chunks joined.
+    /// The content, without chunk framing.
     pub content: Vec<u8>,
-    /// The trailer's field lines.
+    /// The field lines of the trailer section.
     pub trailers: Vec<(String, String)>,
     /// The status codes of the interim responses before it.
     pub interim: Vec<u16>,
 }
 
 impl Response {
-    /// The value of the first field of this name, in any case.
+    /// The value of the first field with this name, ignoring case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let same = |(found, _): &&(String, String)| found.eq_ignore_ascii_case(name);
         self.headers.iter().find(same).map(|(_, value)| value.as_str())
     }
 
-    /// The values of all field lines of this name, in order.
+    /// The values of all field lines with this name, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let same = move |(found, _): &&(String, String)| found.eq_ignore_ascii_case(name);
         self.headers.iter().filter(same).map(|(_, value)| value.as_str())
@@ -47,27 +47,27 @@ impl Response {
         String::from_utf8_lossy(&self.content).into_owned()
     }
 
-    /// Whether the server will answer another request on the same connection (RFC 9112, 9.3).
+    /// Whether the server keeps the connection open for another request (RFC 9112, 9.3).
     pub(crate) fn keeps_open(&self, framing: Framing) -> bool {
         let close = |value: &str| value.split(',').any(|t| t.trim().eq_ignore_ascii_case("close"));
         framing != Framing::UntilClose && !self.all("connection").any(close)
     }
 }
 
-/// How the end of a response's content is known (RFC 9112, 6.3).
+/// How the end of a response's content is determined (RFC 9112, 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// There is none: HEAD, 1xx, 204, 304.
+    /// There is no content: HEAD, 1xx, 204, 304.
     Empty,
-    /// By Content-Length.
+    /// By Content-Length, in bytes.
     Length(usize),
-    /// By chunks.
+    /// By the chunked transfer coding.
     Chunked,
     /// By the end of the connection.
     UntilClose,
 }
 
-/// What has been read from a connection and not yet used.
+/// Bytes that were received and not yet parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Reads one whole response; the framing tells whether the connection can be used again.
+    /// Reads a complete response. Its framing determines whether the connection can be reused.
     pub(crate) fn response(
         &mut self,
         from: &mut impl Read,
@@ -99,7 +99,7 @@ impl Incoming {
         Ok((response, framing))
     }
 
-    /// Everything until the connection closes, including what was read before.
+    /// All bytes until the connection is closed, including those received before.
     pub(crate) fn until_end(&mut self, from: &mut impl Read) -> Result<Vec<u8>, ClientError> {
         loop {
             match self.fill(from) {
@@ -112,7 +112,7 @@ impl Incoming {
         }
     }
 
-    /// Whether bytes are left over that belong to no response.
+    /// Whether no bytes are left after the last response.
     pub(crate) fn is_empty(&self) -> bool {
         self.used == self.bytes.len()
     }
@@ -146,7 +146,7 @@ impl Incoming {
         }
     }
 
-    /// RFC 9112, 7.1: chunk extensions are passed over, trailers kept.
+    /// Reads chunked content (RFC 9112, 7.1). Chunk extensions are ignored, trailers are kept.
     fn chunks(&mut self, from: &mut impl Read, into: &mut Response) -> Result<(), ClientError> {
         loop {
             let line = self.line(from)?;

@@ -1,7 +1,8 @@
-//! A data directory that is made once in a process and copied for each server: to make one takes seconds.
+//! A data directory that is created once per process and copied for each server, because its creation takes
+//! seconds.
 //!
-//! The first who needs it makes it, and others wait for that. It goes with the process. Copies belong to whom
-//! the original belongs, and are alike down to what a server knows itself by.
+//! The first caller creates it, and concurrent callers wait. It is removed with the process. Copies have the
+//! owner of the original and are identical to it, including the identifier of the server.
 
 use crate::users::Account;
 use crate::{PrivateDir, StartError, StartReason};
@@ -20,10 +21,12 @@ impl Template {
         Template { name, made: OnceLock::new() }
     }
 
-    /// Fills the directory `to`, which is empty; `make` makes such a directory, with another for its logs.
+    /// Fills the empty directory `to`. `make` creates the original in a directory, and receives another
+    /// directory for its logs.
     ///
     /// # Errors
-    /// What kept it from being made, each time, or `CannotPrepare` when it cannot be copied.
+    /// The reason why the original could not be created, reported for each call, or `CannotPrepare` if it
+    /// cannot be copied.
     pub(crate) fn copy(
         &self,
         to: &Path,

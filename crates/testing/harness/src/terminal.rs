@@ -1,9 +1,9 @@
-//! A terminal for a program to be run in: a pseudo-terminal that is its controlling one, so that it
-//! hears of another size, and of the keys that mean a signal.
+//! A pseudo-terminal that runs a program and is its controlling terminal, so that the program receives changes
+//! of size and the keys that send signals.
 //!
-//! What it writes is kept, within a bound; a picture is what it has drawn since it last went to the upper
-//! left corner. Of a terminal's many sequences only those are understood that stand out of the text:
-//! `ESC [ … letter`. Ended with its program when it is dropped.
+//! The program's output is kept, up to a limit. A screen is the output since the cursor last moved to the upper
+//! left corner. Only escape sequences of the form `ESC [ … letter` are interpreted. The program is ended when
+//! the terminal is dropped.
 
 use crate::clock::Deadline;
 use crate::{StartError, StartReason, find, keeper};
@@ -19,21 +19,21 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-/// How much of what was written last is kept.
+/// The number of bytes that are kept of the latest output.
 const KEPT_BYTES: usize = 1 << 20;
-/// How often it is looked whether the program has ended.
+/// The interval of the check whether the program has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A terminal with a program in it.
+/// A terminal that runs a program.
 #[derive(Debug)]
 pub struct Terminal {
     master: OwnedFd,
-    // Held, so that the terminal outlives its program and can be looked at then.
+    // Kept open, so that the terminal can be read after its program has ended.
     _own: File,
     child: Child,
     ended: Option<ExitStatus>,
     written: Vec<u8>,
-    /// How it was set before its program began.
+    /// The terminal settings before the program started.
     before: String,
 }
 
@@ -55,7 +55,7 @@ impl Terminal {
         sized.map_err(fault(StartReason::CannotPrepare))?;
         let before = set(&master).map_err(fault(StartReason::CannotPrepare))?;
         let copy = || own.try_clone().map_err(fault(StartReason::CannotPrepare));
-        // Of a new session the first terminal becomes the controlling one.
+        // The first terminal opened by a new session becomes its controlling terminal.
         let mut command = Command::new(setsid);
         command.arg("--ctty").arg(program).args(args).env("LC_ALL", "C.UTF-8").env("TERM", "xterm");
         command.stdin(copy()?).stdout(copy()?).stderr(copy()?);
@@ -64,10 +64,10 @@ impl Terminal {
         Ok(Terminal { master, _own: own, child, ended: None, written: Vec::new(), before })
     }
 
-    /// Reads until what is drawn satisfies `holds`, at most `within`; returns the lines of it.
+    /// Reads until the screen satisfies `holds`, at most `within`. Returns its lines.
     ///
     /// # Errors
-    /// The time is up: what is there.
+    /// The timeout passed: the current screen.
     pub fn until(
         &mut self,
         within: Duration,
@@ -86,7 +86,7 @@ impl Terminal {
         }
     }
 
-    /// Everything that was written, as it was written.
+    /// The complete output, including escape sequences.
     #[must_use]
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&self.written).into_owned()
@@ -95,43 +95,43 @@ impl Terminal {
     /// Presses keys.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub fn press(&self, keys: &str) -> io::Result<()> {
         rustix::io::write(&self.master, keys.as_bytes()).map(|_| ()).map_err(io::Error::from)
     }
 
-    /// Gives it another size.
+    /// Changes the size of the terminal, in characters.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub fn resize(&self, columns: u16, rows: u16) -> io::Result<()> {
         tcsetwinsize(&self.master, window(columns, rows)).map_err(io::Error::from)
     }
 
-    /// Sends its program a signal.
+    /// Sends a signal to the program.
     pub fn signal(&mut self, signal: Signal) {
         if !self.has_ended() {
             let _ = kill_process(Pid::from_child(&self.child), signal);
         }
     }
 
-    /// How it is set: whether it echoes, which keys mean a signal. To be compared.
+    /// The terminal settings, such as echo and the keys that send signals, as text for comparison.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub fn settings(&self) -> io::Result<String> {
         set(&self.master)
     }
 
-    /// How it was set before its program began.
+    /// The terminal settings before the program started.
     pub fn settings_before(&self) -> &str {
         &self.before
     }
 
-    /// Waits for the end of its program, and reads what it has written until then.
+    /// Waits until the program ends, and reads its remaining output.
     ///
     /// # Errors
-    /// It has not ended in time: what it has drawn.
+    /// The program did not end in time: the current screen.
     pub fn wait(&mut self, within: Duration) -> Result<ExitStatus, String> {
         let deadline = Deadline::after(within);
         while !self.has_ended() {
@@ -144,7 +144,7 @@ impl Terminal {
         self.ended.ok_or_else(|| "it has ended, and nobody knows how".to_owned())
     }
 
-    /// The lines of the last whole picture.
+    /// The lines of the last complete screen.
     fn picture(&self) -> Vec<String> {
         let text = self.written();
         let drawn = text.split("\x1b[H").skip(1).filter_map(|rest| rest.split_once("\x1b[J"));
@@ -162,7 +162,7 @@ impl Terminal {
         self.ended.is_some()
     }
 
-    /// Reads what comes within a time; false if nothing did.
+    /// Reads the output that arrives within a time; false if there was none.
     fn read(&mut self, within: Duration) -> bool {
         let mut watched = [PollFd::new(&self.master, PollFlags::IN)];
         let ready = poll(&mut watched, Timespec::try_from(within).ok().as_ref());
@@ -193,7 +193,7 @@ fn open() -> io::Result<(OwnedFd, File)> {
     grantpt(&master)?;
     unlockpt(&master)?;
     let name = ptsname(&master, Vec::new())?;
-    // It becomes the controlling one of its program, not of ours.
+    // It becomes the controlling terminal of the program, not of this process.
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
     let own = rustix::fs::open(name, flags, Mode::empty())?;
     Ok((master, own.into()))
@@ -208,7 +208,7 @@ fn window(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// The text of a line without the sequences in it.
+/// The text of a line without escape sequences.
 fn plain(line: &str) -> String {
     let mut parts = line.split("\x1b[");
     let first = parts.next().unwrap_or_default().to_owned();

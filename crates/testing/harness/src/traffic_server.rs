@@ -1,7 +1,7 @@
-//! A private Apache Traffic Server, for comparisons: a cache in memory before one origin.
+//! A private Apache Traffic Server, for comparisons: a memory cache in front of one origin.
 //!
-//! One event thread; all its files (runroot, records, rules, a small store on disk that it needs to
-//! start) are in its directory. Runs as `traffic_server` alone, without its manager.
+//! It has one event thread. All its files (runroot, records, rules, a small disk store that it needs to start)
+//! are in its directory. Runs as `traffic_server` alone, without its manager.
 
 use crate::on_port::OnPort;
 use crate::port::Start;
@@ -14,10 +14,11 @@ use std::process::Command;
 const ALLOW: &str =
     "ip_allow:\n  - apply: in\n    ip_addrs: 127.0.0.1\n    action: allow\n    methods: ALL\n";
 
-/// Starts one on a free port of 127.0.0.1, before an HTTP origin, with `memory_mb` MiB for pages.
+/// Starts a Traffic Server on a free port of 127.0.0.1, in front of an HTTP origin, with `memory_mb` MiB for
+/// pages.
 ///
 /// # Errors
-/// `NotInstalled`, or whatever kept it from becoming ready.
+/// `NotInstalled`, or the reason why it did not become ready.
 pub fn start(dir: PrivateDir, origin: SocketAddr, memory_mb: u32) -> Result<OnPort, StartError> {
     let program = find::program(&["traffic_server"])?;
     let account = users::for_server(&["trafficserver", "nobody"]);

@@ -1,18 +1,18 @@
-//! Who runs what: the user of this process, and the users that servers run as when it is root.
+//! System accounts: the user of this process, and the users that servers run as if it is root.
 //!
-//! Reads `/etc/passwd` only; accounts from elsewhere (LDAP) are not looked for, since the accounts
-//! that matter (`mysql`, `www-data`, `nobody`) come with the system's packages.
+//! Only `/etc/passwd` is read. Accounts from other sources (LDAP) are not needed, because the relevant ones
+//! (`mysql`, `www-data`, `nobody`) come with the system's packages.
 
 use std::fs;
 
 /// An account of this system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Its name.
+    /// The name of the account.
     pub name: String,
-    /// Its user id.
+    /// The user id.
     pub uid: u32,
-    /// The id of its first group.
+    /// The id of its primary group.
     pub gid: u32,
 }
 
@@ -22,14 +22,14 @@ pub fn am_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The account this process runs as, if it has a name.
+/// The account of this process, if it has a name.
 pub(crate) fn current() -> Option<Account> {
     let uid = rustix::process::geteuid().as_raw();
     accounts().into_iter().find(|account| account.uid == uid)
 }
 
-/// The first of `names` that exists, when this process is root: the account for a server.
-/// `None` for an ordinary user, whose servers run as himself.
+/// The account for a server: the first of `names` that exists, if this process is root. `None` for an ordinary
+/// user, whose servers run as the same user.
 pub(crate) fn for_server(names: &[&str]) -> Option<Account> {
     if !am_root() {
         return None;

@@ -1,10 +1,10 @@
-//! A private Valkey, or Redis, on a Unix socket and a port of its own.
+//! A private Valkey or Redis, on a Unix socket and a port of its own.
 //!
-//! For tests of machines that tell each other what has changed. It keeps nothing on the disk, so one that was
-//! started anew has lost all it had. Not here: what is in it.
+//! For tests of clusters, whose nodes share invalidations. It stores nothing on disk, so a restarted server is
+//! empty. Not here: its content.
 
 use crate::address::{Address, free_port};
-use crate::process::{Process, Stopped};
+use crate::process::{Process, StopResult};
 use crate::{PrivateDir, StartError, StartReason, find};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// A running server.
+/// A running Valkey or Redis.
 #[derive(Debug)]
 pub struct Valkey {
     process: Process,
@@ -24,10 +24,10 @@ pub struct Valkey {
 }
 
 impl Valkey {
-    /// Starts one with these settings besides, as they are written on its command line.
+    /// Starts a server with these additional command-line settings.
     ///
     /// # Errors
-    /// `NotInstalled`, or whatever kept it from becoming ready.
+    /// `NotInstalled`, or the reason why it did not become ready.
     pub fn start(more: &[&str]) -> Result<Valkey, StartError> {
         let dir = PrivateDir::temporary("valkey")?;
         let socket = dir.socket("valkey.sock")?;
@@ -38,22 +38,22 @@ impl Valkey {
         Ok(Valkey { process, socket, port, more, dir })
     }
 
-    /// Its Unix socket.
+    /// The path of its Unix socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Its port of 127.0.0.1.
+    /// The TCP port on 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Runs a command; what it answers, as its own client prints it.
+    /// Executes a command, and returns the answer as printed by the server's own client.
     ///
     /// # Errors
-    /// What the client says.
+    /// The client's message.
     pub fn command(&self, words: &[&str]) -> Result<String, String> {
         let client = find::program(&["valkey-cli", "redis-cli"]).map_err(|e| e.to_string())?;
         let output = Command::new(client)
@@ -68,22 +68,22 @@ impl Valkey {
         if wrong { Err(said + &String::from_utf8_lossy(&output.stderr)) } else { Ok(said) }
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the server.
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);
     }
 
-    /// Stops it.
-    pub fn stop(&mut self) -> Stopped {
+    /// Stops the server.
+    pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }
 
-    /// Kills it as a crash would.
+    /// Kills the server like a crash.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Starts it once more, where it was, without what it had.
+    /// Starts the server again at the same addresses, without its former content.
     ///
     /// # Errors
     /// As for [`start`](Self::start).

@@ -1,12 +1,11 @@
-//! A private WordPress: Debian's package, with a database, a configuration and contents of its own.
+//! A private WordPress: Debian's package with its own database, configuration and content.
 //!
-//! The programs that answer requests are copied, because they look for the configuration beside
-//! themselves; the library (`wp-includes`) and the themes are linked to. The blog is made by
-//! `php/wordpress/tests/site/install.php`, which says what is in it. Nothing of the system's own
-//! WordPress is read or written besides its programs.
+//! The programs that answer requests are copied, because they search for the configuration in their own
+//! directory. The library (`wp-includes`) and the themes are symbolic links.
+//! `php/wordpress/tests/site/install.php` creates the blog. Of the system's own WordPress only the programs are
+//! read, and nothing is written.
 //!
-//! Commands ([`WordPress::command`]) run as somebody with a shell would run them: outside of any
-//! request, on the same database.
+//! Commands ([`WordPress::command`]) run like commands in a shell: outside any request, on the same database.
 
 use crate::news::copy;
 use crate::{MariaDb, MariaDbOptions, PrivateDir, StartError, StartReason, find};
@@ -17,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian's package puts the programs.
+/// The directory in which Debian's package installs the programs.
 const INSTALLED: &str = "/usr/share/wordpress";
 
 /// A WordPress with its database.
@@ -29,12 +28,12 @@ pub struct WordPress {
 }
 
 impl WordPress {
-    /// Makes one with the plugin of this repository. `repository` is the root of the checkout,
-    /// `control` where the plugin will find Pagewell's control interface (`127.0.0.1:4711`).
+    /// Creates a WordPress with the plugin of this repository. `repository` is the root of the checkout.
+    /// `control` is the address at which the plugin finds Pagewell's control API (`127.0.0.1:4711`).
     ///
     /// # Errors
-    /// `NotInstalled` without the package; what kept the database from starting, or the blog from
-    /// being made.
+    /// `NotInstalled` without the package; the reason why the database did not start, or why the blog could not
+    /// be created.
     pub fn start(repository: &Path, control: &str) -> Result<WordPress, StartError> {
         if !Path::new(INSTALLED).join("wp-settings.php").is_file() {
             let detail = format!("not in {INSTALLED}; scripts/setup test installs it");
@@ -42,7 +41,7 @@ impl WordPress {
         }
         let dir = PrivateDir::temporary("wp")?;
         lay_out(&dir.path().join("site"), &repository.join("php/wordpress")).map_err(unmade)?;
-        // Its rows can be followed.
+        // The options that enable database-driven invalidation.
         let options = ["--log-bin=bin", "--binlog-format=ROW", "--server-id=1"].map(str::to_owned);
         let options = MariaDbOptions { port: None, options: options.into() };
         let database = MariaDb::start_with(PrivateDir::temporary("wpdb")?, options)?;
@@ -77,18 +76,18 @@ impl WordPress {
         args
     }
 
-    /// Its database.
+    /// The database of the blog.
     #[must_use]
     pub fn database(&self) -> &MariaDb {
         &self.database
     }
 
-    /// Runs PHP as a command, in the directory of WordPress, with the environment of its scripts;
-    /// returns what it prints. It begins as for a request to the front page, so that
-    /// `require 'wp-load.php';` loads WordPress.
+    /// Runs PHP code as a command in the directory of WordPress, with the environment of its scripts. Returns
+    /// its output. The variables are those of a request for the front page, so that `require 'wp-load.php';`
+    /// loads WordPress.
     ///
     /// # Errors
-    /// `Refused`, with what it printed, when it ends with a fault.
+    /// `Refused` with its output, if it exits with an error.
     pub fn command(&self, php: &str) -> Result<String, StartError> {
         let request = "$_SERVER += ['HTTP_HOST' => 'blog.test', 'REQUEST_URI' => '/', \
                        'SERVER_PROTOCOL' => 'HTTP/1.1', 'REQUEST_METHOD' => 'GET'];";
@@ -96,10 +95,10 @@ impl WordPress {
         self.run(Command::new(find::program(&["php"])?).args(["-r", &code]))
     }
 
-    /// Runs what is due, as a timer of the system would: `php wp-cron.php`.
+    /// Runs the tasks that are due, like a system timer: `php wp-cron.php`.
     ///
     /// # Errors
-    /// `Refused`, with what it printed, when it ends with a fault.
+    /// `Refused` with its output, if it exits with an error.
     pub fn cron(&self) -> Result<String, StartError> {
         let mut command = Command::new(find::program(&["php"])?);
         self.run(command.arg("wp-cron.php").env("HTTP_HOST", "blog.test"))
@@ -119,7 +118,7 @@ impl WordPress {
     }
 }
 
-/// The document root: programs, configuration, contents.
+/// Creates the document root: programs, configuration, content.
 fn lay_out(root: &Path, plugin: &Path) -> io::Result<()> {
     let installed = Path::new(INSTALLED);
     let make = |name: &str| DirBuilder::new().recursive(true).mode(0o755).create(root.join(name));

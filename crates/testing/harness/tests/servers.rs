@@ -1,11 +1,11 @@
-//! The real servers: each is started, used, stopped, and leaves nothing behind.
+//! The real servers: each is started, used and stopped, and must leave nothing behind.
 //!
-//! They need the packages that `scripts/setup test` installs; without them they fail, and say so.
+//! They need the packages that `scripts/setup test` installs. Without them the tests fail with a message.
 
 use harness::{
-    Client, Deadline, Load, MariaDb, Memcached, NewsSite, NginxConf, OnPort, PhpFpm, PoolOptions,
-    Postgres, PostgresOptions, PrivateDir, Process, Request, StartError, StartReason, StopResult,
-    LoadEnd, Wait, cpu, free_port, nginx,
+    Client, Deadline, Load, LoadEnd, MariaDb, Memcached, NewsSite, NginxConf, OnPort, PhpFpm,
+    PoolOptions, Postgres, PostgresOptions, PrivateDir, Process, Request, StartError, StartReason,
+    StopResult, Wait, cpu, free_port, nginx,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -86,7 +86,7 @@ fn the_load_generator_counts_what_it_asked() {
         load.headers.push(("Accept".into(), "text/plain".into()));
         let report = load.run().expect("it runs");
         let ended = report.requests + report.unexpected;
-        // The last events of a run can hold a few more answers than were asked for.
+        // The last events of a run may complete a few more requests than the limit.
         assert!((400..408).contains(&ended), "{ended} answers");
         assert!(report.requests.abs_diff(report.unexpected) <= 8, "half of them are missing");
         assert_eq!((report.failures, report.times.count()), (0, ended));
@@ -187,7 +187,7 @@ fn what_a_stopped_process_started_ends_with_it() {
     assert!(matches!(shell.stop(), StopResult::Ended(_)), "a second stop does nothing");
 }
 
-/// Run only by the test below, as a process of its own.
+/// Executed only by the test below, in a separate process.
 #[test]
 #[ignore = "ends its process"]
 fn a_process_that_aborts() {
@@ -274,7 +274,7 @@ fn a_checkout_that_the_servers_cannot_read_is_copied_for_them() {
     }
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).expect("can be set");
     let site = NewsSite::start(&checkout, dir("news"), 5).expect("the site starts");
-    // An ordinary user's servers run as himself, and need no copy.
+    // The servers of an ordinary user run as the same user, and need no copy.
     assert_eq!(site.dir().starts_with(&checkout), !harness::am_root());
     let pool = PoolOptions { env: site.env().to_vec(), ..PoolOptions::default() };
     let php = PhpFpm::start(dir("php"), &pool).expect("php-fpm starts");

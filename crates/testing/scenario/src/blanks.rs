@@ -1,33 +1,33 @@
-//! The blanks in a story's text, filled when a line is played:
+//! The placeholders in a scenario's text, which are replaced when a line is executed:
 //!
-//! | blank | stands for |
+//! | placeholder | value |
 //! |---|---|
-//! | `{now}`, `{now+10s}`, `{now-1d}` | a moment of the subject's clock, as an IMF-fixdate (RFC 9110 section 5.6.7) |
-//! | `{5000 bytes}` | so many bytes of letters, the same in each place |
-//! | `{x*70000}`, `{t# *3}` | a text, so many times; `#` in it counts: `t1 t2 t3 ` |
+//! | `{now}`, `{now+10s}`, `{now-1d}` | a time of the subject's clock, as an IMF-fixdate (RFC 9110 section 5.6.7) |
+//! | `{5000 bytes}` | this number of letters, the same in each place |
+//! | `{x*70000}`, `{t# *3}` | a text, repeated; `#` in it is the repetition's number: `t1 t2 t3 ` |
 //! | `{origin}` | the address of the scripted origin |
-//! | `{$name}` | a header value kept before |
+//! | `{$name}` | a header value saved before |
 //!
-//! A brace before a quote, a space or another brace is a brace, so that JSON can be written as it is.
+//! A brace before a quote, a space or another brace is literal, so that JSON can be written without escapes.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The longest text that a blank may make.
+/// The maximum length in bytes of a text with its placeholders replaced.
 const BYTES_MAX: usize = 16 << 20;
 
-/// What the blanks are filled from.
+/// The values of the placeholders.
 pub(crate) struct Blanks {
     /// The subject's clock, in milliseconds since the Unix epoch.
     pub(crate) now_ms: u64,
-    /// Where the scripted origin listens.
+    /// The address of the scripted origin.
     pub(crate) origin: SocketAddr,
-    /// Header values kept by `{$name}`.
+    /// The header values saved by `{$name}`.
     pub(crate) kept: HashMap<String, Vec<u8>>,
 }
 
-/// One blank.
+/// A placeholder.
 #[derive(Debug, PartialEq, Eq)]
 enum Blank<'t> {
     Now(i64),
@@ -37,12 +37,12 @@ enum Blank<'t> {
     Kept(&'t str),
 }
 
-/// Says what is wrong with the blanks of `text`, if anything is.
+/// Checks the placeholders in `text`. The error describes the first invalid one.
 pub(crate) fn check(text: &[u8]) -> Result<(), String> {
     pieces(text).map(|_| ())
 }
 
-/// `text` with its blanks filled. A name that was not kept is an error.
+/// Replaces the placeholders in `text`. A name that was not saved is an error.
 pub(crate) fn fill(text: &[u8], blanks: &Blanks) -> Result<Vec<u8>, String> {
     let mut filled = Vec::with_capacity(text.len());
     for piece in pieces(text)? {
@@ -72,12 +72,12 @@ pub(crate) fn fill(text: &[u8], blanks: &Blanks) -> Result<Vec<u8>, String> {
     Ok(filled)
 }
 
-/// The name in a text that is just `{$name}`.
+/// The name in a text that consists only of `{$name}`.
 pub(crate) fn kept_name(text: &str) -> Option<&str> {
     text.strip_prefix("{$").and_then(|rest| rest.strip_suffix('}'))
 }
 
-/// Reads `90s`, `250ms`, `2m`, `3h` or `1d`.
+/// Parses `90s`, `250ms`, `2m`, `3h` or `1d`.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_lowercase());
     let number: u64 = digits.parse().ok()?;
@@ -92,7 +92,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(unit_ms).map(Duration::from_millis)
 }
 
-/// Splits `text` into literal pieces (`Ok`) and blanks (`Err`).
+/// Splits `text` into literal pieces (`Ok`) and placeholders (`Err`).
 fn pieces(text: &[u8]) -> Result<Vec<Result<&[u8], Blank<'_>>>, String> {
     let mut pieces = Vec::new();
     let (mut literal, mut at) = (0, 0);
@@ -141,7 +141,7 @@ fn blank(inside: &str) -> Option<Blank<'_>> {
     (text.len().checked_mul(count)? <= BYTES_MAX).then_some(Blank::Times(text, count))
 }
 
-/// Letters in lines of 64, so that a page of them can be read.
+/// Letters in lines of 64, so that a page of them is readable.
 fn letters(count: usize) -> impl Iterator<Item = u8> {
     let letter = |n: usize| match n % 64 {
         63 => b'\n',
@@ -156,7 +156,7 @@ fn fixdate(seconds: i64) -> String {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let (days, time) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days to a date by eras of 400 years that begin on 1 March.
+    // Converts days to a date with eras of 400 years that begin on 1 March.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era =

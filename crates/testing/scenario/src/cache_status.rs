@@ -1,24 +1,23 @@
-//! Reading and judging `Cache-Status` (RFC 9211): a list of caches, the one nearest to the client
-//! last, each with parameters. Judged is the last one, for that is the cache under test.
+//! Parses and checks `Cache-Status` (RFC 9211): a list of caches, the one nearest to the client last, each with
+//! parameters. The last one is checked, because it is the cache under test.
 //!
-//! Only as much of structured fields (RFC 9651) as such a list has: tokens, numbers, strings, and
-//! true for a parameter without a value.
+//! Of structured fields (RFC 9651), only the parts that such a list uses are implemented: tokens, numbers,
+//! strings, and true for a parameter without a value.
 
 use crate::check::{compares, sign};
 use crate::client::Response;
-use crate::failure::Wrong;
+use crate::failure::Mismatch;
 use crate::story::CacheTest;
 use std::collections::HashMap;
 
-/// The last member of `Cache-Status` (RFC 9211 section 2: each cache adds itself at the end), with
-/// its parameters.
+/// The last member of `Cache-Status` (RFC 9211 section 2: each cache appends itself), with its parameters.
 pub(crate) struct CacheStatus {
     member: Option<String>,
     parameters: HashMap<String, String>,
 }
 
 impl CacheStatus {
-    /// Reads it from an answer.
+    /// Parses the field of an answer.
     pub(crate) fn read(response: &Response) -> CacheStatus {
         let value = response.field("cache-status").unwrap_or_default();
         let value = String::from_utf8_lossy(&value).into_owned();
@@ -31,8 +30,8 @@ impl CacheStatus {
         CacheStatus { member, parameters }
     }
 
-    /// Judges one parameter. `slack_seconds`: by how much `ttl` may be lower.
-    pub(crate) fn judge(&self, test: &CacheTest, slack_seconds: u64) -> Result<(), Wrong> {
+    /// Checks one parameter. `ttl` may be lower by up to `slack_seconds`.
+    pub(crate) fn judge(&self, test: &CacheTest, slack_seconds: u64) -> Result<(), Mismatch> {
         let value = |name: &str| self.parameters.get(name).map(String::as_str);
         let (fits, expected) = match test {
             _ if self.member.is_none() => (false, "a Cache-Status".to_owned()),
@@ -59,11 +58,11 @@ impl CacheStatus {
             }
         };
         let got = self.member.as_deref().unwrap_or("none");
-        if fits { Ok(()) } else { Err(Wrong::new(expected, format!("cache-status: {got}"))) }
+        if fits { Ok(()) } else { Err(Mismatch::new(expected, format!("cache-status: {got}"))) }
     }
 }
 
-/// Splits a structured field at `separator` outside quotes (RFC 9651 section 3); trims the pieces.
+/// Splits a structured field at `separator` outside quotes (RFC 9651 section 3), and trims the pieces.
 fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = String> {
     let (mut quoted, mut protected) = (false, false);
     let pieces = text.split(move |c: char| {

@@ -1,31 +1,31 @@
-//! Judging what came against what the story expects.
+//! Compares an answer with the expectation of the scenario.
 //!
-//! Each thing that is wrong is told by itself, so that one run shows all of them. Nothing here reads
-//! a socket or changes anything: values to keep are given back.
+//! Each difference is reported separately, so that one run shows all of them. Nothing here reads a socket or
+//! has side effects: values to save are returned.
 
 use crate::blanks::{self, Blanks};
 use crate::cache_status::CacheStatus;
 use crate::client::Response;
 use crate::codings;
-use crate::failure::Wrong;
-use crate::story::{BodyTest, Comparison, ContentEnd, Expect, FieldTest, StatusTest, Text};
+use crate::failure::Mismatch;
+use crate::story::{BodyTest, Comparison, ContentEnd, Expectation, FieldTest, StatusTest, Text};
 use crate::transcript::shorten;
 use crate::wire::{Fields, joined};
 
-/// How much of a value is shown.
+/// The maximum number of characters shown of a value.
 const SHOWN: usize = 200;
 
-/// A value to keep: its name and its bytes.
-pub(crate) type Kept = (String, Vec<u8>);
+/// A value to save: its name and its bytes.
+pub(crate) type SavedValue = (String, Vec<u8>);
 
-/// Judges an answer; gives what is wrong, and the values to keep when nothing is.
-/// `slack_seconds`: see [`crate::Subject::clock_slack`].
+/// Checks an answer. Returns the differences, or the values to save if there are none. `slack_seconds`: see
+/// [`crate::Subject::clock_slack`].
 pub(crate) fn response(
-    expect: &Expect,
+    expect: &Expectation,
     response: &Response,
     blanks: &Blanks,
     slack_seconds: u64,
-) -> Result<Vec<Kept>, Vec<Wrong>> {
+) -> Result<Vec<SavedValue>, Vec<Mismatch>> {
     let mut wrong = Vec::new();
     let mut kept = Vec::new();
     if expect.end == ContentEnd::CutOrStatus && !response.body.complete {
@@ -33,13 +33,13 @@ pub(crate) fn response(
     }
     wrong.extend(status(&expect.status, Some(response.status)).err());
     if expect.interim && response.interim.is_empty() {
-        wrong.push(Wrong::new("an interim response", "none"));
+        wrong.push(Mismatch::new("an interim response", "none"));
     }
     let cut_wanted = expect.end == ContentEnd::Cut;
     if response.body.complete == cut_wanted {
         let words = ["content to its announced end", "content that is cut off"];
         let [expected, got] = if cut_wanted { [words[1], words[0]] } else { words };
-        wrong.push(Wrong::new(expected, format!("{got} ({} bytes)", response.body.bytes.len())));
+        wrong.push(Mismatch::new(expected, format!("{got} ({} bytes)", response.body.bytes.len())));
     }
     for test in &expect.fields {
         match field(test, &response.fields, blanks) {
@@ -58,15 +58,15 @@ pub(crate) fn response(
     if wrong.is_empty() { Ok(kept) } else { Err(wrong) }
 }
 
-/// The content with its codings undone.
-fn decoded(response: &Response) -> Result<Vec<u8>, Wrong> {
+/// The content, decoded according to its `Content-Encoding`.
+fn decoded(response: &Response) -> Result<Vec<u8>, Mismatch> {
     let named = response.field("content-encoding").unwrap_or_default();
     codings::decode(&named, &response.body.bytes)
-        .map_err(|why| Wrong::new(format!("content in {}", shorten(&named, SHOWN)), why))
+        .map_err(|why| Mismatch::new(format!("content in {}", shorten(&named, SHOWN)), why))
 }
 
-/// Judges a status; `None` is a connection that ended without an answer.
-pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Wrong> {
+/// Checks a status; `None` is a connection that ended without an answer.
+pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Mismatch> {
     let (fits, expected) = match test {
         StatusTest::OneOf(codes) => {
             let words: Vec<_> = codes.iter().map(u16::to_string).collect();
@@ -79,18 +79,19 @@ pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Wrong> {
         StatusTest::NoAnswer => (got.is_none(), "no answer".into()),
     };
     let got = got.map_or("no answer".into(), |code| format!("status {code}"));
-    if fits { Ok(()) } else { Err(Wrong::new(format!("status {expected}"), got)) }
+    if fits { Ok(()) } else { Err(Mismatch::new(format!("status {expected}"), got)) }
 }
 
-/// Judges a field; gives the value to keep, if the test says so. A name that was kept before must
+/// Checks a field. Returns the value to save, if the test has a name for it. A name that was saved before must
 /// have the same value again.
 pub(crate) fn field(
     test: &FieldTest,
     fields: &Fields,
     blanks: &Blanks,
-) -> Result<Option<Kept>, Wrong> {
+) -> Result<Option<SavedValue>, Mismatch> {
     let fill = |text: &Text| {
-        blanks::fill(&text.0, blanks).map_err(|why| Wrong::new("text that can be filled in", why))
+        blanks::fill(&text.0, blanks)
+            .map_err(|why| Mismatch::new("text that can be filled in", why))
     };
     let got = |name: &str| match joined(fields, name) {
         Some(value) => format!("{name}: {}", shorten(&value, SHOWN)),
@@ -122,10 +123,10 @@ pub(crate) fn field(
             }
         }
     };
-    if fits { Ok(None) } else { Err(Wrong::new(expected, got(name))) }
+    if fits { Ok(None) } else { Err(Mismatch::new(expected, got(name))) }
 }
 
-/// Whether the test is of `Age` and the value is higher by no more than the slack.
+/// Whether the test concerns `Age`, and the value is higher by no more than the slack.
 fn age_within(test: &FieldTest, fields: &Fields, blanks: &Blanks, slack_seconds: u64) -> bool {
     let FieldTest::Is(name, value) = test else { return false };
     let number = |bytes: &[u8]| String::from_utf8_lossy(bytes).parse::<u64>().ok();
@@ -139,15 +140,15 @@ fn age_within(test: &FieldTest, fields: &Fields, blanks: &Blanks, slack_seconds:
     }
 }
 
-/// Judges content.
-pub(crate) fn body(test: &BodyTest, got: &[u8], blanks: &Blanks) -> Result<(), Wrong> {
+/// Checks content.
+pub(crate) fn body(test: &BodyTest, got: &[u8], blanks: &Blanks) -> Result<(), Mismatch> {
     let (text, what) = match test {
         BodyTest::Is(text) => (text, ""),
         BodyTest::Contains(text) => (text, "with "),
         BodyTest::Lacks(text) => (text, "without "),
     };
     let wanted = blanks::fill(&text.0, blanks)
-        .map_err(|why| Wrong::new("text that can be filled in", why))?;
+        .map_err(|why| Mismatch::new("text that can be filled in", why))?;
     let fits = match test {
         BodyTest::Is(_) => got == wanted,
         BodyTest::Contains(_) => contains(got, &wanted),
@@ -155,7 +156,7 @@ pub(crate) fn body(test: &BodyTest, got: &[u8], blanks: &Blanks) -> Result<(), W
     };
     match fits {
         true => Ok(()),
-        false => Err(Wrong::new(
+        false => Err(Mismatch::new(
             format!("content {what}| {}", shorten(&wanted, SHOWN)),
             format!("content | {}", shorten(got, SHOWN)),
         )),
@@ -166,7 +167,7 @@ fn contains(all: &[u8], part: &[u8]) -> bool {
     part.is_empty() || all.windows(part.len()).any(|window| window == part)
 }
 
-/// Whether `got` compares so with `wanted`; `slack`: by how much it may be lower.
+/// Whether `got` and `wanted` satisfy the comparison; `got` may be lower by up to `slack`.
 pub(crate) fn compares(comparison: Comparison, got: f64, wanted: f64, slack: f64) -> bool {
     match comparison {
         Comparison::Equal => (wanted - slack..=wanted).contains(&got),
@@ -175,7 +176,7 @@ pub(crate) fn compares(comparison: Comparison, got: f64, wanted: f64, slack: f64
     }
 }
 
-/// A comparison as the story writes it.
+/// A comparison as written in a scenario.
 pub(crate) fn sign(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Equal => "=",

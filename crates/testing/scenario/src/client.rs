@@ -1,24 +1,25 @@
-//! A client of a story: one kept connection, requests on it, answers read whole and judged later.
+//! A client of a scenario: one persistent connection, requests on it, and answers that are read completely and
+//! checked later.
 //!
-//! A connection that the server has closed between two requests is opened anew, as any client
-//! does; once a request has been written it is never sent again, so that nothing is hidden.
+//! If the server closed the connection between two requests, the client opens another one, like any client. A
+//! request that has been written is never repeated, so that no failure is hidden.
 
 use crate::deadline::Deadline;
 use crate::wire::{Body, Connection, Fields, Head, Trouble, chunk, head_bytes, joined};
 use std::net::{SocketAddr, TcpStream};
 
-/// A request with its blanks filled.
+/// A request with its placeholders replaced.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// The bytes that go out.
+    /// The bytes to send.
     pub(crate) bytes: Vec<u8>,
-    /// Whether the answer has no content because it is asked by HEAD.
+    /// Whether the method is HEAD, so that the answer has no content.
     pub(crate) is_head: bool,
 }
 
 impl Request {
-    /// A request of the usual form. Content gets a `Content-Length`, or one chunk where
-    /// `Transfer-Encoding: chunked` stands in `fields`; lengths given by the story stay as they are.
+    /// A normal request. Content gets a `Content-Length`, or one chunk if `fields` contains `Transfer-Encoding:
+    /// chunked`. Lengths given by the scenario are not changed.
     pub(crate) fn http(
         method: &str,
         target: &[u8],
@@ -46,14 +47,14 @@ impl Request {
         Request { bytes, is_head: method == "HEAD" }
     }
 
-    /// Bytes as they are.
+    /// A request of literal bytes.
     pub(crate) fn raw(bytes: Vec<u8>) -> Request {
         let is_head = bytes.starts_with(b"HEAD ");
         Request { bytes, is_head }
     }
 }
 
-/// An answer as it came.
+/// An answer as received.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -61,7 +62,7 @@ pub(crate) struct Response {
     pub(crate) body: Body,
     /// The statuses of the interim responses before it.
     pub(crate) interim: Vec<u16>,
-    /// Whether the server said, or the framing means, that the connection ends here.
+    /// Whether the connection ends after this answer, by its fields or its framing.
     pub(crate) ends_connection: bool,
 }
 
@@ -72,7 +73,7 @@ impl Response {
     }
 }
 
-/// A client: where it connects to, and the connection that it keeps.
+/// A client: the server's address, and the persistent connection.
 pub(crate) struct Client {
     address: SocketAddr,
     connection: Option<Connection>,
@@ -80,12 +81,12 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client of `address`, not connected yet.
+    /// A client for `address`, not connected yet.
     pub(crate) fn new(address: SocketAddr) -> Client {
         Client { address, connection: None, last_was_head: false }
     }
 
-    /// Sends a request, on the kept connection if it is still there.
+    /// Sends a request, on the existing connection if it is still open.
     pub(crate) fn send(&mut self, request: &Request, deadline: Deadline) -> Result<(), String> {
         if self.connection.as_ref().is_some_and(Connection::was_closed) {
             self.connection = None;
@@ -100,7 +101,7 @@ impl Client {
         };
         connection.set_deadline(Some(deadline));
         self.last_was_head = request.is_head;
-        // A server may refuse and close before it has read all: its answer is still there to read.
+        // A server may refuse and close before it has read everything. Its answer can still be read.
         let _ = connection.write(&request.bytes);
         Ok(())
     }
@@ -136,7 +137,7 @@ impl Client {
         }
     }
 
-    /// Forgets a connection that its last answer said would end.
+    /// Drops a connection that ended with its last answer.
     pub(crate) fn forget(&mut self) {
         self.connection = None;
     }
@@ -153,7 +154,7 @@ fn receive(connection: &mut Connection, is_head: bool) -> Result<Response, Troub
             _ => break (status, head),
         }
     };
-    // RFC 9112 section 6.3, rules 1 and 2: no content whatever is announced.
+    // RFC 9112 section 6.3, rules 1 and 2: no content, whatever the fields announce.
     let without = is_head || status < 200 || matches!(status, 204 | 304);
     let body = match without {
         true => Body { bytes: Vec::new(), complete: true },

@@ -1,13 +1,13 @@
-//! Content codings, for stories about them: encoding what the origin says it encodes, undoing what the
-//! subject sent. Strict: content that ends too early is an error, and so is what follows its end (but
-//! for Brotli, whose reader takes it in).
+//! Content codings: encodes the content of the scripted origin, and decodes the content of the subject. The
+//! decoders are strict: truncated content is an error, and so are bytes after its end (except for Brotli, whose
+//! decoder consumes them).
 
 use std::io::{Read, Write};
 
-/// The longest content that is decoded.
+/// The maximum length of decoded content in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// Encodes `content` in the coding of this name; without a name it stays as it is.
+/// Encodes `content` with the coding of this name; without a name it is returned unchanged.
 pub(crate) fn encode(name: &[u8], content: &[u8]) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let written = match name {
@@ -23,7 +23,7 @@ pub(crate) fn encode(name: &[u8], content: &[u8]) -> Result<Vec<u8>, String> {
     written.map(|()| out).map_err(|error| error.to_string())
 }
 
-/// Undoes the coding of this name.
+/// Decodes content with the coding of this name.
 pub(crate) fn decode(name: &[u8], coded: &[u8]) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let mut rest = coded;

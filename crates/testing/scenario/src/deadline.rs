@@ -1,32 +1,31 @@
-//! Bounded waits: the only place of the engine that reads a clock or pauses.
+//! Waits with a timeout: the only place of the engine that reads a clock or sleeps.
 //!
-//! Stories never wait for time to pass. They wait for something to happen, and this bounds how
-//! long. The bound is no assertion about speed: it is generous, and reached only when the thing
-//! would never have happened.
+//! Scenarios never wait for time to pass. They wait for an event, and this limits how long. The timeout is not
+//! an assertion about speed: it is generous, and only reached if the event would never happen.
 #![allow(clippy::disallowed_methods)] // real time bounds the waits; the story's time is injected
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long anything is waited for before the story fails.
+/// The timeout of each wait.
 pub const WAIT: Duration = Duration::from_secs(5);
 
-/// The moment at which a wait ends.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Instant);
 
 impl Deadline {
-    /// The moment `wait` from now.
+    /// The deadline `wait` from now.
     pub(crate) fn after(wait: Duration) -> Deadline {
         Deadline(Instant::now() + wait)
     }
 
-    /// What is left, or `None` when the moment has come. Never zero, so that it can be a socket's
-    /// time-out.
+    /// The remaining time, or `None` after the deadline. It is never zero, so that it can be used as a socket
+    /// timeout.
     pub(crate) fn left(self) -> Option<Duration> {
         self.0.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
     }
 
-    /// Asks `ready` until it gives something, with a breath between two askings.
+    /// Calls `ready` until it returns a value, with a short pause between two calls.
     pub(crate) fn poll<T>(self, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         loop {
             if let Some(found) = ready() {
@@ -38,7 +37,7 @@ impl Deadline {
     }
 }
 
-/// The machine's clock, in milliseconds since the Unix epoch.
+/// The system clock, in milliseconds since the Unix epoch.
 pub(crate) fn machine_now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

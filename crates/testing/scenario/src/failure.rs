@@ -1,37 +1,37 @@
-//! Why a story failed, told so that nothing else has to be looked up.
+//! The report of a failed scenario, which is complete enough to understand the failure.
 //!
-//! File, line, what the line says, what it expected, what came, and everything that happened before:
-//! the form is meant for a terminal, where `file:line:` can be clicked.
+//! It contains the file, the line and its text, the expectation, the actual result, and everything that
+//! happened before. The format is for a terminal in which `file:line:` is a link.
 
 use std::fmt;
 
-/// A story that did not go as it says.
+/// A failed scenario.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The story's path.
+    /// The path of the scenario.
     pub file: String,
-    /// The line that failed, counted from 1; 0 when no single line did.
+    /// The line that failed, counted from 1; 0 if the failure belongs to no line.
     pub line: usize,
-    /// That line as written.
+    /// The text of that line.
     pub text: String,
-    /// What it expected and what it got: one pair for each thing that was wrong.
-    pub wrong: Vec<Wrong>,
-    /// What happened until then, a line each.
+    /// The differences: one pair of expected and actual values for each.
+    pub wrong: Vec<Mismatch>,
+    /// The events until the failure, one per line.
     pub transcript: Vec<String>,
 }
 
-/// One thing that was not as expected.
+/// A difference between expectation and result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
-    /// What should have come.
+pub struct Mismatch {
+    /// The expected value.
     pub expected: String,
-    /// What came.
+    /// The actual value.
     pub got: String,
 }
 
-impl Wrong {
-    pub(crate) fn new(expected: impl Into<String>, got: impl Into<String>) -> Wrong {
-        Wrong { expected: expected.into(), got: got.into() }
+impl Mismatch {
+    pub(crate) fn new(expected: impl Into<String>, got: impl Into<String>) -> Mismatch {
+        Mismatch { expected: expected.into(), got: got.into() }
     }
 }
 

@@ -1,13 +1,13 @@
-//! The scenario language: one file, one story, one test. A story scripts an origin, clients, the
-//! control interface and the clock, and says what each answer must be; `README.md` is its manual.
+//! The scenario language: one file, one scenario, one test. A scenario scripts an origin, clients, the control
+//! API and the clock, and states the expected answers. `README.md` is its manual.
 //!
-//! The engine knows nothing of the cache under test but what [`Subject`] says: two addresses, a
-//! clock to move, an end. So the same files run inside one process with an injected clock, and
-//! against a real binary. Invariants: loopback and ephemeral ports only; no story waits for time to
-//! pass; every wait is bounded ([`WAIT`]) and its end is a failure that says what was waited for.
+//! The engine uses the cache under test only through [`Subject`]: two addresses, a clock to advance, a stop.
+//! The same files therefore run inside one process with an injected clock, and against a real binary.
+//! Invariants: only loopback and ephemeral ports are used; no scenario waits for time to pass; every wait has a
+//! timeout ([`WAIT`]), after which the failure names the missing event.
 //!
-//! The standards whose words the stories use: RFC 9110, 9111, 9112 and 9211 (`Cache-Status`).
-//! Deliberately absent: HTTP/2, TLS, and any knowledge of how the subject stores its pages.
+//! The scenarios use the terms of RFC 9110, 9111, 9112 and 9211 (`Cache-Status`). Not here: HTTP/2, TLS, and
+//! any knowledge of how the subject stores pages.
 
 mod blanks;
 mod cache_status;

@@ -1,9 +1,9 @@
-//! The least subject there is: passes every request on to the origin and stores nothing. The
-//! engine's own tests run on it, and it shows what a subject has to provide.
+//! A minimal subject: it forwards every request to the origin and stores nothing. The engine's own tests use
+//! it, and it shows what a subject must provide.
 //!
-//! It says `Cache-Status: passthrough; fwd=bypass`, answers 502 when the origin gives nothing, and
-//! counts the requests it has passed on as `requests` in its `GET /v1/stats`. One thread for each
-//! connection; a connection to the origin for each request.
+//! It sends `Cache-Status: passthrough; fwd=bypass`, answers 502 if the origin does not answer, and reports the
+//! number of forwarded requests as `requests` in `GET /v1/stats`. It has one thread per connection, and one
+//! origin connection per request.
 
 use crate::client::{Request, Response};
 use crate::deadline::{Deadline, WAIT};
@@ -15,27 +15,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A pass-through proxy with a control interface.
+/// A forwarding proxy with a control API.
 pub struct PassThrough {
-    front: Door,
-    admin: Door,
+    front: Listener,
+    admin: Listener,
     clock_ms: AtomicU64,
 }
 
 impl PassThrough {
-    /// Starts one in front of `config.origin`; everything else in the configuration is ignored.
+    /// Starts a proxy in front of `config.origin`. The rest of the configuration is ignored.
     ///
     /// # Errors
-    /// Why a port could not be had.
+    /// The reason why a port could not be opened.
     pub fn start(config: &Config) -> Result<Box<dyn Subject>, String> {
         let origin = config.origin;
         let requests = Arc::new(AtomicU64::new(0));
         let passed = Arc::clone(&requests);
-        let front = Door::open(move |head, body| {
+        let front = Listener::open(move |head, body| {
             passed.fetch_add(1, Ordering::SeqCst);
             pass_on(origin, head, body)
         });
-        let admin = Door::open(move |head, _| control(head, requests.load(Ordering::SeqCst)));
+        let admin = Listener::open(move |head, _| control(head, requests.load(Ordering::SeqCst)));
         let clock_ms = AtomicU64::new(1_000_000_000_000);
         let admin = admin.map_err(|e| e.to_string())?;
         Ok(Box::new(PassThrough { front: front.map_err(|e| e.to_string())?, admin, clock_ms }))
@@ -67,18 +67,18 @@ impl Subject for PassThrough {
     }
 }
 
-/// A listening port; what comes is answered by a function from request to the answer's bytes.
-struct Door {
+/// A listening port. A function from the request to the bytes of the answer handles each request.
+struct Listener {
     address: SocketAddr,
     closing: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
     accepting: JoinHandle<()>,
 }
 
-impl Door {
+impl Listener {
     fn open(
         answer: impl Fn(&Head, Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
-    ) -> std::io::Result<Door> {
+    ) -> std::io::Result<Listener> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let closing = Arc::new(AtomicBool::new(false));
@@ -97,7 +97,7 @@ impl Door {
             }
         };
         let accepting = std::thread::spawn(accept);
-        Ok(Door { address, closing, streams, accepting })
+        Ok(Listener { address, closing, streams, accepting })
     }
 
     fn close(self) {
@@ -124,7 +124,7 @@ fn serve(mut connection: Connection, answer: &dyn Fn(&Head, Vec<u8>) -> Vec<u8>)
     connection.close();
 }
 
-/// Asks the origin, and gives its answer with a `Cache-Status`.
+/// Forwards a request to the origin, and returns its answer with a `Cache-Status`.
 fn pass_on(origin: SocketAddr, head: &Head, body: Vec<u8>) -> Vec<u8> {
     let mut words = head.first.split(' ');
     let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
@@ -158,7 +158,7 @@ fn answered(response: Response) -> Vec<u8> {
     bytes
 }
 
-/// The control interface: counts, and says that nothing was dropped.
+/// The control API: reports the counter, and that no pages were removed.
 fn control(head: &Head, requests: u64) -> Vec<u8> {
     let stats = format!(r#"{{"requests":{requests},"nested":{{"zero":0}}}}"#);
     match head.first.as_str() {

@@ -1,10 +1,10 @@
-//! Runs every story below a directory, several at once, and sums up.
+//! Runs all scenarios below a directory, several at once, and prints a summary.
 //!
-//! `SCENARIO=words` in the environment runs only the stories whose path contains it. At most
-//! [`THREADS`] stories run at once; the order of the summary is that of the paths. An empty run is
-//! a failure: a test that ran nothing has shown nothing.
+//! `SCENARIO=words` in the environment runs only the scenarios whose path contains it. At most [`THREADS`]
+//! scenarios run at once; the summary is sorted by path. A run without scenarios is a failure, because it has
+//! tested nothing.
 
-use crate::failure::{Failure, Wrong};
+use crate::failure::{Failure, Mismatch};
 use crate::{StartSubject, Story, parse_story, run_story};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,36 +12,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many stories run at once, at most.
+/// The maximum number of scenarios that run at once.
 const THREADS: usize = 4;
 
-/// How one story ended.
+/// The result of one scenario.
 #[derive(Clone, Debug)]
 pub enum Ending {
-    /// As it says.
+    /// The scenario passed.
     Passed,
-    /// Not as it says.
+    /// The scenario failed.
     Failed(Failure),
-    /// Not as it says, and it says so itself (`pending`): the reason it gives.
+    /// The scenario failed, and is marked as `pending` with this reason.
     Pending(String),
-    /// Left out by the caller.
+    /// The caller excluded the scenario.
     Skipped,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Each story's path below the directory and its ending, in the order of the paths.
+    /// The path of each scenario below the directory and its result, sorted by path.
     pub stories: Vec<(String, Ending)>,
 }
 
 impl Summary {
-    /// How many stories went as they say.
+    /// The number of scenarios that passed.
     pub fn passed(&self) -> usize {
         self.stories.iter().filter(|(_, ending)| matches!(ending, Ending::Passed)).count()
     }
 
-    /// The stories that did not.
+    /// The scenarios that failed.
     pub fn failures(&self) -> impl Iterator<Item = &Failure> {
         self.stories.iter().filter_map(|(_, ending)| match ending {
             Ending::Failed(failure) => Some(failure),
@@ -49,10 +49,10 @@ impl Summary {
         })
     }
 
-    /// Fails the test that calls it when a story failed, or when none ran.
+    /// Fails the calling test if a scenario failed, or if none ran.
     ///
     /// # Panics
-    /// With the counts; the failures themselves have been printed by the run.
+    /// With the numbers; the failures themselves have been printed during the run.
     pub fn assert_good(&self) {
         let text = self.to_string();
         let counts = text.lines().last().unwrap_or_default();
@@ -84,13 +84,13 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Runs every `*.scn` file below `dir` (sorted; limited by the environment's `SCENARIO`), each with
-/// a subject of its own, and prints the summary.
+/// Runs every `*.scn` file below `dir` (sorted; limited by `SCENARIO` in the environment), each with a subject
+/// of its own, and prints the summary.
 pub fn run_dir(dir: &Path, start: &StartSubject) -> Summary {
     run_dir_where(dir, start, &|_| true)
 }
 
-/// As [`run_dir`], but only the stories that `wanted` accepts; the others count as skipped.
+/// Runs scenarios like [`run_dir`], but only those that `wanted` accepts; the others count as skipped.
 pub fn run_dir_where(
     dir: &Path,
     start: &StartSubject,
@@ -128,14 +128,14 @@ pub fn run_dir_where(
     summary
 }
 
-/// A run that could not begin.
+/// The summary of a run that could not begin.
 fn broken(dir: &Path, expected: &str, got: &str) -> Summary {
     let failure = failed(&dir.display().to_string(), 0, "", expected, got);
     Summary { stories: vec![(dir.display().to_string(), Ending::Failed(failure))] }
 }
 
 fn failed(file: &str, line: usize, text: &str, expected: &str, got: &str) -> Failure {
-    let wrong = vec![Wrong::new(expected, got)];
+    let wrong = vec![Mismatch::new(expected, got)];
     Failure { file: file.into(), line, text: text.into(), wrong, transcript: Vec::new() }
 }
 

@@ -1,112 +1,112 @@
-//! A story as data: what the parser makes of a file and the engine plays.
+//! A parsed scenario: the parser creates it from a file, and the engine executes it.
 //!
-//! Nothing here is checked or filled in beyond its form: a [`Text`] still has its blanks
-//! (`{now+10s}`), which are filled when the line is played. Whoever wants to list the stories, or
-//! see that each reason occurs in one, reads these types.
+//! Only the syntax has been checked. A [`Text`] still contains its placeholders (`{now+10s}`), which are
+//! replaced when the line is executed. Programs that list the scenarios, or check that each reason occurs in
+//! one, use these types.
 
 use std::time::Duration;
 
-/// One file.
+/// A parsed scenario file.
 #[derive(Clone, Debug, Default)]
 pub struct Story {
-    /// The file's path below its directory.
+    /// The path of the file below its directory.
     pub name: String,
-    /// What it shows, in a sentence.
+    /// The statement that the scenario tests, in one sentence.
     pub title: String,
-    /// The sections of the standards it shows, such as `RFC9111#4.3.4`.
+    /// The sections of the standards that it tests, such as `RFC9111#4.3.4`.
     pub spec: Vec<String>,
-    /// TOML for the subject, a line each.
+    /// The lines of TOML for the subject.
     pub config: Vec<String>,
     /// Further command line flags for the subject.
     pub flags: Vec<String>,
-    /// Why the story is known to fail, if it is.
+    /// The reason why the scenario is known to fail, if it is.
     pub pending: Option<String>,
-    /// What happens, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
 impl Story {
-    /// Whether the story moves the subject's clock.
+    /// Whether the scenario advances the subject's clock.
     pub fn moves_clock(&self) -> bool {
         self.steps.iter().any(|step| matches!(step.action, Action::Clock(_)))
     }
 }
 
-/// One line of the story, or one `origin` block.
+/// One line of the scenario, or one `origin` block.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The line's number in the file, counted from 1.
+    /// The line number in the file, counted from 1.
     pub line: usize,
-    /// The line as written.
+    /// The text of the line.
     pub text: String,
-    /// What it does.
+    /// The action of the step.
     pub action: Action,
 }
 
-/// Text whose blanks, such as `{now}`, are filled when it is used.
+/// Text whose placeholders, such as `{now}`, are replaced when it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text(pub Vec<u8>);
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // the fields are the words of the lines
 pub enum Action {
-    /// Gives the origin further rules.
+    /// Adds rules to the origin.
     Rules(Vec<Rule>),
-    /// Sends a request and judges the answer.
-    Ask { client: String, message: Message, expect: Expect },
-    /// Sends a request and goes on (`&`).
+    /// Sends a request and checks the answer.
+    Ask { client: String, message: Message, expect: Expectation },
+    /// Sends a request and continues (`&`).
     Send { client: String, message: Message },
-    /// Waits for the answer to what was sent with `&`, and judges it.
-    Collect { client: String, expect: Expect },
+    /// Waits for the answer to a request sent with `&`, and checks it.
+    Collect { client: String, expect: Expectation },
     /// Repeats a request until its answer is as expected.
-    Repeat { client: String, message: Message, expect: Expect },
-    /// Reads a further answer from the client's connection, and judges it.
-    More { client: String, expect: Expect },
-    /// The client closes its connection, whatever it waits for.
+    Repeat { client: String, message: Message, expect: Expectation },
+    /// Reads another answer from the client's connection, and checks it.
+    More { client: String, expect: Expectation },
+    /// The client closes its connection, even if it waits for an answer.
     Leave { client: String },
-    /// Moves the subject's clock.
+    /// Advances the subject's clock.
     Clock(Duration),
-    /// The origin refuses connections from now on, and cuts those it has.
+    /// The origin refuses connections from now on, and closes the open ones.
     OriginDown,
     /// The origin listens again, on the same port.
     OriginUp,
-    /// Waits until so many requests wait at a hold of the origin.
+    /// Waits until this number of requests is held at the origin.
     AwaitHold { gate: String, count: usize },
-    /// Lets everything go that waits, or will wait, at a hold.
+    /// Releases all requests that wait, or will wait, at a hold.
     Release { gate: String },
-    /// How many requests the origin has seen; with `wait`, until it has.
-    OriginSaw { wait: bool, count: usize, only: Option<Which> },
-    /// What the last request that the origin has seen looked like.
-    OriginLast { only: Option<Which>, fields: Vec<FieldTest>, body: Option<BodyTest> },
-    /// A number of the subject's `GET /v1/stats`; with `wait`, until it is so.
+    /// Checks the number of requests that the origin has received; with `wait`, waits for it.
+    OriginSaw { wait: bool, count: usize, only: Option<RequestPattern> },
+    /// Checks the last request that the origin has received.
+    OriginLast { only: Option<RequestPattern>, fields: Vec<FieldTest>, body: Option<BodyTest> },
+    /// Checks a number in the subject's `GET /v1/stats`; with `wait`, waits for it.
     Stat { wait: bool, name: String, comparison: Comparison, number: f64 },
-    /// An invalidation by the control interface, and how many pages it dropped.
+    /// Invalidates through the control API, and checks the number of removed pages.
     Invalidate { what: Invalidation, count: Option<u64> },
-    /// Any other request to the control interface.
-    Admin { message: Message, expect: Expect },
+    /// Sends any other request to the control API.
+    Admin { message: Message, expect: Expectation },
 }
 
-/// Which requests are meant: a method (or any) and a path pattern with `*`.
+/// A selection of requests: a method (or any) and a path pattern with `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Which {
+pub struct RequestPattern {
     /// The method; `None` is any.
     pub method: Option<String>,
-    /// The path and query; `*` stands for anything.
+    /// The path and query; `*` matches any text.
     pub pattern: String,
 }
 
-/// What a client sends.
+/// The message that a client sends.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Message {
-    /// A request of the usual form. `fields` has a `host` unless the story took it out.
+    /// A normal request. `fields` contains a `host` unless the scenario removed it.
     Http { method: String, target: Text, fields: Vec<(String, Text)>, body: Option<Text> },
-    /// Bytes as they are.
+    /// Literal bytes.
     Raw(Text),
 }
 
-/// What may be invalidated by the control interface.
+/// The pages that the control API invalidates.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Invalidation {
@@ -115,96 +115,96 @@ pub enum Invalidation {
     All,
 }
 
-/// What an answer must be. What is not said is not checked.
+/// The expectation for an answer. Only what is given is checked.
 #[derive(Clone, Debug)]
-pub struct Expect {
+pub struct Expectation {
     /// The status, or that there is no answer.
     pub status: StatusTest,
-    /// The server must close the connection after it.
+    /// Whether the server must close the connection after the answer.
     pub closed: bool,
-    /// Whether the content must come to its announced end.
+    /// Whether the content must be complete.
     pub end: ContentEnd,
-    /// An interim response must have come before it.
+    /// Whether an interim response must come first.
     pub interim: bool,
-    /// The content is judged with its codings undone.
+    /// Whether the content is decoded before it is checked.
     pub decoded: bool,
-    /// The header fields.
+    /// The tests of header fields.
     pub fields: Vec<FieldTest>,
-    /// The content.
+    /// The test of the content.
     pub body: Option<BodyTest>,
-    /// The parameters of the last member of `Cache-Status` (RFC 9211 section 2).
+    /// The tests of parameters in the last member of `Cache-Status` (RFC 9211 section 2).
     pub cache: Vec<CacheTest>,
 }
 
-/// How content must end. RFC 9112 section 8: a proxy whose origin breaks off may still be able to
-/// say so (502), or has to break off as well.
+/// How the content must end. RFC 9112 section 8: if the origin breaks off, a proxy may still be able to report
+/// it (502), or must break off too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentEnd {
-    /// At its announced end.
+    /// The content is complete.
     Whole,
-    /// Before it.
+    /// The content breaks off.
     Cut,
-    /// Before it with any status, or at it with the status that is expected.
+    /// The content breaks off with any status, or it is complete with the expected status.
     CutOrStatus,
 }
 
-/// A status that is expected.
+/// The expected status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatusTest {
-    /// One of these.
+    /// One of these statuses.
     OneOf(Vec<u16>),
-    /// Any of a class: 5 for `5xx`.
+    /// Any status of a class: 5 for `5xx`.
     Class(u16),
-    /// Any status at all.
+    /// Any status.
     Any,
     /// The connection ends without an answer.
     NoAnswer,
 }
 
-/// What a header field must be. Names are in lower case.
+/// A test of a header field. Names are in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldTest {
-    /// One of its lines, or all of them joined by `, `, is exactly this.
+    /// One of its lines, or all of them joined by `, `, equals this text.
     Is(String, Text),
-    /// Its lines joined contain this.
+    /// Its joined lines contain this text.
     Contains(String, Text),
-    /// It is there.
+    /// The field is present.
     Present(String),
-    /// It is not.
+    /// The field is absent.
     Absent(String),
-    /// It is there, and its value is from now on the blank `{$name}`.
+    /// The field is present, and its value is saved as the placeholder `{$name}`.
     Keep(String, String),
 }
 
-/// What content must be.
+/// A test of content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyTest {
-    /// Exactly this.
+    /// The content equals this text.
     Is(Text),
-    /// This occurs in it.
+    /// The content contains this text.
     Contains(Text),
-    /// This does not.
+    /// The content does not contain this text.
     Lacks(Text),
 }
 
-/// What a parameter of `Cache-Status` must be.
+/// A test of a `Cache-Status` parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CacheTest {
-    /// It is there and true.
+    /// The parameter is present and true.
     Has(String),
-    /// It is not there.
+    /// The parameter is absent.
     Lacks(String),
-    /// Its value is this.
+    /// The value of the parameter equals this.
     Is(String, String),
-    /// Its value contains this.
+    /// The value of the parameter contains this.
     Contains(String, String),
-    /// Its value is a number that compares so.
+    /// The value of the parameter is a number that satisfies this comparison.
     Number(String, Comparison, f64),
     /// `detail` is not this reason.
     NotReason(String),
 }
 
-/// How two numbers compare.
+/// A comparison of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Comparison {
@@ -213,63 +213,63 @@ pub enum Comparison {
     AtMost,
 }
 
-/// What the origin answers to which requests.
+/// A rule of the origin: an answer, and the requests it is for.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// The line's number in the file.
+    /// The line number in the file.
     pub line: usize,
-    /// The requests it is for.
-    pub which: Which,
-    /// What their header fields must be.
+    /// The requests that the rule matches.
+    pub which: RequestPattern,
+    /// Tests of the request's header fields.
     pub conditions: Vec<FieldTest>,
     /// The answer.
     pub answer: Answer,
 }
 
-/// An answer of the origin, with what goes wrong on its way.
+/// An answer of the origin, with its faults.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The hold before anything is sent.
     pub hold: Option<String>,
     /// The hold between the header section and the content.
     pub hold_body: Option<String>,
-    /// A 103 (Early Hints) comes first.
+    /// Whether a 103 (Early Hints) is sent first.
     pub interim: bool,
-    /// How the content's end is told (RFC 9112 section 6).
+    /// The framing of the content (RFC 9112 section 6).
     pub framing: Framing,
-    /// The content goes out byte by byte.
+    /// Whether the content is sent byte by byte.
     pub trickle: bool,
-    /// The content is encoded as the answer's `Content-Encoding` says.
+    /// Whether the content is encoded according to the answer's `Content-Encoding`.
     pub encoded: bool,
-    /// The connection ends half-way through the content.
+    /// Whether the connection ends in the middle of the content.
     pub cut: bool,
-    /// The connection ends after the answer, and the answer says so.
+    /// Whether the connection ends after the answer, which announces it.
     pub close: bool,
-    /// The answer itself.
+    /// The kind of answer.
     pub kind: AnswerKind,
 }
 
-/// How the content's end is told.
+/// The framing of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// `Content-Length`.
     Length,
     /// `Transfer-Encoding: chunked`.
     Chunked,
-    /// By the end of the connection.
+    /// The end of the connection.
     UntilClose,
 }
 
-/// What the origin does with a request.
+/// The reaction of the origin to a request.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum AnswerKind {
-    /// Answers.
+    /// An HTTP response.
     Response { status: u16, fields: Vec<(String, Text)>, body: Text },
     /// Sends these bytes and closes.
     Raw(Text),
     /// Closes without an answer.
     Refuse,
-    /// Never answers; the connection ends with the story.
+    /// Never answers; the connection ends with the scenario.
     Hang,
 }

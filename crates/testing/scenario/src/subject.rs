@@ -1,59 +1,59 @@
-//! What the engine asks of the cache under test, and what it tells it at the start.
+//! The interface of the cache under test, and its start parameters.
 //!
-//! A subject is started once for each story and lives until the story ends. It is used from one
-//! thread; its two addresses are used from several.
+//! A subject is started for each scenario and lives until the scenario ends. One thread uses it; several
+//! threads use its two addresses.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// A cache under test, running.
+/// A running cache under test.
 pub trait Subject {
-    /// Where clients are served.
+    /// The address for clients.
     fn address(&self) -> SocketAddr;
 
-    /// Where the control interface answers over HTTP.
+    /// The address of the control API over HTTP.
     fn admin_address(&self) -> SocketAddr;
 
-    /// Moves the subject's clock forward by `by`. When this returns, every request sent from then
-    /// on is judged by the new time.
+    /// Advances the subject's clock by `by`. When this returns, the new time applies to every request sent from
+    /// then on.
     fn advance(&self, by: Duration);
 
-    /// Ends the subject: everything that it started is gone when this returns.
+    /// Stops the subject. When this returns, everything that it started has ended.
     ///
     /// # Errors
-    /// A sentence about what did not end well (a crash, a leak, a bad exit status); it fails the
-    /// story.
+    /// A sentence that describes a fault at the end (a crash, a leak, a bad exit status). It fails the
+    /// scenario.
     fn finish(self: Box<Self>) -> Result<(), String>;
 
-    /// The subject's clock in milliseconds since the Unix epoch, for dates in the story. `None`
-    /// (the default) means the machine's clock, moved by what [`Subject::advance`] was told.
+    /// The subject's clock in milliseconds since the Unix epoch, for dates in the scenario. `None` (the
+    /// default) means the system clock plus the total of all calls of [`Subject::advance`].
     fn now_ms(&self) -> Option<u64> {
         None
     }
 
-    /// How far the subject's clock may have run on by itself during a story: `ttl` may be lower and
-    /// `Age` higher than the story says by this much, in whole seconds. Zero (the default) for an
-    /// injected clock that stands still; a second or two for one that runs.
+    /// How far the subject's clock may advance on its own during a scenario. `ttl` may be lower and `Age`
+    /// higher than expected by this time, in whole seconds. It is zero (the default) for an injected clock, and
+    /// a second or two for a running clock.
     fn clock_slack(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// What a subject is started with.
+/// The start parameters of a subject.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The story's path below its directory, such as `freshness/max-age.scn`: for names and logs.
+    /// The path of the scenario below its directory, such as `freshness/max-age.scn`, for names and logs.
     pub story: String,
-    /// The lines after `config |`, joined: TOML in the words of the subject's configuration file.
+    /// The lines after `config |`, joined: TOML for the subject's configuration file.
     pub toml: String,
-    /// Where the scripted origin listens; it speaks HTTP/1.1.
+    /// The address of the scripted origin, which uses HTTP/1.1.
     pub origin: SocketAddr,
     /// The words after `flags`: further command line flags.
     pub flags: Vec<String>,
-    /// Whether the story moves the clock; a subject that cannot may refuse at once.
+    /// Whether the scenario advances the clock. A subject that does not support this may refuse at once.
     pub moves_clock: bool,
 }
 
-/// Starts a subject for one story, ready to answer when it returns; called from several threads at
-/// once. An error is a sentence that says what could not be started; it fails the story.
+/// Starts a subject for one scenario, ready to answer when this returns. It is called from several threads
+/// concurrently. The error is a sentence that describes what could not be started; it fails the scenario.
 pub type StartSubject<'a> = dyn Fn(&Config) -> Result<Box<dyn Subject>, String> + Sync + 'a;

@@ -1,18 +1,18 @@
-//! What has happened in a story, in order: written to by the engine and by the origin's threads,
-//! read when the story fails.
+//! The events of a scenario, in order: the engine and the origin's threads write them, and the report of a
+//! failure contains them.
 //!
-//! Bounded: of a long story the beginning is left out, of a long line the end.
+//! Bounded: of a long scenario the beginning is dropped, of a long line the end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lines that are kept.
+/// The maximum number of lines.
 const LINES_MAX: usize = 200;
 
-/// Bytes of a line that are kept.
+/// The maximum length of a line in bytes.
 const LINE_BYTES: usize = 400;
 
-/// The lines so far; clones share them. The lock guards the lines alone.
+/// The lines so far; clones share them. The lock protects only the lines.
 #[derive(Clone, Default)]
 pub(crate) struct Transcript(Arc<Mutex<VecDeque<String>>>);
 
@@ -33,8 +33,8 @@ impl Transcript {
     }
 }
 
-/// `bytes` as readable text: control characters escaped, at most `max` characters, and what is left
-/// out said.
+/// `bytes` as readable text: control characters are escaped, and at most `max` characters are shown, with a
+/// note about the rest.
 pub(crate) fn shorten(bytes: &[u8], max: usize) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(max)]);
     let mut shown = String::with_capacity(text.len());

@@ -1,31 +1,31 @@
-//! HTTP/1.1 messages on a socket (RFC 9112), for the client, the origin and the control interface:
-//! small, blocking, bounded, and strict about what it reads, for it judges others.
+//! HTTP/1.1 messages on a socket (RFC 9112), for the client, the origin and the control API: small, blocking,
+//! bounded, and strict, because it checks the messages of others.
 //!
-//! Fields keep their order and their lines; names are in lower case. Content is read whole.
+//! Fields keep their order and their lines; names are in lower case. Content is read completely.
 
 use crate::deadline::Deadline;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
-/// The longest header section.
+/// The maximum length of a header section in bytes.
 const HEAD_BYTES_MAX: usize = 1 << 20;
 
-/// The longest content.
+/// The maximum length of content in bytes.
 const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// Header lines: name in lower case, value as it came without the space around it.
+/// Header lines: name in lower case, value as received without surrounding whitespace.
 pub(crate) type Fields = Vec<(String, Vec<u8>)>;
 
-/// Why nothing more could be read.
+/// The reason why nothing more could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The connection ended, cleanly or not, before the first byte.
     Ended,
     /// The connection ended within a header section.
     EndedInHead,
-    /// Nothing came within the bound.
+    /// Nothing arrived before the deadline.
     TimedOut,
-    /// What came is no HTTP/1.1, or longer than the bounds.
+    /// The bytes are not valid HTTP/1.1, or exceed a limit.
     NotHttp(String),
 }
 
@@ -50,12 +50,12 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// All lines of a field, joined by `, ` (RFC 9110 section 5.3); `None` when there are none.
+    /// All lines of a field, joined by `, ` (RFC 9110 section 5.3); `None` if there are none.
     pub(crate) fn field(&self, name: &str) -> Option<Vec<u8>> {
         joined(&self.fields, name)
     }
 
-    /// Whether a list field has `token` as a member.
+    /// Whether a list field contains `token`.
     pub(crate) fn lists(&self, name: &str, token: &str) -> bool {
         let value = self.field(name).unwrap_or_default();
         String::from_utf8_lossy(&value).split(',').any(|m| m.trim().eq_ignore_ascii_case(token))
@@ -69,14 +69,14 @@ pub(crate) fn joined(fields: &Fields, name: &str) -> Option<Vec<u8>> {
     (!lines.is_empty()).then(|| lines.join(&b", "[..]))
 }
 
-/// Content that was read, and whether it came to its announced end.
+/// Content that was read, and whether it is complete.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
     pub(crate) complete: bool,
 }
 
-/// A connection and what was read from it ahead.
+/// A connection, and the bytes that were received but not yet used.
 pub(crate) struct Connection {
     stream: TcpStream,
     ahead: Vec<u8>,
@@ -84,30 +84,30 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects, within `deadline`.
+    /// Connects, until `deadline`.
     pub(crate) fn open(address: SocketAddr, deadline: Deadline) -> std::io::Result<Connection> {
         let left = deadline.left().unwrap_or(std::time::Duration::from_millis(1));
         Ok(Connection::of(TcpStream::connect_timeout(&address, left)?))
     }
 
-    /// Takes over a stream.
+    /// A connection over an open stream.
     pub(crate) fn of(stream: TcpStream) -> Connection {
-        // Without it a second small write may wait for an acknowledgement.
+        // Without this option, a second small write may wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
         Connection { stream, ahead: Vec::new(), deadline: None }
     }
 
-    /// Until when reading and writing may take from now on; `None` for as long as it takes.
+    /// Sets the deadline for reads and writes; `None` disables it.
     pub(crate) fn set_deadline(&mut self, deadline: Option<Deadline>) {
         self.deadline = deadline;
     }
 
-    /// A second handle on the socket, with which another thread can shut it down.
+    /// A second handle of the socket, with which another thread can shut it down.
     pub(crate) fn handle(&self) -> std::io::Result<TcpStream> {
         self.stream.try_clone()
     }
 
-    /// Whether the peer has closed the connection while nothing was asked of it.
+    /// Whether the peer has closed the idle connection.
     pub(crate) fn was_closed(&self) -> bool {
         let _ = self.stream.set_nonblocking(true);
         let mut byte = [0];
@@ -125,12 +125,12 @@ impl Connection {
         self.stream.write_all(bytes)
     }
 
-    /// Ends the connection in both directions.
+    /// Shuts down the connection in both directions.
     pub(crate) fn close(&self) {
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
-    /// Reads once; gives how many bytes came, 0 at the end (an error of the socket is an end).
+    /// Reads once. Returns the number of bytes received, 0 at the end; an error of the socket counts as an end.
     fn read_more(&mut self) -> Result<usize, Trouble> {
         if let Some(deadline) = self.deadline {
             let left = deadline.left().ok_or(Trouble::TimedOut)?;
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Waits for the peer to close. What else comes is given back as an error.
+    /// Waits until the peer closes the connection. Any other bytes are an error.
     pub(crate) fn read_end(&mut self) -> Result<(), String> {
         match self.read_more() {
             _ if !self.ahead.is_empty() => {
@@ -180,7 +180,7 @@ impl Connection {
         }
     }
 
-    /// Reads exactly `count` bytes of content, or what there is.
+    /// Reads exactly `count` bytes of content, or fewer if the connection ends.
     fn read_counted(&mut self, count: usize) -> Result<Body, Trouble> {
         if count > BODY_BYTES_MAX {
             return Err(Trouble::NotHttp(format!("content of {count} bytes")));
@@ -193,7 +193,7 @@ impl Connection {
         Ok(Body { bytes: self.ahead.drain(..count).collect(), complete: true })
     }
 
-    /// Reads to the end of the connection.
+    /// Reads until the end of the connection.
     fn read_all(&mut self) -> Result<Body, Trouble> {
         while self.read_more()? > 0 {
             if self.ahead.len() > BODY_BYTES_MAX {
@@ -203,7 +203,7 @@ impl Connection {
         Ok(Body { bytes: std::mem::take(&mut self.ahead), complete: true })
     }
 
-    /// A line of the chunked coding, or `None` at the end of the connection.
+    /// Reads a line of the chunked coding; `None` at the end of the connection.
     fn read_line(&mut self) -> Result<Option<String>, Trouble> {
         loop {
             if let Some(end) = self.ahead.windows(2).position(|two| two == b"\r\n") {
@@ -219,7 +219,7 @@ impl Connection {
         }
     }
 
-    /// Reads content in the chunked coding (RFC 9112 section 7.1) with its trailer section.
+    /// Reads content in the chunked coding (RFC 9112 section 7.1), including its trailer section.
     fn read_chunked(&mut self) -> Result<Body, Trouble> {
         let mut body = Body::default();
         loop {
@@ -254,8 +254,8 @@ impl Connection {
         Ok(Body { complete: true, ..body })
     }
 
-    /// Reads the content that belongs to `head` (RFC 9112 section 6.3). `until_close` is what holds
-    /// when neither length nor chunks are announced: responses then go on to the end.
+    /// Reads the content that belongs to `head` (RFC 9112 section 6.3). `until_close`: without a length or
+    /// chunks the content ends with the connection, as for responses.
     pub(crate) fn read_body(&mut self, head: &Head, until_close: bool) -> Result<Body, Trouble> {
         if head.lists("transfer-encoding", "chunked") {
             return self.read_chunked();
@@ -296,7 +296,7 @@ fn parse_head(section: &[u8]) -> Result<Head, Trouble> {
     Ok(Head { first, fields })
 }
 
-/// A header section as bytes.
+/// The encoded header section.
 pub(crate) fn head_bytes(first: &str, fields: &Fields) -> Vec<u8> {
     let mut bytes = format!("{first}\r\n").into_bytes();
     for (name, value) in fields {
@@ -309,7 +309,7 @@ pub(crate) fn head_bytes(first: &str, fields: &Fields) -> Vec<u8> {
     bytes
 }
 
-/// Content as one chunk, without the last one.
+/// Content as one chunk, without the last chunk.
 pub(crate) fn chunk(content: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(content.len() + 16);
     if !content.is_empty() {

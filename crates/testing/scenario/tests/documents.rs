@@ -1,5 +1,5 @@
-//! The manual's examples and the stories of the repository are stories: they can be read, say what
-//! they show, and no two say the same.
+//! The examples in the manual and the scenarios of the repository are valid: they can be parsed, have a title
+//! and sections, and no two have the same title.
 
 use scenario::{Story, parse_story};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Stories that must fail, and how they say why: a test language that cannot fail shows nothing.
+//! Scenarios that must fail, and their reports: a test language that cannot fail proves nothing.
 
 use scenario::passthrough::PassThrough;
 use scenario::{Ending, Failure, parse_story, run_dir, run_story_within};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const ORIGIN: &str = "title t\norigin\n  GET /a -> 200  etag: \"1\" | one\n  GET /h -> hold g 200 | held\n  GET /hang -> hang\n  GET /cut -> cut 200 | half\n";
 
-/// Plays the rules above and `steps`, with a short bound on waits; the story must fail.
+/// Runs `steps` with the rules above and a short wait timeout. The scenario must fail.
 fn fails(steps: &str) -> Failure {
     let story = parse_story("t.scn", &format!("{ORIGIN}{steps}\n")).expect("a story");
     let ran = run_story_within(&story, &PassThrough::start, Duration::from_millis(300));

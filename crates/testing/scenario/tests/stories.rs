@@ -1,5 +1,5 @@
-//! The engine on the pass-through subject: stories that go well, each using a part of the language,
-//! so that every line of the manual is played at least once.
+//! The engine with the pass-through subject: scenarios that pass. Each uses a part of the language, so that
+//! every line of the manual is executed at least once.
 
 use scenario::passthrough::PassThrough;
 use std::path::Path;

@@ -1,8 +1,9 @@
-//! The fields of a CGI response's head, and what they make of it (RFC 3875 §6.2, §6.3).
+//! The fields in the head of a CGI response, and the kind of response that they determine (RFC 3875 §6.2,
+//! §6.3).
 //!
-//! Each line is judged as it comes. The three CGI fields and `Content-Length` have one value at
-//! most; other fields are kept as sent, repeated ones apart and in order.
-//! Not here: cutting the head into lines, bounds ([`super::CgiHeadReader`]).
+//! Each line is checked as it arrives. The three CGI fields and `Content-Length` have at most one value. Other
+//! fields are kept as sent, repeated ones separately and in order. Not here: splitting the head into lines,
+//! limits ([`super::CgiHeadReader`]).
 
 use super::{CgiHead, HeadRefusal, ResponseKind};
 use bytes::Bytes;
@@ -20,19 +21,20 @@ pub(super) struct Fields {
 }
 
 impl Fields {
-    /// How many lines were taken for fields, the dropped ones included.
+    /// The number of lines that counted as fields, including the dropped ones.
     pub(super) fn taken(&self) -> usize {
         self.taken
     }
 
-    /// A line without its end, neither empty nor the status line.
+    /// Parses a line without its end. It is neither empty nor the status line.
     pub(super) fn line(&mut self, line: &[u8]) -> Result<(), HeadRefusal> {
         self.taken += 1;
         if matches!(line[0], b' ' | b'\t') {
             return Err(HeadRefusal::ContinuationLine);
         }
         let colon = memchr::memchr(b':', line).ok_or(HeadRefusal::ColonMissing)?;
-        // RFC 3875 §6.3: no whitespace between name and colon. A token has none, so this sees it.
+        // RFC 3875 §6.3: no whitespace between name and colon. A token cannot contain whitespace, so this check
+        // covers it.
         let name = HeaderName::from_bytes(&line[..colon]).map_err(|_| HeadRefusal::NameInvalid)?;
         let value = trim(&line[colon + 1..]);
         // RFC 3875 §6.3: "A NULL field value is equivalent to a field not being sent."
@@ -42,7 +44,7 @@ impl Fields {
         if name == "status" {
             return self.set_status(status_code(value)?);
         }
-        // RFC 3875 §6.3.4, RFC 9110 §7.6.1: fields of the connection are ours to write.
+        // RFC 3875 §6.3.4, RFC 9110 §7.6.1: the server writes its own connection fields.
         if is_of_connection(&name) {
             return Ok(());
         }
@@ -50,9 +52,9 @@ impl Fields {
         self.field(name, value)
     }
 
-    /// RFC 3875 §6.3: "each CGI field MUST NOT appear more than once"; the same value once more
-    /// says nothing new, another one leaves nobody knowing which was meant. RFC 9110 §8.6 has the
-    /// same rule for `Content-Length`.
+    /// RFC 3875 §6.3: "each CGI field MUST NOT appear more than once". A repetition with the same value is
+    /// harmless; with another value the intention is unknown. RFC 9110 §8.6 has the same rule for
+    /// `Content-Length`.
     fn field(&mut self, name: HeaderName, value: HeaderValue) -> Result<(), HeadRefusal> {
         if name == header::CONTENT_LENGTH {
             let length = content_length(value.as_bytes())?;
@@ -73,8 +75,8 @@ impl Fields {
         Ok(())
     }
 
-    /// `HTTP/1.1 404 Not Found` in the first line: PHP sends it instead of `Status` when
-    /// `cgi.rfc2616_headers` is on, programs for "non-parsed header" CGI (RFC 3875 §5) always do.
+    /// Parses `HTTP/1.1 404 Not Found` in the first line. PHP sends it instead of `Status` if
+    /// `cgi.rfc2616_headers` is on. Programs for "non-parsed header" CGI (RFC 3875 §5) always send it.
     pub(super) fn status_line(&mut self, line: &[u8]) -> Result<(), HeadRefusal> {
         let space = line.iter().position(|byte| *byte == b' ').ok_or(HeadRefusal::StatusInvalid)?;
         self.set_status(status_code(trim(&line[space..]))?)
@@ -88,7 +90,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The head of these fields, with the content that came in the same bytes.
+    /// The head that these fields form, with the content that arrived in the same bytes.
     pub(super) fn head(self, content: Bytes) -> CgiHead {
         let kind = self.kind();
         let status = self.status.unwrap_or(match kind {
@@ -106,11 +108,11 @@ impl Fields {
         }
     }
 
-    /// RFC 3875 §6.2. A local redirect is a path in `Location` with neither a status nor other
-    /// fields (§6.2.2: "MUST NOT return any other header fields"; the two that describe content
-    /// are forgiven). PHP sends `Status: 302` along, and so never makes one: the path is then a
-    /// relative reference for the client (RFC 9110 §10.2.2). A program that sets a cookie besides
-    /// wants the client to see it. `//host/` is a host to every browser, so it is no local path.
+    /// The kind of the response (RFC 3875 §6.2). A local redirect has a path in `Location`, and neither a
+    /// status nor other fields (§6.2.2: "MUST NOT return any other header fields"; the two fields that describe
+    /// content are tolerated). PHP also sends `Status: 302` and therefore never sends a local redirect: the
+    /// path is then a relative reference for the client (RFC 9110 §10.2.2). A program that also sets a cookie
+    /// intends the response for the client. Browsers read `//host/` as a host, so it is not a local path.
     fn kind(&self) -> ResponseKind {
         let Some(location) = self.headers.get(header::LOCATION).map(HeaderValue::as_bytes) else {
             return ResponseKind::Document;
@@ -130,8 +132,8 @@ impl Fields {
     }
 }
 
-/// RFC 3875 §6.3.3: three digits, then a reason phrase, which is dropped. 600–999 are no statuses
-/// of HTTP (RFC 9110 §15) but programs send them, and the client can make of them what it will.
+/// Parses a status (RFC 3875 §6.3.3): three digits, then a reason phrase, which is dropped. HTTP does not
+/// define 600–999 (RFC 9110 §15), but programs send them, and they are forwarded to the client.
 fn status_code(value: &[u8]) -> Result<StatusCode, HeadRefusal> {
     let (code, rest) = value.split_first_chunk::<3>().ok_or(HeadRefusal::StatusInvalid)?;
     if !matches!(rest.first(), None | Some(b' ' | b'\t')) {
@@ -141,7 +143,7 @@ fn status_code(value: &[u8]) -> Result<StatusCode, HeadRefusal> {
     if status.is_informational() { Err(HeadRefusal::StatusInformational) } else { Ok(status) }
 }
 
-/// RFC 9110 §8.6: digits and nothing else, no sign, no list.
+/// Parses a length (RFC 9110 §8.6): only digits, no sign, no list.
 fn content_length(value: &[u8]) -> Result<u64, HeadRefusal> {
     value
         .iter()
@@ -165,7 +167,7 @@ fn is_of_connection(name: &HeaderName) -> bool {
     )
 }
 
-/// Without spaces and tabs around it.
+/// The value without leading and trailing spaces and tabs.
 fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
         value = rest;

@@ -1,6 +1,6 @@
-//! Items in a map: the plainest keeper there is, for the tests of the protocol.
+//! Items in a map: the simplest store, for the tests of the protocol.
 //!
-//! It forgets nothing of itself, has one lock, and keeps whatever it is given.
+//! It evicts nothing, has one lock, and stores everything.
 
 use memcache::{
     Answer, Decoder, Edit, EditResult, Item, Items, Limits, Moment, NewCas, Next, Step, execute,
@@ -10,17 +10,17 @@ use std::sync::Mutex;
 
 #[derive(Default)]
 pub struct Memory {
-    inside: Mutex<Inside>,
+    inside: Mutex<MemoryState>,
 }
 
 #[derive(Default)]
-struct Inside {
+struct MemoryState {
     items: HashMap<Vec<u8>, Item>,
     cas: u64,
     flush: Option<Moment>,
 }
 
-impl Inside {
+impl MemoryState {
     fn found(&self, key: &[u8], now: Moment) -> Option<&Item> {
         let flushed = |item: &Item| self.flush.is_some_and(|at| at <= now && item.stored < at);
         self.items.get(key).filter(|item| !item.has_ended(now) && !flushed(item))
@@ -96,7 +96,7 @@ impl<'m> Connection<'m> {
         Connection { memory, decoder, input, limits, open: true }
     }
 
-    /// What comes back for these bytes.
+    /// Sends bytes, and returns the answer.
     pub fn send(&mut self, bytes: &[u8], now: Moment) -> Vec<u8> {
         self.input.extend_from_slice(bytes);
         let mut answer = Answer::default();
@@ -113,7 +113,7 @@ impl<'m> Connection<'m> {
         answer.to_vec()
     }
 
-    /// How much it holds on to.
+    /// The number of bytes that the connection has buffered.
     #[allow(dead_code, reason = "not every test asks")]
     pub fn held(&self) -> usize {
         self.input.len()

@@ -1,31 +1,31 @@
-//! The format description: the first event of every file, which says how to read the others.
+//! The format description: the first event of every file, which defines how to decode the others.
 //!
-//! Version of the format, the server's version, when it was made, the length of the header, the length
-//! of the fixed part of each kind of event, the kind of checksum. Source: "Format_description_event".
+//! Layout: format version, server version, creation time, length of the header, length of the fixed part of
+//! each event type, checksum type. Source: "Format_description_event".
 
 use super::{CHECKSUM_LEN, Checksum, HEADER_LEN};
 use crate::Refusal;
 use crate::reader::Reader;
 use crate::wire::greeting::Flavour;
 
-/// The code of this kind of event.
+/// The code of this event type.
 pub(super) const CODE: u8 = 15;
 const TABLE_MAP: usize = 19;
 
-/// How the events of a stream are to be read.
+/// How to decode the events of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormatDescription {
-    /// The server's version.
+    /// The version of the server.
     pub version: String,
-    /// When the server made it, in seconds since 1970, if it was started since the file before; else
-    /// 0. Whatever was open then will not be committed.
+    /// The time at which the file was created, in seconds since 1970, if the server was started since the
+    /// previous file; otherwise 0. If it is not 0, open transactions will not be committed.
     pub created_seconds: u32,
     pub(super) checksum: Checksum,
     pub(super) table_id_bytes: usize,
 }
 
 impl FormatDescription {
-    /// Reads it; `body` has no checksum, but the kind of checksum as its last byte.
+    /// Decodes the body, which has no checksum but ends with the checksum type.
     ///
     /// # Errors
     /// `Truncated`, `OldFormat`, `BadLength`, `UnknownChecksum`.
@@ -50,14 +50,14 @@ impl FormatDescription {
         Ok(FormatDescription { version, created_seconds, checksum, table_id_bytes })
     }
 
-    /// Whose dialect the log is in.
+    /// The kind of server that wrote the log.
     #[must_use]
     pub fn flavour(&self) -> Flavour {
         Flavour::of_version(&self.version)
     }
 }
 
-/// The kind of checksum that a whole format description names.
+/// The checksum type in a complete format description.
 ///
 /// # Errors
 /// `Truncated`, `UnknownChecksum`.

@@ -1,24 +1,24 @@
-//! The event that opens a transaction and names it.
+//! The event that begins a transaction and contains its GTID.
 //!
-//! | | code | layout |
+//! | event | code | layout |
 //! |---|---|---|
 //! | MariaDB | 162 | number (8), domain (4), flags (1), …; the server is in the header |
 //! | MySQL | 33 | flags (1), UUID (16), number (8), … |
-//! | MySQL, none | 34 | the same, of zeros |
-//! | MySQL 8.3 with a tag | 42 | fields by their ids, in the form of `libs/mysql/serialization` |
+//! | MySQL, anonymous | 34 | the same, all zero |
+//! | MySQL 8.3 with a tag | 42 | fields by their ids, in the format of `libs/mysql/serialization` |
 
 use crate::Refusal;
 use crate::position::{Gtid, MariaDbGtid, MySqlGtid, SourceId};
 use crate::reader::Reader;
 
-/// How a transaction opens.
+/// The beginning of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GtidEvent {
-    /// In MariaDB.
+    /// A transaction of MariaDB.
     MariaDb(MariaDbGtid, MariaDbGtidFlags),
-    /// In MySQL.
+    /// A transaction of MySQL with a GTID.
     MySql(MySqlGtid),
-    /// In MySQL, without a name.
+    /// A transaction of MySQL without a GTID.
     Anonymous,
 }
 
@@ -27,7 +27,7 @@ pub enum GtidEvent {
 pub struct MariaDbGtidFlags(u8);
 
 impl MariaDbGtidFlags {
-    /// What follows is one statement, with no commit after it.
+    /// Whether the group is a single statement without a commit event.
     #[must_use]
     pub fn is_standalone(self) -> bool {
         self.0 & 1 != 0
@@ -35,7 +35,7 @@ impl MariaDbGtidFlags {
 }
 
 impl GtidEvent {
-    /// The name; none for an anonymous one.
+    /// The GTID; `None` for an anonymous transaction.
     #[must_use]
     pub fn gtid(&self) -> Option<Gtid> {
         match self {
@@ -61,8 +61,8 @@ impl GtidEvent {
         Ok(GtidEvent::MySql(MySqlGtid { source, number }))
     }
 
-    /// Version, size, last field that matters; then flags (0), UUID (1, a number for each byte), number
-    /// (2, with a sign), tag (3). The fields after those are of no use here.
+    /// Decodes version, size and last relevant field; then flags (0), UUID (1, one number per byte), number (2,
+    /// signed), tag (3). Later fields are not needed.
     pub(super) fn read_tagged(reader: &mut Reader<'_>) -> Result<GtidEvent, Refusal> {
         if reader.varlen()? != 1 {
             return Err(Refusal::BadValue);
@@ -86,7 +86,7 @@ impl GtidEvent {
                 _ => break,
             }
         }
-        // The lowest bit is the sign, and no number is below 1.
+        // The lowest bit is the sign, and GTID numbers start at 1.
         let number = number.filter(|number| number & 1 == 0).ok_or(Refusal::BadValue)? >> 1;
         if number == 0 {
             return Err(Refusal::BadValue);
@@ -104,7 +104,7 @@ mod tests {
         let mut body = vec![1 << 1, 40 << 1, 0];
         body.extend_from_slice(&[0, 1 << 1]);
         body.push(1 << 1);
-        // 0xfe does not fit into one byte: one trailing one, then 14 bits.
+        // 0xfe does not fit into one byte: one trailing 1-bit, then 14 bits of value.
         for _ in 0..16 {
             body.extend_from_slice(&((0xfeu16 << 2) | 1).to_le_bytes());
         }

@@ -1,13 +1,12 @@
-//! A whole transaction in one compressed event, as MySQL writes it with
-//! `binlog_transaction_compression`.
+//! A complete transaction in one compressed event, written by MySQL with `binlog_transaction_compression`.
 //!
-//! Fields by id and length until id 0 (size, kind of compression, size when decompressed), then the
-//! events one after the other, without checksums. Source: "Transaction_payload_event". They are
-//! decompressed one by one: memory is that of one event.
+//! Layout: fields with id and length until id 0 (size, compression type, uncompressed size), then the events
+//! without checksums. Source: "Transaction_payload_event". The events are decompressed one by one, so that
+//! memory for one event is enough.
 
 use super::{HEADER_LEN, Header};
 use crate::Refusal;
-use crate::compressed::Unpacked;
+use crate::compressed::DecompressedEvents;
 use crate::reader::Reader;
 use bytes::Bytes;
 
@@ -23,11 +22,11 @@ pub struct Payload {
     events: Bytes,
 }
 
-/// One event of it.
+/// An event inside a compressed transaction.
 pub(crate) enum Inner {
-    /// It is all there.
+    /// The complete event.
     Whole(Bytes),
-    /// It is longer than the bound; these are its first bytes.
+    /// The first bytes of an event that exceeds the limit.
     Head(Bytes),
 }
 
@@ -52,24 +51,24 @@ impl Payload {
         Ok(Payload { compression, events: body.slice_ref(reader.rest()) })
     }
 
-    /// Its events, to be taken with [`next_event`].
+    /// Starts the decompression. The events are read with [`next_event`].
     ///
     /// # Errors
     /// `BadCompression`.
-    pub(crate) fn open(&self) -> Result<Unpacked<'_>, Refusal> {
+    pub(crate) fn open(&self) -> Result<DecompressedEvents<'_>, Refusal> {
         match self.compression {
-            ZSTD => Unpacked::zstd(&self.events),
-            _ => Ok(Unpacked::plain(&self.events)),
+            ZSTD => DecompressedEvents::zstd(&self.events),
+            _ => Ok(DecompressedEvents::plain(&self.events)),
         }
     }
 }
 
-/// The next event; none at the end.
+/// The next event; `None` at the end.
 ///
 /// # Errors
 /// `Truncated`, `BadLength`, `BadCompression`.
 pub(crate) fn next_event(
-    events: &mut Unpacked<'_>,
+    events: &mut DecompressedEvents<'_>,
     event_bytes: usize,
 ) -> Result<Option<Inner>, Refusal> {
     const HEAD_LEN: usize = 256;

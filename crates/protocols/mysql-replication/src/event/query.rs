@@ -1,21 +1,21 @@
-//! A statement in the log: definitions of tables, begin and commit, and (in statement format) writes.
+//! A statement in the log: table definitions, begin and commit, and writes in statement format.
 //!
-//! Fixed part: thread (4), seconds (4), length of the database's name (1), error (2), length of the
-//! variables (2); then variables, name, NUL, statement. MariaDB may have compressed the statement
-//! (code 165). `LOAD DATA` (code 18) has 13 bytes more in its fixed part. Source: "Query_event",
-//! "Execute_load_query_event". The variables are passed over: none changes which tables are named.
+//! Fixed part: thread (4), seconds (4), length of the database's name (1), error (2), length of the variables
+//! (2); then variables, name, NUL, statement. MariaDB may compress the statement (code 165). `LOAD DATA` (code
+//! 18) has 13 more bytes in its fixed part. Source: "Query_event", "Execute_load_query_event". The variables
+//! are skipped, because none affects the table names.
 
 use crate::Refusal;
 use crate::compressed;
 use crate::reader::Reader;
 use bytes::Bytes;
 
-/// A statement.
+/// A statement of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryEvent {
-    /// The database that names without one are in.
+    /// The default database, for table names without a database.
     pub schema: String,
-    /// The statement.
+    /// The text of the statement.
     pub sql: Bytes,
 }
 

@@ -1,11 +1,11 @@
-//! Changed rows: before and after images, of the columns that the event says are there.
+//! Changed rows: before and after images of the columns that the event contains.
 //!
-//! Id of the table, flags, (version 2: more of the server's own), count of columns, a bit for each
-//! column that is there (twice for an update), then the rows: a bit for each column that is there and
-//! NULL, then the values. Source: "Rows_event"; for partial JSON, "Partial_update_rows_event".
+//! Layout: table id, flags, (version 2: extra data of the server), number of columns, a bit for each column
+//! present (twice for an update), then the rows. A row has a NULL bit for each column present, then the values.
+//! Source: "Rows_event"; for partial JSON, "Partial_update_rows_event".
 //!
-//! The rows stay bytes until [`Rows::changes`] reads them, one by one. A row that cannot be read ends
-//! the reading: what follows it cannot be found.
+//! The rows stay encoded until [`Rows::changes`] decodes them one by one. An invalid row ends the iteration,
+//! because the start of the next row is unknown.
 
 use crate::Refusal;
 use crate::compressed;
@@ -14,14 +14,14 @@ use crate::table::{COLUMNS_MAX, Column, ColumnKind, Table};
 use crate::value::{Value, read};
 use bytes::Bytes;
 
-/// What happened to rows.
+/// The kind of a row change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKind {
-    /// They are new.
+    /// Rows were inserted.
     Insert,
-    /// They are others.
+    /// Rows were updated.
     Update,
-    /// They are gone.
+    /// Rows were deleted.
     Delete,
 }
 
@@ -40,16 +40,16 @@ enum Packing {
 /// A rows event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
-    /// The id of the table.
+    /// The table id.
     pub table_id: u64,
-    /// What happened to them.
+    /// The kind of change.
     pub kind: RowKind,
     json: Json,
     packing: Packing,
     columns: usize,
-    /// Which columns are in the images: of the only one, or of the one before.
+    /// Bits of the columns in the only image, or in the before image of an update.
     present: Bytes,
-    /// Of the one after, in an update.
+    /// Bits of the columns in the after image of an update.
     present_after: Bytes,
     body: Bytes,
 }
@@ -73,7 +73,7 @@ impl Rows {
         };
         let mut reader = Reader::new(body);
         let table_id = reader.uint(table_id_bytes)?;
-        // Flags.
+        // The flags.
         reader.take(2)?;
         if has_extra {
             let len = usize::from(reader.u16()?).checked_sub(2).ok_or(Refusal::BadLength)?;
@@ -91,14 +91,14 @@ impl Rows {
         Ok(Rows { table_id, kind, json, packing, columns, present, present_after, body })
     }
 
-    /// How many bytes it holds, itself included.
+    /// The memory that the event occupies, in bytes.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
         const ITSELF: usize = 256;
         ITSELF + self.body.len() + 2 * self.present.len()
     }
 
-    /// The same in memory of its own: until then it keeps all that was received with it.
+    /// A copy in its own allocation. The original keeps the whole receive buffer alive.
     #[must_use]
     pub fn detached(self) -> Rows {
         let (first, second) = (self.present.len(), self.present_after.len());
@@ -108,7 +108,7 @@ impl Rows {
         Rows { present, present_after, body: own.slice(first + second..), ..self }
     }
 
-    /// Whether it holds no rows: what ends a statement, or images that leave out every column.
+    /// Whether the event has no row data: it only ends a statement, or its images contain no columns.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
@@ -117,11 +117,11 @@ impl Rows {
     /// Decompresses the rows, if they are compressed.
     ///
     /// # Errors
-    /// `TooLong` over `max_bytes`, `BadCompression`, `UnknownCompression`, `Truncated`.
+    /// `TooLong` if the result exceeds `max_bytes`; `BadCompression`, `UnknownCompression`, `Truncated`.
     pub fn unpacked(self, max_bytes: usize) -> Result<Rows, Refusal> {
         match self.packing {
             Packing::Plain => Ok(self),
-            // An event without rows ends a statement.
+            // An event without rows, which ends a statement.
             Packing::Compressed if self.body.is_empty() => {
                 Ok(Rows { packing: Packing::Plain, ..self })
             }
@@ -132,7 +132,8 @@ impl Rows {
         }
     }
 
-    /// The rows, one by one. `table` is that of its id. After a refusal there are no more.
+    /// Iterates over the changed rows. `table` must be the table of this table id. The iteration ends after an
+    /// error.
     #[must_use]
     pub fn changes<'a>(&'a self, table: &'a Table) -> RowChanges<'a> {
         let refused = match (&table.columns, self.packing) {
@@ -146,60 +147,63 @@ impl Rows {
     }
 }
 
-/// A row: a value for each column of the table, or none where the image leaves the column out.
+/// A row: a value for each column of the table, or `None` if the image lacks the column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
     values: Vec<Option<Value<'a>>>,
 }
 
 impl<'a> Row<'a> {
-    /// The value of the column at this place; none if the image does not have it.
+    /// The value of the column with this index; `None` if the image lacks it.
     #[must_use]
     pub fn get(&self, column: usize) -> Option<&Value<'a>> {
         self.values.get(column)?.as_ref()
     }
 
-    /// All of them, in the order of the columns.
+    /// All values, in the order of the columns.
     #[must_use]
     pub fn values(&self) -> &[Option<Value<'a>>] {
         &self.values
     }
 }
 
-/// Whether a column is another than before.
+/// Whether a column's value changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Changed {
-    /// It is, or it was written and nobody knows what it was.
+pub enum ColumnChange {
+    /// The value changed, or it was written and the old value is unknown.
     Yes,
-    /// It is the same.
+    /// The value is unchanged.
     No,
 }
 
-/// One changed row.
+/// A changed row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowChange<'a> {
-    /// The row as it was; none for an insert. With minimal images only its key is there.
+    /// The row before the change; `None` for an insert. Minimal images contain only its key.
     pub before: Option<Row<'a>>,
-    /// The row as it is; none for a delete. With minimal images only what was written is there.
+    /// The row after the change; `None` for a delete. Minimal images contain only the columns that were
+    /// written.
     pub after: Option<Row<'a>>,
 }
 
 impl RowChange<'_> {
-    /// Whether the column at this place is another than before. Rows that come or go change all of
-    /// theirs. What an update's image after leaves out was not written.
+    /// Whether the column with this index changed. An insert or a delete changes all columns. A column that is
+    /// missing in the after image of an update was not written.
     #[must_use]
-    pub fn changed(&self, column: usize) -> Changed {
-        let (Some(before), Some(after)) = (&self.before, &self.after) else { return Changed::Yes };
+    pub fn changed(&self, column: usize) -> ColumnChange {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else {
+            return ColumnChange::Yes;
+        };
         match (before.get(column), after.get(column)) {
-            (_, None) => Changed::No,
-            (_, Some(Value::JsonInPart)) => Changed::Yes,
-            (Some(before), Some(after)) if before == after => Changed::No,
-            (_, Some(_)) => Changed::Yes,
+            (_, None) => ColumnChange::No,
+            (_, Some(Value::JsonInPart)) => ColumnChange::Yes,
+            (Some(before), Some(after)) if before == after => ColumnChange::No,
+            (_, Some(_)) => ColumnChange::Yes,
         }
     }
 }
 
-/// The rows of an event, one by one.
+/// An iterator over the changed rows of an event.
 #[derive(Debug, Clone)]
 pub struct RowChanges<'a> {
     rows: &'a Rows,
@@ -238,7 +242,7 @@ impl<'a> RowChanges<'a> {
                 RowChange { before: Some(first), after: Some(after) }
             }
         };
-        // A row of no bytes would never come to an end.
+        // A row of zero bytes would never end the iteration.
         if self.rest.rest().len() == was_left { Err(Refusal::BadLength) } else { Ok(change) }
     }
 
@@ -251,7 +255,7 @@ impl<'a> RowChanges<'a> {
         let mut nulls = Bits { bytes: self.rest.take(count.div_ceil(8))?, at: 0 };
         let mut values = Vec::with_capacity(self.columns.len());
         for (at, column) in self.columns.iter().enumerate() {
-            // A bit for every JSON column, whether it is in the image or not.
+            // There is a bit for every JSON column, whether or not the image contains it.
             let is_json = matches!(column.kind, ColumnKind::Json { .. });
             let in_part = is_json && partial.next();
             if !bit(present, at) {
@@ -267,7 +271,7 @@ impl<'a> RowChanges<'a> {
         Ok(Row { values })
     }
 
-    /// Options of the row; if JSON is sent in part, a bit for each JSON column.
+    /// Decodes the options of the row and, for partial JSON, a bit for each JSON column.
     fn partial(&mut self) -> Result<Bits<'a>, Refusal> {
         match self.rest.lenenc()? {
             0 => Ok(Bits { bytes: &[], at: 0 }),
@@ -281,7 +285,7 @@ impl<'a> RowChanges<'a> {
     }
 }
 
-/// Bits in their order, the lowest of each byte first; beyond the end they are not set.
+/// Bits in order, the lowest of each byte first. Bits beyond the end are 0.
 struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,

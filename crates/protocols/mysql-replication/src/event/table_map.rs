@@ -1,19 +1,19 @@
-//! The table map: which table an id stands for, and the kinds of its columns.
+//! The table map: the table for a table id, and the types of its columns.
 //!
-//! Id (6), flags (2), database, table, count of columns, a code for each, the codes' metadata, a bit
-//! for each that may be NULL; then optional metadata, by kind and length:
+//! Layout: id (6), flags (2), database, table, number of columns, a type code for each, the metadata of the
+//! types, a NULL bit for each; then optional metadata, by type and length:
 //!
-//! | kind | |
+//! | type | content |
 //! |---|---|
-//! | 1 | a bit for each number: unsigned |
-//! | 2, 3 | collations of text columns: one for most and the exceptions, or each |
+//! | 1 | a bit for each numeric column: unsigned |
+//! | 2, 3 | collations of text columns: a default and the exceptions, or one for each |
 //! | 4 | names |
 //! | 5, 6 | members of sets, of enums |
-//! | 8, 9 | the primary key: whole columns, or with lengths of prefixes |
-//! | 10, 11 | collations of enums and sets, as 2 and 3 |
+//! | 8, 9 | the primary key: whole columns, or with prefix lengths |
+//! | 10, 11 | collations of enums and sets, like 2 and 3 |
 //!
-//! Source: "Table_map_event", `Optional_metadata_fields`. Database and table are read even where the
-//! columns cannot be: then the table is known, and its rows are not.
+//! Source: "Table_map_event", `Optional_metadata_fields`. Database and table are decoded even if the columns
+//! cannot be: then the table is known, but its rows cannot be decoded.
 
 use crate::Refusal;
 use crate::reader::Reader;
@@ -22,13 +22,13 @@ use crate::value::charset::Charset;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// The members of one enum or set are bounded by the format's two bytes.
+/// The format limits the members of an enum or set to a two-byte number.
 const MEMBERS_MAX: u64 = 65_535;
 
 /// A table map.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableMap {
-    /// The id.
+    /// The table id.
     pub table_id: u64,
     body: Bytes,
 }
@@ -37,18 +37,18 @@ impl TableMap {
     pub(super) fn read(body: &Bytes, table_id_bytes: usize) -> Result<TableMap, Refusal> {
         let mut reader = Reader::new(body);
         let table_id = reader.uint(table_id_bytes)?;
-        // Flags.
+        // The flags.
         reader.take(2)?;
         Ok(TableMap { table_id, body: body.slice_ref(reader.rest()) })
     }
 
-    /// What comes after id and flags: two maps with the same bytes are of the same table.
+    /// The bytes after id and flags. Two maps with the same bytes describe the same table.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.body
     }
 
-    /// Database and table.
+    /// The names of database and table.
     ///
     /// # Errors
     /// `Truncated`, `BadValue`.
@@ -56,10 +56,10 @@ impl TableMap {
         names(&mut Reader::new(&self.body))
     }
 
-    /// The table. Columns that cannot be read are refused within it.
+    /// The table. If its columns cannot be decoded, the error is inside the table.
     ///
     /// # Errors
-    /// `Truncated`, `BadValue`: not even the table can be told.
+    /// `Truncated`, `BadValue`: not even the names can be decoded.
     pub fn table(&self) -> Result<Table, Refusal> {
         let mut reader = Reader::new(&self.body);
         let (schema, name) = names(&mut reader)?;
@@ -75,7 +75,7 @@ fn names<'a>(reader: &mut Reader<'a>) -> Result<(&'a str, &'a str), Refusal> {
     let mut name = || {
         let len = reader.lenenc()?;
         let name = reader.take_long(len)?;
-        // A NUL after it.
+        // The NUL after the name.
         reader.take(1)?;
         std::str::from_utf8(name).map_err(|_| Refusal::BadValue)
     };
@@ -100,7 +100,7 @@ fn columns(reader: &mut Reader<'_>) -> Result<Columns, Refusal> {
     if !metadata.is_empty() {
         return Err(Refusal::LeftOver);
     }
-    // Whether each may be NULL: the rows say it themselves.
+    // The NULL bits of the columns; the rows have their own.
     reader.take(codes.len().div_ceil(8))?;
     let primary_key = optional(reader, &mut columns)?;
     Ok((columns, primary_key))
@@ -139,20 +139,20 @@ fn optional(
             _ => {}
         }
     }
-    // Members are in the column's character set, which comes after them.
+    // The members use the column's character set, which is decoded after them.
     if let Some(mut field) = sets {
         members(&mut field, columns, |column| matches!(column.kind, ColumnKind::Set { .. }))?;
     }
     if let Some(mut field) = enums {
         members(&mut field, columns, |column| matches!(column.kind, ColumnKind::Enum { .. }))?;
     }
-    // Names come with all the rest only: then a table without a key has none.
+    // Names are only sent with full metadata. A table without a key in it has no primary key.
     Ok(primary_key.or(named.then(Vec::new)))
 }
 
-/// A bit for each number, the highest of each byte first. Whether `YEAR` has one too differs between
-/// servers and their tools (MariaDB 10.11 gives it one): where the length of the bits leaves both
-/// open, only what is the same either way is taken.
+/// Decodes a bit for each numeric column, the highest bit of each byte first. Servers and tools differ in
+/// whether `YEAR` has a bit (MariaDB 10.11 writes one). If the number of bits fits both readings, only signs
+/// that are the same in both are used.
 fn signs(bits: &[u8], columns: &mut [Column]) -> Result<(), Refusal> {
     let with_year = signs_by(bits, columns, |kind| kind.has_sign() || kind == ColumnKind::Year);
     let without = signs_by(bits, columns, ColumnKind::has_sign);
@@ -169,7 +169,7 @@ fn signs(bits: &[u8], columns: &mut [Column]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A sign for each column, if these columns are those that have a bit.
+/// The sign of each column, if the number of bits matches the columns that have a bit.
 fn signs_by(bits: &[u8], columns: &[Column], has_bit: fn(ColumnKind) -> bool) -> Option<Vec<Sign>> {
     let mut at = 0;
     let mut signs = Vec::with_capacity(columns.len());
@@ -190,7 +190,7 @@ fn collation(field: &mut Reader<'_>) -> Result<Charset, Refusal> {
     Ok(Charset::of_collation(id))
 }
 
-/// The collation of most, then pairs of a place among these columns and a collation.
+/// Decodes the default collation, then pairs of an index among these columns and a collation.
 fn default_charset(
     field: &mut Reader<'_>,
     columns: &mut [Column],
@@ -232,7 +232,7 @@ fn members(
         let mut texts = Some(Vec::new());
         for _ in 0..count {
             let bytes = field.lenenc_bytes()?;
-            // One that cannot be decoded leaves the members unknown.
+            // A member that cannot be decoded leaves the members unknown.
             let text = column.charset.and_then(|charset| charset.decode(bytes));
             texts = texts.zip(text).map(|(mut texts, text)| {
                 texts.push(text.into_owned().into_boxed_str());

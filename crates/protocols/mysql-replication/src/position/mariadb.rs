@@ -1,10 +1,10 @@
-//! MariaDB's GTIDs: domain, server, sequence number. A position is the last of each domain.
+//! MariaDB's GTIDs: domain, server, sequence number. A position is the last GTID of each domain.
 //!
-//! Source: MariaDB's manual, "Global Transaction ID". Within a domain the order is that of the
-//! stream; the server of origin may change, the newer entry then takes the place of the older.
-//! The number of domains is bounded.
+//! Source: MariaDB's manual, "Global Transaction ID". Within a domain, transactions are in the order of the
+//! stream. The server of origin may change; the newer entry then replaces the older. The number of domains is
+//! bounded.
 
-use super::{NoPosition, Standing};
+use super::{NoPosition, PositionOrder};
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,11 +13,11 @@ const DOMAINS_MAX: usize = 4096;
 /// A GTID of MariaDB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MariaDbGtid {
-    /// The stream of changes it belongs to.
+    /// The replication domain.
     pub domain: u32,
-    /// The server that committed it.
+    /// The id of the server that committed the transaction.
     pub server: u32,
-    /// Its number in the domain.
+    /// The sequence number in the domain.
     pub sequence: u64,
 }
 
@@ -38,7 +38,7 @@ impl FromStr for MariaDbGtid {
     }
 }
 
-/// The last GTID of each domain, in the order of the domains. Empty: nothing was read.
+/// The last GTID of each domain, ordered by domain. Empty if nothing was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GtidList {
     last: Vec<MariaDbGtid>,
@@ -51,8 +51,8 @@ impl GtidList {
         &self.last
     }
 
-    /// Counts `gtid` as read. Beyond 4,096 domains new ones are not kept: a resumed stream then
-    /// repeats them, which is harmless.
+    /// Records `gtid` as read. Beyond 4,096 domains new ones are not recorded; a resumed stream then repeats
+    /// them, which is harmless.
     pub fn advance(&mut self, gtid: MariaDbGtid) {
         match self.last.binary_search_by_key(&gtid.domain, |last| last.domain) {
             Ok(at) => self.last[at] = gtid,
@@ -61,19 +61,19 @@ impl GtidList {
         }
     }
 
-    /// Whether everything up to `gtid` is in it.
+    /// Whether the list includes everything up to `gtid`.
     #[must_use]
     pub fn has(&self, gtid: MariaDbGtid) -> bool {
         let found = self.last.binary_search_by_key(&gtid.domain, |last| last.domain);
         found.is_ok_and(|at| self.last[at].sequence >= gtid.sequence)
     }
 
-    /// How this stands to `other`, by the sequence numbers of each domain.
+    /// The relation to `other`, by the sequence numbers of each domain.
     #[must_use]
-    pub fn compare(&self, other: &GtidList) -> Standing {
+    pub fn compare(&self, other: &GtidList) -> PositionOrder {
         let has_all =
             |first: &GtidList, second: &GtidList| second.last.iter().all(|gtid| first.has(*gtid));
-        Standing::of(has_all(self, other), has_all(other, self))
+        PositionOrder::of(has_all(self, other), has_all(other, self))
     }
 }
 
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn lists_are_compared_domain_by_domain() {
-        assert_eq!(list("0-1-5").compare(&list("0-1-5")), Standing::Same);
-        assert_eq!(list("0-1-6,1-1-1").compare(&list("0-1-5")), Standing::Ahead);
-        assert_eq!(list("").compare(&list("0-1-5")), Standing::Behind);
-        assert_eq!(list("0-1-6").compare(&list("0-1-5,1-1-1")), Standing::Apart);
+        assert_eq!(list("0-1-5").compare(&list("0-1-5")), PositionOrder::Same);
+        assert_eq!(list("0-1-6,1-1-1").compare(&list("0-1-5")), PositionOrder::Ahead);
+        assert_eq!(list("").compare(&list("0-1-5")), PositionOrder::Behind);
+        assert_eq!(list("0-1-6").compare(&list("0-1-5,1-1-1")), PositionOrder::Apart);
     }
 }

@@ -1,10 +1,10 @@
-//! MySQL's GTIDs: the server's UUID, from 8.3 on perhaps a tag, and a number; and sets of them.
+//! MySQL's GTIDs: the server's UUID, from 8.3 on an optional tag, and a number; and sets of GTIDs.
 //!
-//! A set is kept as ranges without overlap, in order: `uuid:1-5:7,uuid:tag:1-3`. Sources: MySQL's
-//! manual, "GTID Format and Storage" and "GTID Sets"; for the bytes, `Gtid_set::encode`. Ranges are
-//! bounded; a set over its bound is refused.
+//! A set is kept as sorted ranges that do not overlap: `uuid:1-5:7,uuid:tag:1-3`. Sources: MySQL's manual,
+//! "GTID Format and Storage" and "GTID Sets"; for the encoding, `Gtid_set::encode`. The number of ranges is
+//! bounded; a larger set is refused.
 
-use super::{NoPosition, Standing};
+use super::{NoPosition, PositionOrder};
 use crate::Refusal;
 use crate::reader::Reader;
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ use std::str::FromStr;
 
 const RANGES_MAX: usize = 1 << 20;
 const TAG_MAX: usize = 32;
-/// The largest number that a GTID can have.
+/// The largest number of a GTID.
 const NUMBER_MAX: u64 = i64::MAX as u64 - 1;
 
-/// Who committed a transaction: a server, and a tag that it may have been given.
+/// The source of a transaction: a server, and an optional tag.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId {
-    /// The server's UUID.
+    /// The UUID of the server.
     pub uuid: [u8; 16],
-    /// The tag, in small letters; mostly empty.
+    /// The tag in lower case; usually empty.
     pub tag: String,
 }
 
@@ -34,9 +34,9 @@ impl SourceId {
 /// A GTID of MySQL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MySqlGtid {
-    /// Who committed it.
+    /// The source of the transaction.
     pub source: SourceId,
-    /// Its number there, from 1.
+    /// The number of the transaction at this source, from 1.
     pub number: u64,
 }
 
@@ -50,12 +50,12 @@ impl fmt::Display for MySqlGtid {
 /// A set of GTIDs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GtidSet {
-    /// For each source its ranges, both ends included.
+    /// The ranges of each source, both ends inclusive.
     ranges: BTreeMap<SourceId, Vec<(u64, u64)>>,
 }
 
 impl GtidSet {
-    /// Whether `gtid` is in it.
+    /// Whether the set contains `gtid`.
     #[must_use]
     pub fn has(&self, gtid: &MySqlGtid) -> bool {
         let ranges = self.ranges.get(&gtid.source).map(Vec::as_slice).unwrap_or_default();
@@ -63,7 +63,7 @@ impl GtidSet {
         after > 0 && ranges[after - 1].1 >= gtid.number
     }
 
-    /// Puts `gtid` in.
+    /// Adds `gtid` to the set.
     pub fn add(&mut self, gtid: &MySqlGtid) {
         match self.ranges.get_mut(&gtid.source) {
             Some(ranges) => add_range(ranges, gtid.number, gtid.number),
@@ -73,10 +73,10 @@ impl GtidSet {
         }
     }
 
-    /// How this stands to `other`.
+    /// The relation to `other`.
     #[must_use]
-    pub fn compare(&self, other: &GtidSet) -> Standing {
-        Standing::of(self.has_all(other), other.has_all(self))
+    pub fn compare(&self, other: &GtidSet) -> PositionOrder {
+        PositionOrder::of(self.has_all(other), other.has_all(self))
     }
 
     fn has_all(&self, other: &GtidSet) -> bool {
@@ -93,8 +93,8 @@ impl GtidSet {
         self.ranges.values().map(Vec::len).sum()
     }
 
-    /// Its bytes, as the dump command carries them (`Gtid_set::encode`); with tags only where there
-    /// are some, which servers before 8.3 do not understand.
+    /// The encoded set, as in the dump command (`Gtid_set::encode`). The format with tags, which servers before
+    /// 8.3 do not understand, is used only if there are tags.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let tagged = self.ranges.keys().any(|source| !source.tag.is_empty());
@@ -104,7 +104,7 @@ impl GtidSet {
         for (source, ranges) in &self.ranges {
             out.extend_from_slice(&source.uuid);
             if tagged {
-                // A variable-length integer under 128 (`Reader::varlen`).
+                // A variable-length integer below 128 (`Reader::varlen`).
                 out.push((source.tag.len() as u8) << 1);
                 out.extend_from_slice(source.tag.as_bytes());
             }
@@ -117,7 +117,7 @@ impl GtidSet {
         out
     }
 
-    /// From its bytes, as [`GtidSet::encode`] and the previous-GTIDs event have them.
+    /// Decodes a set, as encoded by [`GtidSet::encode`] and in the previous-GTIDs event.
     ///
     /// # Errors
     /// `Truncated`, `LeftOver`, `BadValue`, `TooLong`.
@@ -149,7 +149,7 @@ impl GtidSet {
     }
 }
 
-/// A tag after its length: letters, digits and `_`, 32 at most.
+/// Decodes a tag preceded by its length: letters, digits and `_`, at most 32.
 pub(crate) fn read_tag(reader: &mut Reader<'_>) -> Result<String, Refusal> {
     let len = reader.varlen()?;
     if len > TAG_MAX as u64 {
@@ -166,7 +166,7 @@ fn is_tag(text: &str) -> bool {
         && text.bytes().next().is_some_and(is_letter)
 }
 
-/// Puts a range in: joins it with those that it touches.
+/// Adds a range, and joins it with adjacent and overlapping ranges.
 fn add_range(ranges: &mut Vec<(u64, u64)>, mut from: u64, mut to: u64) {
     // The usual case: the next number.
     if let Some(last) = ranges.last_mut()
@@ -291,10 +291,10 @@ mod tests {
     fn sets_are_compared() {
         let small = set(&format!("{A}:1-5"));
         let large = set(&format!("{A}:1-7,{B}:1"));
-        assert_eq!(large.compare(&small), Standing::Ahead);
-        assert_eq!(small.compare(&large), Standing::Behind);
-        assert_eq!(small.compare(&small), Standing::Same);
-        assert_eq!(set(&format!("{B}:2")).compare(&small), Standing::Apart);
+        assert_eq!(large.compare(&small), PositionOrder::Ahead);
+        assert_eq!(small.compare(&large), PositionOrder::Behind);
+        assert_eq!(small.compare(&small), PositionOrder::Same);
+        assert_eq!(set(&format!("{B}:2")).compare(&small), PositionOrder::Apart);
     }
 
     #[test]

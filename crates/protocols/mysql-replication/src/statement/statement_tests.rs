@@ -1,16 +1,16 @@
-//! Statements as servers write them into their logs, and what they are about.
+//! Statements as servers write them to their logs, and the expected classification.
 //!
-//! The list is of both servers' forms; the rest is what a reader of words could get wrong.
-//! Nothing is run.
+//! The list covers the forms of both servers, and forms that could mislead a word-based classifier. Nothing is
+//! executed.
 
 use super::*;
 
-fn tables(names: &str) -> Named {
+fn tables(names: &str) -> NamedTables {
     let tables = names.split(' ').map(|name| {
         let (schema, name) = name.split_once('.').unwrap_or(("db", name));
         TableName { schema: schema.into(), name: name.into() }
     });
-    Named::Tables(tables.collect())
+    NamedTables::Tables(tables.collect())
 }
 
 fn verb(sql: &str) -> Verb {
@@ -73,9 +73,9 @@ fn definitions() {
     ] {
         assert_eq!(verb(sql), Verb::Define(tables(names)), "{sql}");
     }
-    assert_eq!(verb("DROP DATABASE IF EXISTS x"), Verb::Define(Named::Schema("x".into())));
-    assert_eq!(read(b"DROP TABLE t", ""), Verb::Define(Named::Everything));
-    assert_eq!(verb("DROP TABLE `t"), Verb::Define(Named::Everything));
+    assert_eq!(verb("DROP DATABASE IF EXISTS x"), Verb::Define(NamedTables::Schema("x".into())));
+    assert_eq!(read(b"DROP TABLE t", ""), Verb::Define(NamedTables::Everything));
+    assert_eq!(verb("DROP TABLE `t"), Verb::Define(NamedTables::Everything));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn writes() {
     ] {
         assert_eq!(verb(sql), Verb::Write(tables(names)), "{sql}");
     }
-    assert_eq!(verb("UPDATE (SELECT 1) d SET a=1"), Verb::Write(Named::Everything));
+    assert_eq!(verb("UPDATE (SELECT 1) d SET a=1"), Verb::Write(NamedTables::Everything));
 }
 
 #[test]

@@ -1,27 +1,27 @@
-//! The words of a statement: names, marks, literals; comments left out.
+//! Splits a statement into words: names, symbols, literals, without comments.
 //!
-//! Comments that only some servers run (`/*!50001 …*/`, `/*M!100100 …*/`) count as text: a server
-//! ran them. Double quotes hold a name or a literal, by the session's mode: they are taken as either.
-//! Backslashes in literals escape, by the usual mode; a literal that does not end makes the statement
-//! damaged ([`Words::is_damaged`]). Not here: any meaning.
+//! Executable comments (`/*!50001 …*/`, `/*M!100100 …*/`) count as text, because a server executed them. Double
+//! quotes enclose a name or a literal, depending on the SQL mode; both are accepted. Backslashes in literals
+//! escape, as in the default mode. An unterminated literal marks the statement as damaged
+//! ([`Words::is_damaged`]). Not here: the meaning of words.
 
 use super::XaId;
 
-/// A word.
+/// A word of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Word {
     /// Letters, digits, `_` and `$`.
     Plain(String),
-    /// Between back-quotes or double quotes.
+    /// Text between backquotes or double quotes.
     Quoted(String),
-    /// Between single quotes; its bytes.
+    /// The bytes between single quotes.
     Literal(Vec<u8>),
     /// Any other character.
     Mark(u8),
 }
 
 impl Word {
-    /// Whether it is this keyword, given in capitals.
+    /// Whether the word is this keyword, which is given in upper case.
     pub(super) fn is(&self, keyword: &str) -> bool {
         match self {
             Word::Plain(word) => word.eq_ignore_ascii_case(keyword),
@@ -31,7 +31,7 @@ impl Word {
     }
 }
 
-/// Names longer than this are none (64 characters of up to four bytes).
+/// The maximum length of a name in bytes: 64 characters of up to four bytes.
 const NAME_MAX: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl<'a> Words<'a> {
         Words { sql, peeked: None, damage: Damage::None }
     }
 
-    /// Whether a literal, a name or a comment did not end.
+    /// Whether a literal, a name or a comment is unterminated.
     pub(super) fn is_damaged(&self) -> bool {
         self.damage == Damage::Unended
     }
@@ -71,14 +71,14 @@ impl<'a> Words<'a> {
         self.peek().is_some_and(|word| keywords.iter().any(|keyword| word.is(keyword)))
     }
 
-    /// Passes these over, as often as they come.
+    /// Skips any number of these keywords.
     pub(super) fn skip_any(&mut self, keywords: &[&str]) {
         while self.peek_is(keywords) {
             self.peeked = None;
         }
     }
 
-    /// The next word in capitals; empty if it is no plain one.
+    /// The next word in upper case; empty if it is not a plain word.
     pub(super) fn keyword(&mut self) -> String {
         match self.next() {
             Some(Word::Plain(word)) => word.to_ascii_uppercase(),
@@ -86,7 +86,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// What a definition is of: the first of the words that name a kind.
+    /// The kind of object that a definition concerns: the first word that is a kind.
     pub(super) fn kind(&mut self) -> String {
         const KINDS: [&str; 20] = [
             "TABLE",
@@ -110,7 +110,7 @@ impl<'a> Words<'a> {
             "RESOURCE",
             "SPATIAL",
         ];
-        // What comes after these is a value, as in DEFINER=event@localhost.
+        // The word after these is a value, as in DEFINER=event@localhost.
         let mut is_value = false;
         while let Some(word) = self.next() {
             if let Some(kind) = KINDS.iter().find(|kind| !is_value && word.is(kind)) {
@@ -130,7 +130,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// `X'6162',X'',1` or `'ab','',1`; the second part and the format may be missing.
+    /// Parses `X'6162',X'',1` or `'ab','',1`. The second part and the format may be missing.
     pub(super) fn xa_id(&mut self) -> Option<XaId> {
         let global = self.xa_part()?;
         let mut branch = Vec::new();
@@ -213,7 +213,7 @@ impl<'a> Words<'a> {
         self.text(word, Word::Plain)
     }
 
-    /// A quote within is written twice.
+    /// Inside quotes, a doubled quote stands for one.
     fn quoted(&mut self, quote: u8) -> Word {
         let mut name = Vec::new();
         let mut rest = &self.sql[1..];
@@ -237,7 +237,7 @@ impl<'a> Words<'a> {
     fn text(&mut self, bytes: &[u8], word: fn(String) -> Word) -> Word {
         match std::str::from_utf8(bytes) {
             Ok(text) if text.len() <= NAME_MAX => word(text.to_owned()),
-            // No name; a literal of the other mode may be this long.
+            // Too long for a name; it may be a literal.
             _ => Word::Literal(Vec::new()),
         }
     }

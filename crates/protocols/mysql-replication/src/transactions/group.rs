@@ -1,21 +1,21 @@
-//! The transaction that is open: its name, its changes within the bounds, its savepoints.
+//! The open transaction: its GTID, its changes within the limits, its savepoints.
 //!
-//! Invariant: rows are held up to `transaction_bytes`. Beyond that those that are held become changes
-//! of their tables, and what follows is told by tables only; beyond `tables` it is everything. A
-//! change is never lost on the way from one to the other, and never undone by it.
+//! Invariant: rows are held up to `transaction_bytes`. Beyond that, the held rows are replaced by changes of
+//! their tables, and later changes are recorded per table only. Beyond `tables`, one change of everything is
+//! recorded. No change is lost or marked as undone by these steps.
 
-use super::{Change, Effect, Gtid, Limits, What, Why, whole};
+use super::{Change, ChangeScope, Effect, FallbackReason, Gtid, Limits, whole};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Savepoints that are remembered; changes after others are never taken for undone.
+/// The maximum number of savepoints. Changes after further savepoints are never marked as undone.
 const SAVEPOINTS_MAX: usize = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Named, perhaps; a single statement would end it.
+    /// The transaction may have a GTID; a single statement would end it.
     Named,
-    /// A transaction that waits for its end.
+    /// The transaction waits for its end.
     Begun,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Group {
     detail: Detail,
     changes: Vec<Change>,
     bytes: usize,
-    /// Changes of whole tables that were told already, and hold.
-    tables: HashSet<(Arc<str>, Arc<str>, Why)>,
+    /// Changes of whole tables that were recorded already and are not undone.
+    tables: HashSet<(Arc<str>, Arc<str>, FallbackReason)>,
     savepoints: Vec<(String, usize)>,
 }
 
-/// The changes of a transaction, and how many bytes of rows they hold.
+/// The changes of a transaction, and the size of their rows in bytes.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) changes: Vec<Change>,
@@ -46,15 +46,15 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Changes of tables in the place of rows: a few bytes each.
+    /// Replaces rows by changes of their tables, which take a few bytes each.
     pub(super) fn without_rows(&mut self) {
         let mut told = HashSet::new();
         self.changes.retain_mut(|change| {
-            if let What::Rows(rows) = &change.what {
-                change.what = whole(&rows.table, Why::TooLarge);
+            if let ChangeScope::Rows(rows) = &change.what {
+                change.what = whole(&rows.table, FallbackReason::TooLarge);
             }
             match &change.what {
-                What::Table { schema, name, why } => {
+                ChangeScope::Table { schema, name, why } => {
                     told.insert((schema.clone(), name.clone(), *why, change.effect))
                 }
                 _ => true,
@@ -66,7 +66,7 @@ impl Changes {
 }
 
 impl Group {
-    /// Without a name, and without a BEGIN.
+    /// A transaction without a GTID and without a BEGIN.
     pub(super) fn unnamed() -> Group {
         Group {
             gtid: None,
@@ -92,21 +92,21 @@ impl Group {
         self.phase = Phase::Begun;
     }
 
-    /// Whether a statement does not end it.
+    /// Whether the transaction continues after a statement.
     pub(super) fn goes_on(&self) -> bool {
         self.phase == Phase::Begun
     }
 
-    pub(super) fn add(&mut self, what: What, limits: &Limits) {
+    pub(super) fn add(&mut self, what: ChangeScope, limits: &Limits) {
         let what = match what {
-            What::Rows(rows) => {
+            ChangeScope::Rows(rows) => {
                 self.bytes = self.bytes.saturating_add(rows.rows.len_bytes());
                 if self.detail == Detail::Rows && self.bytes > limits.transaction_bytes {
                     self.degrade(limits);
                 }
                 match self.detail {
-                    Detail::Rows => What::Rows(rows),
-                    Detail::Tables => whole(&rows.table, Why::TooLarge),
+                    Detail::Rows => ChangeScope::Rows(rows),
+                    Detail::Tables => whole(&rows.table, FallbackReason::TooLarge),
                 }
             }
             what => what,
@@ -114,8 +114,8 @@ impl Group {
         self.push(what, limits);
     }
 
-    fn push(&mut self, what: What, limits: &Limits) {
-        if let What::Table { schema, name, why } = &what {
+    fn push(&mut self, what: ChangeScope, limits: &Limits) {
+        if let ChangeScope::Table { schema, name, why } = &what {
             if !self.tables.insert((schema.clone(), name.clone(), *why)) {
                 return;
             }
@@ -123,32 +123,32 @@ impl Group {
                 return self.give_up();
             }
         }
-        // Everything needs to be told once only.
+        // A change of everything is recorded only once.
         let is_told = |change: &Change| change.what == what && change.effect == Effect::Holds;
-        if matches!(what, What::Everything(_) | What::Schema { .. })
+        if matches!(what, ChangeScope::Everything(_) | ChangeScope::Schema { .. })
             && self.changes.iter().rev().take(8).any(is_told)
         {
             return;
         }
         self.changes.push(Change { what, effect: Effect::Holds });
-        // Statements that name databases, in great number; rows count their own size.
+        // Limits a large number of statements that name databases. Rows have their own limit.
         if self.changes.len() > limits.tables + limits.transaction_bytes / 256 {
             self.degrade(limits);
         }
     }
 
-    /// Tables instead of rows from now on, and for what is held.
+    /// From now on records tables instead of rows, and converts the rows that are held.
     fn degrade(&mut self, limits: &Limits) {
         self.detail = Detail::Tables;
-        // Savepoints are about places among the changes, which go.
+        // Savepoints are indices of changes, which are removed.
         self.savepoints.clear();
         self.tables.clear();
         for mut change in std::mem::take(&mut self.changes) {
-            if let What::Rows(rows) = &change.what {
-                change.what = whole(&rows.table, Why::TooLarge);
+            if let ChangeScope::Rows(rows) = &change.what {
+                change.what = whole(&rows.table, FallbackReason::TooLarge);
             }
             match &change.what {
-                What::Table { schema, name, why } => {
+                ChangeScope::Table { schema, name, why } => {
                     let is_new = self.tables.insert((schema.clone(), name.clone(), *why));
                     if is_new || change.effect != Effect::Holds {
                         self.changes.push(Change { what: change.what, effect: Effect::Holds });
@@ -167,13 +167,13 @@ impl Group {
         self.detail = Detail::Tables;
         self.savepoints.clear();
         self.tables.clear();
-        let what = What::Everything(Why::TooLarge);
+        let what = ChangeScope::Everything(FallbackReason::TooLarge);
         self.changes = vec![Change { what, effect: Effect::Holds }];
     }
 
     pub(super) fn savepoint(&mut self, name: String) {
         self.begin();
-        // A name used again takes the place of the one before.
+        // A new savepoint replaces an older one of the same name.
         self.savepoints.retain(|(own, _)| *own != name);
         if self.savepoints.len() < SAVEPOINTS_MAX {
             self.savepoints.push((name, self.changes.len()));
@@ -194,12 +194,12 @@ impl Group {
 
     fn undo(&mut self, from: usize) {
         for change in self.changes.get_mut(from..).unwrap_or_default() {
-            // Definitions commit what is open, and are not rolled back.
-            if !matches!(change.what, What::Table { why: Why::Defined, .. }) {
+            // Definitions commit the open transaction, and are not rolled back.
+            if !matches!(change.what, ChangeScope::Table { why: FallbackReason::Defined, .. }) {
                 change.effect = Effect::UndoneIfTransactional;
             }
-            // What is written to it from now on is to be told again.
-            if let What::Table { schema, name, why } = &change.what {
+            // Later changes of this table must be recorded again.
+            if let ChangeScope::Table { schema, name, why } = &change.what {
                 self.tables.remove(&(schema.clone(), name.clone(), *why));
             }
         }

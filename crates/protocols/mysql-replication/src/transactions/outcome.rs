@@ -1,7 +1,7 @@
-//! What a stream comes to: transactions, their changes, and why some are of whole tables.
+//! The transactions of a stream, their changes, and the reasons for changes of whole tables.
 //!
-//! Types only. A change never says less than what may have changed; [`Why`] names the reason where it
-//! says more. Not here: how they are put together ([`super::Transactions`]).
+//! Only types. A change never reports less than what may have changed; [`FallbackReason`] is the reason if it reports
+//! more. Not here: the assembly of transactions ([`super::Transactions`]).
 
 use crate::Refusal;
 use crate::event::Rows;
@@ -12,168 +12,168 @@ use crate::wire::response::ServerError;
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a change is of a whole table, a database, or everything.
+/// The reason why a change concerns a whole table, a database, or everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Why {
-    /// Only that was wanted ([`super::Interest::Table`]).
+pub enum FallbackReason {
+    /// The reader requested only this ([`super::Interest::Table`]).
     Asked,
-    /// It was defined anew, emptied, renamed or dropped.
+    /// The table was created, altered, truncated, renamed or dropped.
     Defined,
-    /// It was written in statement format: its triggers may have reached other tables.
+    /// The table was written in statement format: its triggers may have changed other tables.
     Statement,
-    /// The transaction was larger than is held.
+    /// The transaction exceeded a limit.
     TooLarge,
-    /// Its rows cannot be read.
+    /// The rows cannot be decoded.
     Unreadable(Refusal),
-    /// The images leave out every column.
+    /// The row images contain no columns.
     NoImage,
-    /// A statement that is not known.
+    /// The statement is unknown.
     UnknownStatement,
-    /// An event that is not known.
+    /// The event type is unknown.
     UnknownEvent,
-    /// The server has lost track of changes.
+    /// The server has lost changes.
     Incident,
-    /// A prepared transaction was committed that was prepared before the stream began, or not held.
+    /// A prepared transaction was committed that was prepared before the stream began, or was not kept.
     UnknownXa,
 }
 
-impl Why {
-    /// Its name, as in logs and counters.
+impl FallbackReason {
+    /// The name of the reason in logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Why::Asked => "asked",
-            Why::Defined => "defined",
-            Why::Statement => "statement",
-            Why::TooLarge => "too-large",
-            Why::Unreadable(_) => "unreadable",
-            Why::NoImage => "no-image",
-            Why::UnknownStatement => "unknown-statement",
-            Why::UnknownEvent => "unknown-event",
-            Why::Incident => "incident",
-            Why::UnknownXa => "unknown-xa",
+            FallbackReason::Asked => "asked",
+            FallbackReason::Defined => "defined",
+            FallbackReason::Statement => "statement",
+            FallbackReason::TooLarge => "too-large",
+            FallbackReason::Unreadable(_) => "unreadable",
+            FallbackReason::NoImage => "no-image",
+            FallbackReason::UnknownStatement => "unknown-statement",
+            FallbackReason::UnknownEvent => "unknown-event",
+            FallbackReason::Incident => "incident",
+            FallbackReason::UnknownXa => "unknown-xa",
         }
     }
 }
 
-/// What changed.
+/// A change in a transaction.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
-    /// Rows of a table.
+pub enum ChangeScope {
+    /// Changed rows of a table.
     Rows(TableRows),
-    /// A table: any of its rows.
+    /// A change of a table: any of its rows may have changed.
     Table {
-        /// Its database.
+        /// The name of the database.
         schema: Arc<str>,
-        /// Its name.
+        /// The name of the table.
         name: Arc<str>,
-        /// Why no rows are told.
-        why: Why,
+        /// The reason why rows are not reported.
+        why: FallbackReason,
     },
-    /// A database: any of its tables.
+    /// A change of a database: any of its tables may have changed.
     Schema {
-        /// Its name.
+        /// The name of the database.
         schema: Arc<str>,
-        /// Why.
-        why: Why,
+        /// The reason why tables are not reported.
+        why: FallbackReason,
     },
-    /// Anything.
-    Everything(Why),
+    /// Everything may have changed.
+    Everything(FallbackReason),
 }
 
 /// Changed rows of a table: [`TableRows::changes`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRows {
-    /// The table as it was when they were written.
+    /// The table as it was when the rows were written.
     pub table: Arc<Table>,
-    /// The rows.
+    /// The encoded rows.
     pub rows: Rows,
 }
 
 impl TableRows {
-    /// The rows, one by one. A refusal means that any row of the table may have changed.
+    /// Iterates over the rows. An error means that any row of the table may have changed.
     #[must_use]
     pub fn changes(&self) -> crate::event::RowChanges<'_> {
         self.rows.changes(&self.table)
     }
 }
 
-/// Whether a change holds.
+/// Whether a change is in effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// It does.
+    /// The change is in effect.
     Holds,
-    /// It was rolled back, and holds only if its table does not take part in transactions (MyISAM,
-    /// Aria, MEMORY): servers log a rollback only where such a table may be among them.
+    /// The change was rolled back. It is in effect only if its table is not transactional (MyISAM, Aria,
+    /// MEMORY). Servers log a rollback only if such a table may be involved.
     UndoneIfTransactional,
 }
 
-/// One change of a transaction.
+/// A change of a transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// What changed.
-    pub what: What,
-    /// Whether it holds.
+    /// The table or rows that changed.
+    pub what: ChangeScope,
+    /// Whether the change is in effect.
     pub effect: Effect,
 }
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// It is committed.
+    /// The transaction is committed.
     Committed,
-    /// It is rolled back.
+    /// The transaction is rolled back.
     RolledBack,
-    /// It is prepared and waits: nothing of it holds yet, and its changes come when it is committed.
+    /// The transaction is prepared. It has no effect yet, and its changes are reported with the commit.
     Prepared,
 }
 
-/// A whole transaction.
+/// A complete transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transaction {
-    /// Its name; none where the server gives none.
+    /// The GTID; `None` if the server assigns none.
     pub gtid: Option<Gtid>,
-    /// The server where it came about.
+    /// The id of the server on which the transaction originated.
     pub server_id: u32,
-    /// When it ended, in seconds since 1970 by that server's clock.
+    /// The time of its end, in seconds since 1970 by that server's clock.
     pub seconds: u32,
     /// How it ended.
     pub ending: Ending,
-    /// Its changes, in order; those of tables that nobody wants are left out.
+    /// Its changes, in order, without those of ignored tables.
     pub changes: Vec<Change>,
 }
 
-/// What a packet came to.
+/// The result of processing a packet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// A whole transaction; [`super::Transactions::position`] is after it.
+    /// A complete transaction; [`super::Transactions::position`] is after it.
     Transaction(Transaction),
-    /// Nothing that changes anything; more may follow.
+    /// The packet completes no transaction; more packets may follow.
     Nothing,
-    /// The server has nothing to say, and is there.
+    /// A heartbeat: the server is connected and has no new events.
     Heartbeat,
     /// The server has ended the stream.
     Ended,
 }
 
-/// Why a stream cannot be followed any further.
+/// The reason why a stream cannot be continued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamRefused {
-    /// The server says why.
+    /// The server reported an error.
     Server(ServerError),
-    /// An event that cannot be read, and without which nothing can.
+    /// An essential event is invalid.
     Event(Refusal),
-    /// The log that was read is there no more, and another goes on in its place: changes were missed.
+    /// The log that was being read was replaced by another one: changes were missed.
     Replaced,
 }
 
 impl StreamRefused {
-    /// What a packet says that is an error.
+    /// The error in an error packet.
     pub(crate) fn said(packet: &Packet) -> StreamRefused {
         StreamRefused::Server(ServerError::read(&packet.payload).unwrap_or_default())
     }
 
-    /// Its name, as in logs and counters.
+    /// The name of the reason in logs and metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {

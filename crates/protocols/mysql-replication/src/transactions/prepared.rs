@@ -1,8 +1,8 @@
-//! Distributed transactions that are prepared and wait for their commit or rollback.
+//! XA transactions that are prepared and wait for their commit or rollback.
 //!
-//! They may wait for long, and across a break of the stream nothing of them is kept: the commit of one
-//! that is not here changes everything. Invariant: their rows stay within the bound; of those beyond
-//! it only the tables are kept, and beyond [`COUNT_MAX`] nothing.
+//! They may wait for a long time, and are lost when the stream is interrupted: the commit of an unknown
+//! transaction counts as a change of everything. Invariant: their rows stay within the limit. Beyond it only
+//! the tables are kept, and beyond [`COUNT_MAX`] transactions nothing.
 
 use super::group::Changes;
 use crate::statement::XaId;
@@ -11,19 +11,19 @@ use std::collections::HashMap;
 const COUNT_MAX: usize = 1000;
 
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedTransactions {
     bytes_max: usize,
     bytes: usize,
     waiting: HashMap<XaId, Changes>,
 }
 
-impl Prepared {
-    pub(super) fn new(bytes_max: usize) -> Prepared {
-        Prepared { bytes_max, bytes: 0, waiting: HashMap::new() }
+impl PreparedTransactions {
+    pub(super) fn new(bytes_max: usize) -> PreparedTransactions {
+        PreparedTransactions { bytes_max, bytes: 0, waiting: HashMap::new() }
     }
 
     pub(super) fn keep(&mut self, id: XaId, mut changes: Changes) {
-        // One of the same id: that was never committed.
+        // An earlier transaction with the same id was never committed.
         self.take(&id);
         if self.waiting.len() >= COUNT_MAX {
             return;

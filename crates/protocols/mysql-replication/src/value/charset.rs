@@ -1,38 +1,37 @@
-//! Character sets: which one a collation is of, and how its text becomes UTF-8.
+//! Character sets: the character set of a collation, and the conversion of text to UTF-8.
 //!
-//! Decoded are UTF-8 (three and four bytes), ASCII, Latin-1 (which is Windows-1252 in both servers),
-//! UCS-2, UTF-16, UTF-32. Of the others those that leave ASCII as it is are known as such: their text
-//! is decoded if it is ASCII, and is kept as bytes if not. Sources: `information_schema.COLLATIONS`
-//! of MariaDB 10.11 and MySQL 8.0.
+//! Supported are UTF-8 (three and four bytes), ASCII, Latin-1 (Windows-1252 in both servers), UCS-2, UTF-16 and
+//! UTF-32. Other character sets that extend ASCII are recognised: their text is decoded if it is ASCII, and
+//! otherwise kept as bytes. Sources: `information_schema.COLLATIONS` of MariaDB 10.11 and MySQL 8.0.
 //!
-//! Not here: comparing as a collation does. Two texts that are equal to the database may differ here.
+//! Not here: comparison by collation. Two texts that are equal in the database may differ here.
 
 use std::borrow::Cow;
 
-/// A character set, as far as it matters here.
+/// A character set, as far as needed to decode text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Charset {
     /// No character set: bytes.
     Binary,
-    /// UTF-8 of up to three or four bytes; ASCII is a part of it.
+    /// UTF-8 of up to three or four bytes, including ASCII.
     Utf8,
-    /// Latin-1, in truth Windows-1252.
+    /// Latin-1, which is Windows-1252 in both servers.
     Latin1,
-    /// UTF-16, and UCS-2 within it; the most significant byte first.
+    /// UTF-16 or UCS-2, big-endian.
     Utf16,
-    /// UTF-16 with the least significant byte first.
+    /// UTF-16, little-endian.
     Utf16Le,
     /// UTF-32.
     Utf32,
-    /// Another one that leaves ASCII as it is, by the id of a collation of it; 0 where only its name
-    /// is known.
+    /// Another character set that extends ASCII, with the id of one of its collations; 0 if only its name is
+    /// known.
     AsciiBased(u32),
-    /// Another one, in which ASCII may mean something else.
+    /// Another character set, in which ASCII bytes may have another meaning.
     Other(u32),
 }
 
-/// Collations by their ids, first and last. 1024 more is MariaDB's collation without padding; from 2048
-/// on are its collations of Unicode 14.
+/// Collations by id: first, last, character set. MariaDB adds 1024 for its collations without padding; those
+/// from 2048 on are its collations of Unicode 14.
 #[rustfmt::skip]
 const COLLATIONS: &[(u32, u32, Charset)] = &[
     // binary.
@@ -113,7 +112,7 @@ const COLLATIONS: &[(u32, u32, Charset)] = &[
 ];
 
 impl Charset {
-    /// By the id of a collation, as the stream has it.
+    /// The character set of a collation id in the stream.
     #[must_use]
     pub fn of_collation(id: u32) -> Charset {
         if let Some((_, _, charset)) =
@@ -122,17 +121,18 @@ impl Charset {
             return *charset;
         }
         match id {
-            // swe7 puts letters where ASCII has brackets; sjis and cp932 a yen sign for a backslash.
+            // swe7 has letters in place of ASCII brackets; sjis and cp932 have a yen sign in place of a
+            // backslash.
             10 | 82 | 13 | 88 | 95 | 96 | 1034 | 1106 | 1037 | 1112 | 1119 | 1120 => {
                 Charset::Other(id)
             }
-            // The others of the fixed lists, all extensions of ASCII.
+            // All other fixed collations extend ASCII.
             1..=99 | 248..=250 | 1025..=1123 => Charset::AsciiBased(id),
             _ => Charset::Other(id),
         }
     }
 
-    /// By the name that the schema has for it.
+    /// The character set with this name in the schema.
     #[must_use]
     pub fn of_name(name: &str) -> Charset {
         match name.to_ascii_lowercase().as_str() {
@@ -151,7 +151,7 @@ impl Charset {
         }
     }
 
-    /// The text in UTF-8; none if it cannot be told, or is not valid.
+    /// The text in UTF-8; `None` if it cannot be decoded or is invalid.
     #[must_use]
     pub fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         match self {
@@ -174,7 +174,7 @@ impl Charset {
         }
     }
 
-    /// The id of a collation of it, where that is what is known.
+    /// The id of one of its collations, if known.
     #[must_use]
     pub fn collation(self) -> Option<u32> {
         match self {
@@ -191,7 +191,7 @@ fn wide(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> {
     text.ok().filter(|_| rest.is_empty()).map(Cow::Owned)
 }
 
-/// Windows-1252; its five places without a character are control characters, as in the servers.
+/// Decodes Windows-1252. As in the servers, its five undefined bytes are control characters.
 fn windows_1252(byte: u8) -> char {
     const HIGH: [u16; 32] = [
         0x20ac, 0x81, 0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,

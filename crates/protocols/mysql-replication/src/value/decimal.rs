@@ -1,17 +1,17 @@
-//! `DECIMAL` in its packed form: nine digits in four bytes, fewer in fewer, the sign in the first bit.
+//! `DECIMAL` in its packed format: four bytes for nine digits, fewer for the rest, the sign in the first bit.
 //!
-//! Source: `strings/decimal.c` of both servers, `decimal2bin`. A negative number has all its bits
-//! turned round; the first bit is set for those that are not negative.
+//! Source: `strings/decimal.c` of both servers, `decimal2bin`. All bits of a negative number are inverted; the
+//! first bit is set for numbers that are not negative.
 
 use crate::Refusal;
 
 const BYTES_FOR_DIGITS: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 const DIGITS_MAX: u8 = 81;
 
-/// How many bytes a number of so many digits takes.
+/// The number of bytes of a packed number with this precision and scale.
 ///
 /// # Errors
-/// `BadLength` for more digits than there can be, or more after the point than in all.
+/// `BadLength` if there are too many digits, or more digits after the decimal point than in total.
 pub(super) fn packed_len(precision: u8, scale: u8) -> Result<usize, Refusal> {
     if precision > DIGITS_MAX || scale > precision {
         return Err(Refusal::BadLength);
@@ -38,7 +38,7 @@ pub(super) fn text(packed: &[u8], precision: u8, scale: u8) -> Result<String, Re
     let mut digits = String::with_capacity(usize::from(precision) + 3);
     let whole = precision - scale;
     let mut rest = bytes.as_slice();
-    // Before the point the odd digits come first, after it last.
+    // Before the decimal point the incomplete group comes first, after it last.
     let groups = [whole % 9]
         .into_iter()
         .chain(std::iter::repeat_n(9, usize::from(whole / 9)))
@@ -79,7 +79,7 @@ fn assembled(digits: &str, whole: usize, is_negative: bool) -> String {
 mod tests {
     use super::*;
 
-    /// The examples in the remarks of `decimal2bin`: 1234567890.1234 as DECIMAL(14,4).
+    /// The example in the comments of `decimal2bin`: 1234567890.1234 as DECIMAL(14,4).
     #[test]
     fn the_example_of_the_source() {
         let packed = [0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2];

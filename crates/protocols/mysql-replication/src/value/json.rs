@@ -1,18 +1,18 @@
 //! MySQL's binary JSON as text.
 //!
-//! | type | |
+//! | type | content |
 //! |---|---|
-//! | 0, 2 | a small map or list: offsets of two bytes |
-//! | 1, 3 | a large one: offsets of four |
+//! | 0, 2 | a small object or array: two-byte offsets |
+//! | 1, 3 | a large object or array: four-byte offsets |
 //! | 4 | null, true or false |
-//! | 5 to 11 | whole numbers of 16, 32, 64 bits, and a double |
+//! | 5 to 11 | integers of 16, 32, 64 bits, and a double |
 //! | 12 | a string in UTF-8 |
 //! | 15 | a value of another column type |
 //!
-//! Written as the server does: `{"a": 1, "b": [true, null]}`, keys in the server's order (by length,
-//! then by bytes). Decimals and times in it are written as SQL has them, other opaque values as
-//! `"base16:type…:…"`. Depth, bytes of text and values are bounded. Source:
-//! `sql/json_binary.h`. MariaDB's JSON is text and does not come here.
+//! The text is formatted like the server's: `{"a": 1, "b": [true, null]}`, keys in the server's order (by
+//! length, then by bytes). Decimals and times are written as in SQL, other opaque values as `"base16:type…:…"`.
+//! Depth, text length and number of values are limited. Source: `sql/json_binary.h`. MariaDB's JSON is text and
+//! is not handled here.
 
 use super::temporal::{Date, DateTime, Time};
 use super::{decimal, hex};
@@ -20,19 +20,19 @@ use crate::Refusal;
 use crate::reader::Reader;
 use std::fmt::Write as _;
 
-/// How much of a document is written.
+/// Limits for the conversion of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Levels of maps and lists within each other.
+    /// The maximum nesting depth of objects and arrays.
     pub depth: usize,
-    /// Bytes of the text.
+    /// The maximum length of the text in bytes.
     pub text_bytes: usize,
-    /// Values in all.
+    /// The maximum number of values in total.
     pub values: usize,
 }
 
 impl Default for Limits {
-    /// 100 levels (MySQL's own bound), a megabyte of text, 100,000 values.
+    /// 100 levels (MySQL's own limit), 1 MiB of text, 100,000 values.
     fn default() -> Limits {
         Limits { depth: 100, text_bytes: 1 << 20, values: 100_000 }
     }
@@ -46,10 +46,11 @@ const LITERAL: u8 = 4;
 const STRING: u8 = 12;
 const OPAQUE: u8 = 15;
 
-/// The document as text. An empty one is `null`, as the server takes it.
+/// The document as text. As in the server, an empty document is `null`.
 ///
 /// # Errors
-/// `Truncated`, `BadValue`, `BadLength` for damage; `TooDeep`, `TooLong` beyond the limits.
+/// `Truncated`, `BadValue`, `BadLength` if the document is invalid; `TooDeep`, `TooLong` if it exceeds the
+/// limits.
 pub fn text(document: &[u8], limits: Limits) -> Result<String, Refusal> {
     let Some((kind, body)) = document.split_first() else { return Ok("null".to_owned()) };
     let mut writer = Writer { out: String::new(), limits, values: 0 };
@@ -63,7 +64,7 @@ struct Writer {
     values: usize,
 }
 
-/// Whether offsets have two bytes or four.
+/// The size of offsets in bytes: two or four.
 #[derive(Clone, Copy)]
 struct Width(usize);
 
@@ -104,7 +105,7 @@ impl Writer {
             10 => reader.u64()?.to_string(),
             11 => {
                 let number = f64::from_le_bytes(reader.array()?);
-                // A double stays one: 1 and 1.0 are not the same document.
+                // A double is written with a decimal point: 1 and 1.0 are different documents.
                 if number == number.trunc() { format!("{number}.0") } else { number.to_string() }
             }
             _ => return Err(Refusal::BadValue),
@@ -149,7 +150,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A value's entry: its type, and either the value itself (if it fits) or its offset.
+    /// Writes a value from its entry: its type, and either the value itself (if it fits) or its offset.
     fn entry(&mut self, body: &[u8], at: usize, width: Width, depth: usize) -> Result<(), Refusal> {
         let mut entry = Reader::new(body.get(at..).unwrap_or_default());
         let kind = entry.u8()?;
@@ -178,7 +179,7 @@ impl Writer {
                 '\t' => self.out.push_str("\\t"),
                 '\u{8}' => self.out.push_str("\\b"),
                 '\u{c}' => self.out.push_str("\\f"),
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 letter if u32::from(letter) < 0x20 => {
                     let _ = write!(self.out, "\\u{:04x}", u32::from(letter));
                 }
@@ -189,20 +190,20 @@ impl Writer {
         Ok(())
     }
 
-    /// A value of a column type: the type, a variable length, the bytes.
+    /// Writes a value of a column type: the type, a variable-length integer, the bytes.
     fn opaque(&mut self, body: &[u8]) -> Result<(), Refusal> {
         let (kind, rest) = body.split_first().ok_or(Refusal::Truncated)?;
         let bytes = variable(rest)?;
         let mut reader = Reader::new(bytes);
         match kind {
-            // NEWDECIMAL: precision, scale, packed.
+            // NEWDECIMAL: precision, scale, packed digits.
             246 => {
                 let (precision, scale) = (reader.u8()?, reader.u8()?);
                 let text = decimal::text(reader.rest(), precision, scale)?;
                 self.out.push_str(&text);
                 Ok(())
             }
-            // DATE, TIME, DATETIME, TIMESTAMP in their packed form.
+            // DATE, TIME, DATETIME, TIMESTAMP in their packed format.
             10 | 11 | 12 | 7 => {
                 let text = packed_time(*kind, i64::from_le_bytes(reader.array()?));
                 self.string(text.as_bytes())
@@ -218,7 +219,7 @@ impl Writer {
     }
 }
 
-/// Count of entries, and size in bytes; the entries have to fit into the size.
+/// The number of entries, and the size in bytes. The entries must fit into the size.
 fn sizes(body: &[u8], width: Width) -> Result<(usize, usize), Refusal> {
     let mut reader = Reader::new(body);
     let (count, size) = (reader.uint(width.0)? as usize, reader.uint(width.0)? as usize);
@@ -229,7 +230,7 @@ fn sizes(body: &[u8], width: Width) -> Result<(usize, usize), Refusal> {
     Ok((count, size))
 }
 
-/// Bytes after a length of seven bits a byte, the least significant first, five bytes at most.
+/// Bytes preceded by their length: seven bits per byte, little-endian, at most five bytes.
 fn variable(body: &[u8]) -> Result<&[u8], Refusal> {
     let mut len = 0u64;
     for (at, byte) in body.iter().take(5).enumerate() {
@@ -241,7 +242,7 @@ fn variable(body: &[u8]) -> Result<&[u8], Refusal> {
     Err(Refusal::Truncated)
 }
 
-/// `TIME_to_longlong_packed`: 40 bits of date and time, 24 of microseconds.
+/// `TIME_to_longlong_packed`: 40 bits of date and time, 24 bits of microseconds.
 fn packed_time(kind: u8, packed: i64) -> String {
     let magnitude = packed.unsigned_abs();
     let (whole, microseconds) = (magnitude >> 24, (magnitude & 0xff_ffff) as u32);
@@ -274,7 +275,7 @@ mod tests {
         text(document, Limits::default())
     }
 
-    /// `{"a": 1, "b": [true, "x"]}`, put together by the rules in `json_binary.h`.
+    /// `{"a": 1, "b": [true, "x"]}`, encoded by hand according to `json_binary.h`.
     fn document() -> Vec<u8> {
         let mut list = vec![2, 0, 12, 0, LITERAL, 1, 0, STRING, 10, 0, 1, b'x'];
         let mut map = vec![SMALL_MAP, 2, 0, 0, 0];

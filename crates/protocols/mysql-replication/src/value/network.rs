@@ -1,14 +1,14 @@
-//! `UUID`, `INET6` and `INET4` of MariaDB: from the bytes of a row to the order of their text.
+//! `UUID`, `INET6` and `INET4` of MariaDB: converts the bytes of a row to text.
 //!
-//! In a record a UUID of version 1 to 5 is kept with its time last, so that it sorts by time; others
-//! are kept as they are written (MariaDB 10.10.6, 10.11.5 and later; earlier versions turn all of
-//! them). Source: `plugin/type_uuid/sql_type_uuid.h`. `INET6` is written as `inet_ntop` does.
+//! A UUID of version 1 to 5 is stored with its time last, so that it sorts by time. Others are stored unchanged
+//! (MariaDB 10.10.6, 10.11.5 and later; earlier versions reorder all of them). Source:
+//! `plugin/type_uuid/sql_type_uuid.h`. `INET6` is written like `inet_ntop`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A UUID from the bytes of a record.
+/// The UUID in text order, from the bytes of a record.
 pub(super) fn uuid_of_record(record: [u8; 16]) -> [u8; 16] {
-    // The variant's bit stands where only a turned UUID has it, and its version is above 0.
+    // Only a reordered UUID has the variant bit at this place and a version above 0.
     let is_turned = record[6] & 0x80 != 0 && (1..0x80).contains(&record[8]);
     if !is_turned {
         return record;
@@ -22,18 +22,18 @@ pub(super) fn uuid_of_record(record: [u8; 16]) -> [u8; 16] {
     uuid
 }
 
-/// The text of a UUID, in small digits.
+/// The text of a UUID, in lower-case digits.
 #[must_use]
 pub fn uuid_text(uuid: &[u8; 16]) -> String {
     let hex = super::hex(uuid);
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
-/// The text of an address of IPv6.
+/// The text of an IPv6 address.
 #[must_use]
 pub fn inet6_text(bytes: &[u8; 16]) -> String {
     let address = Ipv6Addr::from(*bytes);
-    // IPv4-compatible addresses are written with dots, as `inet_ntop` does; `::` and `::1` are not.
+    // Like `inet_ntop`, IPv4-compatible addresses are written with dots; `::` and `::1` are not.
     let is_compatible = bytes[..12] == [0; 12] && bytes[12..14] != [0, 0];
     if is_compatible {
         return format!("::{}.{}.{}.{}", bytes[12], bytes[13], bytes[14], bytes[15]);
@@ -41,7 +41,7 @@ pub fn inet6_text(bytes: &[u8; 16]) -> String {
     address.to_string()
 }
 
-/// The text of an address of IPv4.
+/// The text of an IPv4 address.
 #[must_use]
 pub fn inet4_text(bytes: &[u8; 4]) -> String {
     Ipv4Addr::from(*bytes).to_string()

@@ -1,7 +1,7 @@
-//! A column's value out of a row: first its bytes, by the column's kind, then what they mean.
+//! Decodes a column value from a row: first its bytes, by the column type, then their meaning.
 //!
-//! The two steps are apart so that a column that nobody asks for costs no more than its length.
-//! Sources: `log_event_print_value` and `Field::unpack` of the servers.
+//! The two steps are separate so that an unused column costs only the computation of its length. Sources:
+//! `log_event_print_value` and `Field::unpack` of the servers.
 
 use super::charset::Charset;
 use super::network::uuid_of_record;
@@ -13,7 +13,7 @@ use crate::reader::Reader;
 use crate::table::{Column, ColumnKind, Sign, Special};
 use std::borrow::Cow;
 
-/// Takes the bytes of a value of this kind.
+/// Consumes the bytes of a value of this column type.
 ///
 /// # Errors
 /// `Truncated`, `BadLength`.
@@ -52,7 +52,7 @@ pub(crate) fn raw<'a>(kind: ColumnKind, row: &mut Reader<'a>) -> Result<&'a [u8]
     row.take(len)
 }
 
-/// What the bytes mean.
+/// Decodes the bytes of a value.
 ///
 /// # Errors
 /// `BadValue`, `BadLength`, `BadCompression`.
@@ -113,18 +113,18 @@ pub(crate) fn meaning<'a>(column: &'a Column, raw: &'a [u8]) -> Result<Value<'a>
     })
 }
 
-/// With so many digits behind the point.
+/// A number with `digits` digits after the decimal point.
 fn scaled<'a>(number: f64, digits: u8) -> Value<'a> {
     Value::Text(format!("{number:.digits$}", digits = usize::from(digits)).into())
 }
 
-/// With so many digits before the point at least.
+/// A number with leading zeros, so that it has at least `digits` digits before the decimal point.
 fn filled_up(text: String, digits: usize) -> String {
     let before = text.find('.').unwrap_or(text.len());
     "0".repeat(digits.saturating_sub(before)) + &text
 }
 
-/// A whole number of one to eight bytes; what is shorter than eight keeps its sign.
+/// An integer of one to eight bytes, sign-extended if it is signed.
 fn integer<'a>(sign: Sign, raw: &[u8]) -> Result<Value<'a>, Refusal> {
     let bits = Reader::new(raw).uint(raw.len())?;
     let unused = 64 - 8 * raw.len() as u32;
@@ -132,7 +132,7 @@ fn integer<'a>(sign: Sign, raw: &[u8]) -> Result<Value<'a>, Refusal> {
     Ok(match sign {
         Sign::Unsigned => Value::UInt(bits),
         Sign::Signed => Value::Int(((bits << unused) as i64) >> unused),
-        // The same whichever it is.
+        // The value is the same with either sign.
         Sign::Unknown if !is_high => Value::Int(bits as i64),
         Sign::Unknown => Value::SignUnknown(bits, raw.len() as u8),
     })
@@ -153,8 +153,8 @@ fn text(charset: Option<Charset>, bytes: Cow<'_, [u8]>) -> Value<'_> {
     }
 }
 
-/// `CHAR` and `BINARY`, and the types of MariaDB that are stored as such. What fills them up to their
-/// length is not sent: spaces, or zeros.
+/// Decodes `CHAR` and `BINARY`, and MariaDB types that are stored like them. The padding to their length
+/// (spaces or zeros) is not sent.
 fn character<'a>(column: &'a Column, raw: &'a [u8], max_bytes: usize) -> Value<'a> {
     let filled = |len: usize| {
         let mut bytes = raw.to_vec();

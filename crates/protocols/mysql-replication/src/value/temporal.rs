@@ -1,9 +1,8 @@
-//! Dates and times as the rows of both servers have them, and as SQL writes them.
+//! Dates and times as encoded in the rows of both servers, and as SQL writes them.
 //!
-//! The forms with a fraction (`TIME2`, `DATETIME2`, `TIMESTAMP2`) have the most significant byte
-//! first and an offset that makes them sort as bytes; those of old have not. Source: `my_time.cc`
-//! and `compat56.cc` of the servers. Values that no calendar has (zero months and days) are values
-//! here: SQL has them.
+//! The formats with a fraction (`TIME2`, `DATETIME2`, `TIMESTAMP2`) are big-endian and have an offset, so that
+//! they sort as bytes. The old formats do not. Source: `my_time.cc` and `compat56.cc` of the servers. Values
+//! that no calendar has (month or day zero) are valid, because SQL allows them.
 
 use crate::Refusal;
 use crate::reader::Reader;
@@ -20,10 +19,10 @@ pub struct Date {
     pub day: u8,
 }
 
-/// A span of time, or a time of day.
+/// A duration, or a time of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Time {
-    /// Whether it is below zero.
+    /// Whether the duration is negative.
     pub is_negative: bool,
     /// 0 to 838.
     pub hours: u16,
@@ -31,9 +30,9 @@ pub struct Time {
     pub minutes: u8,
     /// 0 to 59.
     pub seconds: u8,
-    /// The fraction, in microseconds.
+    /// The fraction in microseconds.
     pub microseconds: u32,
-    /// How many digits after the point the column has.
+    /// The number of fractional digits of the column.
     pub digits: u8,
 }
 
@@ -46,18 +45,18 @@ pub struct DateTime {
     pub time: Time,
 }
 
-/// A moment.
+/// A point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp {
-    /// Seconds since 1970 in UTC; 0 is SQL's zero.
+    /// Seconds since 1970 in UTC; 0 is SQL's zero timestamp.
     pub seconds: u32,
-    /// The fraction, in microseconds.
+    /// The fraction in microseconds.
     pub microseconds: u32,
-    /// How many digits after the point the column has.
+    /// The number of fractional digits of the column.
     pub digits: u8,
 }
 
-/// How many bytes a fraction of so many digits takes.
+/// The number of bytes of a fraction with this number of digits.
 pub(super) fn fraction_len(digits: u8) -> usize {
     usize::from(digits.min(6)).div_ceil(2)
 }
@@ -91,7 +90,7 @@ impl Time {
         }
     }
 
-    /// `TIME2`: three bytes, and the fraction; below zero, both together are below zero.
+    /// Decodes `TIME2`: three bytes and the fraction. For negative values, both together are negative.
     pub(super) fn of_row(reader: &mut Reader<'_>, digits: u8) -> Result<Time, Refusal> {
         let len = fraction_len(digits);
         let bits = 8 * (3 + len) as u32;
@@ -107,10 +106,10 @@ impl Time {
         Ok(time)
     }
 
-    /// The `TIME` of old: a decimal number `HHMMSS`.
+    /// Decodes the old `TIME`: a decimal number `HHMMSS`.
     pub(super) fn of_old_row(reader: &mut Reader<'_>) -> Result<Time, Refusal> {
         let bits = reader.uint(3)? as i32;
-        // Three bytes with a sign.
+        // Sign-extends the three bytes.
         let number = (bits << 8) >> 8;
         let magnitude = number.unsigned_abs();
         Ok(Time {
@@ -125,7 +124,7 @@ impl Time {
 }
 
 impl DateTime {
-    /// `DATETIME2`.
+    /// Decodes `DATETIME2`.
     pub(super) fn of_row(reader: &mut Reader<'_>, digits: u8) -> Result<DateTime, Refusal> {
         let packed = reader.uint_big(5)?.checked_sub(1 << 39).ok_or(Refusal::BadValue)?;
         let months = packed >> 22;
@@ -138,7 +137,7 @@ impl DateTime {
         Ok(DateTime { date, time })
     }
 
-    /// The `DATETIME` of old: a decimal number `YYYYMMDDHHMMSS`.
+    /// Decodes the old `DATETIME`: a decimal number `YYYYMMDDHHMMSS`.
     pub(super) fn of_old_row(reader: &mut Reader<'_>) -> Result<DateTime, Refusal> {
         let number = reader.u64()?;
         if number > 99_991_231_235_959 {
@@ -163,13 +162,13 @@ impl DateTime {
 }
 
 impl Timestamp {
-    /// `TIMESTAMP2`.
+    /// Decodes `TIMESTAMP2`.
     pub(super) fn of_row(reader: &mut Reader<'_>, digits: u8) -> Result<Timestamp, Refusal> {
         let seconds = reader.uint_big(4)? as u32;
         Ok(Timestamp { seconds, microseconds: fraction(reader, digits)?, digits })
     }
 
-    /// The `TIMESTAMP` of old.
+    /// Decodes the old `TIMESTAMP`.
     pub(super) fn of_old_row(reader: &mut Reader<'_>) -> Result<Timestamp, Refusal> {
         Ok(Timestamp { seconds: reader.u32()?, microseconds: 0, digits: 0 })
     }
@@ -194,7 +193,7 @@ impl Timestamp {
     }
 }
 
-/// The date of a day since 1970: years that begin in March, in eras of 400 years.
+/// The date of a day number since 1970, computed with years that begin in March and eras of 400 years.
 fn date_of_day(days: u32) -> Date {
     let shifted = days + 719_468;
     let (era, day) = (shifted / 146_097, shifted % 146_097);
@@ -245,7 +244,7 @@ mod tests {
         let read = |bytes: &[u8], digits| {
             Time::of_row(&mut Reader::new(bytes), digits).expect("a time").to_string()
         };
-        // The table in the remarks of `my_time_packed_to_binary`.
+        // The table in the comments of `my_time_packed_to_binary`.
         assert_eq!(read(&[0x80, 0, 0], 0), "00:00:00");
         assert_eq!(read(&[0x7f, 0xff, 0xff, 0xff], 2), "-00:00:00.01");
         assert_eq!(read(&[0x7f, 0xff, 0xff, 0x9d], 2), "-00:00:00.99");

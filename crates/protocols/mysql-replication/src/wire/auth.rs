@@ -1,32 +1,32 @@
-//! Proofs of a password, one for each login plugin.
+//! Computes the authentication response of each supported login plugin.
 //!
-//! | plugin | proof | sources |
+//! | plugin | response | sources |
 //! |---|---|---|
 //! | `mysql_native_password` | SHA-1 of the password, masked by the challenge | "Secure Password Authentication" |
-//! | `caching_sha2_password` | the same with SHA-256; the server may ask for the password itself | "Caching_sha2_password information" |
+//! | `caching_sha2_password` | the same with SHA-256; the server may request the plain password | "Caching_sha2_password information" |
 //! | `client_ed25519` | a signature of the challenge; the key is the SHA-512 of the password | MariaDB's `plugin/auth_ed25519`; RFC 8032 section 5.1.6 |
 //!
-//! Other plugins are refused by name. The password itself is sent only where nobody can listen
-//! ([`super::login`]). Not here: encrypting it with the server's RSA key.
+//! Other plugins are refused with their name. The plain password is only sent over TLS or a Unix socket
+//! ([`super::login`]). Not here: encryption with the server's RSA key.
 
 use curve25519_dalek::edwards::EdwardsPoint;
 use curve25519_dalek::scalar::{Scalar, clamp_integer};
 use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
-/// A login plugin that is known here.
+/// A supported login plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Plugin {
     /// `mysql_native_password`.
     Native,
     /// `caching_sha2_password`, the default of MySQL 8.
     CachingSha2,
-    /// `client_ed25519`, the client's side of MariaDB's `ed25519`.
+    /// `client_ed25519`, the client side of MariaDB's `ed25519`.
     Ed25519,
 }
 
 impl Plugin {
-    /// By the name that the protocol uses.
+    /// The plugin with this name in the protocol.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Plugin> {
         match name {
@@ -37,7 +37,7 @@ impl Plugin {
         }
     }
 
-    /// Its name.
+    /// The name in the protocol.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,11 +47,11 @@ impl Plugin {
         }
     }
 
-    /// The proof that `password` is known, for this challenge.
+    /// The response that proves knowledge of `password` for this challenge.
     #[must_use]
     pub fn proof(self, password: &[u8], challenge: &[u8]) -> Vec<u8> {
         match self {
-            // No password is proved by nothing.
+            // Without a password the response is empty.
             Plugin::Native | Plugin::CachingSha2 if password.is_empty() => Vec::new(),
             Plugin::Native => native(password, challenge),
             Plugin::CachingSha2 => caching_sha2(password, challenge),
@@ -78,7 +78,7 @@ fn masked(text: &[u8], mask: &[u8]) -> Vec<u8> {
     text.iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect()
 }
 
-/// RFC 8032 section 5.1.6, with the password of any length in the place of the 32-byte key.
+/// RFC 8032 section 5.1.6, with a password of any length in place of the 32-byte key.
 fn ed25519(password: &[u8], challenge: &[u8]) -> Vec<u8> {
     let expanded: [u8; 64] = Sha512::digest(password).into();
     let (mut low, mut high) = ([0; 32], [0; 32]);
@@ -115,7 +115,7 @@ mod tests {
             .collect()
     }
 
-    /// Test 2 of RFC 8032 section 7.1: a 32-byte key is hashed just as a password is.
+    /// Test 2 of RFC 8032 section 7.1: a 32-byte key is hashed in the same way as a password.
     #[test]
     fn ed25519_signs_as_the_rfc_does() {
         let key = unhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb");
@@ -127,7 +127,7 @@ mod tests {
         );
     }
 
-    /// What the server does with a proof: it knows only `SHA1(SHA1(password))`.
+    /// The server's check of a response: it only knows `SHA1(SHA1(password))`.
     #[test]
     fn a_native_proof_convinces_who_knows_the_double_hash() {
         let challenge = b"abcdefghijklmnopqrst";

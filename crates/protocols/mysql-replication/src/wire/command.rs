@@ -1,11 +1,11 @@
-//! The commands of a replica: what prepares its session, and what starts the stream.
+//! The commands of a replica: those that prepare its session, and the one that starts the stream.
 //!
-//! MariaDB is told its start by session variables (its manual, "Replication protocol: connecting"),
-//! MySQL by `COM_BINLOG_DUMP_GTID`; both understand file and offset by `COM_BINLOG_DUMP`.
+//! MariaDB receives the start position in session variables (its manual, "Replication protocol: connecting"),
+//! MySQL in `COM_BINLOG_DUMP_GTID`; both support file and offset in `COM_BINLOG_DUMP`.
 //!
-//! A server id that another replica uses throws that one out: choose one at random
-//! ([`crate::wire::response::ServerErrorKind::ServerIdTaken`]). Not here: semi-synchronous
-//! replication, filters on the server.
+//! **Choose the server id at random: a second replica with the same id disconnects the first**
+//! ([`crate::wire::response::ServerErrorKind::ServerIdTaken`]). Not here: semi-synchronous replication, filters
+//! on the server.
 
 use super::greeting::Flavour;
 use super::query::command;
@@ -14,15 +14,15 @@ use crate::position::{GtidList, GtidSet, Start};
 const COM_BINLOG_DUMP: u8 = 0x12;
 const COM_REGISTER_SLAVE: u8 = 0x15;
 const COM_BINLOG_DUMP_GTID: u8 = 0x1e;
-/// The set of GTIDs is sent with the command.
+/// The flag for a set of GTIDs in the command.
 const THROUGH_GTID: u16 = 0x04;
 
-/// The statements that prepare a session, in order; each answers OK. `heartbeat_seconds` is how often
-/// the server says that it is there while it has nothing to say; 0 leaves its own choice.
+/// The statements that prepare a session, in order; the server answers each with OK. `heartbeat_seconds` is the
+/// interval of heartbeats while there are no events; 0 keeps the server's default.
 #[must_use]
 pub fn prepare(flavour: Flavour, start: &Start, heartbeat_seconds: u32) -> Vec<String> {
     let nanoseconds = u64::from(heartbeat_seconds) * 1_000_000_000;
-    // Both names: MySQL 8.0.26 and later prefer the second, the others know the first.
+    // MySQL 8.0.26 and later prefer the second name, other servers know the first.
     let mut statements = match flavour {
         Flavour::MariaDb => vec!["SET @master_binlog_checksum=@@global.binlog_checksum".to_owned()],
         Flavour::MySql => vec![
@@ -40,7 +40,7 @@ pub fn prepare(flavour: Flavour, start: &Start, heartbeat_seconds: u32) -> Vec<S
         });
     }
     if flavour == Flavour::MariaDb {
-        // 4: understands GTIDs and whatever else MariaDB 10 sends.
+        // 4: the replica supports GTIDs and everything else that MariaDB 10 sends.
         statements.push("SET @mariadb_slave_capability=4".to_owned());
         if let Start::MariaDb(list) = start {
             statements.push(format!("SET @slave_connect_state='{list}'"));
@@ -51,8 +51,8 @@ pub fn prepare(flavour: Flavour, start: &Start, heartbeat_seconds: u32) -> Vec<S
     statements
 }
 
-/// `COM_REGISTER_SLAVE`: shows up in `SHOW REPLICA HOSTS`. Not needed for the stream. `host` is cut
-/// to 60 bytes.
+/// `COM_REGISTER_SLAVE`: the replica appears in `SHOW REPLICA HOSTS`. The stream does not need it. `host` is
+/// cut to 60 bytes.
 #[must_use]
 pub fn register(server_id: u32, host: &str, port: u16) -> Vec<u8> {
     let mut payload = server_id.to_le_bytes().to_vec();
@@ -71,14 +71,14 @@ pub fn register(server_id: u32, host: &str, port: u16) -> Vec<u8> {
 pub fn dump(server_id: u32, start: &Start) -> Vec<u8> {
     match start {
         Start::File(place) => dump_file(server_id, &place.file, place.offset),
-        // The session knows where to begin.
+        // The session variables contain the position.
         Start::MariaDb(GtidList { .. }) => dump_file(server_id, "", 4),
         Start::MySql(set) => dump_gtid(server_id, set),
     }
 }
 
 fn dump_file(server_id: u32, file: &str, offset: u64) -> Vec<u8> {
-    // The command has room for 4 GiB; positions beyond are inside one huge transaction's file.
+    // The command has 32 bits for the offset; larger offsets only occur within one huge transaction.
     let offset = u32::try_from(offset).unwrap_or(u32::MAX);
     let mut payload = offset.to_le_bytes().to_vec();
     payload.extend_from_slice(&0u16.to_le_bytes());
@@ -91,7 +91,7 @@ fn dump_gtid(server_id: u32, set: &GtidSet) -> Vec<u8> {
     let encoded = set.encode();
     let mut payload = THROUGH_GTID.to_le_bytes().to_vec();
     payload.extend_from_slice(&server_id.to_le_bytes());
-    // No file name; position 4 is that of the first event of a file.
+    // No file name; 4 is the offset of the first event of a file.
     payload.extend_from_slice(&0u32.to_le_bytes());
     payload.extend_from_slice(&4u64.to_le_bytes());
     payload.extend_from_slice(&(encoded.len() as u32).to_le_bytes());

@@ -1,8 +1,8 @@
-//! The server's greeting and the client's answer to it: handshake version 10, capability flags.
+//! The server's greeting and the client's response: handshake version 10, capability flags.
 //!
-//! Source: "Protocol::HandshakeV10", "Protocol::HandshakeResponse41", "Protocol::SSLRequest",
-//! "Capability Flags". Only what a replica needs is asked for: no compression, no local files, no
-//! multiple statements, EOF packets as of old.
+//! Source: "Protocol::HandshakeV10", "Protocol::HandshakeResponse41", "Protocol::SSLRequest", "Capability
+//! Flags". Only capabilities that a replica needs are requested: no compression, no local files, no multiple
+//! statements, EOF packets as in older versions.
 
 use crate::Refusal;
 use crate::reader::{Reader, put_lenenc};
@@ -15,21 +15,21 @@ const TRANSACTIONS: u32 = 1 << 13;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const PLUGIN_AUTH: u32 = 1 << 19;
 const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
-/// `utf8mb4_general_ci`: what statements and names are written in.
+/// `utf8mb4_general_ci`: the collation of statements and names.
 const UTF8MB4: u8 = 45;
 const VERSION_MAX: usize = 256;
 
-/// Whose dialect the server speaks.
+/// The kind of the server, which determines its protocol variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flavour {
     /// MariaDB.
     MariaDb,
-    /// MySQL, and what is made from it.
+    /// MySQL and its derivatives.
     MySql,
 }
 
 impl Flavour {
-    /// From the version that a server tells, in its greeting or in its log.
+    /// The kind of a server with this version, as stated in its greeting or its log.
     #[must_use]
     pub fn of_version(version: &str) -> Flavour {
         if version.to_ascii_lowercase().contains("mariadb") {
@@ -40,22 +40,22 @@ impl Flavour {
     }
 }
 
-/// What the server says first.
+/// The first packet of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Greeting {
-    /// Its version, such as `5.5.5-10.11.6-MariaDB-log` or `8.0.36`.
+    /// The version of the server, such as `5.5.5-10.11.6-MariaDB-log` or `8.0.36`.
     pub version: String,
-    /// Its number for this connection.
+    /// The id of this connection.
     pub connection_id: u32,
-    /// Random bytes for the login, 20 as a rule.
+    /// Random bytes for the login, usually 20.
     pub challenge: Vec<u8>,
-    /// The login plugin it begins with; empty if it names none.
+    /// The server's default login plugin; empty if it names none.
     pub plugin: String,
     capabilities: u32,
 }
 
 impl Greeting {
-    /// Reads it.
+    /// Decodes the greeting.
     ///
     /// # Errors
     /// `UnexpectedPacket` for another version of the protocol; `Truncated`, `BadLength`.
@@ -81,7 +81,7 @@ impl Greeting {
         if capabilities & SECURE_CONNECTION != 0 {
             let more = challenge_len.saturating_sub(8).max(13);
             challenge.extend_from_slice(reader.take(more.min(reader.rest().len()))?);
-            // The last byte is a NUL and no part of it.
+            // The trailing NUL is not part of the challenge.
             if challenge.last() == Some(&0) {
                 challenge.pop();
             }
@@ -91,19 +91,19 @@ impl Greeting {
         Ok(Greeting { version, connection_id, challenge, plugin, capabilities })
     }
 
-    /// Whether the server takes TLS.
+    /// Whether the server supports TLS.
     #[must_use]
     pub fn offers_tls(&self) -> bool {
         self.capabilities & SSL != 0
     }
 
-    /// Whose dialect it speaks.
+    /// The kind of the server.
     #[must_use]
     pub fn flavour(&self) -> Flavour {
         Flavour::of_version(&self.version)
     }
 
-    /// The version as people write it: MariaDB 10 says `5.5.5-` first, for replicas of old.
+    /// The version without the prefix `5.5.5-`, which MariaDB 10 sends for old replicas.
     #[must_use]
     pub fn plain_version(&self) -> &str {
         match self.flavour() {
@@ -112,7 +112,7 @@ impl Greeting {
         }
     }
 
-    /// Whether it is recent enough to be followed: capabilities of protocol 4.1 with login plugins.
+    /// Whether the server is recent enough: protocol 4.1 with login plugins.
     #[must_use]
     pub fn is_recent(&self) -> bool {
         let needed = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;
@@ -135,13 +135,13 @@ impl Greeting {
         wanted & (self.capabilities | LONG_PASSWORD)
     }
 
-    /// The packet that asks for TLS, sent before the login ("Protocol::SSLRequest").
+    /// The packet that requests TLS, sent before the login ("Protocol::SSLRequest").
     #[must_use]
     pub fn tls_request(&self, database: &str, packet_max: u32) -> Vec<u8> {
         opening(self.wanted(database, true), packet_max)
     }
 
-    /// The login ("Protocol::HandshakeResponse41"). `proof` is what the plugin answers.
+    /// The login packet ("Protocol::HandshakeResponse41"). `proof` is the response of the plugin.
     #[must_use]
     pub fn login(&self, who: &LoginAs<'_>, proof: &[u8]) -> Vec<u8> {
         let wanted = self.wanted(who.database, who.with_tls);
@@ -166,18 +166,18 @@ impl Greeting {
     }
 }
 
-/// Who logs in, and how.
+/// The data of a login packet.
 #[derive(Debug, Clone, Copy)]
 pub struct LoginAs<'a> {
-    /// The account's name.
+    /// The name of the account.
     pub user: &'a str,
-    /// The database that statements are about; may be empty.
+    /// The default database; may be empty.
     pub database: &'a str,
-    /// The plugin that the proof is of.
+    /// The plugin that computed the response.
     pub plugin: &'a str,
-    /// Whether this goes over TLS.
+    /// Whether the connection uses TLS.
     pub with_tls: bool,
-    /// The longest packet that will be taken, in bytes.
+    /// The maximum packet length that the client accepts, in bytes.
     pub packet_max: u32,
 }
 

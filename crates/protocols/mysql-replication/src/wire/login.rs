@@ -1,16 +1,16 @@
 //! The login as a state machine: payloads in, payloads to send out.
 //!
-//! | state | the server sends | then |
+//! | state | the server sends | effect |
 //! |---|---|---|
 //! | `Greeting` | its greeting | `Tls` (a TLS request is sent), or `Proof` (the login is sent) |
-//! | `Tls` | nothing; the caller does TLS and says so | `Proof` |
+//! | `Tls` | nothing; the caller starts TLS and reports it | `Proof` |
 //! | `Proof` | OK | done |
-//! | | another plugin and challenge | `Proof`, with that plugin's proof |
-//! | | "go on" of `caching_sha2_password` | `Proof`; the password itself is sent if nobody can listen |
-//! | | an error | refused |
+//! | `Proof` | another plugin and challenge | `Proof`, with that plugin's response |
+//! | `Proof` | "continue" of `caching_sha2_password` | `Proof`; the plain password is sent if the channel is secure |
+//! | `Proof` | an error | refused |
 //!
-//! Invariant: the password leaves in the clear only over TLS or a Unix socket. At most
-//! [`STEPS_MAX`] exchanges: a server cannot keep a login going for ever.
+//! Invariant: the plain password is sent only over TLS or a Unix socket. A server can cause at most
+//! [`STEPS_MAX`] exchanges.
 
 use super::auth::Plugin;
 use super::greeting::{Greeting, LoginAs};
@@ -21,32 +21,32 @@ use crate::Refusal;
 use crate::reader::Reader;
 use std::fmt;
 
-/// Exchanges after the greeting.
+/// The maximum number of exchanges after the greeting.
 pub const STEPS_MAX: u32 = 8;
 const AUTH_MORE: u8 = 0x01;
 const AUTH_SWITCH: u8 = 0xfe;
 const FAST_OK: u8 = 3;
 const SEND_PASSWORD: u8 = 4;
 
-/// What carries the bytes, and who could listen.
+/// The kind of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Channel {
-    /// TCP as it is.
+    /// A TCP connection without encryption.
     Plain,
-    /// TCP that is to be made TLS before anything is said about the account.
+    /// A TCP connection that must be upgraded to TLS before account data is sent.
     Tls,
-    /// A Unix socket: nobody can listen.
+    /// A Unix socket, on which nobody can eavesdrop.
     Local,
 }
 
-/// Who logs in.
+/// The account of a login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Account {
-    /// The account's name.
+    /// The name of the account.
     pub user: String,
-    /// Its password; may be empty.
+    /// The password; may be empty.
     pub password: String,
-    /// The database that statements are about; may be empty.
+    /// The default database; may be empty.
     pub database: String,
 }
 
@@ -56,41 +56,41 @@ impl fmt::Debug for Account {
     }
 }
 
-/// What to do next. Bytes to send are whole packets.
+/// The next step of a login. Bytes to send are complete packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginStep {
-    /// Send this; then give the next packet to [`Login::read`].
+    /// Send these bytes; then pass the next packet to [`Login::read`].
     Send(Vec<u8>),
-    /// Send this, do TLS on the connection, then call [`Login::tls_is_up`].
+    /// Send these bytes, start TLS on the connection, then call [`Login::tls_is_up`].
     StartTls(Vec<u8>),
-    /// Nothing to send; give the next packet.
+    /// Nothing to send; pass the next packet.
     Wait,
-    /// Logged in.
+    /// The login is complete.
     Done,
 }
 
-/// Why a login failed.
+/// The reason why a login failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginRefused {
-    /// The server says no.
+    /// The server reported an error.
     Server(ServerError),
-    /// TLS is wanted, and the server has none.
+    /// TLS is required, and the server does not support it.
     NoTls,
     /// The server is too old.
     OldServer,
-    /// The account's plugin is none that is known here.
+    /// The account uses an unsupported login plugin.
     UnknownPlugin(String),
-    /// `caching_sha2_password` wants the password itself, and the connection is neither TLS nor a
-    /// Unix socket. Its RSA exchange is not done here.
+    /// `caching_sha2_password` requests the plain password, and the connection is neither TLS nor a Unix
+    /// socket. The RSA exchange is not supported.
     PasswordInTheClear,
-    /// The server goes on and on.
+    /// The server exceeded [`STEPS_MAX`].
     TooManySteps,
-    /// A packet that cannot be read.
+    /// A packet is invalid.
     Packet(Refusal),
 }
 
 impl LoginRefused {
-    /// Its name, as in logs.
+    /// The name of the reason in logs.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -150,23 +150,23 @@ enum State {
 }
 
 impl Login {
-    /// A login that has not begun: the first packet to give it is the server's greeting.
-    /// `packet_max` is told the server as the longest packet that is taken.
+    /// A new login; the first packet to pass is the server's greeting. `packet_max` is the maximum packet
+    /// length in bytes that is announced to the server.
     #[must_use]
     pub fn new(account: Account, channel: Channel, packet_max: u32) -> Login {
         Login { account, channel, packet_max, greeting: None, state: State::Greeting, steps: 0 }
     }
 
-    /// What the server said first, once it has.
+    /// The server's greeting, once it has arrived.
     #[must_use]
     pub fn greeting(&self) -> Option<&Greeting> {
         self.greeting.as_ref()
     }
 
-    /// Takes the server's next packet.
+    /// Processes the server's next packet.
     ///
     /// # Errors
-    /// Why the login failed.
+    /// The reason why the login failed.
     pub fn read(&mut self, packet: &Packet) -> Result<LoginStep, LoginRefused> {
         let payload = packet.whole()?;
         if let Response::Err(error) = response::read(payload) {
@@ -183,15 +183,15 @@ impl Login {
         }
     }
 
-    /// TLS is up after a [`LoginStep::StartTls`]: the login goes over it.
+    /// Continues the login over TLS, after a [`LoginStep::StartTls`].
     ///
     /// # Errors
-    /// `UnexpectedPacket` if TLS was not asked for; `UnknownPlugin`.
+    /// `UnexpectedPacket` if TLS was not requested; `UnknownPlugin`.
     pub fn tls_is_up(&mut self) -> Result<LoginStep, LoginRefused> {
         if self.state != State::Tls {
             return Err(Refusal::UnexpectedPacket.into());
         }
-        // The TLS request had number 1.
+        // The TLS request had sequence number 1.
         self.log_in(2)
     }
 
@@ -216,11 +216,11 @@ impl Login {
 
     fn log_in(&mut self, sequence: u8) -> Result<LoginStep, LoginRefused> {
         let greeting = self.greeting.as_ref().ok_or(Refusal::UnexpectedPacket)?;
-        // A plugin that is not known here is the server's default, perhaps not the account's: the
-        // server switches to the account's when it sees another.
+        // An unsupported plugin is the server's default, and perhaps not the account's. If they differ, the
+        // server switches to the account's plugin.
         let plugin = Plugin::by_name(&greeting.plugin).unwrap_or(Plugin::Native);
         let proof = match plugin {
-            // Its challenge comes with the switch only.
+            // Its challenge only arrives with the switch.
             Plugin::Ed25519 => Vec::new(),
             plugin => plugin.proof(self.account.password.as_bytes(), &greeting.challenge),
         };
@@ -265,7 +265,7 @@ impl Login {
         }
     }
 
-    /// "Protocol::AuthSwitchRequest".
+    /// Handles "Protocol::AuthSwitchRequest".
     fn switched(
         &mut self,
         mut reader: Reader<'_>,
@@ -277,7 +277,7 @@ impl Login {
         };
         let challenge = reader.rest();
         let challenge = challenge.strip_suffix(b"\0").unwrap_or(challenge);
-        // A signature must not be of something else that somebody would like signed.
+        // Other lengths are refused, so that a server cannot obtain a signature of other data.
         let challenge = match plugin {
             Plugin::Ed25519 if reader.rest().len() != 32 => {
                 return Err(Refusal::BadLength.into());

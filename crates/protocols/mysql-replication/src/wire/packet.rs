@@ -1,54 +1,53 @@
-//! Packets: three bytes of length, one of sequence, the payload; payloads of 16 MiB and more in
+//! Packets: three bytes of length, one of sequence number, the payload. Payloads of 16 MiB and more are sent in
 //! several pieces ("MySQL Packets", "Sending More Than 16Mb").
 //!
-//! [`PacketReader`] puts them together from whatever pieces a socket gives. A payload over its bound
-//! is not held: of it the first bytes are kept ([`Packet::head_of`]), enough for the header of an
-//! event and the table that it is about, and the rest is counted and dropped. Memory stays within
-//! the bound whatever the other side sends.
+//! [`PacketReader`] assembles packets from the pieces that a socket delivers. Of a payload over the limit, only
+//! the first bytes are kept ([`Packet::head_of`]), which include the header of an event and its table; the rest
+//! is counted and discarded. Memory therefore stays within the limit, whatever the other side sends.
 
 use crate::Refusal;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// The most that one piece of a payload carries; such a piece is followed by another.
+/// The maximum length of one piece of a payload. A piece of this length is followed by another.
 pub const PIECE_MAX: usize = 0xff_ffff;
 const HEADER_LEN: usize = 4;
-/// How much is kept of a payload that is over its bound.
+/// The number of bytes that are kept of a payload over the limit.
 const HEAD_LEN: usize = 256;
 
-/// One payload, put together.
+/// An assembled packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
-    /// The sequence number of its last piece.
+    /// The sequence number of the last piece.
     pub sequence: u8,
     /// The payload, or the first bytes of one that was too long.
     pub payload: Bytes,
-    /// How long it was on the wire.
+    /// The length of the payload as sent, in bytes.
     pub wire_bytes: u64,
 }
 
 impl Packet {
-    /// The payload, if it is all there.
+    /// The payload, if it is complete.
     ///
     /// # Errors
-    /// `TooLong`.
+    /// `TooLong` if only its first bytes were kept.
     pub fn whole(&self) -> Result<&Bytes, Refusal> {
         if self.is_whole() { Ok(&self.payload) } else { Err(Refusal::TooLong) }
     }
 
-    /// Whether the payload is all there.
+    /// Whether the payload is complete.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.wire_bytes == self.payload.len() as u64
     }
 
-    /// A packet of which `payload` is all, as tests and recordings make them.
+    /// A packet whose payload begins with `payload` and is `wire_bytes` long, for tests and recordings.
     #[must_use]
     pub fn head_of(payload: Bytes, wire_bytes: u64) -> Packet {
         Packet { sequence: 0, payload, wire_bytes }
     }
 }
 
-/// Puts packets together.
+/// Assembles packets from received bytes.
 #[derive(Debug)]
 pub struct PacketReader {
     packet_bytes: usize,
@@ -66,18 +65,18 @@ struct Piece {
 }
 
 impl PacketReader {
-    /// `packet_bytes` bounds a payload that is held whole.
+    /// A reader that holds payloads of up to `packet_bytes` bytes.
     #[must_use]
     pub fn new(packet_bytes: usize) -> PacketReader {
         let payload = BytesMut::new();
         PacketReader { packet_bytes, payload, wire_bytes: 0, piece: None, expected: None }
     }
 
-    /// Takes what it can from `input`; a packet as soon as one is complete. The sequence numbers
-    /// within one payload have to follow each other.
+    /// Consumes bytes from `input`, and returns a packet as soon as one is complete. The sequence numbers
+    /// within one payload must be consecutive.
     ///
     /// # Errors
-    /// `OutOfSequence`; the connection is then of no use.
+    /// `OutOfSequence`; the connection cannot be used any more.
     pub fn read(&mut self, input: &mut BytesMut) -> Result<Option<Packet>, Refusal> {
         loop {
             let Some(piece) = &mut self.piece else {
@@ -119,7 +118,7 @@ impl PacketReader {
             head.truncate(HEAD_LEN);
             let room = HEAD_LEN - head.len();
             head.extend_from_slice(&piece[..room.min(piece.len())]);
-            // A copy, so that the long buffer goes.
+            // A copy, so that the long buffer is freed.
             self.payload = BytesMut::from(&head[..]);
         } else if self.payload.is_empty() {
             self.payload = piece;
@@ -136,7 +135,7 @@ impl PacketReader {
     }
 }
 
-/// Appends `payload` as packets that begin with sequence number `sequence`; returns the next number.
+/// Appends `payload` as packets that start with sequence number `sequence`, and returns the next number.
 pub fn put_packet(out: &mut Vec<u8>, mut sequence: u8, payload: &[u8]) -> u8 {
     let mut rest = payload;
     loop {

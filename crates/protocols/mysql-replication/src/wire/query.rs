@@ -1,16 +1,16 @@
-//! A statement and its rows as text ("COM_QUERY", "Text Resultset").
+//! Sends a statement and reads its rows as text ("COM_QUERY", "Text Resultset").
 //!
-//! | state | packet | then |
+//! | state | packet | effect |
 //! |---|---|---|
 //! | `Began` | OK | done, no rows |
-//! | | a count of columns | `Columns` |
-//! | `Columns` | a column's definition, count times | |
-//! | | EOF | `Rows` |
-//! | `Rows` | a row | |
-//! | | EOF | done |
+//! | `Began` | the number of columns | `Columns` |
+//! | `Columns` | the definition of a column | none |
+//! | `Columns` | EOF | `Rows` |
+//! | `Rows` | a row | the row is stored |
+//! | `Rows` | EOF | done |
 //!
-//! Rows and bytes are bounded. A request for a local file is refused. Not here: several statements
-//! in one, prepared statements, types: every value is text, or NULL.
+//! Rows and bytes are limited. A request for a local file is refused. Not here: several statements in one,
+//! prepared statements, and types; every value is text, or NULL.
 
 use super::packet::{Packet, put_packet};
 use super::response::{self, Response, ServerError};
@@ -25,19 +25,19 @@ const COLUMNS_MAX: u64 = 4096;
 const NULL: u8 = 0xfb;
 const LOCAL_FILE: u8 = 0xfb;
 
-/// The packets of a statement. It must not be longer than the server's `max_allowed_packet`.
+/// Encodes a statement as packets. It must not be longer than the server's `max_allowed_packet`.
 #[must_use]
 pub fn query(sql: &str) -> Vec<u8> {
     command(COM_QUERY, sql.as_bytes())
 }
 
-/// The packet that asks whether the server is there; it answers OK.
+/// The packet that checks the connection; the server answers OK.
 #[must_use]
 pub fn ping() -> Vec<u8> {
     command(COM_PING, b"")
 }
 
-/// The packet that says good-bye; nothing answers.
+/// The packet that ends the connection; the server does not answer.
 #[must_use]
 pub fn quit() -> Vec<u8> {
     command(COM_QUIT, b"")
@@ -52,12 +52,12 @@ pub(super) fn command(code: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// How much of a result is taken.
+/// Limits for a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryLimits {
-    /// Rows.
+    /// The maximum number of rows.
     pub rows: usize,
-    /// Bytes of all values together.
+    /// The maximum size of all values together, in bytes.
     pub bytes: usize,
 }
 
@@ -67,27 +67,27 @@ impl Default for QueryLimits {
     }
 }
 
-/// A row: a text for each column, or none for NULL.
+/// A row: a text for each column, or `None` for NULL.
 pub type TextRow = Vec<Option<Vec<u8>>>;
 
-/// What a statement gave.
+/// The result of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rows {
-    /// The names of its columns.
+    /// The names of the columns.
     pub columns: Vec<String>,
-    /// Its rows.
+    /// The rows, in order.
     pub rows: Vec<TextRow>,
 }
 
 impl Rows {
-    /// The text in a row, by the column's place; none for NULL, or where there is no such place.
+    /// The text in the column with this index; `None` for NULL, or if there is no such row or column.
     #[must_use]
     pub fn text(&self, row: usize, column: usize) -> Option<String> {
         let value = self.rows.get(row)?.get(column)?.as_ref()?;
         Some(String::from_utf8_lossy(value).into_owned())
     }
 
-    /// Of rows of names and values (`SHOW STATUS`, `SHOW VARIABLES`) the value of this name.
+    /// The value for a name in rows of names and values (`SHOW STATUS`, `SHOW VARIABLES`).
     #[must_use]
     pub fn named(&self, name: &str) -> Option<String> {
         let is_it =
@@ -97,19 +97,20 @@ impl Rows {
     }
 }
 
-/// Why a statement gave no rows.
+/// The reason why a statement returned no rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueryRefused {
-    /// The server says no; the connection is good.
+    /// The server reported an error; the connection remains usable.
     Server(ServerError),
-    /// More rows or bytes than the limits: the rest is still to come, so the connection is of no use.
+    /// The result exceeds the limits. The rest of it has not been read, so the connection cannot be used any
+    /// more.
     TooMuch,
-    /// A packet that cannot be read: the connection is of no use.
+    /// A packet is invalid; the connection cannot be used any more.
     Packet(Refusal),
 }
 
 impl QueryRefused {
-    /// Its name, as in logs.
+    /// The name of the reason in logs.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -138,7 +139,7 @@ impl From<Refusal> for QueryRefused {
     }
 }
 
-/// The reading of one statement's result.
+/// Reads the result of one statement.
 #[derive(Debug)]
 pub struct Query {
     limits: QueryLimits,
@@ -155,16 +156,16 @@ enum State {
 }
 
 impl Query {
-    /// For a statement that was just sent.
+    /// A reader for the result of a statement that was just sent.
     #[must_use]
     pub fn new(limits: QueryLimits) -> Query {
         Query { limits, state: State::Began, bytes: 0, rows: Rows::default() }
     }
 
-    /// Takes the next packet; the rows once all are in.
+    /// Processes the next packet. Returns the rows when all have arrived, `None` before.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason why there is no result.
     pub fn read(&mut self, packet: &Packet) -> Result<Option<Rows>, QueryRefused> {
         let payload = packet.whole()?;
         let response = response::read(payload);
@@ -219,7 +220,7 @@ impl Query {
     }
 }
 
-/// "Protocol::ColumnDefinition41": catalogue, schema, table, table, name.
+/// The name in "Protocol::ColumnDefinition41": catalogue, schema, table, original table, name.
 fn column_name(payload: &[u8]) -> Result<String, Refusal> {
     let mut reader = Reader::new(payload);
     for _ in 0..4 {

@@ -1,8 +1,7 @@
-//! What a server answers with: OK, ERR and EOF packets, and the errors that matter to a replica.
+//! Responses of a server: OK, ERR and EOF packets, and the errors that concern a replica.
 //!
-//! Source: "OK_Packet", "ERR_Packet", "EOF_Packet" of the client/server protocol 4.1. A replica's
-//! errors are sorted by what is to be done about them ([`ServerErrorKind`]); the text is the
-//! server's own and is for people only.
+//! Source: "OK_Packet", "ERR_Packet", "EOF_Packet" of the client/server protocol 4.1. Errors are classified by
+//! the reaction that they require ([`ServerErrorKind`]). The text is the server's own and only for people.
 
 use crate::Refusal;
 use crate::reader::Reader;
@@ -11,25 +10,25 @@ use std::fmt;
 const OK: u8 = 0x00;
 const EOF: u8 = 0xfe;
 const ERR: u8 = 0xff;
-/// Longer packets that begin like an EOF packet are rows.
+/// Longer packets with the first byte of an EOF packet are rows.
 const EOF_MAX: usize = 8;
-/// The server's text is kept up to here.
+/// The maximum number of bytes kept of the server's text.
 const TEXT_MAX: usize = 512;
 
-/// What kind of packet answered.
+/// The type of a response packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response {
-    /// Done.
+    /// The command succeeded.
     Ok,
     /// The end of a list, or of the stream.
     Eof,
-    /// It failed.
+    /// The command failed.
     Err(ServerError),
-    /// Something else, for whoever asked to read.
+    /// Another packet, which the caller must decode.
     Other,
 }
 
-/// Reads the packet as a response to a command.
+/// Classifies a packet as the response to a command.
 #[must_use]
 pub fn read(payload: &[u8]) -> Response {
     match payload.first() {
@@ -40,45 +39,45 @@ pub fn read(payload: &[u8]) -> Response {
     }
 }
 
-/// An error that the server reported.
+/// An error reported by the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerError {
-    /// Its number; 0 where the packet could not be read.
+    /// The error number; 0 if the packet is invalid.
     pub code: u16,
-    /// Its SQLSTATE, five characters, or empty.
+    /// The SQLSTATE, five characters, or empty.
     pub state: String,
-    /// What the server says, cut after 512 bytes.
+    /// The server's message, cut after 512 bytes.
     pub text: String,
 }
 
-/// What an error of the server means to a replica.
+/// The kind of an error, as far as a replica distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServerErrorKind {
-    /// User or password are wrong, or the account may not log in from here (1045, 1698).
+    /// The user name or password is wrong, or the account may not log in from this host (1045, 1698).
     AccessDenied,
     /// The account lacks a privilege (1044, 1142, 1227).
     NotPermitted,
-    /// The position is not in the server's logs any more, or never was: a gap (1236).
+    /// The position does not exist in the server's logs: a gap (1236).
     PositionGone,
-    /// Another replica uses the same server id and has taken the stream over (4052 of MariaDB; MySQL
-    /// says 1236 with a text that names the id or UUID).
+    /// Another replica uses the same server id and has taken over the stream (4052 in MariaDB; 1236 in MySQL,
+    /// with a text that contains the id or UUID).
     ServerIdTaken,
     /// The server has no binary log (1381).
     NoBinaryLog,
-    /// Too many connections, or the account has used up its share (1040, 1203, 1226).
+    /// Too many connections, or the account has reached its limit (1040, 1203, 1226).
     TooManyConnections,
     /// The server is shutting down or has ended this connection (1053, 1927, 3169, 4031).
     Ended,
-    /// There is no such database or table (1049, 1146).
+    /// The database or table does not exist (1049, 1146).
     NoSuchTable,
-    /// This host is blocked, or may not connect (1129, 1130).
+    /// This host is blocked, or must not connect (1129, 1130).
     HostBlocked,
-    /// Whatever else.
+    /// Any other error.
     Other,
 }
 
 impl ServerErrorKind {
-    /// Its name, as in logs and counters.
+    /// The name of the kind in logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -97,10 +96,10 @@ impl ServerErrorKind {
 }
 
 impl ServerError {
-    /// Reads an ERR packet.
+    /// Decodes an ERR packet.
     ///
     /// # Errors
-    /// `Truncated`; `UnexpectedPacket` if it is none.
+    /// `Truncated`; `UnexpectedPacket` if it is not an ERR packet.
     pub fn read(payload: &[u8]) -> Result<ServerError, Refusal> {
         let mut reader = Reader::new(payload);
         if reader.u8()? != ERR {
@@ -108,7 +107,7 @@ impl ServerError {
         }
         let code = reader.u16()?;
         let mut state = String::new();
-        // Before the capabilities are agreed on there is no SQLSTATE.
+        // Before the capabilities are negotiated there is no SQLSTATE.
         if reader.rest().first() == Some(&b'#') {
             state = String::from_utf8_lossy(&reader.take(6)?[1..]).into_owned();
         }
@@ -116,7 +115,7 @@ impl ServerError {
         Ok(ServerError { code, state, text: String::from_utf8_lossy(text).into_owned() })
     }
 
-    /// What it means to a replica.
+    /// The kind of this error.
     #[must_use]
     pub fn kind(&self) -> ServerErrorKind {
         match self.code {

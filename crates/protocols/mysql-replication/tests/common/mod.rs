@@ -1,7 +1,7 @@
 //! A small blocking client for the tests: a Unix socket or TCP, a login, statements, the stream.
 //!
-//! It does what the README tells the owner of a socket to do, and keeps every packet of the stream,
-//! for recordings. Reads are bounded in time; a stream that stays silent fails the test.
+//! It implements what the README requires of the owner of a socket, and stores every packet of the stream for
+//! recordings. Reads have a timeout; a silent stream fails the test.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What carries the bytes: a socket, or TLS over one.
+/// The transport: a socket, or TLS over a socket.
 pub trait Carrier: Read + Write {}
 
 impl<T: Read + Write> Carrier for T {}
@@ -91,7 +91,7 @@ impl Connection {
         Connection { stream, packets, input: BytesMut::new(), login }
     }
 
-    /// Until the login is done, or TLS is due: then what is to be sent first.
+    /// Runs the login until it is done, or until TLS must start; then returns the bytes to send first.
     fn log_in(&mut self) -> Result<Option<Vec<u8>>, LoginRefused> {
         loop {
             let packet = self.receive();
@@ -149,7 +149,7 @@ pub fn account(database: &str) -> Account {
     Account { user: "replica".into(), password: "secret".into(), database: database.into() }
 }
 
-/// A server that writes a log of rows, with further options.
+/// A server that writes a log in row format, with further options.
 pub fn server(more: &[&str]) -> MariaDb {
     let dir = PrivateDir::temporary("binlog").expect("a directory");
     let mut options: Vec<String> =
@@ -163,7 +163,7 @@ pub fn server(more: &[&str]) -> MariaDb {
     server
 }
 
-/// Accounts that follow the stream and that write, and a database.
+/// Creates accounts for reading the stream and for writing, and a database.
 fn set_up(server: &MariaDb) {
     server.create_database("news", "writer", "secret").expect("a database");
     server
@@ -202,7 +202,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// From the server's present position, by GTID.
+    /// A reader from the server's current position, by GTID.
     pub fn now(server: &MariaDb, server_id: u32, limits: Limits) -> Follower {
         let address = Address::Unix(server.socket().to_owned());
         let mut asking = Connection::open(&address, account("news")).expect("a login");
@@ -237,7 +237,7 @@ impl Follower {
         }
     }
 
-    /// All transactions up to what the server has committed by now.
+    /// All transactions up to the last one that the server has committed.
     pub fn catch_up(&mut self, server: &MariaDb) -> Vec<Transaction> {
         use mysql_replication::position::{GtidList, Gtids, PositionOrder};
         let now: GtidList = server

@@ -1,12 +1,14 @@
-//! Changes as text, to be compared with what a test did.
+//! Changes as text, to be compared with the statements of a test.
 //!
-//! `+t(a,b)`, `-t(a,b)`, `t(a,b)->(a,c)`, with `_` for what an image leaves out and the reason where a
-//! value has no text; `db.t: reason` for a whole table.
+//! `+t(a,b)`, `-t(a,b)`, `t(a,b)->(a,c)`, with `_` for a column that an image lacks, and the reason if a value
+//! has no text; `db.t: reason` for a whole table.
 
 use mysql_replication::event::{Row, RowChange};
-use mysql_replication::{Change, Effect, Ending, NoText, Transaction, Value, ChangeScope, FallbackReason};
+use mysql_replication::{
+    Change, ChangeScope, Effect, Ending, FallbackReason, NoText, Transaction, Value,
+};
 
-/// All changes as text: `+t(a,b)`, `-t(a,b)`, `t(a,b)->(a,c)`, with `_` for what the image leaves out.
+/// All changes as text: `+t(a,b)`, `-t(a,b)`, `t(a,b)->(a,c)`, with `_` for a column that the image lacks.
 pub fn told(transactions: &[Transaction]) -> Vec<String> {
     let mut told = Vec::new();
     for transaction in transactions {

@@ -1,16 +1,16 @@
-//! The transaction that is open, its changes within the bounds.
+//! The open transaction, with its changes within the limits.
 //!
-//! Invariant: rows are held up to `transaction_bytes`. Beyond that those that are held become changes
-//! of their tables, and what follows is told by tables only; beyond `tables` it is everything. A
-//! change is never lost on the way from one to the other.
+//! Invariant: rows are held up to `transaction_bytes`. Beyond that, the held rows are replaced by changes of
+//! their tables, and later changes are recorded per table only. Beyond `tables`, one change of everything is
+//! recorded. No change is lost in these steps.
 
-use super::outcome::{self, ROW_EXTRA_BYTES, TableRows, Transaction, What, Why};
+use super::outcome::{self, ChangeScope, FallbackReason, ROW_EXTRA_BYTES, TableRows, Transaction};
 use super::{Limits, Table};
 use crate::message::{Begin, Commit};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How many runs of rows are held: each takes some memory beside its rows.
+/// The maximum number of runs of rows: each run needs memory in addition to its rows.
 const RUNS_MAX: usize = 100_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +25,10 @@ enum Detail {
 pub(super) struct Group {
     begin: Begin,
     detail: Detail,
-    changes: Vec<What>,
+    changes: Vec<ChangeScope>,
     bytes: usize,
-    /// Changes of whole tables that were told already.
-    tables: HashSet<(Arc<str>, Arc<str>, Why)>,
+    /// The whole-table changes that were recorded already.
+    tables: HashSet<(Arc<str>, Arc<str>, FallbackReason)>,
 }
 
 impl Group {
@@ -37,7 +37,7 @@ impl Group {
         Group { begin, detail: Detail::Rows, changes, bytes: 0, tables }
     }
 
-    /// A row; those of one table that follow each other are kept together.
+    /// Adds a row. Consecutive rows of one table share a run.
     pub(super) fn add_row(&mut self, table: &Arc<Table>, message: &[u8], limits: &Limits) {
         if self.detail == Detail::Rows {
             self.bytes = self.bytes.saturating_add(message.len() + ROW_EXTRA_BYTES);
@@ -46,25 +46,25 @@ impl Group {
             }
         }
         if self.detail != Detail::Rows {
-            return self.add(outcome::whole(table, Why::TooLarge), limits);
+            return self.add(outcome::whole(table, FallbackReason::TooLarge), limits);
         }
         match self.changes.last_mut() {
-            Some(What::Rows(rows)) if Arc::ptr_eq(&rows.table, table) => rows.push(message),
+            Some(ChangeScope::Rows(rows)) if Arc::ptr_eq(&rows.table, table) => rows.push(message),
             _ => {
                 let mut rows = TableRows::new(table.clone());
                 rows.push(message);
-                self.changes.push(What::Rows(rows));
+                self.changes.push(ChangeScope::Rows(rows));
             }
         }
     }
 
-    /// Anything but rows; each once.
-    pub(super) fn add(&mut self, what: What, limits: &Limits) {
+    /// Adds a change other than a row, unless it was added already.
+    pub(super) fn add(&mut self, what: ChangeScope, limits: &Limits) {
         if self.detail == Detail::Everything && !is_defined(&what) {
             return;
         }
         match &what {
-            What::Table { schema, name, why } => {
+            ChangeScope::Table { schema, name, why } => {
                 if !self.tables.insert((schema.clone(), name.clone(), *why)) {
                     return;
                 }
@@ -81,27 +81,29 @@ impl Group {
         }
     }
 
-    /// Tables instead of rows from now on, and for what is held.
+    /// From now on records tables instead of rows, and converts the rows that are held.
     fn degrade(&mut self, limits: &Limits) {
         self.detail = Detail::Tables;
         self.tables.clear();
         for what in std::mem::take(&mut self.changes) {
             match what {
-                What::Rows(rows) => self.add(outcome::whole(&rows.table, Why::TooLarge), limits),
+                ChangeScope::Rows(rows) => {
+                    self.add(outcome::whole(&rows.table, FallbackReason::TooLarge), limits)
+                }
                 what => self.add(what, limits),
             }
         }
         self.changes.shrink_to_fit();
     }
 
-    /// That definitions have changed is kept.
+    /// Replaces all changes by one change of everything, but keeps the information that definitions changed.
     fn give_up(&mut self) {
         self.detail = Detail::Everything;
         self.tables.clear();
         let defined = self.changes.iter().any(is_defined);
-        self.changes = vec![What::Everything(Why::TooLarge)];
+        self.changes = vec![ChangeScope::Everything(FallbackReason::TooLarge)];
         if defined {
-            self.changes.push(What::Definitions);
+            self.changes.push(ChangeScope::Definitions);
         }
     }
 
@@ -112,6 +114,9 @@ impl Group {
     }
 }
 
-fn is_defined(what: &What) -> bool {
-    matches!(what, What::Definitions | What::Table { why: Why::Defined, .. })
+fn is_defined(what: &ChangeScope) -> bool {
+    matches!(
+        what,
+        ChangeScope::Definitions | ChangeScope::Table { why: FallbackReason::Defined, .. }
+    )
 }

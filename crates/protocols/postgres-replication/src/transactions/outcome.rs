@@ -1,8 +1,8 @@
-//! What a stream comes to: transactions, their changes, and why some are of whole tables.
+//! The transactions of a stream, their changes, and the reasons for changes of whole tables.
 //!
-//! A change never says less than what may have changed; [`Why`] names the reason where it says more.
-//! Rows are kept as they were sent, one after the other in one piece of memory. Not here: how they
-//! are put together ([`super::Transactions`]).
+//! A change never reports less than what may have changed; [`FallbackReason`] is the reason if it reports more. Rows are
+//! kept as the server sent them, concatenated in one buffer. Not here: the assembly of transactions
+//! ([`super::Transactions`]).
 
 use crate::Refusal;
 use crate::message::Table;
@@ -11,69 +11,70 @@ use crate::row::RowChange;
 use crate::wire::stream::Reply;
 use std::sync::Arc;
 
-/// Why a change is of a whole table, or everything.
+/// The reason why a change concerns a whole table, or everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Why {
-    /// Only that was wanted ([`super::Interest::Table`]).
+pub enum FallbackReason {
+    /// The reader requested only this ([`super::Interest::Table`]).
     Asked,
-    /// It was emptied.
+    /// The table was truncated.
     Emptied,
-    /// It was defined anew.
+    /// The definition of the table changed.
     Defined,
-    /// The transaction, or a row, was larger than is held.
+    /// The transaction, or a row, exceeded a limit.
     TooLarge,
-    /// It cannot be read.
+    /// The change cannot be decoded.
     Unreadable(Refusal),
 }
 
-impl Why {
-    /// Its name, as in logs and counters.
+impl FallbackReason {
+    /// The name of the reason in logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Why::Asked => "asked",
-            Why::Emptied => "emptied",
-            Why::Defined => "defined",
-            Why::TooLarge => "too-large",
-            Why::Unreadable(_) => "unreadable",
+            FallbackReason::Asked => "asked",
+            FallbackReason::Emptied => "emptied",
+            FallbackReason::Defined => "defined",
+            FallbackReason::TooLarge => "too-large",
+            FallbackReason::Unreadable(_) => "unreadable",
         }
     }
 }
 
-/// What changed.
+/// A change in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// Rows of a table.
+pub enum ChangeScope {
+    /// Changed rows of a table.
     Rows(TableRows),
-    /// A table: any of its rows.
+    /// A change of a table: any of its rows may have changed.
     Table {
-        /// The schema that it is in.
+        /// The schema of the table.
         schema: Arc<str>,
-        /// Its name.
+        /// The name of the table.
         name: Arc<str>,
-        /// Why no rows are told.
-        why: Why,
+        /// The reason why rows are not reported.
+        why: FallbackReason,
     },
-    /// Definitions: somebody who knows says so ([`super::DEFINED_PREFIX`]); which, the catalogue tells.
+    /// Table definitions may have changed: an event trigger sent a message with [`super::DEFINED_PREFIX`]. The
+    /// catalogue has the new definitions.
     Definitions,
-    /// Anything.
-    Everything(Why),
+    /// Everything may have changed.
+    Everything(FallbackReason),
 }
 
-pub(super) fn whole(table: &Table, why: Why) -> What {
-    What::Table { schema: table.schema.clone(), name: table.name.clone(), why }
+pub(super) fn whole(table: &Table, why: FallbackReason) -> ChangeScope {
+    ChangeScope::Table { schema: table.schema.clone(), name: table.name.clone(), why }
 }
 
 /// Changed rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableRows {
-    /// The table as it was when they were written.
+    /// The table as it was when the rows were written.
     pub table: Arc<Table>,
-    /// Each message after its length.
+    /// The messages, each preceded by its length.
     messages: Vec<u8>,
 }
 
-/// What a row takes beside its own bytes.
+/// The memory in bytes that a row needs in addition to its message.
 pub(super) const ROW_EXTRA_BYTES: usize = 4;
 
 impl TableRows {
@@ -82,19 +83,19 @@ impl TableRows {
     }
 
     pub(super) fn push(&mut self, message: &[u8]) {
-        // Messages are bounded far below 4 GiB.
+        // Messages are limited to much less than 4 GiB.
         self.messages.extend_from_slice(&(message.len() as u32).to_be_bytes());
         self.messages.extend_from_slice(message);
     }
 
-    /// How many bytes they take.
+    /// The size of the rows in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.messages.len()
     }
 
-    /// The rows, in order. A refusal means that any row of the table may have changed; those after it
-    /// can be read all the same.
+    /// The rows, in order. An error means that any row of the table may have changed; the rows after it can
+    /// still be decoded.
     pub fn changes(&self) -> impl Iterator<Item = Result<RowChange<'_>, Refusal>> {
         let mut rest = self.messages.as_slice();
         std::iter::from_fn(move || {
@@ -106,30 +107,30 @@ impl TableRows {
     }
 }
 
-/// A whole transaction; it was committed.
+/// A complete, committed transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// Its number, by which [`crate::snapshot::Snapshot`] knows it.
+    /// The transaction ID, which [`crate::snapshot::Snapshot`] uses.
     pub xid: u32,
-    /// Where its commit is in the log.
+    /// The position of its commit in the log.
     pub commit: Lsn,
-    /// The place after it.
+    /// The position after the transaction.
     pub end: Lsn,
-    /// When it was committed: microseconds since 2000-01-01 00:00 UTC by the server's clock.
+    /// The time of the commit: microseconds since 2000-01-01 00:00 UTC by the server's clock.
     pub micros: i64,
-    /// Its changes, in order; those of tables that nobody wants are left out.
-    pub changes: Vec<What>,
+    /// Its changes, in order, without those of ignored tables.
+    pub changes: Vec<ChangeScope>,
 }
 
-/// What a frame came to.
+/// The result of processing a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A whole transaction; [`super::Transactions::position`] is after it.
+    /// A complete transaction; [`super::Transactions::position`] is after it.
     Transaction(Transaction),
-    /// Nothing that changes anything; more may follow.
+    /// The frame completes no transaction; more frames may follow.
     Nothing,
-    /// The server is there, and may have moved [`super::Transactions::position`]; whether it wants to
-    /// hear how far the reader is.
+    /// A keepalive of the server, which may have moved [`super::Transactions::position`], and whether the
+    /// server requests a status message.
     Keepalive(Reply),
     /// The server has ended the stream.
     Ended,

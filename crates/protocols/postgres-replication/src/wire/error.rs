@@ -1,7 +1,7 @@
-//! What the server says when it refuses something: a class, a code (SQLSTATE), a sentence.
+//! Errors of the server: severity, code (SQLSTATE) and message.
 //!
-//! Texts are bounded. Source: PostgreSQL's manual, "Error and Notice Message Fields", "PostgreSQL Error
-//! Codes". Not here: notices, which are passed over.
+//! Texts are limited in length. Source: PostgreSQL's manual, "Error and Notice Message Fields", "PostgreSQL
+//! Error Codes". Not here: notices, which are ignored.
 
 use crate::Refusal;
 use crate::reader::Reader;
@@ -12,39 +12,39 @@ const TEXT_BYTES_MAX: usize = 2000;
 /// An error of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerError {
-    /// Its code: five letters and digits.
+    /// The SQLSTATE code: five letters and digits.
     pub code: String,
-    /// Its sentence, in the server's language.
+    /// The message, in the server's language.
     pub text: String,
-    /// What it suggests, if anything.
+    /// The hint; empty if there is none.
     pub hint: String,
 }
 
-/// What an error means to whoever follows a stream.
+/// The kind of an error, as far as a reader of the stream distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ServerErrorKind {
-    /// The account or its password is wrong, or `pg_hba.conf` does not let it in.
+    /// The user name or password is wrong, or `pg_hba.conf` rejects the connection.
     AccessDenied,
-    /// The account may not do this.
+    /// The role lacks a privilege.
     NotPermitted,
-    /// There is no such database.
+    /// The database does not exist.
     NoSuchDatabase,
-    /// A slot, publication, table or the like does not exist.
+    /// A slot, publication, table or other object does not exist.
     NotThere,
-    /// The slot is in use.
+    /// Another session uses the slot.
     InUse,
-    /// It cannot be done as things are: the slot has lost its place, or `wal_level` is too low.
+    /// The state of the server does not allow it: the slot has lost its position, or `wal_level` is too low.
     NotInState,
-    /// The server has no place left for another connection, slot or reader.
+    /// The server has reached its limit of connections, slots or WAL senders.
     Full,
-    /// The server starts, stops, or has ended the connection.
+    /// The server is starting or stopping, or has closed the connection.
     Away,
-    /// Anything else.
+    /// Any other error.
     Other,
 }
 
 impl ServerErrorKind {
-    /// Its name, as in logs.
+    /// The name of the kind in logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -62,10 +62,10 @@ impl ServerErrorKind {
 }
 
 impl ServerError {
-    /// Reads the fields of an `ErrorResponse`.
+    /// Decodes the fields of an `ErrorResponse`.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The message is invalid.
     pub fn read(payload: &[u8]) -> Result<ServerError, Refusal> {
         let mut error = ServerError::default();
         let mut reader = Reader::new(payload);
@@ -80,12 +80,12 @@ impl ServerError {
                     continue;
                 }
             };
-            // In the server's own encoding, before that is agreed on.
+            // Before the encoding is negotiated, the text has the server's own encoding.
             *field = bounded(zero_ended(&mut reader)?);
         }
     }
 
-    /// What it means.
+    /// The kind of this error, from its code.
     #[must_use]
     pub fn kind(&self) -> ServerErrorKind {
         match self.code.as_str() {

@@ -1,52 +1,52 @@
-//! Frames: a letter, four bytes of length, the payload.
+//! Frames: a type byte, four bytes of length, the payload.
 //!
-//! [`FrameReader`] puts them together from whatever pieces a socket gives. A payload over its bound is
-//! not held: of it the first bytes are kept, enough for the table of a row, and the rest is counted
-//! and dropped. Memory stays within the bound whatever the other side sends. Source: PostgreSQL's
-//! manual, "Message Flow". Not here: what a payload means.
+//! [`FrameReader`] assembles frames from the pieces that a socket delivers. Of a payload over the limit, only
+//! the first bytes are kept, which include the table of a row; the rest is counted and discarded. Memory
+//! therefore stays within the limit, whatever the other side sends. Source: PostgreSQL's manual, "Message
+//! Flow". Not here: the meaning of a payload.
 
 use crate::Refusal;
 use bytes::{Buf, Bytes, BytesMut};
 
 const HEADER_BYTES: usize = 5;
-/// How much is kept of a payload that is over its bound.
+/// The number of bytes that are kept of a payload over the limit.
 const HEAD_BYTES: usize = 256;
 
-/// One frame.
+/// A frame of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Its kind.
+    /// The type byte.
     pub tag: u8,
     /// The payload, or the first bytes of one that was too long.
     pub payload: Bytes,
-    /// How long it was on the wire.
+    /// The length of the payload as sent, in bytes.
     pub wire_bytes: u64,
 }
 
 impl Frame {
-    /// Whether the payload is all there.
+    /// Whether the payload is complete.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.wire_bytes == self.payload.len() as u64
     }
 
-    /// The payload, if it is all there.
+    /// The payload, if it is complete.
     ///
     /// # Errors
-    /// `TooLong`.
+    /// `TooLong` if only its first bytes were kept.
     pub fn whole(&self) -> Result<&[u8], Refusal> {
         if self.is_whole() { Ok(&self.payload) } else { Err(Refusal::TooLong) }
     }
 }
 
-/// Puts frames together.
+/// Assembles frames from received bytes.
 #[derive(Debug)]
 pub struct FrameReader {
     payload_bytes: usize,
     long: Option<Long>,
 }
 
-/// A payload over its bound that is passed over.
+/// A payload over the limit, whose remaining bytes are skipped.
 #[derive(Debug)]
 struct Long {
     tag: u8,
@@ -56,22 +56,22 @@ struct Long {
 }
 
 impl FrameReader {
-    /// `payload_bytes` bounds a payload that is held whole.
+    /// A reader that holds payloads of up to `payload_bytes` bytes.
     #[must_use]
     pub fn new(payload_bytes: usize) -> FrameReader {
         FrameReader { payload_bytes, long: None }
     }
 
-    /// Takes what it can from `input`; a frame as soon as one is complete.
+    /// Consumes bytes from `input`, and returns a frame as soon as one is complete.
     ///
     /// # Errors
-    /// `BadLength`; the connection is then of no use.
+    /// `BadLength`; the connection cannot be used any more.
     pub fn read(&mut self, input: &mut BytesMut) -> Result<Option<Frame>, Refusal> {
         if self.long.is_none() {
             let Some(header) = input.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
             let [tag, a, b, c, d] = *header;
             let length = i32::from_be_bytes([a, b, c, d]);
-            // The length counts itself.
+            // The length includes its own four bytes.
             let wire_bytes = length.checked_sub(4).and_then(|length| usize::try_from(length).ok());
             let wire_bytes = wire_bytes.ok_or(Refusal::BadLength)?;
             if wire_bytes <= self.payload_bytes {

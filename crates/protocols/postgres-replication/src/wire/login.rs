@@ -1,15 +1,15 @@
-//! The login: start-up, password, the server's settings.
+//! The login: start-up message, password, session settings.
 //!
-//! | comes | then |
+//! | the server | effect |
 //! |---|---|
-//! | it asks for SCRAM-SHA-256 | two messages each way; the server proves that it knows the password, too |
-//! | it asks for MD5 | the hash |
-//! | it asks for the password itself | it is sent over a Unix socket or TLS, and refused elsewhere |
-//! | it is content | settings until it is ready: done |
+//! | requests SCRAM-SHA-256 | two messages in each direction; the server also proves that it knows the password |
+//! | requests MD5 | the hash is sent |
+//! | requests the plain password | it is sent over a Unix socket or TLS, otherwise refused |
+//! | accepts | settings arrive until the server is ready: done |
 //!
-//! The session's settings are those by which values become texts ([`crate::row`]). Bounds: the rounds of
-//! hashing that a server may ask for. Source: PostgreSQL's manual, "SASL Authentication", "Start-up".
-//! Not here: GSSAPI, SSPI, Kerberos; channel binding.
+//! The session settings determine how values are written as text ([`crate::row`]). The number of hash
+//! iterations that a server may request is limited. Source: PostgreSQL's manual, "SASL Authentication",
+//! "Start-up". Not here: GSSAPI, SSPI, Kerberos; channel binding.
 
 use super::error::{ServerError, ServerErrorKind};
 use super::frame::Frame;
@@ -22,10 +22,10 @@ use std::fmt;
 use std::io;
 
 const SCRAM: &str = "SCRAM-SHA-256";
-/// Rounds of hashing; 4,096 are usual.
+/// The maximum number of hash iterations; 4,096 are usual.
 const ROUNDS_MAX: u64 = 1_000_000;
 
-/// By what values become texts, and nothing is cut short.
+/// The settings that determine the text form of values and prevent truncation.
 const SETTINGS: [(&str, &str); 7] = [
     ("application_name", "pagewell"),
     ("client_encoding", "UTF8"),
@@ -36,14 +36,14 @@ const SETTINGS: [(&str, &str); 7] = [
     ("bytea_output", "hex"),
 ];
 
-/// Who logs in, and where.
+/// The user, password and database of a login.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Account {
-    /// The role.
+    /// The role to log in as.
     pub user: String,
-    /// Its password; empty where none is asked for.
+    /// The password of the role; empty if none is needed.
     pub password: String,
-    /// The database.
+    /// The name of the database.
     pub database: String,
 }
 
@@ -53,56 +53,56 @@ impl fmt::Debug for Account {
     }
 }
 
-/// What the bytes go through.
+/// The kind of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channel {
-    /// A network, in the clear.
+    /// A network connection without encryption.
     Plain,
-    /// TLS.
+    /// A TLS connection.
     Tls,
     /// A Unix socket.
     Local,
 }
 
-/// What the session is for.
+/// The purpose of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Statements.
+    /// Statements only.
     Statements,
-    /// The stream; statements as well, until it starts.
+    /// The replication stream; statements as well, until the stream starts.
     Replication,
 }
 
-/// What to do next.
+/// The next step of the login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginStep {
     /// Send these bytes.
     Send(Vec<u8>),
     /// Wait for the next frame.
     Wait,
-    /// The session has begun.
+    /// The login is complete.
     Done,
 }
 
-/// Why there is no session.
+/// The reason why the login failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginRefused {
-    /// The server says no.
+    /// The server reported an error.
     Server(ServerError),
-    /// It wants a way of logging in that is not known here.
+    /// The server requests an unsupported authentication method.
     UnknownMethod(String),
-    /// It wants the password itself, over a network that anybody may listen to.
+    /// The server requests the plain password over an unencrypted network connection.
     PasswordInTheClear,
-    /// It asks for a password, and there is none.
+    /// The server requests a password, and none is configured.
     NoPassword,
-    /// The proof is wrong: the password is, or somebody else answers in the server's place.
+    /// The server's proof is wrong: the password is wrong, or another server answers.
     BadProof(String),
-    /// It cannot be read.
+    /// A frame is invalid.
     Frame(Refusal),
 }
 
 impl LoginRefused {
-    /// Its name, as in logs.
+    /// The name of the reason in logs.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -142,14 +142,14 @@ impl From<Refusal> for LoginRefused {
     }
 }
 
-/// A text with a zero byte in it, or the like: nothing of the kind can be sent.
+/// A string with a zero byte, or another value that cannot be encoded.
 impl From<io::Error> for LoginRefused {
     fn from(_: io::Error) -> LoginRefused {
         LoginRefused::Frame(Refusal::BadText)
     }
 }
 
-/// A login.
+/// A login in progress.
 pub struct Login {
     account: Account,
     channel: Channel,
@@ -161,15 +161,16 @@ pub struct Login {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The server has not said that it is content.
+    /// The server has not accepted the login.
     Proving,
     /// The server has proved that it knows the password.
     Proved,
-    /// It is content.
+    /// The server has accepted the login.
     Welcome,
 }
 
-/// The bytes by which TLS is asked for, before anything else; one letter comes back: `S` yes, `N` no.
+/// Encodes the request for TLS, which is sent before anything else. The server answers with one byte: `S` for
+/// yes, `N` for no.
 #[must_use]
 pub fn tls_request() -> Vec<u8> {
     let mut out = BytesMut::new();
@@ -178,10 +179,10 @@ pub fn tls_request() -> Vec<u8> {
 }
 
 impl Login {
-    /// A login, and the bytes to begin with.
+    /// A new login, and the bytes to send first.
     ///
     /// # Errors
-    /// A name has a zero byte in it.
+    /// A name contains a zero byte.
     pub fn begin(
         account: Account,
         channel: Channel,
@@ -201,23 +202,23 @@ impl Login {
         Ok((login, out.to_vec()))
     }
 
-    /// The server's version, as it writes it: `15.18 (Debian 15.18-0+deb12u1)`.
+    /// The server's version as it reports it: `15.18 (Debian 15.18-0+deb12u1)`.
     #[must_use]
     pub fn server_version(&self) -> &str {
         &self.server_version
     }
 
-    /// A statement to begin with, if one is needed: a database without an encoding (`SQL_ASCII`) has
+    /// A statement that must be executed first, if any. A database without an encoding (`SQL_ASCII`) contains
     /// bytes that the server would refuse to send as UTF-8.
     #[must_use]
     pub fn first_statement(&self) -> Option<&'static str> {
         (self.server_encoding == "SQL_ASCII").then_some("SET client_encoding = 'SQL_ASCII'")
     }
 
-    /// Takes the next frame.
+    /// Processes the next frame.
     ///
     /// # Errors
-    /// Why there is no session; the connection is of no use.
+    /// The reason why the login failed; the connection cannot be used any more.
     pub fn read(&mut self, frame: &Frame) -> Result<LoginStep, LoginRefused> {
         let payload = frame.whole()?;
         match (frame.tag, self.phase) {
@@ -243,7 +244,7 @@ impl Login {
         let mut out = BytesMut::new();
         match (reader.u32()?, &mut self.scram) {
             (0, scram) => {
-                // Whoever has begun to prove himself has to end it.
+                // A server that began the SCRAM exchange must complete it.
                 if scram.is_some() && self.phase != Phase::Proved {
                     return Err(Refusal::UnexpectedMessage.into());
                 }
@@ -312,7 +313,7 @@ fn methods(mut reader: Reader<'_>) -> Result<Vec<String>, Refusal> {
     }
 }
 
-/// The first message of the server ends with the number of rounds: `i=4096`.
+/// Checks the number of hash iterations at the end of the server's first message: `i=4096`.
 fn check_rounds(message: &[u8]) -> Result<(), LoginRefused> {
     let text = std::str::from_utf8(message).map_err(|_| Refusal::BadText)?;
     let rounds = text.split(',').find_map(|part| part.strip_prefix("i="));

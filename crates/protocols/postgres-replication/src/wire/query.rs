@@ -1,15 +1,15 @@
-//! A statement and its rows as text ("Simple Query").
+//! Sends a statement and reads its rows as text ("Simple Query").
 //!
-//! | comes | then |
+//! | frame | effect |
 //! |---|---|
-//! | `T` | the columns' number |
+//! | `T` | the number of columns |
 //! | `D` | a row |
-//! | `C`, `I`, notices, settings | |
-//! | `E` | the refusal is kept |
-//! | `Z` | done: the rows, or the refusal |
+//! | `C`, `I`, notices, settings | none |
+//! | `E` | the error is stored |
+//! | `Z` | done: the rows, or the error |
 //!
-//! Rows and bytes are bounded. Several statements give the rows of the last one that has any. Not
-//! here: prepared statements, types: every value is text, or NULL.
+//! Rows and bytes are limited. Several statements return the rows of the last one that has rows. Not here:
+//! prepared statements and types; every value is text, or NULL.
 
 use super::error::ServerError;
 use super::frame::Frame;
@@ -21,17 +21,17 @@ use std::fmt;
 
 const COLUMNS_MAX: u16 = 2000;
 
-/// The bytes of a statement.
+/// Encodes a statement.
 ///
 /// # Errors
-/// `BadText` where it has a zero byte in it.
+/// `BadText` if the statement contains a zero byte.
 pub fn query(sql: &str) -> Result<Vec<u8>, Refusal> {
     let mut out = BytesMut::new();
     frontend::query(sql, &mut out).map_err(|_| Refusal::BadText)?;
     Ok(out.to_vec())
 }
 
-/// A text as a literal of SQL.
+/// A text as an SQL literal.
 #[must_use]
 pub fn literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
@@ -42,18 +42,18 @@ pub fn literal(text: &str) -> String {
     }
 }
 
-/// A name as an identifier of SQL.
+/// A name as an SQL identifier.
 #[must_use]
 pub fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// How much of a result is taken.
+/// Limits for a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryLimits {
-    /// Rows.
+    /// The maximum number of rows.
     pub rows: usize,
-    /// Bytes of all values together.
+    /// The maximum size of all values together, in bytes.
     pub bytes: usize,
 }
 
@@ -63,18 +63,18 @@ impl Default for QueryLimits {
     }
 }
 
-/// A row: a text for each column, or none for NULL.
+/// A row: a text for each column, or `None` for NULL.
 pub type TextRow = Vec<Option<Vec<u8>>>;
 
-/// What a statement gave.
+/// The result of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rows {
-    /// Its rows.
+    /// The rows, in order.
     pub rows: Vec<TextRow>,
 }
 
 impl Rows {
-    /// The text in a row, by the column's place; none for NULL, or where there is no such place.
+    /// The text in the column with this index; `None` for NULL, or if there is no such row or column.
     #[must_use]
     pub fn text(&self, row: usize, column: usize) -> Option<String> {
         let value = self.rows.get(row)?.get(column)?.as_ref()?;
@@ -82,19 +82,20 @@ impl Rows {
     }
 }
 
-/// Why a statement gave no rows.
+/// The reason why a statement returned no rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QueryRefused {
-    /// The server says no; the connection is good.
+    /// The server reported an error; the connection remains usable.
     Server(ServerError),
-    /// More rows or bytes than the limits: the rest is still to come, so the connection is of no use.
+    /// The result exceeds the limits. The rest of it has not been read, so the connection cannot be used any
+    /// more.
     TooMuch,
-    /// A frame that cannot be read: the connection is of no use.
+    /// A frame is invalid; the connection cannot be used any more.
     Frame(Refusal),
 }
 
 impl QueryRefused {
-    /// Its name, as in logs.
+    /// The name of the reason in logs.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -123,7 +124,7 @@ impl From<Refusal> for QueryRefused {
     }
 }
 
-/// The reading of one statement's result.
+/// Reads the result of one statement.
 #[derive(Debug)]
 pub struct Query {
     limits: QueryLimits,
@@ -134,16 +135,16 @@ pub struct Query {
 }
 
 impl Query {
-    /// For a statement that was just sent.
+    /// A reader for the result of a statement that was just sent.
     #[must_use]
     pub fn new(limits: QueryLimits) -> Query {
         Query { limits, columns: None, bytes: 0, rows: Rows::default(), refused: None }
     }
 
-    /// Takes the next frame; the rows once all are in.
+    /// Processes the next frame. Returns the rows when all have arrived, `None` before.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason why there is no result.
     pub fn read(&mut self, frame: &Frame) -> Result<Option<Rows>, QueryRefused> {
         let payload = frame.whole()?;
         match frame.tag {

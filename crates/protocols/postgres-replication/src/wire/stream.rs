@@ -1,12 +1,12 @@
-//! The stream itself: the command that starts it, what comes, and what the reader says of itself.
+//! The replication stream: the command that starts it, the server's messages, and the reader's status.
 //!
-//! | direction | | |
+//! | direction | type | content |
 //! |---|---|---|
 //! | in | `w` | a part of the log: one message of the plugin |
-//! | in | `k` | where the server is, and whether it wants to hear from the reader |
-//! | out | `r` | how far the reader is: what the slot need not keep any more |
+//! | in | `k` | keepalive: the server's position, and whether it requests a status |
+//! | out | `r` | status: the position up to which the slot need not keep the log |
 //!
-//! Source: PostgreSQL's manual, "Streaming Replication Protocol". Not here: when what is said.
+//! Source: PostgreSQL's manual, "Streaming Replication Protocol". Not here: when to send a status.
 
 use super::error::{ServerError, ServerErrorKind};
 use super::frame::Frame;
@@ -19,23 +19,23 @@ use postgres_protocol::message::frontend;
 
 const HEAD_BYTES: usize = 24;
 
-/// What is to be read.
+/// The slot and publication to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
-    /// The slot.
+    /// The name of the replication slot.
     pub slot: String,
-    /// The publication.
+    /// The name of the publication.
     pub publication: String,
 }
 
-/// The command that starts the stream. Names of slots have small letters, digits and underscores
-/// only. After it comes `W` ([`started`]).
+/// Encodes the command that starts the stream at `from`. Slot names consist of lower-case letters, digits and
+/// underscores. The server answers with `W` ([`started`]).
 ///
 /// # Errors
-/// `BadText` for a zero byte in a name.
+/// `BadText` if a name contains a zero byte.
 pub fn start(subscription: &Subscription, from: Lsn) -> Result<Vec<u8>, Refusal> {
     let Subscription { slot, publication } = subscription;
-    // The name of the publication is an identifier within a literal.
+    // The name of the publication is an identifier inside a literal.
     let publications = literal(&identifier(publication));
     query(&format!(
         "START_REPLICATION SLOT {} LOGICAL {from} (proto_version '1', publication_names {publications}, \
@@ -44,10 +44,10 @@ pub fn start(subscription: &Subscription, from: Lsn) -> Result<Vec<u8>, Refusal>
     ))
 }
 
-/// Whether the frame that came after [`start`] begins the stream; others may come before it.
+/// Whether a frame received after [`start`] begins the stream; other frames may come before it.
 ///
 /// # Errors
-/// Why there is none.
+/// The server refused to start the stream, or the frame is invalid.
 pub fn started(frame: &Frame) -> Result<bool, QueryRefused> {
     match frame.tag {
         b'W' => Ok(true),
@@ -57,89 +57,90 @@ pub fn started(frame: &Frame) -> Result<bool, QueryRefused> {
     }
 }
 
-/// Whether the server wants to hear from the reader at once.
+/// Whether the sender requests a status at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// It does.
+    /// A status is requested.
     Wanted,
-    /// It does not mind.
+    /// No status is requested.
     NotNeeded,
 }
 
-/// Where the server is.
+/// A keepalive message of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keepalive {
-    /// Everything before this place was sent.
+    /// Everything before this position was sent.
     pub end: Lsn,
-    /// Whether it wants to hear from the reader.
+    /// Whether the server requests a status.
     pub reply: Reply,
 }
 
-/// What a frame of the stream has in it.
+/// The content of a frame of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Copied<'a> {
-    /// A message of the plugin, or the beginning of one.
+pub enum StreamMessage<'a> {
+    /// A message of the plugin, or the beginning of a message that is too long.
     Message(&'a [u8]),
-    /// Where the server is.
+    /// A keepalive message.
     Keepalive(Keepalive),
     /// The server has ended the stream.
     Ended,
 }
 
-/// Reads a frame.
+/// Decodes a frame of the stream.
 ///
 /// # Errors
-/// Why it cannot be read. Errors of the server are for [`error`].
-pub fn read(frame: &Frame) -> Result<Copied<'_>, Refusal> {
+/// The frame is invalid. Errors of the server are decoded by [`error`].
+pub fn read(frame: &Frame) -> Result<StreamMessage<'_>, Refusal> {
     match frame.tag {
         b'd' => {}
-        b'c' | b'C' => return Ok(Copied::Ended),
+        b'c' | b'C' => return Ok(StreamMessage::Ended),
         _ => return Err(Refusal::UnexpectedMessage),
     }
     let mut reader = Reader::new(&frame.payload);
     match reader.u8()? {
         b'w' => {
             reader.take(HEAD_BYTES)?;
-            Ok(Copied::Message(reader.rest()))
+            Ok(StreamMessage::Message(reader.rest()))
         }
         b'k' => {
             let end = Lsn(reader.u64()?);
             reader.u64()?;
             let reply = if reader.u8()? == 0 { Reply::NotNeeded } else { Reply::Wanted };
             reader.end()?;
-            Ok(Copied::Keepalive(Keepalive { end, reply }))
+            Ok(StreamMessage::Keepalive(Keepalive { end, reply }))
         }
         _ => Err(Refusal::UnknownMessage),
     }
 }
 
-/// What the server says instead of going on.
+/// The error in a frame, if the frame is an error of the server.
 #[must_use]
 pub fn error(frame: &Frame) -> Option<ServerError> {
     let payload = (frame.tag == b'E').then_some(&frame.payload)?;
     Some(ServerError::read(payload).unwrap_or_default())
 }
 
-/// Whether a frame says nothing of the stream: a notice, a setting that was changed.
+/// Whether a frame is unrelated to the stream: a notice, or a changed setting.
 #[must_use]
 pub fn is_aside(frame: &Frame) -> bool {
     matches!(frame.tag, b'N' | b'S')
 }
 
-/// Whether an error of [`start`] means that the slot is gone, or has lost its place.
+/// Whether an error of [`start`] means that the slot does not exist, or has lost its position.
 #[must_use]
 pub fn is_slot_lost(error: &ServerError) -> bool {
     matches!(error.kind(), ServerErrorKind::NotThere | ServerErrorKind::NotInState)
 }
 
-/// How far the reader is: received, and applied. The slot keeps nothing from before `applied`.
+/// Encodes the reader's status: the positions received and applied. The slot keeps no log from before
+/// `applied`.
 #[must_use]
 pub fn status(received: Lsn, applied: Lsn, reply: Reply) -> Vec<u8> {
     let mut said = vec![b'r'];
     for lsn in [received, applied, applied] {
         said.extend_from_slice(&lsn.0.to_be_bytes());
     }
-    // The reader's clock: nobody looks at it.
+    // The reader's clock, which the server does not use.
     said.extend_from_slice(&[0; 8]);
     said.push(u8::from(reply == Reply::Wanted));
     let mut out = BytesMut::new();

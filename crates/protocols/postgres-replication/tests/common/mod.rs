@@ -1,7 +1,7 @@
 //! A small blocking client for the tests: a Unix socket or TCP, a login, statements, the stream.
 //!
-//! It does what the README tells the owner of a socket to do, and keeps every frame of the stream, for
-//! recordings. Reads are bounded in time; a stream that stays silent fails the test.
+//! It implements what the README requires of the owner of a socket, and stores every frame of the stream for
+//! recordings. Reads have a timeout; a silent stream fails the test.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -16,7 +16,8 @@ use postgres_replication::wire::login::{
 use postgres_replication::wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
 use postgres_replication::wire::stream::{self, Reply, Subscription};
 use postgres_replication::{
-    Cell, ColumnChange, Interest, Limits, RowChange, Step, Transaction, Transactions, Watch, ChangeScope,
+    Cell, ChangeScope, ColumnChange, Interest, Limits, RowChange, Step, Transaction, Transactions,
+    Watch,
 };
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -67,7 +68,7 @@ impl Connection {
         self.stream.write_all(bytes).expect("can be sent");
     }
 
-    /// The next frame; none at the end of the connection.
+    /// The next frame; `None` at the end of the connection.
     pub fn frame(&mut self) -> Option<Frame> {
         let mut piece = [0; 4096];
         loop {
@@ -97,7 +98,7 @@ impl Connection {
         self.query(sql).expect("an answer").text(0, 0).unwrap_or_default()
     }
 
-    /// Starts the stream of `pagewell`.
+    /// Starts the stream of the slot `pagewell`.
     pub fn start(&mut self, from: Lsn) -> Result<(), QueryRefused> {
         self.send(&stream::start(&subscription(), from).expect("a command"));
         while !stream::started(&self.frame().expect("an answer"))? {}
@@ -109,7 +110,7 @@ pub fn subscription() -> Subscription {
     Subscription { slot: "pagewell".into(), publication: "pagewell".into() }
 }
 
-/// Wants the rows of every table, but for some.
+/// Reports the rows of nearly every table.
 #[derive(Clone, Copy, Default)]
 pub struct Curious;
 
@@ -123,7 +124,8 @@ impl Watch for Curious {
     }
 }
 
-/// A private server with a database `paper`, a role that may follow it, and a publication of all.
+/// A private server with a database `paper`, a role with the replication privilege, and a publication of all
+/// tables.
 pub struct Paper {
     pub database: Postgres,
 }
@@ -165,7 +167,7 @@ impl Paper {
         self.follow_from(Lsn(0), Limits::default())
     }
 
-    /// Takes the stream up where it was; whoever read it before may not have left yet.
+    /// Starts the stream again at `from`. Waits if the previous reader still holds the slot.
     pub fn follow_again(&self, from: Lsn) -> Follower {
         let deadline = harness::Deadline::after(PATIENCE);
         loop {
@@ -210,7 +212,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Reads one frame; none where the stream has ended.
+    /// Reads one frame; `None` if the stream has ended.
     pub fn step(&mut self) -> Option<Step> {
         let frame = self.connection.frame()?;
         if let Some(error) = stream::error(&frame) {
@@ -224,13 +226,13 @@ impl Follower {
         Some(step)
     }
 
-    /// Says that all is applied.
+    /// Confirms that everything is applied.
     pub fn confirm(&mut self) {
         let applied = self.transactions.position();
         self.connection.send(&stream::status(applied, applied, Reply::NotNeeded));
     }
 
-    /// The next transaction that has any changes; none where the stream has ended.
+    /// The next transaction that has changes; `None` if the stream has ended.
     pub fn try_next(&mut self) -> Option<Transaction> {
         loop {
             match self.step()? {
@@ -247,13 +249,13 @@ impl Follower {
         self.try_next().expect("the stream goes on")
     }
 
-    /// ChangeScope the next transaction changes, in words.
+    /// The changes of the next transaction as text.
     pub fn told(&mut self) -> Vec<String> {
         told(&self.next())
     }
 }
 
-/// The changes of a transaction in words: `update news id=1 title=?>uno`.
+/// The changes of a transaction as text: `update news id=1 title=?>uno`.
 pub fn told(transaction: &Transaction) -> Vec<String> {
     let mut lines = Vec::new();
     for change in &transaction.changes {

@@ -17,7 +17,8 @@ use config::Database;
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{
-    Landmark, Limits, Proof, LandmarkCheck, Refusal, Step, StreamRefused, Transactions, ChangeScope, FallbackReason,
+    ChangeScope, FallbackReason, Landmark, LandmarkCheck, Limits, Proof, Refusal, Step,
+    StreamRefused, Transactions,
 };
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;

@@ -6,10 +6,12 @@
 //! the stream.
 
 use super::schema::Shapes;
-use change_feed::{Cell, Feed, RowImages, RowKind, TouchedTags, RequiredChanges};
+use change_feed::{Cell, Feed, RequiredChanges, RowImages, RowKind, TouchedTags};
 use mysql_replication::event::{ColumnChange, Row, RowChange};
 use mysql_replication::schema::TableShape;
-use mysql_replication::{Change, Interest, NoText, Table, TableRows, Watch, ChangeScope, FallbackReason};
+use mysql_replication::{
+    Change, ChangeScope, FallbackReason, Interest, NoText, Table, TableRows, Watch,
+};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ pub struct Tables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definitions {
     /// The schema may have changed.
-    ColumnChange,
+    Changed,
     /// The schema is unchanged.
     Same,
 }
@@ -40,7 +42,9 @@ impl Tables {
     pub fn touch(&self, change: &Change, touched: &mut TouchedTags) {
         match &change.what {
             ChangeScope::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
-            ChangeScope::Table { schema, why: FallbackReason::Statement, .. } if self.is_own(schema) => {
+            ChangeScope::Table { schema, why: FallbackReason::Statement, .. }
+                if self.is_own(schema) =>
+            {
                 touched.add_everything();
             }
             ChangeScope::Table { schema, name, .. } if self.is_own(schema) => {
@@ -76,9 +80,9 @@ impl Tables {
 /// Returns whether a change concerns the definition of tables.
 pub fn definitions(change: &Change) -> Definitions {
     match &change.what {
-        ChangeScope::Table { why: FallbackReason::Defined, .. } | ChangeScope::Schema { .. } | ChangeScope::Everything(_) => {
-            Definitions::Changed
-        }
+        ChangeScope::Table { why: FallbackReason::Defined, .. }
+        | ChangeScope::Schema { .. }
+        | ChangeScope::Everything(_) => Definitions::Changed,
         ChangeScope::Table { .. } | ChangeScope::Rows(_) => Definitions::Same,
     }
 }

@@ -5,8 +5,8 @@
 //! parents are not known until the catalogue is read again. Not here: the store, the stream.
 
 use super::catalogue::{Catalogue, Kind};
-use change_feed::{Cell, Feed, RowImages, RowKind, TouchedTags, RequiredChanges};
-use postgres_replication::{ColumnChange, Interest, RowChange, TableRows, Watch, ChangeScope};
+use change_feed::{Cell, Feed, RequiredChanges, RowImages, RowKind, TouchedTags};
+use postgres_replication::{ChangeScope, ColumnChange, Interest, RowChange, TableRows, Watch};
 use std::borrow::Cow;
 
 /// The followed part of a database: its rules with the catalogue applied.
@@ -20,7 +20,7 @@ pub struct Tables {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definitions {
     /// The catalogue may have changed.
-    ColumnChange,
+    Changed,
     /// The catalogue is unchanged.
     Same,
 }
@@ -39,7 +39,9 @@ impl Tables {
     /// Returns whether the catalogue covers all changes of a transaction.
     pub fn definitions(&self, changes: &[ChangeScope]) -> Definitions {
         let is_known = |what: &ChangeScope| match what {
-            ChangeScope::Rows(rows) => self.catalogue.at(&rows.table.schema, &rows.table.name).is_some(),
+            ChangeScope::Rows(rows) => {
+                self.catalogue.at(&rows.table.schema, &rows.table.name).is_some()
+            }
             ChangeScope::Table { schema, name, why } => {
                 *why != postgres_replication::FallbackReason::Defined
                     && self.catalogue.at(schema, name).is_some()

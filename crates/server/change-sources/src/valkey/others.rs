@@ -16,7 +16,7 @@ use super::stream::shared;
 use super::words;
 use crate::source::Failed;
 use config::{Database, SharedStream};
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use site_state::SiteState;
 use site_state::cluster::Cluster;
 use site_state::journal::Snapshots;
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use valkey::{NewEntry, Id, Reply, add, all_fields, ask_extent};
+use valkey::{Id, NewEntry, Reply, add, all_fields, ask_extent};
 
 /// The most bytes of pending changes.
 const WAITING_BYTES: usize = 16 << 20;

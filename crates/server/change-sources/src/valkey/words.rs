@@ -13,12 +13,12 @@
 //! An entry that cannot be parsed, or names nothing, means every page, because some change was
 //! published. Nodes of different versions may read the same stream.
 
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use site_rules::KeyForm;
 use site_state::page_name::{path_and_query as named_page, prefix as named_prefix};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
-use valkey::{NewEntry, Entry};
+use valkey::{Entry, NewEntry};
 
 /// If the names of a change take more bytes, it becomes a change of every page. A reply then has
 /// room for a full read of entries. The limit is about 6,000 names.
@@ -108,7 +108,11 @@ pub fn read(entry: &Entry) -> Heard {
 
 impl Heard {
     /// Calls `then` with the targets, with URLs in the site's normal form (URL normalisation).
-    pub fn with_targets<T>(&self, form: &KeyForm, then: impl FnOnce(&[ChangeTarget<'_>]) -> T) -> T {
+    pub fn with_targets<T>(
+        &self,
+        form: &KeyForm,
+        then: impl FnOnce(&[ChangeTarget<'_>]) -> T,
+    ) -> T {
         let normal = |name: &Name| match name {
             Name::Url(text) | Name::Path(text) | Name::Prefix(text) => {
                 form.normal(text).page.into_owned()

@@ -1,16 +1,16 @@
-//! Memory, swap, the group's bounds, disk and clock.
+//! Memory, swap, cgroup limits, disk and clock.
 //!
-//! Of the group's and the machine's memory the smaller counts. What is counted since the start of the
-//! machine may be long past: it matters where it rises.
+//! Of the memory of the cgroup and of the machine the smaller counts. Kernel counters run since the boot, so
+//! they only matter if they rise.
 
 use super::php::{all_children_bytes, fewer};
 use super::{lately, shown};
 use crate::{Facts, Finding, Weight};
 
-/// Less free than this where logs go is soon none.
+/// Below this number of free bytes, the file system of the logs will soon be full.
 const LOG_SPACE: u64 = 500_000_000;
 
-/// Memory in use that lies on a disk.
+/// Checks whether memory in use has been swapped to disk.
 pub(super) fn swap(facts: &Facts) -> Option<Finding> {
     let memory = facts.memory;
     let used = memory.swap_total?.saturating_sub(memory.swap_free?);
@@ -28,7 +28,7 @@ pub(super) fn swap(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Something was killed.
+/// Checks whether a process was killed for lack of memory.
 pub(super) fn killed(facts: &Facts) -> Option<Finding> {
     let killed = facts.cgroup.killed.filter(|count| *count > 0)?;
     let (weight, lately) = lately(killed, facts.before.cgroup.killed);
@@ -42,7 +42,7 @@ pub(super) fn killed(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Held back by a bound on CPU.
+/// Checks whether a CPU limit throttles the cgroup.
 pub(super) fn throttled(facts: &Facts) -> Option<Finding> {
     let throttled = facts.cgroup.throttled.filter(|count| *count > 100)?;
     Some(Finding {
@@ -55,14 +55,14 @@ pub(super) fn throttled(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Page budget, PHP and everything else together.
+/// Checks whether the page budget, PHP and everything else fit into the memory together.
 pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
     let memory = facts.cgroup.memory_max.into_iter().chain(facts.memory.total).min()?;
     let budget = facts.page_budget?;
     let php = all_children_bytes(facts);
     let wanted = budget.saturating_add(php);
     let quarter = (memory / 4 / 1_000_000).max(16);
-    // A tenth for the kernel, the database's least, and the rest.
+    // One tenth is left for the kernel, the minimum of the database, and the rest.
     (wanted > memory / 10 * 9).then(|| Finding {
         name: "memory-for-all",
         weight: Weight::WillFail,
@@ -74,7 +74,7 @@ pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
             shown(wanted),
             shown(memory)
         ),
-        // A budget that is small already is not what fills the memory.
+        // A page budget that is already small is not the cause.
         command: match budget > quarter * 1_000_000 {
             true => format!("memory = \"{quarter}M\"    # in Pagewell's configuration"),
             false => fewer(facts, memory / 2).unwrap_or_default(),
@@ -83,7 +83,7 @@ pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Huge pages for everybody.
+/// Checks whether transparent huge pages are enabled for all processes.
 pub(super) fn huge_pages(facts: &Facts) -> Option<Finding> {
     (facts.kernel.huge_pages.as_deref() == Some("always")).then(|| Finding {
         name: "huge-pages",
@@ -95,7 +95,7 @@ pub(super) fn huge_pages(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Logs on a disk that turns.
+/// Checks whether logs are written to a rotating disk.
 pub(super) fn turning_disk(facts: &Facts) -> Option<Finding> {
     facts.turning_disk.filter(|turns| *turns).map(|_| Finding {
         name: "slow-disk",
@@ -109,7 +109,7 @@ pub(super) fn turning_disk(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// A disk that fills up.
+/// Checks whether the disk of the logs is nearly full.
 pub(super) fn log_space(facts: &Facts) -> Option<Finding> {
     let space = facts.log_space.filter(|space| *space < LOG_SPACE)?;
     Some(Finding {
@@ -122,7 +122,7 @@ pub(super) fn log_space(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// A clock that is slow to read, or wrong.
+/// Checks whether the clock is slow to read, or not synchronised.
 pub(super) fn clock(facts: &Facts) -> Option<Finding> {
     let source = facts.clock_source.as_deref().unwrap_or("tsc");
     if matches!(source, "hpet" | "acpi_pm" | "refined-jiffies" | "jiffies") {

@@ -1,15 +1,15 @@
-//! Connections: open files, queues, ports, the table of the firewall, and advice that has gone bad.
+//! Connections: open files, queues, ports, the connection-tracking table of the firewall, and outdated advice.
 //!
-//! What the kernel has counted is `Fails` where it rises, and worth a note where it does not: it is counted
-//! since the machine was started. What only will be too small is `WillFail`.
-//! Settings that old guides recommend and that do harm today are named as such (`folklore-…`).
+//! A kernel counter that rises is `Fails`; otherwise it is only a note, because it counts since the boot. A
+//! limit that is only too small for the future is `WillFail`. Harmful settings that old guides recommend have
+//! names that begin with `folklore-`.
 
 use super::lately;
 use crate::{Facts, Finding, Weight};
 
-/// Pagewell asks for a queue of 4,096; the kernel gives what `somaxconn` allows.
+/// The queue length that Pagewell requests. The kernel limits it to `somaxconn`.
 const QUEUE: u64 = 4096;
-/// Besides connections: files, sockets to the origin, logs.
+/// Open files other than client connections: files, origin connections, logs.
 const OTHER_FILES: u64 = 256;
 const FOR_GOOD: &str = "To keep it: the same line in /etc/sysctl.d/60-pagewell.conf";
 
@@ -17,7 +17,8 @@ fn sysctl(name: &str, value: u64) -> String {
     format!("sysctl -w {name}={value}    # {FOR_GOOD}: {name} = {value}")
 }
 
-/// Each connection is an open file, and so is the one to the origin that it may need.
+/// Checks the limit of open files. Each connection is an open file, and so is the origin connection that it may
+/// need.
 pub(super) fn open_files(facts: &Facts) -> Option<Finding> {
     let (have, connections) = (facts.open_files?, facts.connections?);
     let need = connections.saturating_add(OTHER_FILES);
@@ -39,7 +40,7 @@ pub(super) fn open_files(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// The queue between the kernel and the server.
+/// Checks the accept queue between the kernel and the server.
 pub(super) fn accept_queue(facts: &Facts) -> Option<Finding> {
     let have = facts.kernel.somaxconn?;
     (have < QUEUE).then(|| Finding {
@@ -53,7 +54,7 @@ pub(super) fn accept_queue(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// It has happened.
+/// Checks whether the accept queue has overflowed.
 pub(super) fn listen_overflows(facts: &Facts) -> Option<Finding> {
     let overflows = facts.tcp.listen_overflows.filter(|count| *count > 0)?;
     let drops = facts.tcp.listen_drops.unwrap_or(overflows);
@@ -70,7 +71,7 @@ pub(super) fn listen_overflows(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Connections that are being made.
+/// Checks the queue of half-open connections.
 pub(super) fn syn_backlog(facts: &Facts) -> Option<Finding> {
     let dropped = facts.tcp.syn_drops.filter(|count| *count > 0)?;
     let have = facts.kernel.syn_backlog?;
@@ -87,7 +88,7 @@ pub(super) fn syn_backlog(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Ended connections that the kernel waits for.
+/// Checks the number of connections in TIME-WAIT.
 pub(super) fn time_wait(facts: &Facts) -> Option<Finding> {
     let overflows = facts.tcp.time_wait_overflows.filter(|count| *count > 0)?;
     let have = facts.kernel.tw_buckets?;
@@ -105,7 +106,7 @@ pub(super) fn time_wait(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Ports for connections that this machine makes.
+/// Checks the local ports for outgoing connections.
 pub(super) fn ports(facts: &Facts) -> Option<Finding> {
     let (first, last) = facts.kernel.ports?;
     let (count, waiting) = (last.saturating_sub(first) + 1, facts.tcp.ports_kept.unwrap_or(0));
@@ -125,7 +126,7 @@ pub(super) fn ports(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// The firewall's table, nearly full.
+/// Checks whether the connection-tracking table is nearly full.
 pub(super) fn conntrack(facts: &Facts) -> Option<Finding> {
     let (count, max) = (facts.conntrack.count?, facts.conntrack.max?);
     let small = facts.connections.is_some_and(|connections| max < connections.saturating_mul(2));
@@ -145,7 +146,7 @@ pub(super) fn conntrack(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// It was full.
+/// Checks whether the connection-tracking table has been full.
 pub(super) fn conntrack_drops(facts: &Facts) -> Option<Finding> {
     let drops = facts.conntrack.drops.filter(|count| *count > 0)?;
     let (weight, lately) = lately(drops, facts.before.conntrack.drops);
@@ -162,7 +163,7 @@ pub(super) fn conntrack_drops(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Memory for TCP had run out.
+/// Checks whether memory for TCP was exhausted.
 pub(super) fn tcp_memory(facts: &Facts) -> Option<Finding> {
     let aborts = facts.tcp.memory_aborts.filter(|count| *count > 0)?;
     let (weight, lately) = lately(aborts, facts.before.tcp.memory_aborts);
@@ -176,7 +177,8 @@ pub(super) fn tcp_memory(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Advice from old guides that does harm today, where a file sets it or the kernel has it set.
+/// Checks for advice from old guides that is harmful today, in a sysctl file or in the kernel's current
+/// settings.
 pub(super) fn folklore(facts: &Facts) -> Vec<Finding> {
     let kernel = &facts.kernel;
     let rows = [
@@ -222,7 +224,7 @@ pub(super) fn folklore(facts: &Facts) -> Vec<Finding> {
             }
             None => format!("sysctl -w {setting}={}", if bad == "1" { 0 } else { 1 }),
         };
-        // A kernel that has no such setting leaves the line alone.
+        // A kernel without the setting ignores the line.
         let (weight, what) = match is {
             None => (Weight::Note, "The line means nothing to this kernel, and would do harm in one that has the setting."),
             Some(_) => (Weight::WillFail, what),

@@ -1,26 +1,26 @@
-//! php-fpm's children, its cache of compiled scripts, and the database's connections.
+//! php-fpm's children, opcache, and the database's connections.
 //!
-//! Children are compared with memory by what those that run take, each with its own; memory that they
-//! share (opcache) is counted more than once, so that the advice errs on the safe side.
+//! The memory of the children is estimated from the running ones, each counted separately. Memory that they
+//! share (opcache) is counted more than once, so that the advice is on the safe side.
 
 use super::shown;
 use crate::{Facts, Finding, Pool, Weight};
 
-/// A child without requests yet: what one takes at least.
+/// The memory of a child without requests, in bytes: the minimum per child.
 const CHILD_BYTES: u64 = 30_000_000;
 
-/// What one child of a pool takes.
+/// The memory of one child of a pool, in bytes.
 fn each(pool: &Pool) -> u64 {
     pool.child_bytes.unwrap_or(CHILD_BYTES).max(1)
 }
 
-/// What all of them take when they are busy.
+/// The memory of all children when they are busy, in bytes.
 pub(super) fn all_children_bytes(facts: &Facts) -> u64 {
     let pools = facts.pools.iter().map(|pool| pool.children.saturating_mul(each(pool)));
     pools.fold(0, u64::saturating_add)
 }
 
-/// How the largest pool is made to fit into so many bytes.
+/// The command that makes the largest pool fit into `bytes` bytes.
 pub(super) fn fewer(facts: &Facts, bytes: u64) -> Option<String> {
     let pool = facts.pools.iter().max_by_key(|pool| pool.children)?;
     let (fit, file) = ((bytes / each(pool)).clamp(1, pool.children.max(1)), &pool.file);
@@ -32,13 +32,13 @@ pub(super) fn fewer(facts: &Facts, bytes: u64) -> Option<String> {
     })
 }
 
-/// More children than memory.
+/// Checks whether all children fit into the memory.
 pub(super) fn children(facts: &Facts) -> Option<Finding> {
     let memory = facts.cgroup.memory_max.into_iter().chain(facts.memory.total).min()?;
     let pool = facts.pools.iter().max_by_key(|pool| pool.children)?;
     let all: u64 = facts.pools.iter().map(|pool| pool.children).fold(0, u64::saturating_add);
     let wanted = all_children_bytes(facts);
-    // Half of the machine: the database and the pages want the other.
+    // Half of the machine's memory; the other half is for the database and the pages.
     let command = fewer(facts, memory / 2)?;
     (wanted > memory / 4 * 3).then(|| Finding {
         name: "php-children",
@@ -56,7 +56,7 @@ pub(super) fn children(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// More children than connections to the database.
+/// Checks whether there are more children than database connections.
 pub(super) fn database(facts: &Facts) -> Option<Finding> {
     let connections = facts.database_connections?;
     let pools = facts.pools.iter().map(|pool| pool.children);
@@ -73,7 +73,7 @@ pub(super) fn database(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// A setting of PHP where Pagewell starts it.
+/// The command for a PHP setting, if Pagewell runs its own php-fpm.
 fn in_ini(facts: &Facts, name: &str, value: &str) -> Option<String> {
     let file = facts.own_php.as_ref()?;
     Some(format!(
@@ -81,7 +81,7 @@ fn in_ini(facts: &Facts, name: &str, value: &str) -> Option<String> {
     ))
 }
 
-/// Not there, or off.
+/// The finding that opcache is missing or disabled.
 fn off(facts: &Facts, is_installed: bool) -> Finding {
     let evidence = match is_installed {
         true => "opcache.enable is off in php-fpm.",
@@ -104,14 +104,14 @@ fn off(facts: &Facts, is_installed: bool) -> Finding {
     }
 }
 
-/// Puts opcache there.
+/// Installs opcache.
 const INSTALL: &str = "apt-get install php-opcache; phpenmod opcache";
-/// Has every php-fpm take up what was changed.
+/// Makes every php-fpm reload its configuration.
 const RELOAD: &str = "systemctl reload 'php*-fpm'";
-/// Opcache for every version of PHP.
+/// Enables opcache for every version of PHP.
 const ENABLE: &str = "phpenmod opcache; for dir in /etc/php/*/fpm/conf.d; do echo 'opcache.enable=1' > \"$dir/60-opcache.ini\"; done; systemctl reload 'php*-fpm'";
 
-/// Off, or looking at every file.
+/// Checks whether opcache is disabled, or checks the timestamp of every file.
 pub(super) fn opcache(facts: &Facts) -> Vec<Finding> {
     let Some(opcache) = facts.opcache else { return Vec::new() };
     if !opcache.enabled {
@@ -130,7 +130,7 @@ pub(super) fn opcache(facts: &Facts) -> Vec<Finding> {
     validates.into_iter().collect()
 }
 
-/// Too small for the site.
+/// Checks whether opcache is too small for the site.
 pub(super) fn opcache_files(facts: &Facts) -> Option<Finding> {
     let opcache = facts.opcache.filter(|opcache| opcache.enabled)?;
     let (files, room) = (facts.php_files?, opcache.files?);

@@ -1,14 +1,14 @@
-//! What the site itself answers: cookies on every page, missing validators, no compression, no answer.
+//! The site's own responses: cookies on every page, missing validators, no compression, no answer.
 //!
-//! Only what holds for all pages that were asked for is a fault of the site: one page with a cookie may
-//! be meant so.
+//! Only a property of all requested pages is a fault of the site. A single page with a cookie may be intended.
 
 use crate::{Answer, Facts, Finding, Weight};
 
-/// Content below this is not worth compressing.
+/// Content below this length in bytes is not worth compressing.
 const SMALL: u64 = 1500;
 
-/// Paths that are answered with 404 because a symbolic link leads outside the root. Only visitors notice.
+/// Checks for paths that are answered with 404 because a symbolic link leads outside the root. Only clients
+/// notice such a fault.
 pub(super) fn links_outside(facts: &Facts) -> Option<Finding> {
     let outside = facts.links_outside.as_ref()?;
     let (link, target) = &outside.example;
@@ -23,7 +23,7 @@ pub(super) fn links_outside(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// What its answers say, together.
+/// The findings from all responses together.
 pub(super) fn answers(facts: &Facts) -> Vec<Finding> {
     let pages: Vec<&Answer> = facts.answers.iter().filter(|one| one.status == Some(200)).collect();
     let failing = facts.answers.iter().filter(|one| one.status.is_none_or(|code| code >= 500));
@@ -49,7 +49,7 @@ fn no_answer(answer: &Answer) -> Finding {
     }
 }
 
-/// What is neither a page nor a failure says nothing about the pages of the site.
+/// A response that is neither a page nor an error says nothing about the pages of the site.
 fn not_judged(answer: &Answer) -> Option<Finding> {
     let status = answer.status.filter(|code| *code != 200 && *code < 500)?;
     let command = match (&answer.location, status) {
@@ -70,7 +70,7 @@ fn not_judged(answer: &Answer) -> Option<Finding> {
     })
 }
 
-/// Whether Pagewell keeps it all the same: a rule may have it so.
+/// Whether Pagewell caches the page nevertheless, for example because of a rule.
 fn is_kept(page: &Answer) -> bool {
     let words = page.cache_status.as_deref().unwrap_or_default().split([';', ',']).map(str::trim);
     words.into_iter().any(|word| matches!(word, "hit" | "stored"))
@@ -132,7 +132,7 @@ fn undeclared(pages: &[&Answer]) -> Option<Finding> {
 }
 
 fn validators(pages: &[&Answer]) -> Option<Finding> {
-    // What Pagewell keeps has one, but where it is put together of fragments for each visitor.
+    // Cached pages have a validator, except those assembled from ESI fragments for each client.
     let first = pages.iter().find(|page| !page.validator && !is_kept(page))?;
     Some(Finding {
         name: "no-validator",

@@ -10,7 +10,7 @@ use crate::page_name::{path_and_query, prefix};
 use crate::site::Site;
 use crate::why::Cause;
 use crate::why::shown::cut;
-use page_store::{AppliedChange, Strength, ChangeTarget};
+use page_store::{AppliedChange, ChangeTarget, Strength};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::sync::Arc;

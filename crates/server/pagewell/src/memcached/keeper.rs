@@ -16,8 +16,8 @@ use crate::page::{NewPage, SharedPage};
 use crate::site::Site;
 use crate::why::Cause;
 use bytes::Bytes;
-use memcache::{Edit, EditResult, Item, Items, Moment, NewCas, StoreRefusal, Page, LastRead};
-use page_store::{Dependencies, Lease, NotReplaced, StoreRefusal, Strength, ChangeTarget};
+use memcache::{Edit, EditResult, Item, Items, LastRead, Moment, NewCas, Page, SetRefusal};
+use page_store::{ChangeTarget, Dependencies, Lease, NotReplaced, StoreRefusal, Strength};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -125,21 +125,21 @@ impl Keeper {
     ) -> EditResult {
         let said = match page_line::read(&item.value, beside) {
             Ok(said) => said,
-            Err(page_line::Unreadable) => return self.refused(old, StoreRefusal::Unreadable),
+            Err(page_line::Unreadable) => return self.refused(old, SetRefusal::Unreadable),
         };
         let url = self.url(key);
         if url.is_some() && item.flags != 0 {
             // Only the client that encoded the value can decode it, so its page line is unreadable
             // here.
             tracing::warn!(event = "memcached-encoded", key = %String::from_utf8_lossy(key), flags = item.flags);
-            return self.refused(old, StoreRefusal::Encoded);
+            return self.refused(old, SetRefusal::Encoded);
         }
         let lease = match said.lease {
             Some(token) => self.leases.handed(token, now.0),
             None if url.is_some() || !said.tags.is_empty() => Some(self.leases.assumed(now.0)),
             None => Some(Arc::new(self.site.store.lease())),
         };
-        let Some(lease) = lease else { return self.refused(old, StoreRefusal::Changed) };
+        let Some(lease) = lease else { return self.refused(old, SetRefusal::Changed) };
         let name = url.as_deref().map_or(key, str::as_bytes);
         let mut dependencies = self.site.store.dependencies(self.site.name, name);
         for tag in &said.tags {
@@ -175,7 +175,7 @@ impl Keeper {
         }
     }
 
-    fn refused(&self, old: Option<&SharedPage>, why: StoreRefusal) -> EditResult {
+    fn refused(&self, old: Option<&SharedPage>, why: SetRefusal) -> EditResult {
         if let Some(old) = old {
             self.site.store.remove(old);
         }
@@ -191,8 +191,10 @@ impl Keeper {
         let new = NewPage::of_item(item.clone());
         match new.put(|new| self.site.store.replace_payload(page, new)) {
             Ok(_) => EditResult::Done(Some(item)),
-            Err(NotReplaced::TooLarge) => self.refused(Some(page), StoreRefusal::NoRoom),
-            Err(NotReplaced::NotStored | NotReplaced::Marked) => EditResult::Not(StoreRefusal::Changed),
+            Err(NotReplaced::TooLarge) => self.refused(Some(page), SetRefusal::NoRoom),
+            Err(NotReplaced::NotStored | NotReplaced::Marked) => {
+                EditResult::Not(SetRefusal::Changed)
+            }
         }
     }
 
@@ -239,11 +241,13 @@ fn as_text(key: &[u8]) -> Cow<'_, str> {
     Cow::Owned(each.collect())
 }
 
-fn reason(refused: StoreRefusal) -> StoreRefusal {
+fn reason(refused: StoreRefusal) -> SetRefusal {
     match refused {
-        StoreRefusal::TooLarge => StoreRefusal::NoRoom,
-        StoreRefusal::TooManyTags | StoreRefusal::TagTooLong | StoreRefusal::OwnerUnclear => StoreRefusal::Unreadable,
-        _ => StoreRefusal::Changed,
+        StoreRefusal::TooLarge => SetRefusal::NoRoom,
+        StoreRefusal::TooManyTags | StoreRefusal::TagTooLong | StoreRefusal::OwnerUnclear => {
+            SetRefusal::Unreadable
+        }
+        _ => SetRefusal::Changed,
     }
 }
 
@@ -269,7 +273,7 @@ impl Items for Keeper {
         edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
     ) -> EditResult {
         if key == LEASE_KEY {
-            return EditResult::Not(StoreRefusal::Changed);
+            return EditResult::Not(SetRefusal::Changed);
         }
         let _alone = self.stripe(key);
         let page = self.stored(key);

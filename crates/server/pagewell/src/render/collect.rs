@@ -26,7 +26,7 @@ use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, NotStored, StoredResponse};
-use page_store::{NotStored as Refusal, Page, StoreRefusal, Strength, ChangeTarget};
+use page_store::{ChangeTarget, NotStored as Refusal, Page, StoreRefusal, Strength};
 use site_rules::key_without_vary;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -29,7 +29,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::validators::strong_match;
 use http_cache::variants::NominatedFields;
 use http_cache::{Fields, ForwardReason, NotStored, StoredResponse, Timestamp};
-use page_store::{Key, Lease, Number, ChangeTarget};
+use page_store::{ChangeTarget, Key, Lease, Number};
 use site_rules::{Handling, PlannedFields, key_without_vary};
 use std::pin::Pin;
 use std::sync::Arc;

@@ -33,7 +33,7 @@ use crate::site::Site;
 use http::Response;
 use http::header::AUTHORIZATION;
 use http_cache::{Failure, RequestControl, Verdict};
-use page_store::{SoloRender, Follower, Number, Turn, SoloReason};
+use page_store::{Follower, Number, SoloReason, SoloRender, Turn};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -91,7 +91,10 @@ impl Circle {
 
     fn turn(self, site: &Site, ask: &Ask, arrival: Number) -> Turn<Waiter> {
         if self == Circle::Nobody {
-            return Turn::Alone(SoloRender { lease: site.store.lease(), why: SoloReason::NotShareable });
+            return Turn::Alone(SoloRender {
+                lease: site.store.lease(),
+                why: SoloReason::NotShareable,
+            });
         }
         let key = self.key(&ask.key);
         site.fills.turn(&site.store, site.store.key(&key), arrival, now_ms(site), Waiter::new)
@@ -124,7 +127,9 @@ pub(super) fn to_refresh(site: &Site, ask: &Ask) -> Option<Right> {
     match circle.turn(site, ask, site.store.number()) {
         Turn::Lead(leader) => Some(Right::Lead(leader)),
         // Not shareable lately, but there is a page: it is worth trying.
-        Turn::Alone(SoloRender { lease, why: SoloReason::NotShareable }) if circle == Circle::Everybody => {
+        Turn::Alone(SoloRender { lease, why: SoloReason::NotShareable })
+            if circle == Circle::Everybody =>
+        {
             Some(Right::Alone(lease))
         }
         Turn::Alone(_) | Turn::Follow(_) => None,

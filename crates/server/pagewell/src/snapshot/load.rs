@@ -16,8 +16,10 @@ use crate::database::{self, Bookmark};
 use crate::journal::{Open, Running, Snapshots, target};
 use crate::page::StoredPage;
 use crate::site::Site;
-use page_snapshot::{Head, JournalContents, ChangedName, Piece, Reader, SnapshotError, read_journal};
-use page_store::{NotRestored, StoreRefusal, RestoreSession, ChangeTarget};
+use page_snapshot::{
+    ChangedName, Head, JournalContents, Piece, Reader, SnapshotError, read_journal,
+};
+use page_store::{ChangeTarget, NotRestored, RestoreSession, StoreRefusal};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -33,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 enum NotUsed {
     /// Its content cannot be parsed.
-    SnapshotError(SnapshotError),
+    Unreadable(SnapshotError),
     /// It belongs to another configuration, or another version of Pagewell.
     OtherConfiguration,
     /// The system was stopped before Pagewell had shut down in an orderly way.
@@ -203,9 +205,9 @@ fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<ChangedName>,
     for number in generation..=last {
         let found = snapshots.files.read_journal(number)?;
         let (bytes, file) = found.ok_or(NotUsed::JournalMissing)?;
-        let JournalContents { names: more, in_hand, journal } = read_journal(&bytes, number)?;
+        let JournalContents { names: more, in_flight, journal } = read_journal(&bytes, number)?;
         names.extend(more);
-        was_in_hand = in_hand;
+        was_in_hand = in_flight;
         open = Some(Open::resume(file, number, generation, journal, bytes.len() as u64));
     }
     // After a zero-downtime restart the old process reports its pending changes itself (`pending_changes`).

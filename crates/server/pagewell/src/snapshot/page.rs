@@ -8,7 +8,7 @@ use crate::page::{NewPage, Plain, ReadPage, StoredPage, variant};
 use crate::site::Site;
 use bytes::Bytes;
 use page_snapshot::{Content, Record, SavedPage};
-use page_store::{WalkedPage, NotRestored, RestoreSession, Stay, Worth};
+use page_store::{NotRestored, RestoreSession, Stay, WalkedPage, Worth};
 
 const PROVEN: u8 = 1 << 7;
 const USES: u8 = 0b11;

@@ -13,7 +13,7 @@ use crate::listen::{Binder, Passed};
 use crate::propagation::Propagation;
 use crate::site::Site;
 use crate::why::Cause;
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use serde::Deserialize;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -179,7 +179,8 @@ fn follow(
                 }
             }
             Frame::Change { strength, names } => {
-                let targets: Vec<ChangeTarget<'_>> = names.iter().map(|name| name.target()).collect();
+                let targets: Vec<ChangeTarget<'_>> =
+                    names.iter().map(|name| name.target()).collect();
                 match site {
                     Some(site) => change([site].into_iter(), &targets, strength),
                     // It is not known which pages the site had.

@@ -7,7 +7,7 @@
 //! cannot be read ends the connection, which costs the new process its pages.
 
 use crate::propagation::Propagation;
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use std::io::{self, Read};
 
 /// The longest frame in bytes: a call of the control interface, with some reserve.

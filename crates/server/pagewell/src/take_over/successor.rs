@@ -12,7 +12,7 @@ use super::frame::{self, Answer, Frame, Numbered};
 use crate::propagation::Propagation;
 use crate::runtime::off_the_way;
 use crate::successor::{Handed, SuccessorProcess};
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::Shutdown;
@@ -171,7 +171,12 @@ impl Successor {
 
 impl SuccessorProcess for Successor {
     /// Tells of a change of the site with this host, and waits until it is applied. Blocks.
-    fn change(&self, host: Option<&str>, targets: &[ChangeTarget<'_>], strength: Strength) -> Handed {
+    fn change(
+        &self,
+        host: Option<&str>,
+        targets: &[ChangeTarget<'_>],
+        strength: Strength,
+    ) -> Handed {
         let (who, answer) = mpsc::sync_channel(1);
         let told = self.tell(host, frame::change(strength, targets), Waiting::Here(who));
         match told.and_then(|()| answer.recv_timeout(PATIENCE).ok()) {

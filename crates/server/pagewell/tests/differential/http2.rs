@@ -1,7 +1,7 @@
-//! The same for HTTP/2: frames that a client may send, put together in every way that header blocks can be
-//! (indexed, put into the table or not, cut into CONTINUATION frames, padded, with priorities), with fields
-//! that are awkward or wrong, and now and then a damaged byte. With plain hits answered in front and without,
-//! each stream has to end in the same way, with the same answer, and the origin sees the same.
+//! The same for HTTP/2: valid frames with header blocks in every encoding (indexed, with and without indexing,
+//! split into CONTINUATION frames, padded, with priorities), with unusual or wrong fields, and occasionally a
+//! damaged byte. Plain hits are answered by the front, or not: each stream must end in the same way with the
+//! same response. The origin must receive the same requests.
 
 use super::{BOUND, LINES, Side, TARGETS, number};
 use harness::Random;
@@ -9,7 +9,7 @@ use pagewell::http2::PREFACE;
 use pagewell::http2::frame::{FrameHead, HEAD_BYTES, flag, kind, write_number};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf};
 
-/// RFC 7541 appendix A, as far as requests need it: what a client names by its index.
+/// RFC 7541 appendix A, as far as requests need it: fields that a client sends by their index.
 const INDEXED: [(&str, &str, u8); 5] = [
     (":method", "GET", 0x82),
     (":method", "POST", 0x83),
@@ -17,15 +17,15 @@ const INDEXED: [(&str, &str, u8); 5] = [
     (":scheme", "http", 0x86),
     (":scheme", "https", 0x87),
 ];
-/// Begins the dynamic table.
+/// The first index of the dynamic table.
 const FIRST_DYNAMIC: usize = 62;
 
 type Field = (String, String);
 
-/// A client's side of the compression.
+/// The header compression of a client.
 #[derive(Default)]
 struct Encoder {
-    /// The newest first; it stays small enough that none leaves.
+    /// The newest field first. The table stays so small that no field is evicted.
     table: Vec<Field>,
 }
 
@@ -88,7 +88,7 @@ fn fields(random: &mut Random) -> Vec<Field> {
         all.push((":path", "/late"));
     }
     if random.chance(30) {
-        // More than are taken, in bytes or in number; what counts stands last.
+        // More than the limits allow, in bytes or in number; the relevant field is last.
         let many = random.one(&[30, 99, 110, 400, 900]);
         all.extend(std::iter::repeat_n(("cookie", "a=b"), many));
         all.push(("cookie", "PHPSESSID=0123456789abcdef"));
@@ -104,7 +104,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [bytes, payload.to_vec()].concat()
 }
 
-/// A request's frames; it ends its stream.
+/// The frames of a request, which ends its stream.
 fn request(stream: u32, encoder: &mut Encoder, random: &mut Random) -> Vec<u8> {
     let fields = fields(random);
     let block = encoder.encode(&fields, random);
@@ -153,7 +153,7 @@ fn besides(stream: u32, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// How a stream has ended, or the connection with it.
+/// The end of a stream, or of its connection.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Answer(Vec<String>, Vec<u8>),
@@ -206,7 +206,8 @@ async fn end_of(
 }
 
 impl Side {
-    /// What comes of these requests, one after the other, on one connection whose buffers hold `piece` bytes.
+    /// The results of these requests, sent one after the other on one connection whose buffers hold `piece`
+    /// bytes.
     async fn ask(
         &self,
         begin: &[u8],

@@ -1,14 +1,14 @@
-//! The same with a MariaDB that says what has changed: the new process follows it from where the old one has
-//! left off. Nobody is shown what was before a write that Pagewell has answered, whichever of the two answers;
-//! no change at the SQL prompt is missed; and no page goes for the sake of the take-over.
+//! Zero-downtime restart with a MariaDB that reports changes: the new process follows the database from the
+//! position of the old one. No client sees data from before an acknowledged write, whichever process answers.
+//! No change at the SQL prompt is missed. No page is purged because of the restart.
 
-use super::{BOUND, Ending, Run, Story, Strict, ended, tcp, truth};
+use super::{BOUND, Ending, Run, Story, StrictClient, ended, tcp, truth};
 use acceptance::{Raw, Site, cache_status, client, counter, is_hit, until};
 use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-/// Shows a row, whose tag it has.
+/// Shows a row, and has its tag.
 const PAGE: &str = r#"<?php
 require 'db.php';
 keep(3600);
@@ -17,7 +17,7 @@ header("Cache-Groups: \"truth:$row\"");
 echo 'truth=', db()->query("SELECT n FROM truth WHERE id = $row")->fetchColumn(), ';';
 "#;
 
-/// Changes a row, and says nothing of it.
+/// Changes a row without an invalidation.
 const WRITE: &str = r#"<?php
 require 'db.php';
 db()->exec('UPDATE truth SET n = ' . (int) $_GET['n'] . ' WHERE id = 1');
@@ -28,8 +28,8 @@ if (isset($_GET['wait'])) {
 echo 'written';
 "#;
 
-/// The barrier's bound is that of a visitor: none gets an answer who waits for a place in the database's log
-/// that is reported to nobody any more.
+/// The barrier's limit is longer than any client waits. A request that waits for a log position that is no
+/// longer reported would therefore fail the test.
 const RULES: &str = "barrier = \"1m\"\n[[change]]\ntable = \"truth\"\ntags = [\"truth:{id}\"]\n";
 
 fn database() -> MariaDb {
@@ -45,7 +45,7 @@ fn database() -> MariaDb {
     database
 }
 
-/// A site whose truth is in the database; `more` is more of its configuration.
+/// A site whose data is in the database; `more` is additional configuration.
 fn story(database: &MariaDb, more: impl Fn(&Site) -> String) -> Story {
     let socket = database.socket().display();
     let db = format!(
@@ -69,9 +69,9 @@ fn stored(pagewell: &Pagewell, target: &str) {
     });
 }
 
-/// Writes by way of Pagewell, and has each counted as acknowledged once it is answered.
+/// Writes through Pagewell, and records each value as acknowledged after its response.
 fn write(run: &Run, at: SocketAddr) {
-    let mut visitor = Strict::new(at, true);
+    let mut visitor = StrictClient::new(at, true);
     for n in 1.. {
         if run.is_over.load(Ordering::Acquire) {
             return;
@@ -86,7 +86,7 @@ fn write(run: &Run, at: SocketAddr) {
 
 /// Changes another row at the SQL prompt, and waits each time until its page shows it.
 fn tell(run: &Run, database: &MariaDb, at: SocketAddr) -> u64 {
-    let mut visitor = Strict::new(at, false);
+    let mut visitor = StrictClient::new(at, false);
     for n in 1.. {
         if run.is_over.load(Ordering::Acquire) {
             return n;
@@ -187,12 +187,12 @@ fn a_write_at_the_old_process_waits_for_the_new_one_who_follows_the_database() {
     );
     story.site.wait_for("written");
     let next = story.take_over(&first);
-    // Committed while nobody has answered for it: soon it is seen all the same.
+    // Committed without a response: it becomes visible soon.
     let request = Request::new("GET", "/page.php").header("Host", "a.test");
     let mut visitor = client(&next).within(BOUND);
     until("it is seen", || truth(&visitor.send(&request).expect("an answer").text()) == 7);
     stored(&next, "/page.php");
-    // What is committed after the take-over, by a write that the old process has in hand.
+    // A commit after the restart, by a write that is in flight in the old process.
     database.sql_in("paper", "UPDATE truth SET n = 8 WHERE id = 1").expect("it is changed");
     story.site.note("go");
     let answer = writing.answer();

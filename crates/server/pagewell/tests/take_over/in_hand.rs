@@ -1,7 +1,7 @@
-//! What is still in hand when a process ends: a write that the origin takes its time for, whose visitor waits or
-//! has left. It is heard, and counts at whoever has the pages then; or nothing that was kept is relied on; and
-//! what nobody can be told is not acknowledged. The origin is played, so that it outlives everybody, and answers
-//! writes when the test says so.
+//! Changes that are in flight when a process ends: a slow write whose client waits or has disconnected. Either
+//! the process that then has the pages applies the change, or no stored page is used. A change that cannot be
+//! published is not acknowledged. The test plays the origin, so that it outlives all processes and answers
+//! writes on command.
 
 use super::{Story, ended, shown, truth};
 use acceptance::{Raw, Site, asked_again, client, counter, is_hit, until};
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Longer than any story.
+/// Longer than any test.
 const LONG: &str = "1h";
 /// Over before anything has happened.
 const SHORT: &str = "50ms";
 
-/// An origin whose pages show the truth. Those below `/truth` have its tag.
+/// An origin whose pages show the current value. Those below `/truth` have its tag.
 struct Origin {
     address: String,
     truth: Arc<AtomicU64>,
@@ -31,17 +31,17 @@ impl Origin {
         let address = listener.local_addr().expect("bound").to_string();
         let (truth, (sender, writes)) = (Arc::new(AtomicU64::new(0)), channel());
         let shown = truth.clone();
-        // It ends with the test's process.
+        // It ends with the test process.
         std::thread::spawn(move || serve(&listener, &shown, &sender));
         Origin { address, truth, writes }
     }
 
-    /// The next write, which waits for its answer.
+    /// The next write, which waits for its response.
     fn write(&self) -> TcpStream {
         self.writes.recv_timeout(super::BOUND).expect("a write")
     }
 
-    /// Carries it out, and says so to whoever is still there.
+    /// Carries out the write, and responds if the client is still connected.
     fn carry_out(&self, mut write: TcpStream) {
         self.truth.fetch_add(1, Ordering::SeqCst);
         let fields = "Cache-Group-Invalidation: \"truth\"\r\n";
@@ -60,7 +60,7 @@ fn serve(listener: &TcpListener, truth: &AtomicU64, writes: &Sender<TcpStream>) 
         let tag = if head.starts_with("get /truth") { "truth" } else { "other" };
         let fields = format!("Cache-Control: max-age=86400\r\nCache-Groups: \"{tag}\"\r\n");
         let content = format!("truth={};", truth.load(Ordering::SeqCst));
-        // Who has asked may have left.
+        // The client may have disconnected.
         let _ = stream.write_all(answer(&fields, &content).as_bytes());
     }
 }
@@ -72,7 +72,7 @@ fn answer(fields: &str, content: &str) -> String {
     )
 }
 
-/// A site before such an origin.
+/// A site with such an origin.
 struct Stage {
     origin: Origin,
     story: Story,
@@ -96,7 +96,7 @@ impl Stage {
         file.display().to_string()
     }
 
-    /// The first, with two pages.
+    /// Starts the first process, with two cached pages.
     fn begin(&self, drain: &str) -> Pagewell {
         let args = ["--memory", "64M", "--config", &self.config(drain)];
         let first = Pagewell::start(super::binary(), &args).expect("pagewell starts");
@@ -114,17 +114,17 @@ impl Stage {
         command
     }
 
-    /// One that takes over, with the pages.
+    /// Starts a process that takes over, including the pages.
     fn take_over(&self, before: &Pagewell, drain: &str) -> Pagewell {
         let mut command = self.command(before, drain);
         let next = started(command.arg("--take-over"));
         until("the pages are put in", || counter(&next, "snapshot_pages") == 2);
-        // Where the one before may not wait, it may have ended already, with all pages.
+        // If the previous process may not wait, it may already have ended, with all pages.
         assert!(is_hit(&get(&next, "/truth")) || next.log().contains("predecessor-lost"));
         next
     }
 
-    /// One at the same addresses, after it has read what was left.
+    /// Starts a process at the same addresses, and waits until it has loaded the remaining snapshots.
     fn start(&self, before: &Pagewell) -> Pagewell {
         let next = started(&mut self.command(before, LONG));
         until("what was left is taken up", || {
@@ -140,7 +140,7 @@ impl Stage {
         (Raw::with(pagewell, request), self.origin.write())
     }
 
-    /// The same, whose visitor has left.
+    /// A write that has reached the origin, and whose client has disconnected.
     fn write_and_leave(&self, pagewell: &Pagewell) -> TcpStream {
         let (visitor, write) = self.write(pagewell);
         drop(visitor);
@@ -174,7 +174,7 @@ fn who_keeps_a_connection_to_the_control_port_is_told_that_another_process_is_th
     let first = stage.begin(LONG);
     let mut kept = harness::Client::new(first.admin().clone());
     assert_eq!(kept.get("/v1/ready").expect("an answer").status, 200);
-    // It is there until its write is over.
+    // It is running until its write is complete.
     let (_visitor, write) = stage.write(&first);
     let _next = stage.take_over(&first, LONG);
     let answer = kept.get("/v1/ready").expect("an answer");
@@ -204,7 +204,7 @@ fn a_write_that_is_answered_at_the_last_moment_counts() {
     assert_eq!(idle.answer().status, 200);
     let (mut visitor, write) = stage.write(&first);
     let next = stage.take_over(&first, LONG);
-    // Its time is up, and it is about to end.
+    // Its time is over, and it is about to end.
     assert_eq!(idle.rest(), "");
     stage.origin.carry_out(write);
     match visitor.rest() {
@@ -323,7 +323,7 @@ fn what_nobody_is_told_because_the_second_was_killed_is_not_acknowledged_either(
     let (mut visitor, write) = stage.write(&first);
     let mut second = stage.take_over(&first, LONG);
     second.kill();
-    // The journal says that something is in hand: what, only the first knows.
+    // The journal records a change in flight, but only the first process knows which one.
     let third = stage.start(&second);
     assert_eq!(counter(&third, "snapshots_refused"), 1, "{}", third.log());
     assert!(!is_hit(&get(&third, "/truth")));

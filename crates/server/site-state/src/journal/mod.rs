@@ -300,7 +300,9 @@ fn name(target: &ChangeTarget<'_>) -> Option<ChangedName> {
         ChangeTarget::Path(path) => ChangedName::Path(path.to_vec()),
         ChangeTarget::Prefix(prefix) => ChangedName::Prefix(prefix.to_vec()),
         ChangeTarget::Everything => ChangedName::Everything,
-        ChangeTarget::Owner(_) | ChangeTarget::OwnerTag { .. } | ChangeTarget::OwnerUrl { .. } => return None,
+        ChangeTarget::Owner(_) | ChangeTarget::OwnerTag { .. } | ChangeTarget::OwnerUrl { .. } => {
+            return None;
+        }
     })
 }
 

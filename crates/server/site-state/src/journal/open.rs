@@ -3,7 +3,7 @@
 //! failed append a journal is emptied and never appended to again, because acknowledged changes may
 //! be missing from it.
 
-use page_snapshot::{Journal, ChangedName};
+use page_snapshot::{ChangedName, Journal};
 use std::fs::File;
 use std::io::{self, Write};
 

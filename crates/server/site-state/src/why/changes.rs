@@ -5,7 +5,7 @@
 use super::cause::Cause;
 use super::shown::cut_bytes;
 use crate::terms;
-use page_store::{Strength, ChangeTarget};
+use page_store::{ChangeTarget, Strength};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;

@@ -9,7 +9,9 @@ use super::changes::{Change, Named};
 use super::memory::LastDrop;
 use super::{Cause, Why, shown};
 use crate::page::StoredPage;
-use page_store::{AppliedChange, DependencyName, Site, Store, Strength, ChangeTarget, ReportedPage};
+use page_store::{
+    AppliedChange, ChangeTarget, DependencyName, ReportedPage, Site, Store, Strength,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -44,7 +46,12 @@ impl<'a> Telling<'a> {
     }
 
     /// Records a page that the change has purged or marked.
-    pub fn page(&mut self, store: &Store<StoredPage>, site: Site, told: &ReportedPage<'_, StoredPage>) {
+    pub fn page(
+        &mut self,
+        store: &Store<StoredPage>,
+        site: Site,
+        told: &ReportedPage<'_, StoredPage>,
+    ) {
         let key = told.page.key().bytes();
         if told.page.payload().stored.is_private() || told.page.payload().item().is_some() {
             return;
@@ -80,7 +87,12 @@ impl<'a> Telling<'a> {
         self.why.lock().changes.add(Arc::new(change));
     }
 
-    fn name(&mut self, store: &Store<StoredPage>, site: Site, name: DependencyName) -> Option<Arc<Named>> {
+    fn name(
+        &mut self,
+        store: &Store<StoredPage>,
+        site: Site,
+        name: DependencyName,
+    ) -> Option<Arc<Named>> {
         let targets = self.targets;
         let known = self.known.get_or_insert_with(|| {
             let names = |(at, target): (usize, &ChangeTarget<'_>)| {

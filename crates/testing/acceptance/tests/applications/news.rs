@@ -1,8 +1,8 @@
-//! The example site `examples/news` on a private MariaDB, behind the real binary: which write drops
-//! which pages, and which stay; what is never kept; what happens while the database is away.
+//! The example site `examples/news` on a private MariaDB, behind the real binary: which pages each write purges
+//! and which stay cached; which pages are never cached; the behaviour while the database is down.
 //!
-//! "Dropped" and "stays" are seen as a visitor sees them, by whether the next answer comes from
-//! memory. A write is acknowledged once it has taken effect: no test waits after one.
+//! "Purged" and "cached" are observed from outside, by whether the next response is a hit. A write is
+//! acknowledged once it has taken effect, so no test waits after one.
 
 use acceptance::{BOUND, cache_status, client, counter, is_hit};
 use harness::{Client, NewsSite, Pagewell, PrivateDir, Request, Response};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 const ARTICLES: u32 = 60;
 
-/// Pages that are kept, each with what it is made from.
+/// Pages that are cached. They depend on different data.
 const KEPT: [&str; 8] = [
     "/",
     "/page/2/",
@@ -56,7 +56,7 @@ impl Paper {
         self.client().get(path).expect("an answer")
     }
 
-    /// Asks for every page that is kept, so that each is in memory.
+    /// Requests every cacheable page, so that each is cached.
     fn fill(&self) {
         for path in KEPT {
             let page = self.get(path);
@@ -65,13 +65,13 @@ impl Paper {
         }
     }
 
-    /// Asks for every page that is kept; which of them came from memory?
+    /// Requests every cacheable page, and returns those that were hits.
     fn hits(&self) -> Vec<&'static str> {
         KEPT.into_iter().filter(|path| is_hit(&self.get(path))).collect()
     }
 }
 
-/// An editor who has signed in.
+/// An editor who is logged in.
 struct Editor<'a> {
     paper: &'a Paper,
     cookie: String,
@@ -120,7 +120,7 @@ fn token_of(page: &Response) -> String {
 }
 
 #[test]
-fn a_page_is_rendered_once_and_then_answered_from_memory() {
+fn a_page_is_rendered_once_and_then_a_hit() {
     let paper = Paper::start();
     let first = paper.get("/news/1/");
     assert!(cache_status(&first).starts_with("pagewell; fwd=uri-miss"), "{}", cache_status(&first));
@@ -130,7 +130,7 @@ fn a_page_is_rendered_once_and_then_answered_from_memory() {
     assert!(is_hit(&second), "{}", cache_status(&second));
     assert_eq!(second.content, first.content);
     assert_eq!(counter(&paper.pagewell, "renders"), 1);
-    // Browsers ask again, and are told that nothing has changed.
+    // Browsers revalidate, and get a 304.
     let etag = second.header("etag").expect("a validator");
     let again = Request::get("/news/1/").header("If-None-Match", etag);
     assert_eq!(paper.client().send(&again).expect("an answer").status, 304);
@@ -139,7 +139,7 @@ fn a_page_is_rendered_once_and_then_answered_from_memory() {
 }
 
 #[test]
-fn a_comment_drops_the_pages_that_show_it_and_no_others() {
+fn a_comment_purges_only_the_pages_that_show_it() {
     let paper = Paper::start();
     paper.fill();
     for number in 0..5 {
@@ -147,7 +147,7 @@ fn a_comment_drops_the_pages_that_show_it_and_no_others() {
         let fields = format!("author=Ada+L.&body={words}");
         let response = paper.client().post("/news/4/", &fields).expect("an answer");
         assert_eq!(response.status, 303, "{}", response.text());
-        // Acknowledged: whoever asks now sees it.
+        // The write is acknowledged, so every client now sees it.
         let page = paper.get("/news/4/");
         assert!(page.text().contains(&format!("Well put {number}")));
         assert!(!is_hit(&page), "{}", cache_status(&page));
@@ -158,14 +158,14 @@ fn a_comment_drops_the_pages_that_show_it_and_no_others() {
         assert_eq!(others, stay, "all but /letters/");
         assert!(paper.get("/letters/").text().contains(&format!("Well put {number}")));
     }
-    // One that is refused changes nothing.
+    // A refused comment changes nothing.
     let refused = paper.client().post("/news/4/", "author=&body=x").expect("an answer");
     assert_eq!(refused.status, 422);
     assert!(!is_hit(&refused));
 }
 
 #[test]
-fn publishing_drops_the_lists_and_leaves_the_articles() {
+fn publishing_purges_the_lists_and_keeps_the_articles() {
     let paper = Paper::start();
     let editor = Editor::sign_in(&paper);
     paper.fill();
@@ -190,7 +190,7 @@ fn publishing_drops_the_lists_and_leaves_the_articles() {
 }
 
 #[test]
-fn a_page_that_is_not_there_is_kept_until_it_is() {
+fn a_404_is_stored_until_the_page_exists() {
     let paper = Paper::start();
     let editor = Editor::sign_in(&paper);
     let next = format!("/news/{}/", ARTICLES + 1);
@@ -204,7 +204,7 @@ fn a_page_that_is_not_there_is_kept_until_it_is() {
 }
 
 #[test]
-fn what_declares_nothing_and_what_is_personal_is_never_kept() {
+fn undeclared_and_personal_pages_are_never_stored() {
     let paper = Paper::start();
     let editor = Editor::sign_in(&paper);
     for _ in 0..3 {
@@ -221,7 +221,7 @@ fn what_declares_nothing_and_what_is_personal_is_never_kept() {
 }
 
 #[test]
-fn the_control_interface_drops_by_tag_and_by_url() {
+fn the_control_api_purges_by_tag_and_by_url() {
     let paper = Paper::start();
     paper.fill();
     paper.pagewell.invalidate(r#"{"tags":["news:4"]}"#).expect("an answer");
@@ -242,7 +242,7 @@ fn the_control_interface_drops_by_tag_and_by_url() {
 }
 
 #[test]
-fn while_the_database_is_away_pages_are_answered_and_errors_are_not_kept() {
+fn without_the_database_hits_continue_and_errors_are_not_stored() {
     let mut paper = Paper::start();
     paper.fill();
     paper.site.database_mut().stop();

@@ -1,6 +1,6 @@
-//! The vectors that the PHP library passes, held against the real binary: what its lines declare is
-//! what Pagewell stores and drops (`contract/php-headers.json`), and what it sends to the control
-//! interface drops what it says (`contract/php-control.json`).
+//! The vectors of the PHP library, checked against the real binary. Pagewell stores and purges pages as the
+//! response lines declare (`contract/php-headers.json`), and purges what the library sends to the control API
+//! (`contract/php-control.json`).
 //!
 //! The PHP side of the same files: `php/client/tests/ContractTest.php` and `ControlTest.php`.
 
@@ -8,13 +8,13 @@ use acceptance::{Site, cache_status, client};
 use harness::{Client, Pagewell, Request};
 use serde_json::{Value, json};
 
-/// Answers with the lines that the request brings, one a line of its content, or of its query.
+/// Answers with the lines in the request, one per line of its content, or of its query.
 const ECHO: &str = "<?php foreach (explode(\"\\n\", base64_decode($_GET['lines'])) as $line) {
     if ($line !== '') { header($line, false); }
 }
 http_response_code((int) $_GET['status']); echo 'page';";
 
-/// Three pages of news, as the library declares them.
+/// Three pages of news, declared like the library does.
 const NEWS: &str = "<?php header('Pagewell-Cache-Control: max-age=600');
 header('Cache-Groups: ' . ['/news/4' => '\"news:4\", \"news:*\"', '/news/5' => '\"news:5\", \"news:*\"',
     '/list' => '\"news\"'][$_SERVER['REQUEST_URI']]); echo 'page';";
@@ -30,7 +30,7 @@ fn strings(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Base64 (RFC 4648 §4), URL-safe for a query: the three characters that would not be are encoded.
+/// Base64 (RFC 4648 §4) for a URL query: the three characters that are special in URLs are percent-encoded.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -49,17 +49,17 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// The address of a response with these lines.
+/// The URL of a response with these lines.
 fn echo(name: usize, lines: &[&str], status: u64) -> String {
     format!("/echo.php?n={name}&status={status}&lines={}", base64(lines.join("\n").as_bytes()))
 }
 
-/// What Pagewell says of a page that is asked for.
+/// Pagewell's Cache-Status for a page.
 fn asked(client: &mut Client, path: &str) -> String {
     cache_status(&client.get(path).expect("an answer")).to_owned()
 }
 
-/// How many pages Pagewell drops when it is told of this tag.
+/// The number of pages that Pagewell purges for this call.
 fn dropped(pagewell: &Pagewell, call: &Value) -> u64 {
     let answer = pagewell.invalidate(&call.to_string()).expect("an answer");
     assert_eq!(answer.status, 200, "{call}: {}", answer.text());
@@ -68,7 +68,7 @@ fn dropped(pagewell: &Pagewell, call: &Value) -> u64 {
 }
 
 #[test]
-fn what_a_page_declares_is_what_it_is_stored_under() {
+fn a_page_is_stored_with_the_declared_tags() {
     let site = Site::new(&[("echo.php", ECHO)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -80,7 +80,7 @@ fn what_a_page_declares_is_what_it_is_stored_under() {
         lines.extend(strings(&vector["lines"]));
         let path = echo(n, &lines, vector["response"]["status"].as_u64().unwrap_or(200));
         let stored = vector.get("refused").is_none();
-        // Asked for once for each tag: each of them alone drops it.
+        // Requested once for each tag: each tag alone purges it.
         let tags = strings(&vector["tags"]);
         let calls = tags.iter().map(|tag| json!({ "tags": [tag] }));
         for call in calls.chain([json!({ "urls": [path] })]) {
@@ -101,7 +101,7 @@ fn what_a_page_declares_is_what_it_is_stored_under() {
 }
 
 #[test]
-fn what_a_write_says_is_what_it_drops() {
+fn a_write_purges_what_it_declares() {
     let site = Site::new(&[("echo.php", ECHO)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -110,7 +110,7 @@ fn what_a_write_says_is_what_it_drops() {
         if invalidated.is_empty() {
             continue;
         }
-        // A page for each tag, and one of something else.
+        // A page for each tag, and one with another tag.
         let name = |tag: &str| tag.replace('\\', "\\\\").replace('"', "\\\"");
         let pages: Vec<(String, bool)> = invalidated
             .iter()
@@ -137,7 +137,7 @@ fn what_a_write_says_is_what_it_drops() {
 }
 
 #[test]
-fn what_is_sent_to_the_control_interface_drops_what_it_says() {
+fn calls_of_the_control_api_purge_what_they_declare() {
     let site = Site::new(&[("index.php", NEWS)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);

@@ -1,10 +1,9 @@
-//! Debian's WordPress with the plugin of `php/wordpress`, behind the real binary: which write makes
-//! which pages new, and which stay in memory; who never gets or makes a shared page.
+//! Debian's WordPress with the plugin of `php/wordpress`, behind the real binary: which pages each write
+//! refreshes and which stay cached; which users never get or create a shared page.
 //!
-//! One blog serves all stories, one after the other: making it takes seconds. Each story fills the
-//! store first, and says what is still a hit after its write. A write is acknowledged once it has
-//! taken effect, so nothing here waits after one. `php/wordpress/tests/site/install.php` says what
-//! is in the blog.
+//! All tests share one blog, one after the other, because its creation takes seconds. Each test fills the cache
+//! first, and checks the remaining hits after its write. A write is acknowledged once it has taken effect, so
+//! no test waits after one. `php/wordpress/tests/site/install.php` defines the content of the blog.
 
 mod followed;
 
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Pages that are kept. Each post shows the titles of its neighbours, in this order.
+/// Pages that are cached. Each post shows the titles of its neighbours, in this order.
 const KEPT: [&str; 9] = [
     "/",
     "/ferry/",
@@ -32,7 +31,7 @@ struct Blog {
     wordpress: WordPress,
 }
 
-/// The blog, for one story at a time, with every page that is kept in memory.
+/// The blog, for one test at a time, with every cacheable page in the cache.
 fn blog() -> MutexGuard<'static, Blog> {
     static BLOG: OnceLock<Mutex<Blog>> = OnceLock::new();
     let blog = BLOG.get_or_init(|| Mutex::new(Blog::start(|_| Vec::new())));
@@ -42,7 +41,7 @@ fn blog() -> MutexGuard<'static, Blog> {
 }
 
 impl Blog {
-    /// `more` gives more arguments for the blog's Pagewell.
+    /// `more` returns additional arguments for the blog's Pagewell.
     fn start(more: impl Fn(&WordPress) -> Vec<String>) -> Blog {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let admin = format!("127.0.0.1:{}", free_port().expect("a free port"));
@@ -79,7 +78,7 @@ impl Blog {
         self.fill_but(&[]);
     }
 
-    /// The same without some that may be gone.
+    /// Fills the cache, except for pages that may have been deleted.
     fn fill_but(&self, gone: &[&str]) {
         for path in KEPT.into_iter().filter(|path| !gone.contains(path)) {
             let page = self.get(path);
@@ -89,17 +88,17 @@ impl Blog {
         }
     }
 
-    /// Asks for every page that is kept; which of them came from memory?
+    /// Requests every cacheable page, and returns those that were hits.
     fn hits(&self) -> Vec<&'static str> {
         KEPT.into_iter().filter(|path| is_hit(&self.get(path))).collect()
     }
 
-    /// The same, the other way round.
+    /// Requests every cacheable page, and returns those that were not hits.
     fn new_pages(&self) -> Vec<&'static str> {
         KEPT.into_iter().filter(|path| !is_hit(&self.get(path))).collect()
     }
 
-    /// Runs PHP as somebody with a shell would.
+    /// Runs PHP code as a shell command would.
     fn command(&self, php: &str) -> String {
         let code = format!("require 'wp-load.php'; {php}");
         self.wordpress.command(&code).expect("the command succeeds")
@@ -123,7 +122,7 @@ impl Blog {
     }
 }
 
-/// The administrator, signed in.
+/// The administrator, logged in.
 struct Editor<'a> {
     blog: &'a Blog,
     cookie: String,
@@ -160,7 +159,7 @@ impl Editor<'_> {
         serde_json::from_slice(&response.content).expect("JSON")
     }
 
-    /// Follows a link of an administrator's page that contains `part`: such links write by GET.
+    /// Follows a link that contains `part` on an admin page: such links write by GET.
     fn follow(&self, page: &str, part: &str) -> Response {
         let text = self.get(page).text().replace("&amp;", "&").replace("&#038;", "&");
         let mut links = text.split(['"', '\'']).filter(|link| link.contains(part));
@@ -171,13 +170,13 @@ impl Editor<'_> {
 }
 
 #[test]
-fn a_page_is_rendered_once_and_then_answered_from_memory() {
+fn a_page_is_rendered_once_and_then_a_hit() {
     let blog = blog();
     blog.pagewell.invalidate(r#"{"all":true}"#).expect("an answer");
     for path in KEPT {
         let first = blog.get(path);
         assert!(cache_status(&first).contains("stored"), "{path}: {}", cache_status(&first));
-        // A nonce in a page's form is good for twelve hours at least.
+        // A nonce in a form is valid for at least twelve hours.
         let seconds = cache_status(&first).split("ttl=").nth(1).and_then(|t| t.split(';').next());
         let seconds: u32 = seconds.and_then(|text| text.parse().ok()).expect("a lifetime");
         assert!(seconds > 3600 && seconds <= 36_000, "{path}: {seconds}");
@@ -191,7 +190,7 @@ fn a_page_is_rendered_once_and_then_answered_from_memory() {
 }
 
 #[test]
-fn publishing_makes_the_lists_and_the_neighbour_new_and_leaves_the_rest() {
+fn publishing_refreshes_the_lists_and_neighbours_only() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     assert_eq!(blog.get("/lighthouse/").status, 404);
@@ -221,7 +220,7 @@ fn publishing_makes_the_lists_and_the_neighbour_new_and_leaves_the_rest() {
 }
 
 #[test]
-fn an_edit_makes_the_pages_new_that_show_the_post() {
+fn an_edit_refreshes_the_pages_that_show_the_post() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let path = format!("posts/{}", blog.id("gull"));
@@ -257,12 +256,12 @@ fn a_post_moves_between_categories() {
 }
 
 #[test]
-fn a_comment_is_seen_when_it_is_approved_and_not_before() {
+fn a_comment_appears_when_it_is_approved() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let response = blog.comment("tug", "Well+tugged");
     assert_eq!(blog.hits(), KEPT, "it waits to be approved");
-    // Its author is shown it, and nobody else.
+    // Only its author sees it.
     let location = response.header("location").expect("where it is").to_owned();
     let own = location.strip_prefix("http://blog.test").expect("a path");
     for _ in 0..2 {
@@ -337,7 +336,7 @@ fn settings_widgets_and_the_theme_reach_everything() {
     assert!(blog.text("/gull/").contains("High at noon"));
     blog.command("update_option('sidebars_widgets', ['sidebar-1' => [], 'array_version' => 3]);");
 
-    // By a link in wp-admin, that is by GET: told over the control interface.
+    // A link in wp-admin writes by GET: the plugin invalidates through the control API.
     blog.fill();
     let done =
         editor.follow("/wp-admin/themes.php", "action=activate&stylesheet=twentytwentythree");
@@ -345,7 +344,7 @@ fn settings_widgets_and_the_theme_reach_everything() {
     let home = blog.get("/");
     assert!(!is_hit(&home) && home.text().contains("wp-site-blocks"), "{}", home.text());
     assert!(!is_hit(&blog.get("/about/")));
-    // The first page in a new theme arranges the widgets anew, which is a change.
+    // The first page in a new theme rearranges the widgets, which is a change.
     blog.get("/");
     blog.fill();
     editor.rest("POST", &format!("posts/{}", blog.id("buoy")), &json!({"title": "A newer buoy"}));
@@ -364,7 +363,7 @@ fn settings_widgets_and_the_theme_reach_everything() {
 }
 
 #[test]
-fn who_is_known_to_wordpress_neither_gets_nor_makes_a_shared_page() {
+fn known_users_neither_get_nor_create_a_shared_page() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let commenter = "comment_author_0123=Ada; comment_author_email_0123=ada%40blog.test";
@@ -380,7 +379,7 @@ fn who_is_known_to_wordpress_neither_gets_nor_makes_a_shared_page() {
         let shared = blog.get(path);
         assert!(is_hit(&shared) && !shared.text().contains("wpadminbar"), "{path}");
     }
-    // Nor where the store is empty.
+    // They also do not get or create one when the cache is empty.
     blog.pagewell.invalidate(r#"{"all":true}"#).expect("an answer");
     for path in KEPT {
         editor.get(path);
@@ -389,7 +388,8 @@ fn who_is_known_to_wordpress_neither_gets_nor_makes_a_shared_page() {
         blog.get_with(path, "Authorization", "Basic YTpi");
         blog.get_with(path, "Cookie", "theme=dark");
         assert!(!is_hit(&blog.get(path)), "{path}");
-        // A cookie of nobody's knowing gets the shared page; one of scripts alone makes it, too.
+        // A client with an unknown cookie gets the shared page; one with a cookie that only scripts use also
+        // creates it.
         assert!(is_hit(&blog.get_with(path, "Cookie", "theme=dark")), "{path}");
         blog.pagewell.invalidate(r#"{"all":true}"#).expect("an answer");
         blog.get_with(path, "Cookie", "_ga=GA1.1; wordpress_test_cookie=x");
@@ -398,7 +398,7 @@ fn who_is_known_to_wordpress_neither_gets_nor_makes_a_shared_page() {
 }
 
 #[test]
-fn previews_passwords_and_the_administrators_pages_are_not_kept() {
+fn previews_protected_posts_and_admin_pages_are_not_stored() {
     let blog = blog();
     let secret = "wp_insert_post(['post_title' => 'Hush', 'post_name' => 'hush', 'post_content' => 'x',
                   'post_status' => 'publish', 'post_password' => 'pw', 'post_date' => '2026-02-01 12:00:00']);";
@@ -421,9 +421,9 @@ fn previews_passwords_and_the_administrators_pages_are_not_kept() {
 }
 
 #[test]
-fn what_other_programs_write_is_heard() {
+fn writes_of_other_programs_invalidate() {
     let blog = blog();
-    // Over XML-RPC: a POST whose answer carries the change.
+    // XML-RPC: a POST whose response contains the invalidation.
     let call = format!(
         "<?xml version='1.0'?><methodCall><methodName>wp.editPost</methodName><params>\
          <param><value><int>1</int></value></param><param><value>admin</value></param>\
@@ -460,7 +460,7 @@ fn what_other_programs_write_is_heard() {
 }
 
 #[test]
-fn a_search_and_a_feed_are_as_new_as_their_posts() {
+fn a_search_and_a_feed_are_refreshed_with_their_posts() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let path = format!("posts/{}", blog.id("tug"));
@@ -472,7 +472,7 @@ fn a_search_and_a_feed_are_as_new_as_their_posts() {
     let feed = blog.get_with("/feed/", "If-None-Match", &etag);
     assert_eq!(feed.status, 200);
     assert!(feed.text().contains("It has a winch."));
-    // A name is in the feed, and WordPress's own validator does not know it.
+    // The feed contains the name, which WordPress's own validator does not cover.
     blog.fill();
     let etag = blog.get("/feed/").header("etag").expect("a validator").to_owned();
     editor.rest("POST", "settings", &json!({"description": "News of the quay"}));
@@ -482,7 +482,7 @@ fn a_search_and_a_feed_are_as_new_as_their_posts() {
 }
 
 #[test]
-fn a_scheduled_post_appears_when_its_time_has_come() {
+fn a_scheduled_post_appears_on_time() {
     let blog = blog();
     blog.command(
         "wp_insert_post(['post_title' => 'Regatta today', 'post_name' => 'regatta',
@@ -512,7 +512,7 @@ fn a_scheduled_post_appears_when_its_time_has_come() {
 }
 
 #[test]
-fn a_link_that_writes_by_get_is_told_over_the_control_interface() {
+fn a_link_that_writes_by_get_invalidates_over_the_control_api() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let post = json!({"title": "Flotsam", "slug": "flotsam", "content": "x", "status": "publish"});
@@ -526,7 +526,7 @@ fn a_link_that_writes_by_get_is_told_over_the_control_interface() {
 }
 
 #[test]
-fn without_pagewell_a_write_is_done_and_told_later() {
+fn without_pagewell_a_write_succeeds_and_is_published_later() {
     let blog = blog();
     let away = "putenv('PAGEWELL_CONTROL=127.0.0.1:1'); require 'wp-load.php';
                 wp_update_post(['ID' => get_page_by_path('about')->ID, 'post_content' => 'Moved.']);
@@ -539,9 +539,9 @@ fn without_pagewell_a_write_is_done_and_told_later() {
     assert_eq!(blog.command("echo json_encode(get_option('pagewell_pending'));"), "false");
 }
 
-/// One process tells what was pending while another keeps more.
+/// One process sends the pending invalidations while another adds more.
 #[test]
-fn what_is_kept_meanwhile_is_told_later() {
+fn invalidations_added_meanwhile_are_published_later() {
     let blog = blog();
     let left = blog.command(
         r"\Pagewell\WordPress\Journal::keep(['a']);
@@ -556,7 +556,7 @@ fn what_is_kept_meanwhile_is_told_later() {
 }
 
 #[test]
-fn the_settings_page_shows_the_last_changes_and_drops_everything() {
+fn the_settings_page_shows_recent_changes_and_purges_everything() {
     let blog = blog();
     let editor = Editor::sign_in(&blog);
     let page = editor.get("/wp-admin/options-general.php?page=pagewell").text();
@@ -578,10 +578,10 @@ fn the_settings_page_shows_the_last_changes_and_drops_everything() {
 }
 
 #[test]
-fn without_the_plugin_no_page_is_kept() {
+fn without_the_plugin_no_page_is_stored() {
     let blog = blog();
     blog.command("require_once ABSPATH . 'wp-admin/includes/plugin.php'; deactivate_plugins('pagewell/pagewell.php');");
-    // A feed carries a date, by which its lifetime may be guessed.
+    // A feed has a date, from which its lifetime may be guessed.
     for path in KEPT.into_iter().filter(|path| *path != "/feed/") {
         for _ in 0..2 {
             let page = blog.get(path);

@@ -1,8 +1,8 @@
-//! Certificates for databases, made by the test: an authority, and a server's that it has signed.
+//! Certificates for databases, created by the test: a CA, and a server certificate that it has signed.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
-/// An authority, a certificate for `localhost` that it has signed, and that one's key: PEM.
+/// A CA, a certificate for `localhost` that it has signed, and the key of that certificate, all PEM.
 pub fn certificates() -> (String, String, String) {
     let mut params = CertificateParams::new(Vec::new()).expect("parameters");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

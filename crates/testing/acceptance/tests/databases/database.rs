@@ -1,9 +1,9 @@
-//! A private MariaDB, a small site whose pages say what they are made from, and whose writes say
-//! nothing: the database does. Rows changed at the SQL prompt, transactions, definitions, cascades;
-//! the stream cut and resumed, the server restarted, its log gone; a writer finds what he wrote.
+//! A private MariaDB, and a small site whose pages declare their tags and whose writes send no invalidation:
+//! the database does. Rows changed at the SQL prompt, transactions, definitions, cascades; the stream
+//! interrupted and resumed, the server restarted, its log deleted; read-your-writes.
 //!
-//! The truth is in the database: a page is right if it shows what is there. Nothing waits for a fixed
-//! time; what is only soon true is asked for again within a bound.
+//! A page is correct if it shows the data in the database. Nothing waits for a fixed time; eventual results are
+//! polled with a timeout.
 
 mod begun_anew;
 mod command;
@@ -31,7 +31,7 @@ struct Paper {
     site: Site,
 }
 
-/// A MariaDB that logs rows.
+/// A MariaDB with a binary log in row format.
 fn logging(port: Option<u16>, more: &[&str]) -> MariaDb {
     let dir = PrivateDir::temporary("feed").expect("a directory");
     let mut options = vec!["--log-bin=bin".to_owned(), "--binlog-format=ROW".to_owned()];
@@ -44,7 +44,7 @@ impl Paper {
         Self::of(logging(None, &[&["--server-id=1"], more].concat()))
     }
 
-    /// At a port of this machine, too; accounts of `127.0.0.1` are those of `localhost`.
+    /// A database that also listens on a TCP port; accounts of `127.0.0.1` are those of `localhost`.
     fn over_tcp(more: &[&str]) -> (Paper, u16) {
         let port = harness::free_port().expect("a port");
         let paper = Self::of(logging(Some(port), &[&["--server-id=1"], more].concat()));
@@ -82,7 +82,7 @@ impl Paper {
         config_by(&self.url(), more, rules)
     }
 
-    /// Follows by another way than the socket.
+    /// Starts Pagewell with another database URL than that of the socket.
     fn serve_by(&self, url: &str, more: &str) -> Pagewell {
         let pagewell = self.site.serve(&config_by(url, more, RULES));
         stored(&pagewell, "/plain.php");
@@ -91,7 +91,7 @@ impl Paper {
 
     fn serve(&self, more: &str) -> Pagewell {
         let pagewell = self.site.serve(&self.config(more, RULES));
-        // Until the first position is known to be visible, nothing is stored.
+        // Nothing is stored until the first position is known to be visible.
         stored(&pagewell, "/plain.php");
         pagewell
     }
@@ -101,7 +101,7 @@ impl Paper {
     }
 }
 
-/// Ends the connection by which the stream is read, as an administrator can.
+/// Closes the connection of the stream, like an administrator can.
 fn cut(paper: &Paper) {
     let ids = "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Binlog Dump'";
     let ids = paper.database.sql(ids).expect("a list");
@@ -112,14 +112,14 @@ fn cut(paper: &Paper) {
 }
 
 #[test]
-fn searches_are_dropped_exactly() {
+fn search_pages_are_purged_exactly() {
     let paper = Paper::new(&[]);
     paper.site.file("search.php", searches::SEARCH);
     let pagewell = paper.site.serve(&paper.config("", searches::RULES));
     stored(&pagewell, "/plain.php");
     let any = "ALTER TABLE news ADD COLUMN another INT";
     searches::are_dropped_exactly(&pagewell, &|sql| paper.sql(sql), any);
-    // Letters that are taken for one another by this language alone.
+    // Characters that are equal only in this language's collation.
     paper.sql("ALTER TABLE news MODIFY title VARCHAR(100) COLLATE utf8mb4_lithuanian_ci");
     let root = format!("{}\n[site]\nroot = {:?}", searches::RULES, paper.site.root());
     let file = paper.site.config(&paper.config("", &root), "").display().to_string();
@@ -128,7 +128,7 @@ fn searches_are_dropped_exactly() {
 }
 
 #[test]
-fn what_changes_in_the_database_drops_its_pages() {
+fn changes_in_the_database_purge_their_pages() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("");
     let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
@@ -136,13 +136,13 @@ fn what_changes_in_the_database_drops_its_pages() {
     let changes = || counter(&pagewell, "database_changes");
     fill();
 
-    // A row, at the SQL prompt: its page is new, the others stay.
+    // A row, changed at the SQL prompt: its page is refreshed, the others stay cached.
     paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
     shows(&pagewell, pages[0], "title=uno");
     assert!(is_hit(&get(&pagewell, pages[1])) && is_hit(&get(&pagewell, pages[2])));
     stored(&pagewell, pages[0]);
 
-    // A transaction is one change; what is rolled back, and columns that do not matter, are none.
+    // A transaction is one change. Rolled-back changes and irrelevant columns are no change.
     let before = changes();
     paper.sql(
         "START TRANSACTION; UPDATE news SET title = 'a' WHERE id = 1;
@@ -162,7 +162,7 @@ fn what_changes_in_the_database_drops_its_pages() {
     shows(&pagewell, pages[2], "comments=0");
     assert!(is_hit(&get(&pagewell, pages[0])));
 
-    // Emptied, and defined anew: any row.
+    // Truncated, and altered: any row.
     paper.sql("INSERT INTO comments (news_id, body) VALUES (1, 'x')");
     shows(&pagewell, "/thread.php?id=1", "comments=1");
     stored(&pagewell, "/thread.php?id=1");
@@ -171,7 +171,7 @@ fn what_changes_in_the_database_drops_its_pages() {
     stored(&pagewell, pages[0]);
     let before = changes();
     paper.sql("ALTER TABLE news ADD COLUMN lead TEXT FIRST; UPDATE news SET title = 'wide'");
-    // A page that was rendered between the two is new, and goes once more with the second.
+    // A page that was rendered between the two is refreshed again with the second.
     until("both are applied", || changes() == before + 2);
     shows(&pagewell, pages[0], "title=wide");
     stored(&pagewell, pages[0]);
@@ -183,7 +183,7 @@ fn what_changes_in_the_database_drops_its_pages() {
 }
 
 #[test]
-fn whoever_writes_finds_what_he_wrote() {
+fn clients_read_their_own_writes() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("barrier = \"20s\"");
     for count in 1..=60 {
@@ -195,7 +195,7 @@ fn whoever_writes_finds_what_he_wrote() {
             stored(&pagewell, "/thread.php?id=1");
         }
     }
-    // So much that the stream needs longer for it than the answer: without the barrier the page is old.
+    // So much data that the stream takes longer than the response: without the barrier the page would be old.
     for count in 1..=3 {
         stored(&pagewell, "/thread.php?id=2");
         post(&pagewell, "/write.php?id=2&rows=100000");
@@ -206,7 +206,7 @@ fn whoever_writes_finds_what_he_wrote() {
 }
 
 #[test]
-fn a_stream_that_breaks_is_taken_up_without_a_gap() {
+fn an_interrupted_stream_is_resumed_without_a_gap() {
     let mut paper = Paper::new(&[]);
     let pagewell = paper.serve("on_lag = \"serve\"");
     let path = "/show.php?id=1";
@@ -233,7 +233,7 @@ fn a_stream_that_breaks_is_taken_up_without_a_gap() {
     shows(&pagewell, path, "title=killed");
     assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
 
-    // The log is gone, and with it what was in it: everything goes, and it goes on from there.
+    // The log is gone with all its changes: everything is purged, and Pagewell follows the new log.
     stored(&pagewell, "/plain.php");
     paper.sql("RESET MASTER; SET sql_log_bin = 0; UPDATE news SET title = 'unlogged' WHERE id = 1");
     let stream = "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Binlog Dump'";
@@ -248,7 +248,7 @@ fn a_stream_that_breaks_is_taken_up_without_a_gap() {
 }
 
 #[test]
-fn while_the_database_is_away_nothing_is_kept() {
+fn nothing_is_stored_while_the_database_is_down() {
     let mut paper = Paper::new(&[]);
     let pagewell = paper.serve("lag_max = \"0s\"");
     paper.database.stop();
@@ -256,7 +256,7 @@ fn while_the_database_is_away_nothing_is_kept() {
     let page = get(&pagewell, "/plain.php");
     assert_eq!((page.status, page.text().as_ref()), (200, "plain"));
     assert!(!is_hit(&get(&pagewell, "/plain.php")), "{}", cache_status(&page));
-    // A write is answered all the same, and it is said that its changes may come later.
+    // A write is still answered, with a note that its changes may be applied later.
     let written = post(&pagewell, "/plain.php");
     assert!(cache_status(&written).contains("detail=changes-late"), "{}", cache_status(&written));
     paper.database.start_again().expect("MariaDB starts again");
@@ -264,7 +264,7 @@ fn while_the_database_is_away_nothing_is_kept() {
     assert_eq!(counter(&pagewell, "database_gaps"), 0);
 }
 
-/// Reads from a second database, and writes there.
+/// Reads from a second database, and writes to it.
 const ARCHIVE: &str = r#"<?php
 require 'db.php';
 if ($_SERVER['REQUEST_METHOD'] === 'POST') {
@@ -300,7 +300,7 @@ fn a_site_of_two_databases_follows_both() {
     stored(&pagewell, show);
     stored(&pagewell, archive);
 
-    // Each drops its own pages, whoever changes it; whoever writes waits for both.
+    // Each database purges its own pages, whichever client changes it. A write waits for both.
     paper.sql("INSERT INTO archive.volumes (year) VALUES (1899)");
     shows(&pagewell, archive, "volumes=1");
     assert!(is_hit(&get(&pagewell, show)));
@@ -314,7 +314,7 @@ fn a_site_of_two_databases_follows_both() {
         assert_eq!(get(&pagewell, archive).text(), format!("volumes={count}"));
     }
 
-    // While one is away nothing is kept, and it comes back without a gap.
+    // While one database is down nothing is stored, and it resumes without a gap.
     stored(&pagewell, "/plain.php");
     paper.database.stop();
     until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
@@ -323,7 +323,7 @@ fn a_site_of_two_databases_follows_both() {
     assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
     drop(pagewell);
 
-    // A rule that fits the other database only.
+    // A rule that matches only the other database.
     let file = paper.site.config(&wrong, "").display().to_string();
     let root = paper.site.root().display().to_string();
     let args = [root.as_str(), "--memory", "64M", "--config", &file];
@@ -332,7 +332,7 @@ fn a_site_of_two_databases_follows_both() {
 }
 
 #[test]
-fn what_does_not_fit_is_said_at_the_start() {
+fn rules_that_do_not_match_are_reported_at_the_start() {
     let paper = Paper::new(&[]);
     let refused = |rules: &str, more: &str| {
         let file = paper.site.config(&paper.config(more, rules), "").display().to_string();

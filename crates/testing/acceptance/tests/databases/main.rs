@@ -1,7 +1,8 @@
-//! What changes by way of MariaDB, PostgreSQL and Valkey: real servers with private data directories, and
-//! connections that break where a test wants it.
+//! Invalidation through MariaDB, PostgreSQL and Valkey: real servers with private data directories, and
+//! connections that break where a test needs it.
 //!
-//! One program for many tests: a change of the server relinks a few programs, not one for each file.
+//! One program contains many tests, so that a change of the server relinks a few programs instead of one per
+//! file.
 
 mod certificates;
 mod database;

@@ -1,11 +1,11 @@
-//! A small newspaper in a database of either kind: its rules, its pages, and how they are asked for. The tables
-//! and the connection are the kind's own.
+//! A small newspaper in either kind of database: its rules, its pages, and requests for them. The tables and
+//! the connection are in the modules of each database.
 
 use acceptance::{Site, binary, client, is_hit, until};
 use harness::{Pagewell, Request, Response};
 use std::process::Command;
 
-/// What a changed row of it concerns.
+/// The change rules for the newspaper's tables.
 pub const RULES: &str = r#"
 [[change]]
 table = "news"
@@ -37,7 +37,8 @@ echo 'comments=', db()->query("SELECT COUNT(*) FROM comments WHERE news_id = $id
 
 const PLAIN: &str = "<?php keep(3600); header('Cache-Groups: \"plain\"'); echo 'plain';";
 
-/// Its pages; `db` connects to the database, and `write` adds a comment.
+/// The newspaper's pages. `db` is the PHP code that connects to the database, `write` the code that adds a
+/// comment.
 pub fn site(db: &str, write: &str) -> Site {
     Site::new(&[
         ("db.php", db),
@@ -48,27 +49,27 @@ pub fn site(db: &str, write: &str) -> Site {
     ])
 }
 
-/// Its configuration with the database at this URL.
+/// The configuration with the database at this URL.
 pub fn config_by(url: &str, more: &str, rules: &str) -> String {
     format!("[[database]]\nurl = {url:?}\n{more}\n{rules}")
 }
 
-/// The host is the same whatever the port is, for some pages outlive a process.
+/// The host is the same whatever the port is, because some pages outlive a process.
 fn ask(pagewell: &Pagewell, request: Request) -> Response {
     client(pagewell).send(&request.header("Host", "paper.test")).expect("an answer")
 }
 
-/// Asks for a page.
+/// Requests a page.
 pub fn get(pagewell: &Pagewell, path: &str) -> Response {
     ask(pagewell, Request::get(path))
 }
 
-/// Asks until the page comes from memory.
+/// Repeats the request until it is a hit.
 pub fn stored(pagewell: &Pagewell, path: &str) {
     until(&format!("{path} is stored"), || is_hit(&get(pagewell, path)));
 }
 
-/// Asks until the page shows this.
+/// Repeats the request until the page contains this text.
 pub fn shows(pagewell: &Pagewell, path: &str, text: &str) {
     until(&format!("{path} shows {text}"), || get(pagewell, path).text() == text);
 }
@@ -80,7 +81,7 @@ pub fn post(pagewell: &Pagewell, path: &str) -> Response {
     response
 }
 
-/// Runs the program; what it printed, and whether it was content.
+/// Runs the program. Returns its output, and whether it succeeded.
 pub fn run(args: &[&str]) -> (String, bool) {
     let output = Command::new(binary()).args(args).output().expect("it runs");
     let text = [output.stdout, output.stderr].concat();

@@ -1,10 +1,10 @@
-//! A private PostgreSQL, a small site whose pages say what they are made from, and whose writes say
-//! nothing: the database does. Rows changed at the SQL prompt, definitions, partitions; a commit that
-//! comes before it is visible; the stream cut and resumed, the server restarted, its slot gone; a writer
-//! finds what he wrote; what is missing is made, or said with the statement that makes it.
+//! A private PostgreSQL, and a small site whose pages declare their tags and whose writes send no invalidation:
+//! the database does. Rows changed at the SQL prompt, definitions, partitions; a commit that arrives before it
+//! is visible; the stream interrupted and resumed, the server restarted, its slot deleted; read-your-writes;
+//! missing objects are created, or reported with the statement that creates them.
 //!
-//! The truth is in the database: a page is right if it shows what is there. Nothing waits for a fixed
-//! time; what is only soon true is asked for again within a bound.
+//! A page is correct if it shows the data in the database. Nothing waits for a fixed time; eventual results are
+//! polled with a timeout.
 
 mod command;
 mod elsewhere;
@@ -57,7 +57,7 @@ impl Paper {
         );
         let site = paper::site(&db, WRITE);
         let paper = Paper { database, site };
-        // The tables belong to the role that follows: it may publish them.
+        // The tables belong to the role that follows, so that it may publish them.
         paper.sql(&format!("SET ROLE writer; GRANT ALL ON SCHEMA public TO writer; {tables}"));
         paper
     }
@@ -77,7 +77,7 @@ impl Paper {
 
     fn serve_with(&self, more: &str, rules: &str) -> Pagewell {
         let pagewell = self.site.serve(&self.config(more, rules));
-        // Until the first position is known to be visible, nothing is stored.
+        // Nothing is stored until the first position is known to be visible.
         stored(&pagewell, "/plain.php");
         pagewell
     }
@@ -86,7 +86,7 @@ impl Paper {
         self.database.sql_in("paper", sql).expect("the statements run")
     }
 
-    /// What Pagewell says when it does not start.
+    /// The output of Pagewell when it does not start.
     fn refused(&self, more: &str, rules: &str) -> String {
         self.refused_with(&self.config(more, rules))
     }
@@ -102,7 +102,7 @@ impl Paper {
 }
 
 #[test]
-fn searches_are_dropped_exactly() {
+fn search_pages_are_purged_exactly() {
     let paper = Paper::new();
     paper.site.file("search.php", searches::SEARCH);
     let pagewell = paper.serve_with("manage = true", searches::RULES);
@@ -111,7 +111,7 @@ fn searches_are_dropped_exactly() {
 }
 
 #[test]
-fn what_changes_in_the_database_drops_its_pages() {
+fn changes_in_the_database_purge_their_pages() {
     let paper = Paper::new();
     let pagewell = paper.serve("");
     let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
@@ -119,13 +119,13 @@ fn what_changes_in_the_database_drops_its_pages() {
     let changes = || counter(&pagewell, "database_changes");
     fill();
 
-    // A row, at the SQL prompt: its page is new, the others stay.
+    // A row, changed at the SQL prompt: its page is refreshed, the others stay cached.
     paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
     shows(&pagewell, pages[0], "title=uno");
     assert!(is_hit(&get(&pagewell, pages[1])) && is_hit(&get(&pagewell, pages[2])));
     stored(&pagewell, pages[0]);
 
-    // A transaction is one change; what is rolled back, and columns that do not matter, are none.
+    // A transaction is one change. Rolled-back changes and irrelevant columns are no change.
     let before = changes();
     paper.sql(
         "BEGIN; UPDATE news SET title = 'a' WHERE id = 1;
@@ -145,7 +145,7 @@ fn what_changes_in_the_database_drops_its_pages() {
     shows(&pagewell, pages[2], "comments=0");
     assert!(is_hit(&get(&pagewell, pages[0])));
 
-    // Emptied.
+    // Truncated.
     paper.sql("INSERT INTO comments (news_id, body) VALUES (1, 'x')");
     shows(&pagewell, "/thread.php?id=1", "comments=1");
     stored(&pagewell, "/thread.php?id=1");
@@ -156,12 +156,12 @@ fn what_changes_in_the_database_drops_its_pages() {
 }
 
 #[test]
-fn definitions_are_seen_though_the_stream_does_not_tell() {
+fn changed_definitions_are_detected_outside_the_stream() {
     let paper = Paper::new();
     let pagewell = paper.serve("");
     let path = "/show.php?id=1";
     stored(&pagewell, path);
-    // No row is told: the whole table is written anew.
+    // No row is reported, although the whole table is rewritten.
     paper.sql(
         "DROP VIEW headlines; ALTER TABLE news ALTER title TYPE varchar(50) USING upper(title)",
     );
@@ -182,7 +182,7 @@ fn definitions_are_seen_though_the_stream_does_not_tell() {
     paper.sql("UPDATE news SET title = 'followed' WHERE id = 1");
     shows(&pagewell, path, "title=followed");
 
-    // With an event trigger it is told with the transaction.
+    // With an event trigger, the change is reported with the transaction.
     paper.sql(
         "CREATE FUNCTION pagewell_defined() RETURNS event_trigger LANGUAGE plpgsql AS
          $$ BEGIN PERFORM pg_logical_emit_message(true, 'pagewell-defined', ''); END $$;
@@ -196,7 +196,7 @@ fn definitions_are_seen_though_the_stream_does_not_tell() {
 }
 
 #[test]
-fn a_publication_that_was_altered_and_altered_back_may_not_have_told_everything() {
+fn a_publication_altered_and_restored_is_a_gap() {
     let paper = Paper::new();
     let pagewell = paper.serve("");
     let path = "/show.php?id=1";
@@ -206,7 +206,7 @@ fn a_publication_that_was_altered_and_altered_back_may_not_have_told_everything(
     ];
     for (at, (there, back)) in ways.into_iter().enumerate() {
         stored(&pagewell, path);
-        // Between two looks, and once more with definitions that have changed.
+        // Between two checks, and again with changed definitions.
         paper.sql(&format!("ALTER PUBLICATION pagewell {there}"));
         paper.sql(&format!("UPDATE news SET title = 'untold{at}' WHERE id = 1"));
         paper.sql(&format!(
@@ -221,7 +221,7 @@ fn a_publication_that_was_altered_and_altered_back_may_not_have_told_everything(
 }
 
 #[test]
-fn rows_of_partitions_count_as_rows_of_the_whole() {
+fn rows_of_partitions_count_as_rows_of_the_parent() {
     let tables = "CREATE TABLE news (id int PRIMARY KEY, title text) PARTITION BY RANGE (id);
         CREATE TABLE news_low PARTITION OF news FOR VALUES FROM (0) TO (100);
         INSERT INTO news VALUES (1, 'one');
@@ -235,7 +235,7 @@ fn rows_of_partitions_count_as_rows_of_the_whole() {
     stored(&pagewell, path);
     paper.sql("TRUNCATE news_low");
     shows(&pagewell, path, "title=");
-    // A partition that is made during the run.
+    // A partition that is created during the run.
     stored(&pagewell, "/show.php?id=150");
     paper.sql(
         "SET ROLE writer; CREATE TABLE news_high PARTITION OF news FOR VALUES FROM (100) TO (200);
@@ -249,7 +249,7 @@ fn rows_of_partitions_count_as_rows_of_the_whole() {
 }
 
 #[test]
-fn what_is_not_sent_of_a_row_drops_any_row() {
+fn unknown_columns_of_a_row_purge_the_whole_table() {
     let tables = TABLES.replace("ALTER TABLE comments REPLICA IDENTITY FULL;", "");
     let paper = Paper::with(PostgresOptions::default(), &tables);
     let pagewell = paper.serve("");
@@ -258,19 +258,19 @@ fn what_is_not_sent_of_a_row_drops_any_row() {
     paper.sql("INSERT INTO comments (news_id) VALUES (1)");
     shows(&pagewell, "/thread.php?id=3", "comments=1");
     stored(&pagewell, "/thread.php?id=3");
-    // Only the new news_id is sent: the page of the old one goes as well.
+    // Only the new news_id is sent, so the page of the old one must be purged as well.
     paper.sql("UPDATE comments SET news_id = 2 WHERE news_id = 3");
     shows(&pagewell, "/thread.php?id=3", "comments=0");
     stored(&pagewell, "/thread.php?id=1");
-    // Of a deleted row its key alone.
+    // Of a deleted row only the key is sent.
     paper.sql("DELETE FROM comments WHERE news_id = 1");
     shows(&pagewell, "/thread.php?id=1", "comments=0");
 }
 
-/// Commits wait while this is there: also if the test fails they come to an end.
-struct Waiting<'a>(&'a Paper);
+/// Commits wait while this guard exists. They are released even if the test fails.
+struct HeldCommits<'a>(&'a Paper);
 
-impl Drop for Waiting<'_> {
+impl Drop for HeldCommits<'_> {
     fn drop(&mut self) {
         self.0.sql("ALTER SYSTEM RESET synchronous_standby_names");
         self.0.sql("SELECT pg_reload_conf()");
@@ -278,7 +278,7 @@ impl Drop for Waiting<'_> {
 }
 
 #[test]
-fn a_page_made_before_the_commit_is_visible_is_not_stored() {
+fn a_page_rendered_before_the_commit_is_visible_is_not_stored() {
     let paper = Paper::new();
     let pagewell = paper.serve("");
     let path = "/show.php?id=1";
@@ -286,7 +286,7 @@ fn a_page_made_before_the_commit_is_visible_is_not_stored() {
     commits_wait(&paper);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new' WHERE id = 1"));
-        let waiting = Waiting(&paper);
+        let waiting = HeldCommits(&paper);
         until("the change is applied", || !is_hit(&get(&pagewell, path)));
         for _ in 0..20 {
             let page = get(&pagewell, path);
@@ -301,7 +301,7 @@ fn a_page_made_before_the_commit_is_visible_is_not_stored() {
     assert_eq!(get(&pagewell, path).text(), "title=new");
 }
 
-/// For a standby that there is not: they are in the log, and nobody sees them.
+/// Commits wait for a standby that does not exist: they are in the log, but not visible.
 fn commits_wait(paper: &Paper) {
     paper.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     paper.sql("SELECT pg_reload_conf()");
@@ -309,15 +309,15 @@ fn commits_wait(paper: &Paper) {
 }
 
 #[test]
-fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
+fn commits_that_are_invisible_at_the_start_are_awaited() {
     let paper = Paper::new();
     let path = "/show.php?id=1";
-    // Publication and slot are made.
+    // Publication and slot are created.
     drop(paper.serve(""));
     commits_wait(&paper);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new' WHERE id = 1"));
-        let waiting = Waiting(&paper);
+        let waiting = HeldCommits(&paper);
         let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
         until("it is in the log", || paper.sql(waits).trim() == "1");
         // Nothing of it will be sent.
@@ -337,11 +337,11 @@ fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
 }
 
 #[test]
-fn whoever_writes_finds_what_he_wrote() {
+fn clients_read_their_own_writes() {
     let paper = Paper::new();
     let pagewell = paper.serve("barrier = \"20s\"");
     for count in 1..=60 {
-        // Also where commits do not wait for the disk.
+        // Also if commits do not wait for the disk.
         let how = if count % 2 == 0 { "&async=1" } else { "" };
         let status = post(&pagewell, &format!("/write.php?id=1{how}"));
         assert!(!cache_status(&status).contains("changes-late"), "{}", cache_status(&status));
@@ -351,7 +351,7 @@ fn whoever_writes_finds_what_he_wrote() {
             stored(&pagewell, "/thread.php?id=1");
         }
     }
-    // So much that the stream needs longer for it than the answer: without the barrier the page is old.
+    // So much data that the stream takes longer than the response: without the barrier the page would be old.
     for count in 1..=3 {
         stored(&pagewell, "/thread.php?id=2");
         post(&pagewell, "/write.php?id=2&rows=50000");
@@ -362,7 +362,7 @@ fn whoever_writes_finds_what_he_wrote() {
 }
 
 #[test]
-fn a_stream_that_breaks_is_taken_up_without_a_gap() {
+fn an_interrupted_stream_is_resumed_without_a_gap() {
     let mut paper = Paper::new();
     let pagewell = paper.serve("on_lag = \"serve\"");
     let path = "/show.php?id=1";
@@ -392,7 +392,7 @@ fn a_stream_that_breaks_is_taken_up_without_a_gap() {
     shows(&pagewell, path, "title=killed");
     assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
 
-    // The slot is gone, and with it what it kept: everything goes, and a new one is made.
+    // The slot is gone with all its changes: everything is purged, and a new slot is created.
     stored(&pagewell, "/plain.php");
     followed(&paper);
     let drop = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots;
@@ -408,13 +408,13 @@ fn a_stream_that_breaks_is_taken_up_without_a_gap() {
 }
 
 #[test]
-fn while_the_database_is_away_nothing_is_kept() {
+fn nothing_is_stored_while_the_database_is_down() {
     let mut paper = Paper::new();
     let pagewell = paper.serve("lag_max = \"0s\"");
     paper.database.stop();
     until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
     assert!(!is_hit(&get(&pagewell, "/plain.php")));
-    // A write is answered all the same, and it is said that its changes may come later.
+    // A write is still answered, with a note that its changes may be applied later.
     let written = post(&pagewell, "/plain.php");
     assert!(cache_status(&written).contains("detail=changes-late"), "{}", cache_status(&written));
     paper.database.start_again().expect("PostgreSQL starts again");
@@ -423,7 +423,7 @@ fn while_the_database_is_away_nothing_is_kept() {
 }
 
 #[test]
-fn what_is_missing_is_said_with_the_statement_for_it() {
+fn missing_objects_are_reported_with_the_statement() {
     let paper = Paper::new();
     let rule = |table: &str, tag: &str| format!("[[change]]\ntable = {table:?}\ntags = [{tag:?}]");
     let says = |said: String, parts: &[&str]| {

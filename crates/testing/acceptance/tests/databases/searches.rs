@@ -1,5 +1,5 @@
-//! Searches in the text of rows: a page goes when a row enters it, leaves it, or stands in it and changes, and
-//! stays whatever else happens. With either kind of database.
+//! Tags for text searches in rows: a page is purged if a row enters its result, leaves it, or changes within
+//! it, and stays cached otherwise. For either kind of database.
 
 use crate::paper::{get, shows, stored};
 use acceptance::is_hit;
@@ -23,7 +23,7 @@ $found->execute(['%' . mb_strtolower($word) . '%']);
 echo 'found=', implode(',', $found->fetchAll(PDO::FETCH_COLUMN));
 "#;
 
-/// What happens; `any` is a statement of which no rows are known.
+/// The changes and the expected purges. `any` is a statement whose changed rows are unknown.
 pub fn are_dropped_exactly(pagewell: &Pagewell, sql: &dyn Fn(&str), any: &str) {
     let [php, cache, perl] = ["php", "cache", "Perl"].map(|word| format!("/search.php?q={word}"));
     let stay = |pages: &[&String]| {
@@ -39,7 +39,7 @@ pub fn are_dropped_exactly(pagewell: &Pagewell, sql: &dyn Fn(&str), any: &str) {
     for (page, ids) in [(&php, "4"), (&cache, "5"), (&perl, "")] {
         found(page, ids);
     }
-    // Rendered once more, for now all that was there before them has settled.
+    // Rendered again, because all earlier changes have settled now.
     sql("UPDATE news SET title = 'uno' WHERE id = 1");
     for (page, ids) in [(&php, "4"), (&cache, "5"), (&perl, "")] {
         found(page, ids);
@@ -49,11 +49,11 @@ pub fn are_dropped_exactly(pagewell: &Pagewell, sql: &dyn Fn(&str), any: &str) {
     sql("UPDATE news SET title = 'un' WHERE id = 1");
     shows(pagewell, "/show.php?id=1", "title=un");
     stay(&[&php, &cache, &perl]);
-    // One that enters, in other letters; one that stands in it.
+    // A row that enters, in different case; a row that changes within the result.
     sql("INSERT INTO news (id, title) VALUES (6, 'More PhpUnit')");
     found(&php, "4,6");
     stay(&[&cache, &perl]);
-    // One that leaves, and enters another.
+    // A row that leaves, and enters another result.
     sql("UPDATE news SET title = 'perl' WHERE id = 4");
     found(&php, "6");
     found(&perl, "4");
@@ -61,7 +61,7 @@ pub fn are_dropped_exactly(pagewell: &Pagewell, sql: &dyn Fn(&str), any: &str) {
     sql("DELETE FROM news WHERE id = 6");
     found(&php, "");
     stay(&[&cache, &perl]);
-    // Nobody knows which.
+    // The changed rows are unknown.
     sql(any);
     for page in [&php, &cache, &perl] {
         acceptance::until("it is made anew", || !is_hit(&get(pagewell, page)));

@@ -1,8 +1,9 @@
-//! Several machines that tell each other by a stream what was changed: what is said to one is heard by all,
-//! however it was said; what one has missed costs it its pages; what cannot be told waits.
+//! A cluster: nodes share invalidations through a stream. An invalidation on one node applies on all nodes,
+//! whatever its source. A node that misses entries purges its pages. Invalidations that cannot be published
+//! stay pending.
 //!
-//! Two Pagewells in front of one site, each with pages of its own, and a real Valkey or Redis. The truth is
-//! in files that both sites' scripts read.
+//! Two Pagewells in front of one site, each with its own cache, and a real Valkey or Redis. The data are in
+//! files that the scripts of both sites read.
 
 mod ends;
 
@@ -11,7 +12,7 @@ use harness::{Pagewell, Request, Response, Signal, Valkey};
 use std::fs;
 use std::process::Command;
 
-/// Shows a file, whose tag it has.
+/// Shows a file, and has its tag.
 const PAGE: &str = r#"<?php
 header('Cache-Control: max-age=3600, stale-while-revalidate=3600');
 $n = basename($_GET['n']);
@@ -22,7 +23,7 @@ if (isset($_GET['mine'])) {
 echo "$n=", @file_get_contents(getenv('NOTES') . "/truth-$n");
 "#;
 
-/// Changes a file, and says so by its answer.
+/// Changes a file, and invalidates it by its response.
 const WRITE: &str = r#"<?php
 $n = basename($_GET['n']);
 $file = getenv('NOTES') . "/truth-$n";
@@ -51,24 +52,24 @@ impl Machines {
         format!("[stream]\nurl = \"redis://localhost?socket={socket}\"\n{more}\n{tables}")
     }
 
-    /// A machine; `more` is about the stream, then come other tables.
+    /// Starts a node. `more` is configuration for the stream; other tables follow.
     fn machine(&self, more: &str, tables: &str) -> Pagewell {
         self.site.serve(&self.config(more, tables))
     }
 
-    /// Two of them that have these pages.
+    /// Starts two nodes with these pages in their caches.
     fn both(&self, pages: &[&str]) -> [Pagewell; 2] {
         let both = [self.machine("", ""), self.machine("", "")];
         both.iter().for_each(|one| pages.iter().for_each(|path| stored(one, path)));
         both
     }
 
-    /// The truth is another, which nobody has been told yet.
+    /// Changes a file without an invalidation.
     fn truth(&self, n: u32, text: &str) {
         truth(&self.site, n, text);
     }
 
-    /// How many machines say that they read, and how many that they have gone.
+    /// The number of nodes that are registered as reading, and of those that have left.
     fn readers(&self) -> [usize; 2] {
         let all = self.stream.command(&["HVALS", "pagewell/read"]).expect("a list");
         let (gone, there): (Vec<&str>, Vec<&str>) =
@@ -121,7 +122,7 @@ const ONE: &str = "/page.php?n=1";
 const TWO: &str = "/page.php?n=2";
 
 #[test]
-fn what_is_said_to_one_is_heard_by_all() {
+fn an_invalidation_on_one_node_applies_on_all() {
     let machines = Machines::new();
     let [here, there] = machines.both(&[ONE, TWO]);
     let said: [(&str, &dyn Fn()); 7] = [
@@ -144,20 +145,20 @@ fn what_is_said_to_one_is_heard_by_all() {
         machines.truth(1, &new);
         assert!(is_hit(&get(&there, ONE)), "{how}");
         say();
-        // What an answer says it has written itself.
+        // A writing script changes the file itself.
         let new = if how == "an answer" { "new".to_owned() } else { new };
         if how == "by hand" {
             shows(&there, ONE, &format!("1={new}"));
             shows(&here, ONE, &format!("1={new}"));
         }
-        // Nobody waits: it was acknowledged when the other machine had applied it.
+        // No wait is needed: the write was acknowledged when the other node had applied it.
         assert_eq!(get(&there, ONE).text(), format!("1={new}"), "{how}: {}", there.log());
         assert_eq!(get(&here, ONE).text(), format!("1={new}"), "{how}");
         stored(&there, ONE);
         stored(&here, ONE);
         assert!(is_hit(&get(&there, TWO)), "{how}: {}", there.log());
     }
-    // An expression over addresses has no name: every page goes.
+    // An expression over URLs has no tag: every page is purged.
     machines.truth(2, "new");
     let expression = Request::new("BAN", "/").header("x-ban-url", "^/page.php");
     assert_eq!(ask(&here, expression).status, 200);
@@ -173,20 +174,20 @@ fn what_is_said_to_one_is_heard_by_all() {
 }
 
 #[test]
-fn what_is_marked_here_is_marked_there() {
+fn a_soft_invalidation_applies_on_all_nodes() {
     let machines = Machines::new();
     let [here, there] = machines.both(&[ONE]);
     machines.truth(1, "new");
     let told = invalidate(&here, "{\"tags\":[\"file:1\"],\"soft\":true}");
     assert!(told.contains("\"marked\":1") && !told.contains("late"), "{told}");
     assert_eq!(counter(&there, "stream_heard"), 1);
-    // Once more the old one, while it is rendered anew.
+    // The stale page once more, while it is refreshed.
     assert_eq!(get(&there, ONE).text(), "1=old");
     shows(&there, ONE, "1=new");
 }
 
 #[test]
-fn what_a_visitor_does_here_ends_his_copies_there() {
+fn a_clients_write_purges_its_private_copies_on_all_nodes() {
     let machines = Machines::new();
     let private = "[private]\nenabled = true\ncookies = [\"sid\"]\n";
     let [here, there] = [machines.machine("", private), machines.machine("", private)];
@@ -205,9 +206,9 @@ fn what_a_visitor_does_here_ends_his_copies_there() {
     assert_eq!(mine(&there, "bert").text(), "1=old", "{}", machines.entries());
 }
 
-/// Writes through one machine after the other, and reads from all after each; `between` comes before a write.
-/// Once a write has been answered no machine shows what was before, unless the answer says that it is late.
-/// Returns how many were not.
+/// Writes through one node after the other, and reads from all nodes after each write; `between` is called
+/// before each write. Once a write has been acknowledged no node shows older data, unless the response is
+/// marked as late. Returns the number of writes that were not late.
 fn write_and_read(all: &[Pagewell], writes: u32, mut between: impl FnMut(u32)) -> u32 {
     let number = |response: &Response| {
         response.text().trim_start_matches("1=").parse::<u32>().unwrap_or_default()
@@ -229,10 +230,10 @@ fn write_and_read(all: &[Pagewell], writes: u32, mut between: impl FnMut(u32)) -
 }
 
 #[test]
-fn whoever_has_written_finds_it_on_every_machine() {
+fn clients_read_their_own_writes_on_every_node() {
     let machines = Machines::new();
     let all = [(); 3].map(|()| machines.machine("", ""));
-    // A machine that is very busy may be late.
+    // A very busy node may be late.
     assert!(write_and_read(&all, 300, |_| {}) > 200);
     for one in &all {
         assert_eq!(counter(one, "database_gaps"), 0, "{}", one.log());
@@ -240,9 +241,9 @@ fn whoever_has_written_finds_it_on_every_machine() {
     }
 }
 
-/// Connections are cut, and the stream, or all that is beside it, is taken away, again and again.
+/// Repeatedly, connections are closed, and the stream or all other data of the server is deleted.
 #[test]
-fn whatever_becomes_of_the_stream_nothing_outdated_is_shown() {
+fn faults_of_the_stream_show_no_outdated_page() {
     let machines = Machines::new();
     let all = [(); 3].map(|()| machines.machine("barrier = \"100ms\"", ""));
     let faults: [&[&str]; 4] = [
@@ -262,13 +263,13 @@ fn whatever_becomes_of_the_stream_nothing_outdated_is_shown() {
 }
 
 #[test]
-fn while_the_stream_is_away() {
+fn an_unreachable_stream_makes_writes_late() {
     let mut machines = Machines::new();
     let bound = "lag_max = \"500ms\"\nbarrier = \"200ms\"";
     let [here, there] = [machines.machine(bound, ""), machines.machine(bound, "")];
     [&here, &there].into_iter().for_each(|one| stored(one, ONE));
     machines.stream.stop();
-    // It is answered all the same, and says so.
+    // The write is still answered, with a note.
     let said = post(&here, "/write.php?n=1&to=new");
     assert!(is_late(&said), "{}", cache_status(&said));
     assert!(invalidate(&here, "{\"tags\":[\"file:2\"]}").contains("\"late\":true"));
@@ -279,7 +280,7 @@ fn while_the_stream_is_away() {
     until("nor kept", || !is_hit(&get(&there, ONE)));
     assert!(there.log().contains("database-away"), "{}", there.log());
     assert!(here.log().contains("stream-untold"), "{}", here.log());
-    // Another one, which knows nothing of what was before.
+    // An empty server, which knows nothing of the past.
     machines.stream.start_again().expect("it starts");
     for one in [&here, &there] {
         stored(one, ONE);
@@ -292,9 +293,9 @@ fn while_the_stream_is_away() {
     shows(&there, ONE, "1=newer");
 }
 
-/// The server has lost how far each machine has read, and one has not noticed yet: it is waited for.
+/// The server has lost the position of each node, and one node has not noticed yet: writes wait for it.
 #[test]
-fn who_was_lost_with_the_server_is_waited_for() {
+fn writes_wait_for_a_node_whose_position_was_lost() {
     let machines = Machines::new();
     let bound = "barrier = \"100ms\"";
     let [here, there] = [machines.machine(bound, ""), machines.machine(bound, "")];
@@ -309,7 +310,7 @@ fn who_was_lost_with_the_server_is_waited_for() {
 }
 
 #[test]
-fn entries_that_go_before_they_are_read_are_a_gap() {
+fn entries_removed_before_they_are_read_are_a_gap() {
     let machines = Machines::new();
     let pagewell = machines.machine("", "");
     let put = |what: &str| {
@@ -327,7 +328,7 @@ fn entries_that_go_before_they_are_read_are_a_gap() {
         put("other");
         until("all is read", || is_even(&pagewell, &machines));
         machines.truth(1, what);
-        // The change and its going are one for whoever reads.
+        // For a reader, the change and its deletion happen at the same time.
         let change: &[&str] = &["XADD", "pagewell", "*", "tag", "file:1"];
         transaction(&machines.stream, &[&[change], commands].concat());
         shows(&pagewell, ONE, &format!("1={what}"));
@@ -336,9 +337,9 @@ fn entries_that_go_before_they_are_read_are_a_gap() {
     }
 }
 
-/// Whoever waits until an entry is read waits for those before it, whether or not they are there still.
+/// A wait for an entry includes the entries before it, even if they have been deleted.
 #[test]
-fn what_went_before_it_was_read_is_noticed_before_what_came_after_it() {
+fn a_gap_is_detected_before_later_entries_apply() {
     let machines = Machines::new();
     let [here, there] = machines.both(&[ONE]);
     let put: &[&str] = &["XADD", "pagewell", "*", "tag", "file:1"];
@@ -363,9 +364,9 @@ fn what_went_before_it_was_read_is_noticed_before_what_came_after_it() {
     }
 }
 
-/// Ids are times, and another server's clock may be behind.
+/// Ids are times, and the clock of another server may be behind.
 #[test]
-fn what_was_read_of_another_server_counts_for_nothing() {
+fn a_position_in_another_server_does_not_count() {
     let mut machines = Machines::new();
     let [here, there] = machines.both(&[ONE]);
     let put = ["XADD", "pagewell", "9999999999999-0", "tag", "file:2"];
@@ -384,9 +385,9 @@ fn what_was_read_of_another_server_counts_for_nothing() {
     shows(&there, ONE, "1=new");
 }
 
-/// What the stream has taken is told, whatever else cannot be asked.
+/// An entry that is in the stream is published, even if the server cannot be queried.
 #[test]
-fn what_is_told_is_told_once() {
+fn an_entry_is_published_once() {
     let machines = Machines::new();
     let here = machines.machine("barrier = \"100ms\"", "");
     until("it reads", || machines.readers() == [1, 0]);
@@ -399,7 +400,7 @@ fn what_is_told_is_told_once() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_read_is_gone_past() {
+fn an_invalid_entry_is_skipped() {
     let machines = Machines::new();
     let pagewell = machines.machine("", "");
     stored(&pagewell, ONE);
@@ -413,13 +414,13 @@ fn an_entry_that_cannot_be_read_is_gone_past() {
     until("it is read on", || counter(&pagewell, "stream_heard") == 1);
 }
 
-/// Whether the stream is read as far as it goes.
+/// Whether the node has read the stream to its end.
 fn is_even(pagewell: &Pagewell, machines: &Machines) -> bool {
     let length = machines.stream.command(&["XLEN", "pagewell"]).expect("a length");
     counter(pagewell, "stream_heard") >= length.parse().unwrap_or(u64::MAX)
 }
 
-/// Runs these commands as one.
+/// Executes these commands as one transaction.
 fn transaction(stream: &Valkey, commands: &[&[&str]]) {
     let script: Vec<String> = commands
         .iter()
@@ -431,7 +432,7 @@ fn transaction(stream: &Valkey, commands: &[&[&str]]) {
     stream.command(&["EVAL", &script.join(" "), "0"]).expect("it runs");
 }
 
-/// As the guide says, by an account that may do no more than it says.
+/// As described in the guide, with an account that has only the privileges listed there.
 #[test]
 fn an_account_of_its_own_is_enough() {
     let guide = fs::read_to_string(concat!(
@@ -448,7 +449,7 @@ fn an_account_of_its_own_is_enough() {
     [&here, &there].into_iter().for_each(|one| stored(one, ONE));
     post(&here, "/write.php?n=1&to=new");
     assert_eq!(get(&there, ONE).text(), "1=new", "{}{}", here.log(), there.log());
-    // What everything is done with when a machine takes its leave, and is forgotten.
+    // The commands used when a node leaves and is removed.
     drop(there);
     assert!(!is_late(&post(&here, "/write.php?n=1&to=newer")));
     let all = || machines.stream.command(&["-n", "1", "HVALS", "pagewell/read"]).expect("a list");
@@ -457,7 +458,7 @@ fn an_account_of_its_own_is_enough() {
 }
 
 #[test]
-fn what_cannot_be_used_says_why() {
+fn unusable_settings_report_the_reason() {
     let machines = Machines::new();
     let password = Valkey::start(&["--requirepass", "secret"]).expect("a server");
     machines.stream.command(&["SET", "pagewell", "x"]).expect("a value");

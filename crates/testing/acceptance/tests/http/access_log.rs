@@ -1,9 +1,8 @@
-//! The access log of the real binary: which answers have a line and what it says, where it goes, that a
-//! file is opened again when it was moved, that nobody can forge a line, and that what does not fit is
-//! counted.
+//! The access log of the real binary: the line of each response and its content, the destination, reopening of
+//! a rotated file. Clients cannot forge a line, and lines that do not fit are counted.
 //!
-//! A line is written a moment after its answer: tests wait for so many lines, and stopping writes the
-//! last of them.
+//! A line is written a moment after its response. Tests wait for a number of lines; stopping writes the last of
+//! them.
 
 use acceptance::{BOUND, Raw, Site, asked, before_origin, binary, client, counter, until};
 use harness::{Pagewell, Signal};
@@ -25,7 +24,7 @@ fn lines(path: &Path) -> Vec<String> {
     fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// Waits for so many lines.
+/// Waits for this number of lines.
 fn wait_for(path: &Path, count: usize) -> Vec<String> {
     until(&format!("{count} lines in {}", path.display()), || lines(path).len() >= count);
     let all = lines(path);
@@ -37,7 +36,7 @@ fn json(path: &Path, count: usize) -> Vec<Value> {
     wait_for(path, count).iter().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// A site before which the log is in JSON.
+/// A site whose access log is in JSON.
 fn logged(files: &[(&str, &str)], more: &str) -> (Site, Pagewell, std::path::PathBuf) {
     let site = Site::new(files);
     let log = site.at("access.log");
@@ -46,7 +45,7 @@ fn logged(files: &[(&str, &str)], more: &str) -> (Site, Pagewell, std::path::Pat
     (site, pagewell, log)
 }
 
-/// Eight requests, each of which has an outcome of its own.
+/// Eight requests, each with another outcome.
 fn ask_for_all(pagewell: &Pagewell) {
     let mut raw = Raw::connect(pagewell);
     for (method, target, more) in [
@@ -73,7 +72,7 @@ fn ask_for_all(pagewell: &Pagewell) {
 }
 
 #[test]
-fn each_answer_has_a_line_that_says_what_the_cache_did() {
+fn each_response_has_a_line_with_the_cache_outcome() {
     let files = [
         ("page.php", PAGE),
         ("no.php", "<?php header('Cache-Control: no-store'); echo 12;"),
@@ -103,7 +102,7 @@ fn each_answer_has_a_line_that_says_what_the_cache_did() {
             format!("{what} {} {} {}", number("bytes"), word("cache"), word("detail"))
         })
         .collect();
-    // Those of several threads may be in another order.
+    // Lines of several threads may be in another order.
     said.sort();
     let [refused, rest @ ..] = &said[..] else { panic!("lines") };
     assert!(refused.starts_with("GET /..%2f..%2f 400 "), "{refused}");
@@ -132,7 +131,7 @@ fn each_answer_has_a_line_that_says_what_the_cache_did() {
 }
 
 #[test]
-fn what_is_refused_has_a_line_and_cannot_forge_one() {
+fn a_refused_request_has_a_line_and_cannot_forge_one() {
     let (_site, pagewell, log) = logged(&[], "");
     let evil = "GET /\"},{\"status\":1 HTTP/1.1\r\nHost: a\r\nHost: \"b\r\n\r\n";
     Raw::with(&pagewell, evil).rest();
@@ -146,11 +145,11 @@ fn what_is_refused_has_a_line_and_cannot_forge_one() {
 }
 
 #[test]
-fn who_leaves_is_told_apart() {
+fn a_disconnected_client_has_its_own_outcome() {
     let log_dir = Site::new(&[]);
     let log = log_dir.at("access.log");
     let (pagewell, origin, _site) = before_origin(&table(log.display(), "format = \"json\""));
-    // Before there is an answer.
+    // Before there is a response.
     let left = Raw::with(&pagewell, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     let (held, _) = asked(&origin);
     left.stream().shutdown(Shutdown::Both).expect("can be closed");
@@ -174,13 +173,13 @@ fn who_leaves_is_told_apart() {
 }
 
 #[test]
-fn a_visitor_who_does_not_take_a_page_to_its_end_is_told_apart() {
+fn a_client_that_reads_only_a_part_has_its_own_outcome() {
     let large = "<?php keep(); echo str_repeat('x', 6 << 20);";
     let (_site, pagewell, log) = logged(&[("large.php", large)], "");
     let whole = client(&pagewell).get("/large.php").expect("an answer");
     assert_eq!(whole.content.len(), 6 << 20);
     let host = pagewell.address();
-    // A plain hit, and one that the HTTP library answers.
+    // A plain hit, and a hit that the HTTP library answers.
     for (count, more) in ["", "Range: bytes=0-\r\n"].into_iter().enumerate() {
         let head = format!("GET /large.php HTTP/1.1\r\nHost: {host}\r\n{more}\r\n");
         let mut half = Raw::with(&pagewell, head);
@@ -200,7 +199,7 @@ fn a_visitor_who_does_not_take_a_page_to_its_end_is_told_apart() {
 }
 
 #[test]
-fn http2_has_lines_too() {
+fn http2_requests_have_lines_too() {
     let (_site, pagewell, log) = logged(&[("page.php", PAGE)], "");
     for _ in 0..2 {
         let url = format!("http://{}/page.php", pagewell.address());
@@ -216,7 +215,7 @@ fn http2_has_lines_too() {
 }
 
 #[test]
-fn a_change_of_the_protocol_has_a_line() {
+fn a_protocol_upgrade_has_a_line() {
     let log_dir = Site::new(&[]);
     let log = log_dir.at("access.log");
     let (pagewell, origin, _site) = before_origin(&table(log.display(), "format = \"json\""));
@@ -232,7 +231,7 @@ fn a_change_of_the_protocol_has_a_line() {
 }
 
 #[test]
-fn a_trusted_proxy_says_whose_request_it_was_and_networks_can_stand_for_addresses() {
+fn a_trusted_proxy_names_the_client_and_addresses_can_be_masked() {
     let site = Site::new(&[("page.php", PAGE)]);
     let log = site.at("access.log");
     let format = "format = \"{client} {scheme} {cache} {target} {referer}\"\n\
@@ -248,7 +247,7 @@ fn a_trusted_proxy_says_whose_request_it_was_and_networks_can_stand_for_addresse
         }
     }
     let rest = "/page.php?q= http://b/?c=";
-    // A line is written when its answer has gone out: the next answer's may be quicker.
+    // A line is written when its response has been sent: the next response may be faster.
     let mut lines = wait_for(&log, 4);
     lines.sort();
     assert_eq!(
@@ -263,7 +262,7 @@ fn a_trusted_proxy_says_whose_request_it_was_and_networks_can_stand_for_addresse
 }
 
 #[test]
-fn a_file_that_was_moved_is_opened_again() {
+fn a_rotated_log_file_is_reopened() {
     let (site, mut pagewell, log) = logged(&[("page.php", PAGE)], "");
     let old = site.at("access.log.1");
     let mut client = client(&pagewell);
@@ -275,7 +274,7 @@ fn a_file_that_was_moved_is_opened_again() {
         until("a new file", || log.exists());
         client.get("/page.php?new").expect("an answer");
         wait_for(&log, 1);
-        // What was logged before is in the old one.
+        // Earlier lines are in the old file.
         assert!(lines(&old)[0].contains(&format!("?{count}")), "{:?}", lines(&old));
         fs::remove_file(&log).expect("it is there");
         pagewell.signal(signal);
@@ -285,7 +284,7 @@ fn a_file_that_was_moved_is_opened_again() {
 }
 
 #[test]
-fn stopping_writes_what_is_left() {
+fn stopping_writes_the_remaining_lines() {
     let (_site, mut pagewell, log) = logged(&[("page.php", PAGE)], "");
     let mut client = client(&pagewell);
     for _ in 0..100 {
@@ -297,7 +296,7 @@ fn stopping_writes_what_is_left() {
 }
 
 #[test]
-fn the_systems_log_gets_a_message_for_each_line() {
+fn syslog_gets_a_message_for_each_line() {
     let site = Site::new(&[("page.php", PAGE)]);
     let path = site.at("dev-log");
     let daemon = UnixDatagram::bind(&path).expect("a socket");
@@ -318,7 +317,7 @@ fn the_systems_log_gets_a_message_for_each_line() {
 }
 
 #[test]
-fn what_cannot_be_written_is_counted_and_nobody_waits() {
+fn lines_that_cannot_be_written_are_counted_and_block_nobody() {
     let site = Site::new(&[("page.php", PAGE)]);
     let mut pagewell = site.serve(&table("/dev/full", ""));
     let mut client = client(&pagewell);
@@ -332,12 +331,12 @@ fn what_cannot_be_written_is_counted_and_nobody_waits() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_nobody() {
+fn a_log_without_a_reader_blocks_nobody() {
     let site = Site::new(&[("page.php", PAGE)]);
     let fifo = site.at("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is there");
     assert!(made.success());
-    // Somebody has it open, and reads nothing: the pipe fills up, and the writer waits for ever.
+    // A process has opened it but reads nothing: the pipe fills up, and the writer blocks.
     let reader = fs::OpenOptions::new().read(true).write(true).open(&fifo).expect("a pipe");
     let config = table(fifo.display(), "buffer = \"384K\"\nformat = \"combined\"");
     let pagewell = site.serve(&config);
@@ -357,7 +356,7 @@ fn a_log_that_nobody_reads_holds_up_nobody() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_said_at_the_start() {
+fn a_log_that_cannot_be_opened_prevents_the_start() {
     let origin = TcpListener::bind("127.0.0.1:0").expect("a port");
     let origin = format!("http://{}", origin.local_addr().expect("bound"));
     for to in ["/nowhere/access.log", "syslog:/nowhere/log"] {
@@ -371,7 +370,7 @@ fn a_log_that_cannot_be_opened_is_said_at_the_start() {
 }
 
 #[test]
-fn browsers_are_told_how_long_the_origin_took() {
+fn server_timing_reports_the_origin_time() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("[cache]\nserver_timing = true\n");
     let mut client = client(&pagewell);

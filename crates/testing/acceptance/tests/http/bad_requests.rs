@@ -1,8 +1,7 @@
-//! What clients must not be able to do: malformed, oversized, contradictory and slow requests, over
-//! raw connections. Each gets the right status and a closed connection, and the next client is
-//! served as if nothing had happened.
+//! Malformed, oversized, contradictory and slow requests on raw connections. Each gets the correct status and a
+//! closed connection, and the next client is served normally.
 //!
-//! Where a time limit is tested it is set short, and what is awaited is the event, not the clock.
+//! Timeouts under test are short, and tests wait for the event, not for the clock.
 
 use acceptance::{Raw, Site, client, counter, until};
 use harness::Pagewell;
@@ -10,7 +9,7 @@ use std::io::Read;
 
 const HOST: &str = "Host: a.test\r\n";
 
-/// A site of one file and one script that tells what content it got.
+/// A site with one file, and one script that returns the content it received.
 fn site() -> Site {
     Site::new(&[
         ("file.txt", "a file"),
@@ -22,7 +21,7 @@ fn site() -> Site {
     ])
 }
 
-/// Sends `request`; it has to be answered with `status`, and the connection closed.
+/// Sends `request`, which must be answered with `status` and `reason`, and a closed connection.
 fn refused(pagewell: &Pagewell, request: impl AsRef<[u8]>, status: u16, reason: &str) {
     let mut raw = Raw::with(pagewell, &request);
     let answer = raw.answer();
@@ -34,16 +33,16 @@ fn refused(pagewell: &Pagewell, request: impl AsRef<[u8]>, status: u16, reason: 
     assert_eq!(raw.rest(), "", "{shown:?}: nothing follows");
 }
 
-/// It is still there, for whoever is well-behaved.
+/// Checks that well-behaved clients are still served.
 fn still_well(pagewell: &Pagewell) {
     assert_eq!(client(pagewell).get("/file.txt").expect("an answer").text(), "a file");
     until("nothing is left of the others", || counter(pagewell, "connections") == 0);
-    // PHP may have begun with a page whose visitor left.
+    // PHP may have started a page whose client disconnected.
     until("the places are free", || counter(pagewell, "origin_places_taken") == 0);
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn invalid_requests_are_refused() {
     let site = site();
     let pagewell = site.serve("");
     for (request, reason) in [
@@ -119,7 +118,7 @@ fn broken_chunks_end_in_an_error() {
         let said = raw.rest();
         assert!(said.starts_with("HTTP/1.1 400 "), "{chunks:?}: {said:?}");
     }
-    // Cut off in the middle: nobody is left to be answered, and no script is left waiting.
+    // Cut in the middle: there is no client to answer, and no script waits.
     let mut raw = Raw::with(&pagewell, format!("{head}ff\r\nabc"));
     raw.finish_sending();
     let said = raw.rest();
@@ -151,7 +150,7 @@ fn hosts_and_targets() {
         let said = answer(&format!("GET {target} HTTP/1.1\r\n{HOST}"));
         assert_eq!(said.status, 400, "{target:?}: {said:?}");
     }
-    // RFC 9112, 3.2.2: the target's host counts, whatever Host says.
+    // RFC 9112, 3.2.2: the target's host counts, whatever Host contains.
     let said = answer(&format!("GET http://B.test:80/echo.php?x HTTP/1.1\r\n{HOST}"));
     assert_eq!(said.content, "GET b.test /echo.php?x 0");
     // HTTP/1.0 has no Host.
@@ -166,7 +165,7 @@ fn hosts_and_targets() {
 }
 
 #[test]
-fn methods_that_are_none_of_ours() {
+fn unsupported_methods() {
     let site = site();
     let pagewell = site.serve("");
     refused(&pagewell, format!("CONNECT a.test:443 HTTP/1.1\r\n{HOST}\r\n"), 405, "method-connect");
@@ -187,7 +186,7 @@ fn sizes_are_bounded() {
         refused(&pagewell, format!("GET {wrong} HTTP/1.1\r\n{HOST}\r\n"), 400, "target-invalid");
     }
     refused(&pagewell, format!("GET /{long} HTTP/1.1\r\n{HOST}\r\n"), 414, "target-too-long");
-    // Not only once the end has come: one that never ends is not read for ever.
+    // Refused before the end: a target that never ends is not read forever.
     refused(&pagewell, format!("GET /{long}"), 414, "target-too-long");
     let field = format!("X: {}\r\n", "y".repeat(40_000));
     refused(&pagewell, format!("GET / HTTP/1.1\r\n{HOST}{field}\r\n"), 431, "head-too-large");
@@ -218,12 +217,12 @@ fn sizes_are_bounded() {
 }
 
 #[test]
-fn who_is_too_slow_is_cut() {
+fn slow_requests_time_out() {
     let site = site();
     let pagewell = site.serve("[limits]\nheader_timeout = \"300ms\"\n");
     for start in ["G", "GET / HT", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: a\r\n"] {
         refused(&pagewell, start, 408, "head-timeout");
-        // Also behind another request.
+        // Also after another request.
         let mut raw = Raw::with(&pagewell, format!("GET /file.txt HTTP/1.1\r\n{HOST}\r\n{start}"));
         assert_eq!((raw.answer().status, raw.answer().status), (200, 408), "{start:?}");
     }
@@ -231,12 +230,12 @@ fn who_is_too_slow_is_cut() {
 
     let limits = "[limits]\nidle_timeout = \"300ms\"\nbody_timeout = \"300ms\"\n";
     let pagewell = site.serve(limits);
-    // Idle from the start, and idle after an answer: closed without a word.
+    // Idle from the start, and idle after a response: closed without a response.
     assert_eq!(Raw::connect(&pagewell).rest(), "");
     let mut raw = Raw::with(&pagewell, format!("GET /file.txt HTTP/1.1\r\n{HOST}\r\n"));
     assert_eq!(raw.answer().content, "a file");
     assert_eq!(raw.rest(), "");
-    // Content that stops on its way.
+    // Content that stops in the middle.
     let post = format!("POST /echo.php HTTP/1.1\r\n{HOST}");
     for rest in ["Content-Length: 9\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n9\r\nabc"] {
         let said = Raw::with(&pagewell, format!("{post}{rest}")).rest();
@@ -246,7 +245,7 @@ fn who_is_too_slow_is_cut() {
 }
 
 #[test]
-fn a_drip_of_header_lines_does_not_hold_a_connection() {
+fn slow_header_lines_do_not_hold_a_connection() {
     let site = site();
     let pagewell = site.serve("[limits]\nheader_timeout = \"500ms\"\n");
     let mut raw = Raw::with(&pagewell, format!("GET / HTTP/1.1\r\n{HOST}"));
@@ -254,7 +253,7 @@ fn a_drip_of_header_lines_does_not_hold_a_connection() {
     raw.stream().set_read_timeout(Some(timeout)).expect("can be set");
     let mut buffer = [0; 4096];
     let mut got = Vec::new();
-    // A line every 20 ms: the limit is on the whole section, not on the gaps.
+    // A line every 20 ms: the timeout applies to the whole section, not to the gaps.
     until("it is refused", || {
         raw.send("X: y\r\n");
         match raw.stream().read(&mut buffer) {
@@ -272,7 +271,7 @@ fn a_drip_of_header_lines_does_not_hold_a_connection() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_is_cut() {
+fn a_client_that_reads_nothing_is_disconnected() {
     let site = site();
     site.file("large.bin", vec![b'x'; 64 << 20]);
     site.file("large.php", "<?php for ($i = 0; $i < 1024; $i++) { echo str_repeat('x', 65536); }");
@@ -300,7 +299,7 @@ fn requests_in_one_piece_are_answered_in_order() {
     for content in said.iter().chain(&["GET a.test /echo.php?2 0", "/3"]) {
         assert_eq!(raw.answer().content, *content);
     }
-    // An empty line before a request is no fault (RFC 9112, 2.2).
+    // An empty line before a request is allowed (RFC 9112, 2.2).
     raw.send(format!("\r\n{}", get("/file.txt")));
     assert_eq!(raw.answer().content, "a file");
     raw.send(format!("GET /file.txt HTTP/1.1\r\n{HOST}Connection: close\r\n\r\n{}", get("/x")));
@@ -313,7 +312,7 @@ fn requests_in_one_piece_are_answered_in_order() {
 }
 
 #[test]
-fn nothing_is_read_behind_chunked_content() {
+fn nothing_is_read_after_chunked_content() {
     let site = site();
     let pagewell = site.serve("");
     let post = format!(
@@ -329,7 +328,7 @@ fn nothing_is_read_behind_chunked_content() {
 }
 
 #[test]
-fn who_expects_it_is_told_to_continue() {
+fn a_client_that_expects_100_continue_gets_it() {
     let site = site();
     let pagewell = site.serve("");
     let head = format!("POST /echo.php HTTP/1.1\r\n{HOST}Content-Length: 3\r\n");
@@ -357,7 +356,7 @@ fn a_crowd_of_bad_clients_leaves_nothing_behind() {
         format!("POST /echo.php HTTP/1.1\r\n{HOST}Transfer-Encoding: chunked\r\n\r\n9\r\n"),
     ];
     for round in 0..50 {
-        // Every other round waits for what is said, the rest just go.
+        // Every other round waits for the responses; in the others the clients disconnect.
         let crowd: Vec<Raw> = bad.iter().map(|bytes| Raw::with(&pagewell, bytes)).collect();
         if round % 2 == 0 {
             for mut raw in crowd {
@@ -367,6 +366,6 @@ fn a_crowd_of_bad_clients_leaves_nothing_behind() {
         }
     }
     still_well(&pagewell);
-    // The two workers of php-fpm keep a connection each.
+    // Each of the two php-fpm workers keeps a connection.
     until("descriptors are closed", || pagewell.open_fds() <= before + 2);
 }

@@ -1,5 +1,5 @@
-//! Content codings of files and pages as a real client sees them: curl asks, undoes the coding, and has
-//! to have what lies on the disk or what PHP said.
+//! Compression of files and pages as a real client sees it: curl requests and decodes it, and the result must
+//! equal the file on disk or PHP's output.
 
 use acceptance::{Site, counter, until};
 use harness::Pagewell;
@@ -7,21 +7,21 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-/// What curl makes of a URL: header section in lower case, content decoded.
-struct Got {
+/// A response as curl reports it: header section in lower case, content decoded.
+struct CurlResponse {
     head: String,
     content: Vec<u8>,
     downloaded: usize,
 }
 
-impl Got {
+impl CurlResponse {
     fn field(&self, name: &str) -> Option<&str> {
         let start = format!("{name}: ");
         self.head.lines().find_map(|line| line.strip_prefix(&start)).map(str::trim_end)
     }
 }
 
-fn curl(site: &Site, pagewell: &Pagewell, path: &str, args: &[&str]) -> Got {
+fn curl(site: &Site, pagewell: &Pagewell, path: &str, args: &[&str]) -> CurlResponse {
     let (head, content) = (site.at("curl-head"), site.at("curl-content"));
     let _ = fs::remove_file(&content);
     let url = format!("http://{}{path}", pagewell.address());
@@ -38,7 +38,7 @@ fn curl(site: &Site, pagewell: &Pagewell, path: &str, args: &[&str]) -> Got {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let downloaded = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a size");
     let head = fs::read_to_string(head).expect("a header section").to_ascii_lowercase();
-    Got { head, content: fs::read(content).unwrap_or_default(), downloaded }
+    CurlResponse { head, content: fs::read(content).unwrap_or_default(), downloaded }
 }
 
 fn text(lines: usize) -> Vec<u8> {
@@ -54,13 +54,13 @@ fn serve_files(site: &Site, config: &str) -> Pagewell {
 }
 
 #[test]
-fn small_and_large_files_are_kept_in_codings() {
+fn small_and_large_files_are_stored_compressed() {
     let site = Site::new(&[]);
     let (small, large) = (text(500), text(40_000));
     site.file("small.css", &small);
     site.file("large.js", &large);
     let pagewell = serve_files(&site, "");
-    // The first time they are compressed on the way, where they are asked for so.
+    // The first time they are compressed while being sent, if the client accepts it.
     for (path, content) in [("/small.css", &small), ("/large.js", &large)] {
         let plain = curl(&site, &pagewell, path, &[]);
         assert!(plain.content == *content && plain.field("content-encoding").is_none(), "{path}");
@@ -94,7 +94,7 @@ fn small_and_large_files_are_kept_in_codings() {
 }
 
 #[test]
-fn a_file_that_changes_is_not_sent_in_the_codings_of_the_old_one() {
+fn a_changed_file_is_not_sent_in_an_old_compressed_form() {
     let site = Site::new(&[]);
     let file = site.file("a.css", text(500));
     let pagewell = serve_files(&site, "");
@@ -111,7 +111,7 @@ fn a_file_that_changes_is_not_sent_in_the_codings_of_the_old_one() {
 }
 
 #[test]
-fn a_form_beside_the_file_is_taken_if_it_is_wanted_and_not_older() {
+fn a_precompressed_file_is_used_if_accepted_and_not_older() {
     let site = Site::new(&[]);
     let marked = |name: &str| {
         let from = site.at(name);
@@ -145,7 +145,7 @@ fn a_form_beside_the_file_is_taken_if_it_is_wanted_and_not_older() {
 }
 
 #[test]
-fn pages_of_php_are_kept_in_codings_and_php_is_not_asked_to_compress() {
+fn pages_are_stored_compressed_and_php_does_not_compress() {
     let script = "<?php keep(); ini_set('zlib.output_compression', '1');
         for ($n = 0; $n < 500; $n++) { echo \"<p>line $n</p>\\n\"; }
         echo $_SERVER['HTTP_ACCEPT_ENCODING'] ?? 'not asked';";
@@ -173,7 +173,7 @@ fn pages_of_php_are_kept_in_codings_and_php_is_not_asked_to_compress() {
 }
 
 #[test]
-fn a_long_page_is_kept_in_its_codings_only_and_whoever_wants_none_gets_it_all_the_same() {
+fn a_long_page_is_stored_compressed_only_and_decoded_on_demand() {
     let script = "<?php keep(); header('ETag: \"long\"');
         for ($n = 0; $n < 20000; $n++) { echo \"<p>line $n</p>\\n\"; }";
     let site = Site::new(&[("index.php", script)]);

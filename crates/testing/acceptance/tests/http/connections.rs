@@ -1,7 +1,7 @@
-//! A client that says nothing for a while and goes on: what was let go of meanwhile is there again, and
-//! requests that are plain hits and others follow each other on one connection in any order. That a
-//! client rests is told by the counter `connections_rested`; nothing here sleeps. And what many of them needed at
-//! the same moment does not stay with the process.
+//! A client that is idle for a while and then continues: the released resources are available again. Plain hits
+//! and other requests may follow each other on one connection in any order. The counter `connections_rested`
+//! shows that a client is idle; nothing here sleeps. Memory that many connections needed at once is returned to
+//! the system.
 
 use acceptance::{Raw, binary, counter, until};
 use harness::{Pagewell, page_origin};
@@ -10,14 +10,14 @@ const PLAIN: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
 const PART: &str = "GET /a HTTP/1.1\r\nHost: a\r\nRange: bytes=0-9\r\n\r\n";
 const WRITE: &str = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
 
-/// Waits until connections have rested so many times.
+/// Waits until connections have become idle this number of times.
 fn until_rested(pagewell: &Pagewell, times: u64) {
     until("the client rests", || counter(pagewell, "connections_rested") >= times);
     assert_eq!(counter(pagewell, "connections_rested"), times);
 }
 
 #[test]
-fn a_client_that_was_idle_is_served_on() {
+fn a_client_that_was_idle_is_still_served() {
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
     let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
     let mut client = Raw::with(&pagewell, PLAIN);
@@ -34,18 +34,18 @@ fn a_client_that_was_idle_is_served_on() {
         let is_hit = answer.header("cache-status").is_some_and(|said| said.contains("; hit"));
         assert_eq!(is_hit, request != WRITE, "{request}");
     }
-    // All kinds at once, in their order.
+    // All kinds at once, in order.
     client.send([PLAIN, PART, WRITE, PLAIN, PART].concat());
     let statuses: Vec<u16> = (0..5).map(|_| client.answer().status).collect();
     assert_eq!(statuses, [200, 206, 200, 200, 206]);
 }
 
 #[test]
-fn who_is_silent_at_first_is_let_in_and_served_when_he_speaks() {
+fn a_client_that_is_silent_at_first_is_served_later() {
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
     let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
     let mut silent = Raw::connect(&pagewell);
-    // Who speaks does not wait for him.
+    // Other clients do not wait for it.
     assert_eq!(Raw::with(&pagewell, PLAIN).answer().status, 200);
     until("he is let in", || counter(&pagewell, "connections_accepted") >= 2);
     silent.send(&PLAIN[..9]);
@@ -56,12 +56,12 @@ fn who_is_silent_at_first_is_let_in_and_served_when_he_speaks() {
 }
 
 #[test]
-fn who_has_begun_a_request_is_not_idle() {
+fn a_client_with_an_incomplete_request_is_not_idle() {
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
     let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
     let (begun, rest) = PLAIN.split_at(20);
     let mut client = Raw::with(&pagewell, begun);
-    // Another one comes later, and rests.
+    // Another client connects later, and becomes idle.
     let mut other = Raw::with(&pagewell, PLAIN);
     assert_eq!(other.answer().status, 200);
     until_rested(&pagewell, 1);
@@ -70,7 +70,7 @@ fn who_has_begun_a_request_is_not_idle() {
 }
 
 #[test]
-fn what_a_crowd_needed_goes_back_to_the_system() {
+fn memory_of_many_connections_is_returned_to_the_system() {
     const CLIENTS: u64 = 600;
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
     let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");

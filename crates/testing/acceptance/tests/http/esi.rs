@@ -1,5 +1,5 @@
-//! Pages that are put together of fragments (ESI), with real applications and real connections: Symfony's own
-//! templates, fragments that are asked for at once, a reload, clients that do not read. What is put into what is in
+//! Pages with ESI fragments, with real applications and real connections: Symfony's own templates, concurrent
+//! fragment requests, a reload, clients that do not read. The composition of pages is tested in
 //! `tests/scenarios/esi`.
 
 use acceptance::{BOUND, Site, client, counter, is_hit, limit_hit, slow_client, until};
@@ -8,7 +8,7 @@ use std::io::Write;
 
 const ON: &str = "[cache]\nesi = true\n";
 
-/// A page and a fragment by Symfony's classes, as its documentation has them.
+/// A page and a fragment with Symfony's classes, as in its documentation.
 const SYMFONY: &str = r#"<?php
 require '/usr/share/php/Symfony/Component/HttpKernel/autoload.php';
 use Symfony\Component\HttpFoundation\{Request, Response};
@@ -38,13 +38,13 @@ fn get(pagewell: &Pagewell, path: &str, cookie: Option<&str>) -> harness::Respon
     client(pagewell).send(&request).expect("an answer")
 }
 
-/// Content without the line that Symfony puts before an element.
+/// Content without the line that Symfony adds before an element.
 fn content(response: &harness::Response) -> String {
     response.text().replace('\n', "")
 }
 
 #[test]
-fn templates_of_symfony() {
+fn templates_of_symfony_are_assembled() {
     let site = Site::new(&[("index.php", SYMFONY)]);
     let pagewell = site.serve(ON);
     let first = get(&pagewell, "/", None);
@@ -59,7 +59,7 @@ fn templates_of_symfony() {
 }
 
 #[test]
-fn a_template_is_sent_to_nobody_once_they_are_switched_off() {
+fn a_stored_template_is_not_sent_after_esi_is_disabled() {
     let site = Site::new(&[("index.php", SYMFONY)]);
     let pagewell = site.serve(ON);
     assert_eq!(content(&get(&pagewell, "/", None)), "<p>Hello, nobody2</p>");
@@ -69,7 +69,7 @@ fn a_template_is_sent_to_nobody_once_they_are_switched_off() {
         let reload = reload.header("Content-Type", "application/json");
         let answer = Client::new(pagewell.admin().clone()).within(BOUND).send(&reload);
         assert_eq!(answer.expect("an answer").status, 200);
-        // What was stored by the other configuration is for that one.
+        // Pages stored with the other configuration belong to it.
         pagewell.invalidate(r#"{"urls":["/other"]}"#).expect("an answer");
         let is_on = !config.is_empty();
         let shown = content(&get(&pagewell, "/", None));
@@ -77,7 +77,7 @@ fn a_template_is_sent_to_nobody_once_they_are_switched_off() {
     }
 }
 
-/// Each fragment waits until all four have been asked for.
+/// Each fragment waits until all four have been requested.
 const TOGETHER: &str = r#"<?php
 if (isset($_GET['part'])) {
     note('part' . $_GET['part']);
@@ -94,13 +94,13 @@ if (isset($_GET['part'])) {
 "#;
 
 #[test]
-fn four_fragments_are_asked_for_at_once() {
+fn four_fragments_are_requested_concurrently() {
     let site = Site::new(&[("index.php", TOGETHER)]);
     let pagewell = site.serve(&format!("[php]\nchildren = 5\n{ON}"));
     assert_eq!(get(&pagewell, "/", None).text(), "0123");
 }
 
-/// Two fragments that take a while, and one child to make them: one after the other.
+/// Two slow fragments, and one child process: they are rendered one after the other.
 const SLOW: &str = r#"<?php
 header('Cache-Control: no-store');
 if (isset($_GET['part'])) {
@@ -113,9 +113,9 @@ if (isset($_GET['part'])) {
 }
 "#;
 
-/// Each fragment may take as long as the origin has; so may all of a page together, and no longer.
+/// The origin timeout applies to each fragment, and to the page as a whole.
 #[test]
-fn fragments_that_take_too_long_are_not_waited_for() {
+fn slow_fragments_time_out() {
     let site = Site::new(&[("index.php", SLOW)]);
     let limits = "[limits]\norigin_timeout = \"3s\"\n";
     let pagewell = site.serve(&format!("[php]\nchildren = 1\n{ON}{limits}"));
@@ -124,7 +124,7 @@ fn fragments_that_take_too_long_are_not_waited_for() {
     assert_eq!(counter(&pagewell, "fragments_failed"), 2, "{}", pagewell.log());
 }
 
-/// A template that is longer than what waits between the origin and a client, and is not stored.
+/// A template longer than the buffers between the origin and a client, which is not stored.
 const LONG: &str = r#"<?php
 if (isset($_GET['part'])) {
     echo str_repeat('p', 400000);
@@ -136,7 +136,7 @@ if (isset($_GET['part'])) {
 "#;
 
 #[test]
-fn nobody_holds_a_place_at_the_origin_while_he_waits_for_another() {
+fn a_page_holds_no_origin_request_while_it_waits_for_another() {
     let site = Site::new(&[("index.php", LONG)]);
     let pagewell = site.serve(&format!("[php]\nchildren = 1\n{ON}"));
     let asking: Vec<_> = (0..4).map(|_| acceptance::get_meanwhile(&pagewell, "/")).collect();
@@ -146,7 +146,7 @@ fn nobody_holds_a_place_at_the_origin_while_he_waits_for_another() {
     }
 }
 
-/// Pages of which each is another one, put together of two fragments of two and a half megabytes.
+/// Different pages, each with two fragments of two and a half megabytes.
 const LARGE: &str = r#"<?php
 header('Cache-Control: max-age=600');
 if (isset($_GET['part'])) {
@@ -158,7 +158,7 @@ if (isset($_GET['part'])) {
 "#;
 
 #[test]
-fn what_was_put_together_and_is_not_read_is_owed() {
+fn unread_assembled_pages_count_as_send_backlog() {
     let site = Site::new(&[("index.php", LARGE)]);
     let limits = "[limits]\nclient_backlog_bytes = \"12M\"\npage_bytes = \"6M\"\n";
     let pagewell = site.serve(&format!("{ON}{limits}"));
@@ -168,7 +168,7 @@ fn what_was_put_together_and_is_not_read_is_owed() {
         write!(stream, "GET /{number} HTTP/1.1\r\nHost: a.test\r\n\r\n").expect("sent");
         held.push(stream);
         until("it is put together", || counter(&pagewell, "fragments") >= 2 * (number + 1));
-        // A fragment that others are owed as well is dropped, so that each holds his own.
+        // A fragment shared with other clients is purged, so that each client holds its own.
         let dropped = pagewell.invalidate(r#"{"all":true}"#).expect("an answer");
         assert_eq!(dropped.status, 200);
     }

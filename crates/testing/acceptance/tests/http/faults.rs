@@ -1,8 +1,8 @@
-//! Faults of the origin and of the machine, on real parts: php-fpm and its children killed, scripts
-//! that hang, more visitors than places, visitors who leave, a log that cannot be written.
+//! Faults of the origin and of the machine with real components: php-fpm and its children killed, scripts that
+//! hang, more requests than concurrent origin requests, clients that disconnect, a log that cannot be written.
 //!
-//! After each: no wrong page, nothing kept that is not whole, every place at the origin free again,
-//! and the next visitor served. How Pagewell itself ends is in `stopping.rs`.
+//! After each fault there is no wrong page, no incomplete page is stored, no origin request is left, and the
+//! next client is served. The end of Pagewell itself is in `stopping.rs`.
 
 use acceptance::{
     Raw, Site, cache_status, client, counter, get_meanwhile, is_hit, php_master, until,
@@ -10,9 +10,9 @@ use acceptance::{
 use harness::{Address, Client, Pagewell, PrivateDir, Request};
 use std::process::Command;
 
-/// What waits until it is let go, and can be killed meanwhile.
+/// A script that waits until it is released, and can be killed in the meantime.
 const WAITS: &str = "<?php keep(); note('started'); wait_for('go'); echo 'whole';";
-/// The same, with a first part that has gone out when it waits.
+/// A script like this that has sent a first part when it waits.
 const WAITS_HALF_WAY: &str = "<?php keep(); out('half '); note('started'); wait_for('go');
     echo 'whole';";
 
@@ -26,7 +26,7 @@ fn get_raw(pagewell: &Pagewell, path: &str) -> Raw {
     Raw::with(pagewell, format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n"))
 }
 
-/// Works again, with nothing kept of what went wrong and nobody at the origin.
+/// Checks that the page works again, that nothing of the fault is stored, and that no origin request is left.
 fn recovers(site: &Site, pagewell: &Pagewell, path: &str) {
     site.note("go");
     until("it is answered again", || client(pagewell).get(path).expect("an answer").status == 200);
@@ -37,7 +37,7 @@ fn recovers(site: &Site, pagewell: &Pagewell, path: &str) {
 }
 
 #[test]
-fn php_fpm_killed_in_mid_render_is_started_again() {
+fn php_fpm_killed_during_a_render_is_restarted() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     for _ in 0..2 {
@@ -58,11 +58,11 @@ fn php_fpm_killed_in_mid_render_is_started_again() {
 }
 
 #[test]
-fn php_fpm_whose_socket_is_taken_away_is_started_again() {
+fn php_fpm_whose_socket_is_deleted_is_restarted() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     site.note("go");
-    // The socket alone, and everything: who tidies up does not ask.
+    // First only the socket is deleted, then the whole directory, as by a clean-up job.
     for is_all in [false, true] {
         let master = php_master(&pagewell).expect("php-fpm runs");
         let directory = directory_of(master);
@@ -71,14 +71,14 @@ fn php_fpm_whose_socket_is_taken_away_is_started_again() {
             false => std::fs::remove_file(directory.join("php.sock")).expect("it goes"),
         }
         pagewell.invalidate(r#"{"all":true}"#).expect("an answer");
-        // Over connections that are kept it is reached meanwhile.
+        // In the meantime it is reachable over persistent connections.
         let another = || php_master(&pagewell).is_some_and(|now| now != master);
         until("there is another one", another);
         recovers(&site, &pagewell, "/waits.php");
     }
 }
 
-/// Where a php-fpm that Pagewell has started has its configuration: its title says it.
+/// The directory of a php-fpm's configuration, which is in its process title.
 fn directory_of(master: u32) -> std::path::PathBuf {
     let title = std::fs::read(format!("/proc/{master}/cmdline")).expect("it runs");
     let title = String::from_utf8_lossy(&title).into_owned();
@@ -87,7 +87,7 @@ fn directory_of(master: u32) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_child_killed_in_mid_render_is_an_error_and_not_a_page() {
+fn a_child_killed_during_a_render_is_an_error_and_not_a_page() {
     let site = Site::new(&[("waits.php", WAITS), ("half.php", WAITS_HALF_WAY)]);
     let pagewell = site.serve("");
     let waiting = get_meanwhile(&pagewell, "/waits.php");
@@ -97,7 +97,7 @@ fn a_child_killed_in_mid_render_is_an_error_and_not_a_page() {
     assert_eq!(counter(&pagewell, "pages"), 0);
     recovers(&site, &pagewell, "/waits.php");
 
-    // A page of which a part has gone out: the visitor sees that it broke off.
+    // A page whose first part has been sent: the client sees that it broke off.
     site.clear_notes();
     let mut raw = get_raw(&pagewell, "/half.php");
     raw.until("half ");
@@ -109,7 +109,7 @@ fn a_child_killed_in_mid_render_is_an_error_and_not_a_page() {
 }
 
 #[test]
-fn an_origin_that_hangs_is_given_up() {
+fn an_origin_that_hangs_times_out() {
     let site = Site::new(&[
         ("waits.php", WAITS),
         ("half.php", WAITS_HALF_WAY),
@@ -130,7 +130,7 @@ fn an_origin_that_hangs_is_given_up() {
 }
 
 #[test]
-fn everybody_who_waits_for_one_render_learns_that_it_failed() {
+fn all_followers_of_a_failed_render_get_an_error() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     let first = get_meanwhile(&pagewell, "/waits.php");
@@ -139,7 +139,7 @@ fn everybody_who_waits_for_one_render_learns_that_it_failed() {
     until("five follow", || counter(&pagewell, "followers") == 5);
     site.clear_notes();
     kill(worker);
-    // One of them asks once more, for all that are left.
+    // One of them sends another request, for all that are left.
     let worker = site.wait_for("started");
     until("four follow", || counter(&pagewell, "followers") == 4);
     kill(worker);
@@ -151,7 +151,7 @@ fn everybody_who_waits_for_one_render_learns_that_it_failed() {
 }
 
 #[test]
-fn more_visitors_than_places_are_told_to_come_again() {
+fn requests_beyond_the_origin_queue_are_refused() {
     let site = Site::new(&[("waits.php", "<?php note('started'); wait_for('go'); echo 'whole';")]);
     let config =
         "[limits]\norigin_queue = 2\norigin_queue_timeout = \"60s\"\n[php]\nchildren = 1\n";
@@ -172,7 +172,7 @@ fn more_visitors_than_places_are_told_to_come_again() {
     }
     recovers(&site, &pagewell, "/waits.php?5");
 
-    // Who waits too long for a place is told the same.
+    // A request that waits too long in the origin queue gets the same response.
     let config = "[limits]\norigin_queue_timeout = \"200ms\"\n[php]\nchildren = 1\n";
     site.clear_notes();
     let pagewell = site.serve(config);
@@ -185,8 +185,8 @@ fn more_visitors_than_places_are_told_to_come_again() {
 }
 
 #[test]
-fn a_script_whose_visitor_has_left_is_given_up() {
-    // PHP notices when it writes; a worker that waits for ever has nothing to write.
+fn a_script_whose_client_disconnected_is_aborted() {
+    // PHP notices the disconnection when it writes; a worker that waits forever writes nothing.
     let busy = "<?php register_shutdown_function(fn () => note('ended' . connection_aborted()));
         note('started');
         for ($left = 20000; $left > 0; $left--) { out(str_repeat('x', 4096)); usleep(1000); }";
@@ -196,7 +196,8 @@ fn a_script_whose_visitor_has_left_is_given_up() {
         ("waits.php", WAITS),
         ("form.php", "<?php note('started'); wait_for('go');"),
     ]);
-    // With this dialect a response that nobody waits for any more may still say what has changed.
+    // With the LiteSpeed compatibility headers, the response to a disconnected client may still contain
+    // invalidations.
     let given_up = "[dialects]\nlitespeed = false\n";
     let limits = "[limits]\npage_bytes = \"64K\"\n[php]\nchildren = 3\n";
     let pagewell = site.serve(&format!("{limits}{given_up}"));
@@ -208,7 +209,7 @@ fn a_script_whose_visitor_has_left_is_given_up() {
         site.wait_for("ended1");
         until("the place is free", || counter(&pagewell, "origin_places_taken") == 0);
     }
-    // One that has not answered yet, and a write: what it changes is waited for.
+    // One that has not answered yet, and a write, whose invalidations are awaited.
     let form = "POST /form.php HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\na=b";
     for request in ["GET /waits.php HTTP/1.1\r\nHost: a\r\n\r\n", form] {
         site.clear_notes();
@@ -225,7 +226,7 @@ fn a_script_whose_visitor_has_left_is_given_up() {
     assert_eq!(counter(&pagewell, "pages"), 0);
     recovers(&site, &pagewell, "/waits.php");
 
-    // Where it may, its head is waited for.
+    // If the response may contain invalidations, Pagewell waits for its head.
     drop(pagewell);
     let pagewell = site.serve(limits);
     site.clear_notes();
@@ -238,7 +239,7 @@ fn a_script_whose_visitor_has_left_is_given_up() {
 }
 
 #[test]
-fn a_render_goes_on_for_those_who_stay() {
+fn a_render_continues_for_the_remaining_clients() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     let leaves = Raw::with(&pagewell, {
@@ -309,7 +310,7 @@ fn three_hundred_faults_leave_nothing_behind() {
         for round in rounds {
             let mut client = client(&pagewell);
             for path in ["dies", "early", "fatal", "short", "head"] {
-                // An error, or cut off in the middle: what matters is what it leaves behind.
+                // An error, or a response cut in the middle: only the state left behind matters.
                 let _ = client.get(&format!("/{path}.php?{round}"));
             }
             let mut leaves = get_raw(&pagewell, &format!("/long.php?{round}"));
@@ -321,7 +322,7 @@ fn three_hundred_faults_leave_nothing_behind() {
     faults(0..20);
     let (fds, memory) = (pagewell.open_fds(), pagewell.rss_bytes());
     faults(20..70);
-    // Up to four workers keep a connection each.
+    // Each of up to four workers keeps a connection.
     until("descriptors are closed", || pagewell.open_fds() <= fds + 4);
     let grown = pagewell.rss_bytes().saturating_sub(memory);
     assert!(grown < 24 << 20, "300 faults left {grown} bytes");

@@ -1,14 +1,14 @@
-//! No page made for one visitor reaches another. Visitors with sessions, passwords, fields of their own
-//! or nothing at all ask the real binary for the same few pages at the same time, with ranges,
-//! conditions and writes between; an origin answers each with content that names whom it was made for,
-//! under caching fields drawn at random: pages for everybody, private ones, cookies that are set, `Vary`,
-//! stale answers, errors, answers that break off. The oracle needs no model of a cache:
+//! No page made for one client reaches another. Clients with sessions or passwords, with their own fields, and
+//! anonymous ones request the same few pages concurrently. Their requests include ranges, conditions and
+//! writes. The content of an origin's response names its owner, with random caching fields: public pages,
+//! private ones, `Set-Cookie`, `Vary`, stale responses, errors, truncated responses. The test needs no model of
+//! a cache:
 //!
-//! - content that was made for a visitor is seen by that visitor alone;
-//! - content that came with a new visitor's first cookie is seen once.
+//! - content made for a client is seen by that client only;
+//! - content that came with a new client's first cookie is seen once.
 //!
-//! An origin that does not say whom its pages are for shows that the oracle finds what there is to find.
-//! Drawn from a fixed seed; `LEAKS_SEED` and `LEAKS_REQUESTS` draw others. RFC 9111 sections 3, 3.5, 4.1.
+//! An origin that does not declare the owners of its pages shows that the test finds leaks. The random seed is
+//! fixed; `LEAKS_SEED` and `LEAKS_REQUESTS` select others. RFC 9111 sections 3, 3.5, 4.1.
 #![allow(clippy::unwrap_used)]
 
 use acceptance::{before_origin, client, counter};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// The visitors; as long as the cookies of sessions are.
+/// The clients' ids; as long as session cookies.
 const VISITORS: [&str; 6] = [
     "ann0000000000000000000000000",
     "bob0000000000000000000000000",
@@ -30,11 +30,11 @@ const VISITORS: [&str; 6] = [
     "eva0000000000000000000000000",
     "fay0000000000000000000000000",
 ];
-/// The cookies that hold a session, as it can be written: PHP takes the last four for one name.
+/// The cookies that contain a session, in all spellings: PHP treats the last four as one name.
 const SESSIONS: [&str; 5] =
     ["PHPSESSID", "fe_typo_user", "fe.typo.user", "fe typo[user", "fe_typo_user[0]"];
 const PATHS: [&str; 8] = ["/", "/a", "/b", "/account", "/account/x.css", "/a?q=1", "/b/", "/a%2fb"];
-/// A record of the content; a range of twice as much has a whole one in it.
+/// The length of one record of the content. A range of twice this length contains a complete record.
 const RECORD_BYTES: usize = 64;
 const RECORDS: usize = 8;
 
@@ -44,16 +44,16 @@ fn drawn(name: &str, otherwise: u64) -> u64 {
 
 // ---- the origin ------------------------------------------------------------------------------
 
-/// Whether the origin says for whom its pages are.
+/// Whether the origin declares the owners of its pages.
 #[derive(Clone, Copy, PartialEq)]
-enum Says {
+enum Declaration {
     ForWhom,
     Nothing,
 }
 
-/// How a visitor is known to the origin.
+/// How the origin identifies a client.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum By {
+enum Identification {
     Session,
     Password,
     Field,
@@ -61,8 +61,8 @@ enum By {
     Nothing,
 }
 
-/// What a request says of its visitor.
-fn known(head: &[String]) -> (By, String) {
+/// The identification in a request.
+fn known(head: &[String]) -> (Identification, String) {
     let value = |line: &str, before: &str| {
         let lower = line.to_ascii_lowercase();
         lower.find(before).map(|at| {
@@ -71,27 +71,28 @@ fn known(head: &[String]) -> (By, String) {
         })
     };
     let find = |before: &str| head.iter().find_map(|line| value(line, before));
-    // As PHP reads names: of an array its first member will do.
+    // As PHP parses names; of an array the first element is enough.
     let folded = |line: &String| line.replace("[0]", "").replace(['.', ' ', '['], "_");
     let named = |line: &String| value(&folded(line), "fe_typo_user=");
     if let Some(id) = head.iter().find_map(named) {
-        return (By::Session, id);
+        return (Identification::Session, id);
     }
     for (by, before) in [
-        (By::Session, "phpsessid="),
-        (By::Password, "authorization: bearer "),
-        (By::Field, "x-user: "),
-        (By::OtherCookie, "pref="),
+        (Identification::Session, "phpsessid="),
+        (Identification::Password, "authorization: bearer "),
+        (Identification::Field, "x-user: "),
+        (Identification::OtherCookie, "pref="),
     ] {
         if let Some(id) = find(before) {
             return (by, id);
         }
     }
-    (By::Nothing, String::new())
+    (Identification::Nothing, String::new())
 }
 
-/// Caching fields for a page of a visitor who is known so, and whether it is for that visitor alone.
-fn fields(random: &mut Random, by: By, says: Says) -> (String, bool) {
+/// Caching fields for a page of a client that is identified like this, and whether the page is for that client
+/// only.
+fn fields(random: &mut Random, by: Identification, says: Declaration) -> (String, bool) {
     const ANYBODYS: [&str; 6] = [
         "Cache-Control: max-age=1\r\n",
         "Cache-Control: public, max-age=60\r\n",
@@ -109,29 +110,35 @@ fn fields(random: &mut Random, by: By, says: Says) -> (String, bool) {
         "Cache-Control: max-age=60\r\nVary: *\r\n",
     ];
     match (by, says) {
-        (_, Says::Nothing) => (random.one(&ANYBODYS[..4]).to_owned(), by != By::Nothing),
-        // A session's name is known: nothing that it says makes its page everybody's.
-        (By::Session, _) if random.chance(2) => (random.one(&ANYBODYS).to_owned(), true),
+        (_, Declaration::Nothing) => {
+            (random.one(&ANYBODYS[..4]).to_owned(), by != Identification::Nothing)
+        }
+        // The session cookie is known: no header field makes its page public.
+        (Identification::Session, _) if random.chance(2) => {
+            (random.one(&ANYBODYS).to_owned(), true)
+        }
         // Section 3.5: `public` and `s-maxage` would allow it.
-        (By::Password, _) if random.chance(2) => {
+        (Identification::Password, _) if random.chance(2) => {
             (random.one(&["Cache-Control: max-age=60\r\n", ""]).to_owned(), true)
         }
-        (By::Field, _) if random.chance(2) => {
+        (Identification::Field, _) if random.chance(2) => {
             ("Cache-Control: max-age=60\r\nVary: X-User\r\n".into(), true)
         }
-        (By::Nothing, _) if !random.chance(5) => (random.one(&ANYBODYS).to_owned(), false),
+        (Identification::Nothing, _) if !random.chance(5) => {
+            (random.one(&ANYBODYS).to_owned(), false)
+        }
         _ => (random.one(&PERSONAL).to_owned(), true),
     }
 }
 
 struct Origin {
-    says: Says,
+    says: Declaration,
     renders: AtomicU64,
     seed: u64,
 }
 
 impl Origin {
-    fn start(listener: TcpListener, says: Says, seed: u64) {
+    fn start(listener: TcpListener, says: Declaration, seed: u64) {
         let origin = Arc::new(Origin { says, renders: AtomicU64::new(0), seed });
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -156,7 +163,7 @@ impl Origin {
             let number = self.renders.fetch_add(1, Ordering::Relaxed);
             let mut random =
                 Random::new(self.seed ^ (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            // Long enough for others to come and wait for the same.
+            // Long enough for other clients to wait for the same page.
             thread::park_timeout(Duration::from_micros(random.below(2_000) as u64));
             let answer = self.answer(&head, number, &mut random);
             let cut = random.chance(40);
@@ -191,12 +198,12 @@ impl Origin {
 
 // ---- the visitors ----------------------------------------------------------------------------
 
-/// What was seen by whom it was not for.
+/// Content that was seen by the wrong client.
 type Leaks = Arc<Mutex<Vec<String>>>;
-/// The numbers of the first visits' pages that were seen.
+/// The numbers of the pages for first visits that were seen.
 type Firsts = Arc<Mutex<HashSet<u64>>>;
 
-fn request(random: &mut Random, by: By, me: &str, tag: Option<&str>) -> Request {
+fn request(random: &mut Random, by: Identification, me: &str, tag: Option<&str>) -> Request {
     let path = random.one(&PATHS);
     let mut request = match random.below(20) {
         0 => Request::form(path, "x=1"),
@@ -204,14 +211,14 @@ fn request(random: &mut Random, by: By, me: &str, tag: Option<&str>) -> Request 
         _ => Request::get(path),
     };
     request = match by {
-        By::Session => {
+        Identification::Session => {
             let name = random.one(&SESSIONS);
             request.header("Cookie", &format!("_ga=1; {name}={me}"))
         }
-        By::Password => request.header("Authorization", &format!("Bearer {me}")),
-        By::Field => request.header("X-User", me),
-        By::OtherCookie => request.header("Cookie", &format!("pref={me}")),
-        By::Nothing => request,
+        Identification::Password => request.header("Authorization", &format!("Bearer {me}")),
+        Identification::Field => request.header("X-User", me),
+        Identification::OtherCookie => request.header("Cookie", &format!("pref={me}")),
+        Identification::Nothing => request,
     };
     if random.chance(6) {
         let first = random.below(RECORD_BYTES * (RECORDS - 2));
@@ -227,8 +234,8 @@ fn request(random: &mut Random, by: By, me: &str, tag: Option<&str>) -> Request 
     request
 }
 
-/// Looks at each record in the content.
-fn check(text: &str, me: &str, by: By, firsts: &Firsts, leaks: &Leaks) {
+/// Checks each record in the content.
+fn check(text: &str, me: &str, by: Identification, firsts: &Firsts, leaks: &Leaks) {
     let parts = text.split("[[").skip(1);
     let records: HashSet<&str> =
         parts.filter_map(|part| part.split_once("]]")).map(|(record, _)| record).collect();
@@ -238,8 +245,8 @@ fn check(text: &str, me: &str, by: By, firsts: &Firsts, leaks: &Leaks) {
         let right = match whom {
             "everybody" => true,
             "first" => firsts.lock().unwrap().insert(number),
-            // Who is not signed in at the moment is nobody.
-            id => id == me && by != By::Nothing,
+            // A client that is not logged in at the moment is anonymous.
+            id => id == me && by != Identification::Nothing,
         };
         if !right {
             leaks.lock().unwrap().push(format!("{by:?} {me} saw [[{record}]]"));
@@ -248,26 +255,27 @@ fn check(text: &str, me: &str, by: By, firsts: &Firsts, leaks: &Leaks) {
 }
 
 fn visit(mut client: Client, me: &str, seed: u64, requests: u64, firsts: &Firsts, leaks: &Leaks) {
-    const BYS: [By; 7] = [
-        By::Session,
-        By::Password,
-        By::Field,
-        By::OtherCookie,
-        By::Nothing,
-        By::Nothing,
-        By::Nothing,
+    const BYS: [Identification; 7] = [
+        Identification::Session,
+        Identification::Password,
+        Identification::Field,
+        Identification::OtherCookie,
+        Identification::Nothing,
+        Identification::Nothing,
+        Identification::Nothing,
     ];
     let mut random = Random::new(seed);
     let mut tag = None;
-    let mut asked = (By::Nothing, Request::get("/"));
+    let mut asked = (Identification::Nothing, Request::get("/"));
     for _ in 0..requests {
-        // Half ask again for what they have just seen: few would meet a copy of their own otherwise.
+        // Half of the requests repeat the previous one, because few clients would otherwise meet their own
+        // copy.
         if !random.chance(2) {
             let by = random.one(&BYS);
             asked = (by, request(&mut random, by, me, tag.as_deref()));
         }
         let by = asked.0;
-        // What breaks off on the way has shown nothing that is looked at here.
+        // A truncated response has shown nothing that is checked here.
         let Ok(answer) = client.send(&asked.1) else {
             client.close();
             continue;
@@ -277,7 +285,7 @@ fn visit(mut client: Client, me: &str, seed: u64, requests: u64, firsts: &Firsts
     }
 }
 
-/// All visitors at once; what was seen by whom it was not for.
+/// Runs all clients concurrently, and returns the content seen by wrong clients.
 fn visits(pagewell: &Pagewell, seed: u64, requests: u64) -> Vec<String> {
     let (firsts, leaks) = (Firsts::default(), Leaks::default());
     thread::scope(|scope| {
@@ -297,7 +305,7 @@ fn visits(pagewell: &Pagewell, seed: u64, requests: u64) -> Vec<String> {
     Arc::try_unwrap(leaks).unwrap().into_inner().unwrap()
 }
 
-fn run(config: &str, says: Says) -> (Pagewell, Vec<String>) {
+fn run(config: &str, says: Declaration) -> (Pagewell, Vec<String>) {
     let (seed, requests) = (drawn("LEAKS_SEED", 1), drawn("LEAKS_REQUESTS", 1500));
     let (pagewell, listener, _site) = before_origin(config);
     Origin::start(listener, says, seed);
@@ -306,11 +314,11 @@ fn run(config: &str, says: Says) -> (Pagewell, Vec<String>) {
 }
 
 #[test]
-fn nobody_sees_what_was_made_for_another() {
+fn no_client_gets_a_page_made_for_another() {
     for config in ["", "[private]\ncookies = [\"PHPSESSID\"]\n", "hits_in_front = false\n"] {
-        let (pagewell, leaks) = run(config, Says::ForWhom);
+        let (pagewell, leaks) = run(config, Declaration::ForWhom);
         assert!(leaks.is_empty(), "{config:?}: {leaks:#?}");
-        // It was worth looking: pages were shared all the same.
+        // The test was effective: pages were shared nevertheless.
         for name in ["hits", "stored", "collapsed", "stale_hits", "bypasses"] {
             assert!(counter(&pagewell, name) > 0, "{config:?}: no {name}");
         }
@@ -320,8 +328,8 @@ fn nobody_sees_what_was_made_for_another() {
 }
 
 #[test]
-fn an_origin_that_does_not_say_whom_its_pages_are_for_is_found_out() {
-    let (_pagewell, leaks) = run("", Says::Nothing);
+fn the_oracle_finds_leaks_of_an_origin_that_declares_no_owner() {
+    let (_pagewell, leaks) = run("", Declaration::Nothing);
     assert!(!leaks.is_empty(), "the oracle is blind");
     assert!(leaks.iter().all(|leak| !leak.starts_with("Session")), "{leaks:#?}");
 }

@@ -1,6 +1,6 @@
-//! Limits on connections and on slow clients, against the real binary: what each does at its bound, that
-//! those within it are served, and that it is counted by its name. Nothing here decides how fast a machine
-//! is: who is slow is so by far, and goes on until it is noticed.
+//! Limits for connections and slow clients in the real binary: the behaviour at each limit, service for clients
+//! within the limits, and the counter for each limit. No test depends on the speed of the machine: slow clients
+//! are much slower than the limit, and continue until the limit applies.
 
 use acceptance::{Raw, Site, binary, client, counter, is_hit, until};
 use harness::{Client, Pagewell};
@@ -10,10 +10,10 @@ use std::io::Read;
 use std::time::Duration;
 
 const PAGE: &str = "<?php keep(); echo 'whole';";
-/// Between two bytes of somebody who is slow; how many of them it takes is up to the machine.
+/// The pause of a slow client between two bytes. Their number depends on the machine.
 const SLOWLY: Duration = Duration::from_millis(10);
 
-/// How often a limit was reached, as JSON and as a metric say.
+/// The number of times that a limit was reached, which must be the same in JSON and in the metrics.
 fn hit(pagewell: &Pagewell, limit: &str) -> u64 {
     let mut admin = Client::new(pagewell.admin().clone());
     let stats = admin.get("/v1/stats").expect("an answer");
@@ -30,7 +30,7 @@ fn get(path: &str) -> String {
 }
 
 #[test]
-fn who_comes_when_all_connections_are_taken_waits_for_one() {
+fn a_client_waits_when_all_connections_are_in_use() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("[limits]\nconnections = 2\n");
     let mut held: Vec<_> = (0..2).map(|_| Raw::with(&pagewell, get("/page.php"))).collect();
@@ -45,7 +45,7 @@ fn who_comes_when_all_connections_are_taken_waits_for_one() {
 }
 
 #[test]
-fn an_address_has_so_many_connections_and_another_has_its_own() {
+fn connections_are_limited_per_address() {
     let site = Site::new(&[("page.php", PAGE)]);
     let (plain, proxied) = (site.at("plain.sock"), site.at("proxied.sock"));
     let config = format!(
@@ -71,7 +71,7 @@ fn an_address_has_so_many_connections_and_another_has_its_own() {
     }
     assert_eq!(Raw::with(&pagewell, get("/page.php")).rest(), "", "the fourth is closed");
     assert_eq!(hit(&pagewell, "connections_per_address"), 1);
-    // A proxy's connections are its clients', who are named only by the PROXY protocol.
+    // A proxy's connections belong to its clients, which only the PROXY protocol names.
     let ask = |socket: &std::path::Path, first: &str| {
         let mut client = std::os::unix::net::UnixStream::connect(socket).expect("it listens");
         std::io::Write::write_all(&mut client, format!("{first}{}", get("/page.php")).as_bytes())
@@ -89,7 +89,7 @@ fn an_address_has_so_many_connections_and_another_has_its_own() {
     assert_eq!(named.iter_mut().filter_map(|one| served(one).then_some(())).count(), 3);
     assert!(served(&mut ask(&proxied, &from(2))));
     assert_eq!(hit(&pagewell, "connections_per_address"), 2);
-    // Whose connection has ended may open another.
+    // A client whose connection has ended may open another one.
     drop(held);
     until("they have ended", || {
         Raw::with(&pagewell, get("/page.php").replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"))
@@ -99,7 +99,7 @@ fn an_address_has_so_many_connections_and_another_has_its_own() {
 }
 
 #[test]
-fn loopback_is_not_counted_unless_that_is_said() {
+fn loopback_is_not_limited_unless_configured() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("[limits]\nconnections_per_address = 3\n");
     let mut held: Vec<_> = (0..20).map(|_| Raw::with(&pagewell, get("/page.php"))).collect();
@@ -107,7 +107,7 @@ fn loopback_is_not_counted_unless_that_is_said() {
     assert_eq!(hit(&pagewell, "connections_per_address"), 0);
 }
 
-/// An address at which nobody accepts: the kernel lets no further connection in, and says nothing.
+/// An address at which no process accepts: the kernel silently drops further connections.
 fn silent() -> (std::net::SocketAddr, Vec<std::net::TcpStream>, std::net::TcpListener) {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
     let any: std::net::SocketAddr = "127.0.0.1:0".parse().expect("an address");
@@ -122,7 +122,7 @@ fn silent() -> (std::net::SocketAddr, Vec<std::net::TcpStream>, std::net::TcpLis
 }
 
 #[test]
-fn an_origin_that_cannot_be_reached_is_waited_for_so_long() {
+fn connecting_to_an_unreachable_origin_times_out() {
     let (at, _held, _listener) = silent();
     let site = Site::new(&[]);
     let root = format!("site.root = {:?}\nphp.at = \"{at}\"", site.root());
@@ -137,13 +137,13 @@ fn an_origin_that_cannot_be_reached_is_waited_for_so_long() {
         let status = answer.header("cache-status").expect("it says why");
         assert!(status.contains("timed-out"), "{status}");
         assert_eq!(hit(&pagewell, "origin_connect_timeout"), 1, "{origin}");
-        // It was never asked.
+        // The origin never received it.
         assert_eq!(hit(&pagewell, "origin_timeout"), 0, "{origin}");
     }
 }
 
 #[test]
-fn the_last_request_of_a_connection_is_answered_and_says_so() {
+fn the_last_request_of_a_connection_is_answered_with_close() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("[limits]\nconnection_requests = 5\n");
     let mut raw = Raw::connect(&pagewell);
@@ -155,17 +155,17 @@ fn the_last_request_of_a_connection_is_answered_and_says_so() {
     }
     assert_eq!(raw.rest(), "");
     assert_eq!(hit(&pagewell, "connection_requests"), 1);
-    // Whoever sends all of them at once gets as many answers, and no more.
+    // A client that sends all requests at once gets the same number of responses.
     let mut raw = Raw::with(&pagewell, get("/page.php").repeat(9));
     assert_eq!(raw.rest().matches("HTTP/1.1 200").count(), 5);
 }
 
 #[test]
-fn content_that_comes_too_slowly_is_refused_though_it_never_stops() {
+fn content_that_arrives_too_slowly_is_refused() {
     let site = Site::new(&[("form.php", "<?php echo strlen(file_get_contents('php://input'));")]);
     let pagewell = site.serve("[limits]\nbody_timeout = \"300ms\"\nbody_rate = \"100K\"\n");
     let head = "POST /form.php HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1000000\r\n\r\n";
-    // Nor does it help to have been fast at first.
+    // A fast start does not help either.
     for (number, first) in [0, 900_000].into_iter().enumerate() {
         let mut slow = Raw::with(&pagewell, head);
         slow.send("a".repeat(first));
@@ -178,14 +178,14 @@ fn content_that_comes_too_slowly_is_refused_though_it_never_stops() {
         assert!(answer.content.contains("content-too-slow"), "{}", answer.content);
         assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
     }
-    // As much at once is taken.
+    // The same content in one piece is accepted.
     let all = "a".repeat(1_000_000);
     let answer = client(&pagewell).post("/form.php", &all).expect("an answer");
     assert_eq!(answer.text(), "1000000");
 }
 
 #[test]
-fn content_that_trickles_in_takes_no_place_at_the_origin() {
+fn slow_content_starts_no_origin_request() {
     let site = Site::new(&[
         ("page.php", PAGE),
         ("form.php", "<?php echo strlen(file_get_contents('php://input'));"),
@@ -210,7 +210,7 @@ fn content_that_trickles_in_takes_no_place_at_the_origin() {
         }
         assert_eq!(one.answer().content, "100");
     }
-    // Without it, all of it waits on the disk.
+    // Without it, the whole content waits on disk.
     let pagewell = site.serve("[limits]\nbody_ahead = \"0\"\n[php]\nchildren = 1\n");
     let mut slow = Raw::with(&pagewell, format!("{length}{}", "a".repeat(40)));
     until("it is there", || counter(&pagewell, "uploads_bytes") > 0);
@@ -220,14 +220,14 @@ fn content_that_trickles_in_takes_no_place_at_the_origin() {
 }
 
 #[test]
-fn a_client_that_takes_too_little_is_cut_off() {
+fn a_client_that_reads_too_slowly_is_disconnected() {
     let long = "<?php for ($i = 0; $i < 64; $i++) { out(str_repeat('y', 1048576)); }";
     let site = Site::new(&[("page.php", PAGE), ("long.php", long)]);
     site.file("file.txt", "x".repeat(1 << 20));
     let pagewell = site.serve("[limits]\nwrite_timeout = \"2s\"\nwrite_rate = \"1G\"\n");
     let mut slow = Raw::with(&pagewell, get("/long.php"));
     slow.until("yyyy");
-    // More of it than the system keeps for a connection waits for this client.
+    // More data than the socket buffer holds waits for this client.
     while hit(&pagewell, "write_rate") + hit(&pagewell, "write_timeout") == 0 {
         let mut piece = vec![0; 256 << 10];
         let _ = slow.stream().read(&mut piece).expect("there is more");
@@ -235,7 +235,7 @@ fn a_client_that_takes_too_little_is_cut_off() {
     }
     assert_eq!((hit(&pagewell, "write_rate"), hit(&pagewell, "write_timeout")), (1, 0));
     assert!(!slow.rest().ends_with("0\r\n\r\n"), "it does not look whole");
-    // Who takes all of it is served, and so is everybody else.
+    // A client that reads everything is served, and so are all others.
     let mut other = client(&pagewell);
     assert_eq!(other.get("/file.txt").expect("an answer").content.len(), 1 << 20);
     assert_eq!(other.get("/page.php").expect("an answer").text(), "whole");

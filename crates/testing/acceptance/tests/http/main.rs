@@ -1,7 +1,8 @@
-//! What a client sees over HTTP: protocols, limits, caching, files, PHP, and what hostile or slow clients
-//! achieve. Each test starts a Pagewell of its own.
+//! Behaviour as HTTP clients see it: protocols, limits, caching, files, PHP, and the effects of hostile or slow
+//! clients. Each test starts its own Pagewell.
 //!
-//! One program for many tests: a change of the server relinks a few programs, not one for each file.
+//! One program contains many tests, so that a change of the server relinks a few programs instead of one per
+//! file.
 
 mod access_log;
 mod bad_requests;

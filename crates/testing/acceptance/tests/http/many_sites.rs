@@ -1,12 +1,12 @@
-//! Several sites on real php-fpms in one process: each has a php-fpm of its own, with its own root
-//! and environment, and a start that fails for one of them leaves nothing of the others behind.
+//! Several sites on real php-fpms in one process: each has its own php-fpm with its own root and environment. A
+//! start that fails for one site leaves no process of the others behind.
 //!
-//! What needs no PHP is in `tests/scenarios/sites`.
+//! Tests without PHP are in `tests/scenarios/sites`.
 
 use acceptance::{Site, binary, cache_status, client};
 use harness::{Pagewell, Request};
 
-/// A configuration of two sites; `second` is more of the second one.
+/// A configuration of two sites; `second` is additional configuration of the second.
 fn config(site: &Site, second: &str) -> String {
     let root = |name: &str| site.root().join(name).display().to_string();
     let text = format!(
@@ -40,9 +40,9 @@ fn each_site_has_a_php_fpm_of_its_own() {
 }
 
 #[test]
-fn a_start_that_fails_for_one_site_leaves_no_php_fpm_of_another() {
+fn a_start_that_fails_for_one_site_leaves_no_php_fpm_running() {
     let site = Site::new(&[("one/index.php", ""), ("two/index.php", "")]);
-    // The site for other hosts is started last: the php-fpm of the first one runs by then.
+    // The site for other hosts is started last: the php-fpm of the first one is running by then.
     let file = config(&site, "other_hosts = \"serve\"\n[site.php]\nbinary = \"/no/such/php-fpm\"");
     let output = std::process::Command::new(binary())
         .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--config", &file])
@@ -50,7 +50,7 @@ fn a_start_that_fails_for_one_site_leaves_no_php_fpm_of_another() {
         .expect("pagewell can be started");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("/no/such/php-fpm"), "{said}");
-    // Its log says where each php-fpm was; none of them is there any more.
+    // The log contains the process id of each php-fpm; none of them may be running.
     let pids = said.lines().filter(|line| line.contains("php-fpm-started"));
     let pids: Vec<&str> = pids.filter_map(|line| line.split("pid=").nth(1)).collect();
     let pids: Vec<&str> = pids.iter().filter_map(|rest| rest.split(' ').next()).collect();

@@ -1,8 +1,7 @@
-//! A site on a real php-fpm, on the way in: which script a path means, what nobody may see, and
-//! what a script sees of a request and its content.
+//! Requests to a site on a real php-fpm: which script a path selects, which files are never served, and how a
+//! script sees a request and its content.
 //!
-//! php-fpm is Pagewell's own, started and ended with it. What becomes of what a script answers is
-//! in `php_responses.rs`.
+//! Pagewell starts and stops the php-fpm. The handling of responses is in `php_responses.rs`.
 
 use acceptance::{Raw, Site, cache_status, client, counter, is_hit, until};
 use harness::{FcgiWrap, PrivateDir, Random, Request};
@@ -10,7 +9,7 @@ use http_cache::CookieName;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 
-/// Shows what a script sees, one line a variable.
+/// Prints the variables that a script sees, one per line.
 const SHOW: &str = "<?php foreach ($_SERVER as $name => $value) {
     if (!is_array($value)) { echo \"$name=$value\\n\"; }
 }";
@@ -53,7 +52,7 @@ fn paths_find_their_script() {
     }
 }
 
-/// Any program over FastCGI: here Perl, by fcgiwrap.
+/// Any FastCGI program works: here Perl with fcgiwrap.
 #[test]
 fn scripts_need_not_be_php() {
     let script =
@@ -88,7 +87,7 @@ fn scripts_need_not_be_php() {
 }
 
 #[test]
-fn what_nobody_may_see_is_not_found() {
+fn hidden_files_are_not_found() {
     let site = Site::new(&[
         (".env", "SECRET"),
         (".git/config", "SECRET"),
@@ -143,7 +142,7 @@ fn what_nobody_may_see_is_not_found() {
         assert!(!response.text().contains("SOURCE"), "{path}: {}", response.text());
         assert_ne!(response.status, 200, "{path}: {}", response.text());
     }
-    // Of these there is none, so that the application is asked.
+    // These files do not exist, so the application is called.
     for path in ["/BACKUP.sql", "/..%5coutside.txt"] {
         assert!(!client.get(path).expect("an answer").text().contains("SECRET"), "{path}");
     }
@@ -152,7 +151,7 @@ fn what_nobody_may_see_is_not_found() {
 }
 
 #[test]
-fn names_that_would_be_hidden_are_the_applications_where_there_is_no_such_file() {
+fn hidden_names_without_a_file_go_to_the_application() {
     let site = Site::new(&[
         (
             "index.php",
@@ -162,7 +161,7 @@ fn names_that_would_be_hidden_are_the_applications_where_there_is_no_such_file()
         (".env", "SECRET"),
         ("Dump.sql", "SECRET"),
     ]);
-    // Where addresses are put in small letters, files are called what they are called.
+    // With lower-case URLs, files keep their names.
     let pagewell = site.serve("[keys]\nlower_case = true\n");
     let mut client = client(&pagewell);
     for path in ["/wiki/.net_framework", "/wiki/wave~", "/wiki/dump.sql", "/wiki/back%5cslash"] {
@@ -180,7 +179,7 @@ fn names_that_would_be_hidden_are_the_applications_where_there_is_no_such_file()
 }
 
 #[test]
-fn links_may_lead_out_where_that_is_allowed() {
+fn symbolic_links_may_leave_the_root_if_allowed() {
     let site = Site::new(&[]);
     std::fs::write(site.at("outside.txt"), "shared").expect("a file can be written");
     symlink(site.at("outside.txt"), site.root().join("link.txt")).expect("a link can be made");
@@ -188,9 +187,9 @@ fn links_may_lead_out_where_that_is_allowed() {
     assert_eq!(client(&pagewell).get("/link.txt").expect("an answer").text(), "shared");
 }
 
-/// A site whose pages all come from memory wakes no PHP by itself.
+/// If all pages of a site are hits, PHP's scheduled tasks would never run.
 #[test]
-fn an_address_is_requested_at_intervals() {
+fn a_wake_url_is_requested_at_intervals() {
     let script = "<?php keep(3600);
         if ($_GET['fail'] ?? 0) { http_response_code(500); }
         $name = \"$_SERVER[HTTP_HOST]-$_SERVER[HTTP_USER_AGENT]\";
@@ -200,7 +199,7 @@ fn an_address_is_requested_at_intervals() {
         "site.host = \"a.test\"\n[[wake]]\nurl = \"/cron.php\"\nevery = \"1s\"\n\
          [[wake]]\nurl = \"http://b.test/cron.php?fail=1\"\nevery = \"1s\"\n",
     );
-    // An answer that could be stored is not what the next request gets.
+    // A response that could be stored is not used for the next request.
     site.wait_for("a.test-pagewell-wake-again");
     site.wait_for("b.test-pagewell-wake-again");
     until("failures are logged", || pagewell.log().contains("wake-failed"));
@@ -210,7 +209,7 @@ fn an_address_is_requested_at_intervals() {
 }
 
 #[test]
-fn a_script_sees_the_request_as_cgi_says() {
+fn a_script_gets_the_variables_of_cgi() {
     let site = Site::new(&[("show.php", SHOW)]);
     let pagewell = site.serve("");
     assert_ne!(pagewell.address().port(), Some(8080));
@@ -243,7 +242,7 @@ fn a_script_sees_the_request_as_cgi_says() {
         "GATEWAY_INTERFACE=CGI/1.1".into(),
         format!("SERVER_SOFTWARE=pagewell/{version}"),
         "SERVER_NAME=news.example".into(),
-        // The URL's, whichever port of ours was asked.
+        // The port of the URL, whichever port of Pagewell received the request.
         "SERVER_PORT=8080".into(),
         "SERVER_ADDR=127.0.0.1".into(),
         "REMOTE_ADDR=127.0.0.1".into(),
@@ -266,9 +265,9 @@ fn a_script_sees_the_request_as_cgi_says() {
     assert!(said.lines().any(|line| line == "SERVER_PORT=80"), "{said}");
 }
 
-/// A script may tell by its port whether it is asked over TLS, as WordPress does.
+/// A script may decide by the port whether the request uses TLS, as WordPress does.
 #[test]
-fn the_port_that_was_asked_is_in_no_page() {
+fn a_page_does_not_depend_on_the_port_of_its_request() {
     let script = "<?php keep(); echo $_SERVER['SERVER_NAME'], ':', $_SERVER['SERVER_PORT'];";
     let site = Site::new(&[("port.php", script)]);
     let pagewell = site.serve("");
@@ -279,9 +278,9 @@ fn the_port_that_was_asked_is_in_no_page() {
     assert!(cache_status(&answer).ends_with("stored"), "{}", cache_status(&answer));
 }
 
-/// PHP's own reading is the oracle: whatever name a script finds a cookie by, it is one that was looked at.
+/// PHP's own parser is the reference: Pagewell checks every name under which a script may find a cookie.
 #[test]
-fn a_script_finds_no_cookie_by_a_name_that_was_not_looked_at() {
+fn every_cookie_name_that_php_reads_is_checked() {
     const PARTS: [&str; 14] =
         ["a", "B", "_", "-", ".", " ", "[", "]", "[x]", "%5f", "%5B", "+", "%", "\t"];
     let script = "<?php header('Cache-Control: no-store');
@@ -305,9 +304,10 @@ fn a_script_finds_no_cookie_by_a_name_that_was_not_looked_at() {
     assert!(folded > 50, "PHP has folded {folded} names");
 }
 
-/// What the plugins look for (docs/guide/litespeed.md): some in a param, some in a request field.
+/// The signs by which plugins recognise the cache (docs/guide/litespeed.md): some in a param, some in a request
+/// field.
 #[test]
-fn a_script_finds_the_cache_as_at_litespeeds_servers() {
+fn plugins_detect_the_cache_as_on_litespeed() {
     let site = Site::new(&[("show.php", SHOW)]);
     let request = Request::get("/show.php")
         .header(
@@ -373,7 +373,7 @@ fn forms_and_uploads_arrive() {
 }
 
 #[test]
-fn an_upload_reaches_the_script_when_all_of_it_is_there() {
+fn an_upload_reaches_the_script_when_it_is_complete() {
     const HALF: usize = 4 << 20;
     let site = Site::new(&[(
         "upload.php",
@@ -384,7 +384,7 @@ fn an_upload_reaches_the_script_when_all_of_it_is_there() {
         }
         echo $length, ' ', hash_final($hash);",
     )]);
-    // PHP itself would read all content before it starts the script.
+    // By default PHP reads all content before it starts the script.
     let pagewell = site.serve_with_ini("", "enable_post_data_reading = \"0\"");
     let content: Vec<u8> = (0..HALF * 2).map(|at| (at % 251) as u8).collect();
     let head =
@@ -395,11 +395,11 @@ fn an_upload_reaches_the_script_when_all_of_it_is_there() {
     assert!(!site.has_note("begun"));
     assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
     raw.send(&content[HALF..]);
-    // md5 of bytes 0 to 250, over and over, 8 MiB of them.
+    // The md5 of 8 MiB of the repeated bytes 0 to 250.
     assert_eq!(raw.answer().content, format!("{} {}", HALF * 2, md5_by_php(&site, &content)));
 }
 
-/// The hash as PHP's own command line makes it from a file: independent of the way over the wire.
+/// The hash that PHP's command line computes from a file, independently of the transfer.
 fn md5_by_php(site: &Site, content: &[u8]) -> String {
     let file = site.at("content");
     std::fs::write(&file, content).expect("can be written");
@@ -412,7 +412,7 @@ fn md5_by_php(site: &Site, content: &[u8]) -> String {
 }
 
 #[test]
-fn chunked_content_is_given_its_length() {
+fn chunked_content_gets_a_content_length() {
     let site = Site::new(&[(
         "length.php",
         "<?php echo $_SERVER['CONTENT_LENGTH'] ?? 'none', ' ', file_get_contents('php://input');",

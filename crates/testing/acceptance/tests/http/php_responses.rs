@@ -1,20 +1,20 @@
-//! A site on a real php-fpm, on the way out: what becomes of what a script answers, that a page
-//! which broke off is never kept, and which connections to php-fpm are used for it.
+//! Responses of a site on a real php-fpm: how Pagewell handles a script's response, that a truncated page is
+//! never stored, and which connections to php-fpm are reused.
 //!
-//! php-fpm is Pagewell's own, except where a test brings one along. What a script sees of a request
-//! is in `php.rs`.
+//! Pagewell starts and stops the php-fpm, unless a test uses its own. How a script sees a request is in
+//! `php.rs`.
 
 use acceptance::{Raw, Site, cache_status, client, counter, get_meanwhile, is_hit, until};
 use harness::{PhpFpm, PoolOptions, PrivateDir, Request};
 
 #[test]
-fn status_and_location_mean_what_cgi_says() {
+fn status_and_location_follow_cgi() {
     let site = Site::new(&[
         ("teapot.php", "<?php http_response_code(418); echo 'short and stout';"),
         ("gone.php", "<?php header('Status: 410 Gone'); echo 'gone';"),
         ("away.php", "<?php header('Location: https://other.test/x?y');"),
         ("moved.php", "<?php header('Location: /target.php', true, 301);"),
-        // PHP sends no Status with 200: to CGI a redirect within the site (RFC 3875, 6.2.2).
+        // PHP sends no Status with 200; CGI then treats it as a local redirect (RFC 3875, 6.2.2).
         ("inside.php", "<?php header('Location: /target.php/p?q=1', true, 200);"),
         ("circle.php", "<?php header('Location: /circle.php', true, 200);"),
         (
@@ -47,7 +47,7 @@ fn status_and_location_mean_what_cgi_says() {
 }
 
 #[test]
-fn output_is_passed_on_before_the_script_ends() {
+fn output_is_forwarded_before_the_script_ends() {
     let script = |head: &str| format!("<?php {head} out('first '); wait_for('go'); echo 'last';");
     let site = Site::new(&[
         ("live.php", &script("")),
@@ -68,7 +68,7 @@ fn output_is_passed_on_before_the_script_ends() {
 }
 
 #[test]
-fn what_a_script_says_on_stderr_is_logged_with_its_url() {
+fn stderr_of_a_script_is_logged_with_its_url() {
     let site = Site::new(&[("note.php", "<?php error_log('the cellar is flooded'); echo 'ok';")]);
     let pagewell = site.serve("");
     let response = client(&pagewell).host("news.test").get("/note.php?a=1").expect("an answer");
@@ -81,7 +81,7 @@ fn what_a_script_says_on_stderr_is_logged_with_its_url() {
 }
 
 #[test]
-fn large_output_goes_through_and_is_not_kept() {
+fn large_output_is_forwarded_and_not_stored() {
     const LENGTH: usize = 20 << 20;
     let site = Site::new(&[
         (
@@ -114,7 +114,7 @@ fn large_output_goes_through_and_is_not_kept() {
 }
 
 #[test]
-fn a_connection_to_php_is_used_again() {
+fn a_connection_to_php_is_reused() {
     let site = Site::new(&[("pid.php", "<?php echo getmypid();")]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -123,7 +123,7 @@ fn a_connection_to_php_is_used_again() {
         let pid = client.get(&format!("/pid.php?{number}")).expect("an answer").text();
         assert_eq!(pid, first, "request {number}");
     }
-    // Content goes over new connections, which the same workers take.
+    // Requests with content use new connections, which the same workers accept.
     for number in 0..20 {
         let pid = client.post("/pid.php", "a=b").expect("an answer").text();
         assert!(pid.parse::<u32>().is_ok(), "post {number}: {pid}");
@@ -135,7 +135,7 @@ fn as_many_scripts_run_at_once_as_there_are_children() {
     let script = "<?php note('started' . $_GET['n']); wait_for('go'); echo 'whole';";
     let site = Site::new(&[("waits.php", script), ("quick.php", "<?php usleep(1000);")]);
     let pagewell = site.serve("[php]\nchildren = 6\n");
-    // Some connections are kept from before, others have to be made.
+    // Some connections are open from before, others must be opened.
     for kept in [0, 1, 4] {
         site.clear_notes();
         let quick = |n| get_meanwhile(&pagewell, &format!("/quick.php?{n}"));
@@ -155,7 +155,7 @@ fn as_many_scripts_run_at_once_as_there_are_children() {
 }
 
 #[test]
-fn a_connection_that_php_closed_meanwhile_costs_no_request() {
+fn a_connection_that_php_closed_loses_no_request() {
     let site = Site::new(&[("pid.php", "<?php echo getmypid();")]);
     // A child that ends after each request leaves a dead connection behind.
     let dir = PrivateDir::temporary("fpm").expect("a directory can be made");
@@ -223,7 +223,7 @@ fn head_conditions_and_ranges_are_answered_from_the_page() {
 }
 
 #[test]
-fn the_answer_goes_out_before_the_work_that_a_script_does_after_it() {
+fn the_response_is_sent_before_a_script_finishes_its_later_work() {
     let site = Site::new(&[
         (
             "after.php",
@@ -244,7 +244,7 @@ fn the_answer_goes_out_before_the_work_that_a_script_does_after_it() {
 }
 
 #[test]
-fn a_page_whose_script_dies_is_not_kept() {
+fn a_page_whose_script_dies_is_not_stored() {
     let site = Site::new(&[
         ("early.php", "<?php keep(); echo 'half '; no_such_function();"),
         (
@@ -275,13 +275,13 @@ fn a_page_whose_script_dies_is_not_kept() {
         let bad = client.get("/header.php").expect("an answer");
         assert_eq!(bad.status, 502);
     }
-    // One that has begun to go out when the script dies.
+    // A page whose first part has been sent when the script dies.
     let mut raw = Raw::with(&pagewell, "GET /slow.php HTTP/1.1\r\nHost: a\r\n\r\n");
     raw.until("half ");
     site.note("go");
     raw.until("0\r\n\r\n");
     assert_eq!(counter(&pagewell, "pages"), 0);
-    // An exit status is the script's own affair: the page is whole.
+    // The exit status belongs to the script: the page is complete.
     for hit in [false, true] {
         let whole = client.get("/exits.php").expect("an answer");
         assert_eq!((whole.text().as_str(), is_hit(&whole)), ("whole", hit));
@@ -289,13 +289,13 @@ fn a_page_whose_script_dies_is_not_kept() {
 }
 
 #[test]
-fn a_php_fpm_that_somebody_else_runs_is_left_its_workers() {
+fn connections_do_not_block_the_workers_of_an_external_php_fpm() {
     let site = Site::new(&[("pid.php", "<?php echo getmypid();")]);
     let dir = PrivateDir::temporary("fpm").expect("a directory can be made");
     let pool = PoolOptions { children: 1, ..PoolOptions::default() };
     let php = PhpFpm::start(dir, &pool).expect("php-fpm starts");
     let at = format!("unix:{}", php.socket().display());
-    // Its one worker would be taken for good by a connection that one of the two kept.
+    // A connection kept open by one of the two would block its only worker permanently.
     let (one, other) =
         (site.serve_with_args(&["--php", &at]), site.serve_with_args(&["--php", &at]));
     for _ in 0..3 {
@@ -305,7 +305,7 @@ fn a_php_fpm_that_somebody_else_runs_is_left_its_workers() {
 }
 
 #[test]
-fn a_page_may_say_64_kb_of_tags_in_one_line_or_in_several() {
+fn a_page_may_have_64_kb_of_tags_in_one_field_line_or_several() {
     let script = "<?php keep();
         $tags = array_map(fn (int $n): string => str_pad(\"node:$n\", 64, '-'), range(1, 999));
         foreach (array_chunk($tags, (int) $_GET['each']) as $some) {

@@ -1,7 +1,7 @@
-//! HTTP/2 by real clients (nghttp and h2load of nghttp2), and by raw frames where a client would not
-//! do it: what floods or breaks the protocol is bounded, and ends that connection alone.
+//! HTTP/2 with real clients (nghttp and h2load of nghttp2), and with raw frames where a client would not send
+//! the input. Frames that flood or violate the protocol are limited, and end only their own connection.
 //!
-//! The header blocks are written by hand: indexed fields and literals without Huffman (RFC 7541).
+//! The header blocks are encoded by hand: indexed fields and literals without Huffman coding (RFC 7541).
 
 use acceptance::http2::PREFACE;
 use acceptance::http2::flag::{ACK, END_HEADERS, END_STREAM};
@@ -13,10 +13,10 @@ use std::fs;
 use std::io::{Read, Write};
 use std::process::{Command, Output};
 
-/// RFC 9113 section 7; the server has no use for it.
+/// RFC 9113 section 7; the server does not use it.
 const REFUSED_STREAM: u32 = 7;
 
-/// Has a page in memory, as `block` asks for it.
+/// Stores a page, with the request that `block` encodes.
 fn keep(pagewell: &Pagewell, path: &str) {
     for _ in 0..2 {
         client(pagewell).host("a.test").get(path).expect("an answer");
@@ -46,7 +46,7 @@ fn url(pagewell: &Pagewell, path: &str) -> String {
 }
 
 #[test]
-fn h2load_gets_every_answer_in_the_clear_and_over_tls() {
+fn h2load_gets_every_response_with_and_without_tls() {
     let site = site();
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     let at = |name: &str| site.at(name).display().to_string();
@@ -81,7 +81,7 @@ fn nghttp_with_small_windows_large_tables_priorities_and_trailers() {
     let site = site();
     let pagewell = site.serve("");
     let (page, long) = (url(&pagewell, "/page.php"), url(&pagewell, "/long.bin"));
-    // Windows of 1 KiB: the long file comes by a thousand small steps beside the others.
+    // Windows of 1 KiB: the long file is sent in a thousand small steps, interleaved with the others.
     let small = ["--no-dep", "--window-bits=10", "--connection-window-bits=10", "-m", "3"];
     let said = run("nghttp", &[&small[..], &["-s", "-n", &page, &long]].concat());
     assert_eq!(said.matches(" 200 ").count(), 6, "{said}");
@@ -99,7 +99,7 @@ fn nghttp_with_small_windows_large_tables_priorities_and_trailers() {
 }
 
 #[test]
-fn too_large_an_upload_is_answered() {
+fn an_upload_that_is_too_large_is_answered() {
     let site = site();
     let pagewell = site.serve("[limits]\nbody_bytes = \"100K\"\n");
     let target = url(&pagewell, "/count.php");
@@ -135,7 +135,7 @@ fn a_flood_of_continuations_is_bounded() {
     let pagewell = site.serve("");
     let mut frames = Frames::begin(&pagewell, &[]);
     assert!(frames.send(HEADERS, END_STREAM, 1, &block("/page.php")));
-    // A literal field of 4,000 bytes in each; there is no end to them but the server's.
+    // A literal field of 4,000 bytes in each. Only the server's limit ends them.
     let field = [&[0x00, 0x01, b'x', 0x7f, 0xa1, 0x1e][..], &[b'v'; 4_000]].concat();
     let mut sent = 0;
     while frames.send(CONTINUATION, 0, 1, &field) {
@@ -165,9 +165,9 @@ fn rapid_resets_are_bounded() {
     assert_eq!(client(&pagewell).get("/page.php").expect("an answer").status, 200);
 }
 
-/// A plain hit is answered before the reset is read: that costs no more than asking again.
+/// A plain hit is answered before the reset is read, which costs no more than another request.
 #[test]
-fn resets_of_what_is_in_the_store_come_too_late() {
+fn resets_of_plain_hits_are_not_limited() {
     let site = site();
     let pagewell = site.serve("[limits]\nhttp2_resets = 20\n");
     let mut frames = Frames::begin(&pagewell, &[]);
@@ -184,7 +184,7 @@ fn resets_of_what_is_in_the_store_come_too_late() {
 }
 
 #[test]
-fn what_is_asked_beyond_the_streams_is_refused_to_be_asked_again() {
+fn requests_beyond_the_stream_limit_get_refused_stream() {
     let site = site();
     let pagewell = site.serve("[limits]\nhttp2_streams = 1\n");
     let mut frames = Frames::begin(&pagewell, &[]);
@@ -199,14 +199,14 @@ fn what_is_asked_beyond_the_streams_is_refused_to_be_asked_again() {
     while flags & END_STREAM == 0 {
         flags = frames.next_of(DATA).expect("it goes on").1;
     }
-    // There is a place again.
+    // Another stream is allowed again.
     assert!(frames.get(5, "/page.php"));
     let (_, _, stream, _) = frames.next_of(HEADERS).expect("it is answered");
     assert_eq!(stream, 5);
 }
 
 #[test]
-fn a_client_without_a_window_gets_nothing_and_holds_up_nobody() {
+fn a_client_without_a_window_blocks_nobody() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     let site = site();
     let pagewell = site.serve("");
@@ -219,7 +219,7 @@ fn a_client_without_a_window_gets_nothing_and_holds_up_nobody() {
         heads += u32::from(kind == HEADERS);
     }
     assert_eq!(client(&pagewell).get("/page.php").expect("an answer").content.len(), 2042);
-    // A byte for one of them, then all for the other.
+    // A byte for one of them, then everything for the other.
     frames.send(WINDOW_UPDATE, 0, 3, &1_u32.to_be_bytes());
     let (_, _, stream, payload) = frames.next_of(DATA).expect("content");
     assert_eq!((stream, payload.len()), (3, 1));
@@ -228,9 +228,9 @@ fn a_client_without_a_window_gets_nothing_and_holds_up_nobody() {
     assert_eq!((stream, payload.len()), (1, 2042));
 }
 
-/// Many clients allow more only when more than half of the window is used.
+/// Many clients send a WINDOW_UPDATE only when more than half of the window is used.
 #[test]
-fn all_of_a_window_can_be_used_by_one_long_answer() {
+fn one_long_response_can_use_the_whole_window() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     const WINDOW: usize = 2_000_000;
     let site = site();
@@ -238,7 +238,7 @@ fn all_of_a_window_can_be_used_by_one_long_answer() {
     let mut frames = Frames::begin(&pagewell, &[(INITIAL_WINDOW_SIZE, 1 << 30)]);
     let more = WINDOW as u32 - 65_535;
     assert!(frames.send(WINDOW_UPDATE, 0, 0, &more.to_be_bytes()));
-    // An answer of the front's first: it uses some of the window, too.
+    // First a response of the front, which uses a part of the window too.
     keep(&pagewell, "/page.php");
     assert!(frames.get(1, "/page.php"));
     let (.., first) = frames.next_of(DATA).expect("content");
@@ -252,9 +252,9 @@ fn all_of_a_window_can_be_used_by_one_long_answer() {
     assert_eq!(got, WINDOW);
 }
 
-/// A client may count by its old window until its settings are acknowledged (RFC 9113 section 6.5.3).
+/// A client may use its old window until its settings are acknowledged (RFC 9113 section 6.5.3).
 #[test]
-fn a_new_window_counts_when_it_is_acknowledged() {
+fn a_new_window_size_applies_when_acknowledged() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     let site = site();
     site.file("wide.php", "<?php keep(); echo str_repeat('w', 100000);");
@@ -282,9 +282,9 @@ fn a_new_window_counts_when_it_is_acknowledged() {
     assert!(is_acknowledged);
 }
 
-/// A client that has more to ask all the time, and takes each answer a little at a time.
+/// A client that always has more requests, and reads each response slowly.
 #[test]
-fn what_waits_for_a_slow_client_is_bounded_and_a_ping_is_answered_between() {
+fn the_backlog_of_a_slow_client_is_limited_and_pings_are_answered() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     const PING: u8 = 6;
     const ASKED: u32 = 600;
@@ -326,7 +326,7 @@ fn what_waits_for_a_slow_client_is_bounded_and_a_ping_is_answered_between() {
 }
 
 #[test]
-fn at_the_stop_a_connection_is_told_to_go_and_what_is_in_hand_is_finished() {
+fn a_stop_sends_goaway_and_finishes_open_streams() {
     let site = site();
     let mut pagewell = site.serve("");
     let mut frames = Frames::begin(&pagewell, &[]);
@@ -343,13 +343,13 @@ fn at_the_stop_a_connection_is_told_to_go_and_what_is_in_hand_is_finished() {
     stopping.join().expect("it has stopped");
 }
 
-/// A literal field without Huffman, new names.
+/// A literal field with a new name, without Huffman coding.
 fn literal(name: &str, value: &str) -> Vec<u8> {
     let length = |text: &str| u8::try_from(text.len()).expect("short");
     [&[0x00, length(name)][..], name.as_bytes(), &[length(value)], value.as_bytes()].concat()
 }
 
-/// RFC 9113 section 8.1.1: a malformed request is an error of its stream, and of no other.
+/// RFC 9113 section 8.1.1: a malformed request is an error of its stream only.
 #[test]
 fn a_malformed_request_ends_its_stream() {
     let site = site();
@@ -366,7 +366,7 @@ fn a_malformed_request_ends_its_stream() {
         assert_eq!((reset.2, &*reset.3), (stream, &malformed[..]), "{value:?}");
         stream += 2;
     }
-    // Section 8.1: trailers have none of the fields of a request's line.
+    // Section 8.1: trailers must not contain pseudo-header fields.
     for trailers in [literal(":path", "/other"), [literal("x-a", "b"), literal(":x", "y")].concat()]
     {
         assert!(frames.send(HEADERS, END_HEADERS, stream, &block("/count.php")));

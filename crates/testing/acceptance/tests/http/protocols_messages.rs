@@ -1,5 +1,5 @@
-//! What belongs to a response besides head and content: interim responses before it, trailers behind
-//! it; and trailers of requests. The origins are raw sockets of the test.
+//! Parts of a message other than head and content: interim responses before a response, trailers after it, and
+//! trailers of requests. The test plays the origins with raw sockets.
 
 use acceptance::{Raw, asked, asked_again, before_origin};
 use std::io::{Read, Write};
@@ -33,17 +33,17 @@ fn interim_responses_are_passed_on_when_they_come() {
 #[test]
 fn interim_responses_keep_to_their_request() {
     let (pagewell, origin, _site) = before_origin("");
-    // Two requests at once: the second's hints come behind the first's answer.
+    // Two requests at once: the hints of the second follow the response to the first.
     let mut client = Raw::with(&pagewell, format!("{GET}{GET}"));
     let (mut at_origin, _) = asked(&origin);
     say(&mut at_origin, OK);
     asked_again(&mut at_origin);
-    // All in one: the hints come first all the same.
+    // All in one piece: the hints still come first.
     say(&mut at_origin, &format!("{HINTS}{OK}"));
     assert_eq!(client.answer().status, 200);
     assert!(client.until("\r\n\r\n").starts_with("HTTP/1.1 103 "));
     assert_eq!(client.answer().content, "ok");
-    // HTTP/1.0 has none (RFC 9110 section 15.2).
+    // HTTP/1.0 has no interim responses (RFC 9110 section 15.2).
     let mut old = Raw::with(&pagewell, "GET /a HTTP/1.0\r\nHost: a\r\n\r\n");
     asked_again(&mut at_origin);
     say(&mut at_origin, &format!("{HINTS}{OK}"));
@@ -52,11 +52,11 @@ fn interim_responses_keep_to_their_request() {
 }
 
 #[test]
-fn who_asks_whether_to_go_on_is_told_once() {
+fn a_client_that_expects_100_continue_gets_it_once() {
     let (pagewell, origin, _site) = before_origin("");
     let head = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
     let mut client = Raw::with(&pagewell, head);
-    // By Pagewell, which waits for content before it takes a place at the origin.
+    // Pagewell sends it, because it waits for the content before it starts an origin request.
     assert_eq!(client.until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
     client.send("hello");
     let (mut at_origin, head) = asked(&origin);
@@ -73,7 +73,7 @@ const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer:
     Set-Cookie: a=b\r\n\r\n";
 
 #[test]
-fn trailers_go_to_who_takes_them() {
+fn trailers_are_sent_to_clients_that_accept_them() {
     let (pagewell, origin, _site) = before_origin("");
     let wants = "POST /a HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: TE\r\n\
         Content-Length: 0\r\n\r\n";
@@ -84,7 +84,7 @@ fn trailers_go_to_who_takes_them() {
     let head = client.until("\r\n\r\n");
     assert!(head.contains("trailer: x-sum, set-cookie\r\n"), "{head}");
     assert_eq!(client.until("\r\n\r\n"), "2\r\nok\r\n0\r\nx-sum: 7\r\n\r\n");
-    // To somebody else the same answer comes without.
+    // Another client gets the same response without trailers.
     client.send("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
     let head = asked_again(&mut at_origin);
     assert!(!head.contains("te: "), "{head}");

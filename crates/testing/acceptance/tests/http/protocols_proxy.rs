@@ -1,6 +1,6 @@
-//! The PROXY protocol against the real binary: what a load balancer says of a connection is believed
-//! where it is to be and from whom it is to be, and nobody else gets in. Peers are raw sockets, curl,
-//! and nginx's stream module.
+//! The PROXY protocol in the real binary: a load balancer's header is trusted only on configured listeners and
+//! from configured addresses; other connections are refused. The peers are raw sockets, curl, and nginx's
+//! stream module.
 
 use acceptance::{Raw, Site, counter, until};
 use harness::{Address, Client, NginxConf, Pagewell, PrivateDir, Request, nginx};
@@ -29,7 +29,7 @@ fn start(trusted: &str) -> (Site, Pagewell) {
     (site, pagewell)
 }
 
-/// What comes back for these bytes, to the end.
+/// The whole response to these bytes.
 fn said(pagewell: &Pagewell, header: &[u8], fields: &str) -> String {
     Raw::with(pagewell, [header, ASK.as_bytes(), fields.as_bytes(), b"\r\n"].concat()).rest()
 }
@@ -51,14 +51,14 @@ fn a_trusted_proxy_names_the_client() {
     assert!(
         said(&pagewell, &v2(0x21, 0x11, &fields), "").contains("192.0.2.8 198.51.100.1 http\r\n")
     );
-    // The client who was named is a stranger: his word about others is nothing.
+    // The named client is not trusted, so its statements about other clients are ignored.
     let forwarded = "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n";
     assert!(said(&pagewell, v1, forwarded).contains("2001:db8::7 2001:db8::1 http\r\n"));
     assert_eq!(counter(&pagewell, "proxies_refused"), 0);
 }
 
 #[test]
-fn a_client_who_is_a_trusted_proxy_himself_is_believed() {
+fn a_named_client_that_is_a_trusted_proxy_is_trusted() {
     let (_site, pagewell) = start("\"127.0.0.1\", \"192.0.2.0/24\"");
     let v1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 4711\r\n";
     let forwarded = "X-Forwarded-For: 203.0.113.5\r\nX-Forwarded-Proto: https\r\n";
@@ -66,20 +66,20 @@ fn a_client_who_is_a_trusted_proxy_himself_is_believed() {
 }
 
 #[test]
-fn who_is_not_named_keeps_the_sockets_address_and_is_a_stranger() {
+fn an_unnamed_client_keeps_the_socket_address_and_is_untrusted() {
     let (_site, pagewell) = start("\"127.0.0.1\"");
     let forwarded = "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\n";
     for unknown in [b"PROXY UNKNOWN\r\n".to_vec(), v2(0x21, 0, &[]), v2(0x21, 0x31, &[0; 216])] {
         let answer = said(&pagewell, &unknown, forwarded);
         assert!(answer.contains("127.0.0.1 ") && answer.contains(" http\r\n"), "{answer}");
     }
-    // A connection of the proxy's own is as trusted as the proxy.
+    // The proxy's own connection is as trusted as the proxy.
     let own = said(&pagewell, &v2(0x20, 0, &[]), forwarded);
     assert!(own.contains("6.6.6.6 ") && own.contains(" https\r\n"), "{own}");
 }
 
 #[test]
-fn pages_are_kept_for_clients_as_they_are_named() {
+fn named_clients_get_hits() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'the page';")]);
     let pagewell = serve(&site, "\"127.0.0.1\"");
     let mut raw = Raw::with(&pagewell, "PROXY TCP4 192.0.2.7 198.51.100.1 56324 80\r\n");
@@ -92,7 +92,7 @@ fn pages_are_kept_for_clients_as_they_are_named() {
 }
 
 #[test]
-fn whose_loopback_it_is_decides_who_may_purge() {
+fn only_the_load_balancers_own_connection_may_purge() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'the page';")]);
     let pagewell = serve(&site, "\"127.0.0.1\"");
     let purge = |header: &[u8]| {
@@ -109,14 +109,14 @@ fn whose_loopback_it_is_decides_who_may_purge() {
     ] {
         assert_eq!(purge(&named), "405", "{}", String::from_utf8_lossy(&named));
     }
-    // A connection of the balancer's own, which is on this machine.
+    // A connection of the load balancer itself, which runs on this machine.
     assert_eq!(purge(&v2(0x20, 0, &[])), "200");
     assert_eq!(counter(&pagewell, "purges_refused"), 5);
 }
 
-/// With what the guide tells to write in nginx, on the same machine.
+/// With the nginx configuration of the guide, on the same machine.
 #[test]
-fn strangers_do_not_purge_through_an_nginx_on_this_machine() {
+fn untrusted_clients_do_not_purge_through_a_local_nginx() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'the page';")]);
     let pagewell = site.serve("[purge]\nget_below = \"/purge\"\n");
     let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
@@ -146,7 +146,7 @@ fn strangers_do_not_purge_through_an_nginx_on_this_machine() {
 }
 
 #[test]
-fn nobody_else_gets_in() {
+fn connections_without_a_valid_header_are_refused() {
     let (_site, pagewell) = start("\"127.0.0.1\"");
     let mut refused = 0;
     for header in [
@@ -162,13 +162,13 @@ fn nobody_else_gets_in() {
         refused += 1;
         assert_eq!(counter(&pagewell, "proxies_refused"), refused, "{header:?}");
     }
-    // Neither who never ends the header, nor who leaves within it.
+    // A header that never ends, and a client that disconnects within it.
     assert_eq!(Raw::with(&pagewell, "PROXY TCP4 192.0").rest(), "");
     let mut left = Raw::with(&pagewell, "PROXY TCP4 192.0");
     left.finish_sending();
     assert_eq!(left.rest(), "");
     assert_eq!(counter(&pagewell, "proxies_refused"), refused + 2);
-    // Who only looks whether somebody is there is not counted.
+    // A client that only checks the port is not counted.
     drop(Raw::connect(&pagewell));
     until("it has gone", || counter(&pagewell, "connections") == 0);
     assert_eq!(counter(&pagewell, "proxies_refused"), refused + 2);
@@ -176,7 +176,7 @@ fn nobody_else_gets_in() {
 }
 
 #[test]
-fn nobody_is_believed_who_is_not_trusted() {
+fn proxy_connections_from_untrusted_addresses_are_refused() {
     let (site, pagewell) = start("\"192.0.2.1\"");
     let v1 = b"PROXY TCP4 192.0.2.7 198.51.100.1 56324 4711\r\n";
     assert_eq!(said(&pagewell, v1, ""), "");
@@ -200,7 +200,7 @@ fn over_a_unix_socket_and_before_tls() {
         at("crt"),
         at("key")
     ));
-    // curl says that it does not know who it is: there are no addresses on a Unix socket.
+    // curl sends UNKNOWN, because there are no addresses on a Unix socket.
     let out = Command::new("curl")
         .args(["-sSk", "--haproxy-protocol", "--max-time", "30", "--unix-socket", &socket])
         .args(["-H", "X-Forwarded-For: 6.6.6.6", "https://a.test/who.php"])
@@ -208,7 +208,7 @@ fn over_a_unix_socket_and_before_tls() {
         .expect("curl can be started");
     let text = String::from_utf8_lossy(&out.stdout);
     assert!(out.status.success() && text.ends_with(" https") && !text.contains("6.6"), "{out:?}");
-    // The other listener is open to everybody.
+    // The other listener accepts all clients.
     assert!(said(&pagewell, b"", "").contains("127.0.0.1 "));
     assert_eq!(counter(&pagewell, "proxies_refused"), 0);
 }

@@ -1,5 +1,5 @@
-//! What goes through Pagewell without being held: WebSocket and other protocols, and streams of
-//! events. The origins are raw sockets of the test, so that each step is seen where it happens.
+//! Data that Pagewell forwards without buffering: WebSocket and other protocols, and event streams. The test
+//! plays the origins with raw sockets, so that each step can be observed.
 
 use acceptance::{Raw, Site, asked, asked_again, before_origin, counter, until};
 use harness::Pagewell;
@@ -36,7 +36,7 @@ fn conversation(pagewell: &Pagewell, origin: &TcpListener) -> (Raw, TcpStream) {
 }
 
 #[test]
-fn a_websocket_is_carried_both_ways() {
+fn a_websocket_is_forwarded_in_both_directions() {
     let (pagewell, origin, _site) = before_origin("");
     let (mut client, mut at_origin) = conversation(&pagewell, &origin);
     for round in 0..3 {
@@ -63,7 +63,7 @@ fn a_websocket_ends_when_pagewell_stops() {
 }
 
 #[test]
-fn a_silent_websocket_ends_and_their_number_is_bounded() {
+fn an_idle_websocket_is_closed_and_their_number_is_limited() {
     let (pagewell, origin, _site) =
         before_origin("[limits]\nupgrades = 1\nupgrade_idle_timeout = \"500ms\"");
     let (mut client, _at_origin) = conversation(&pagewell, &origin);
@@ -74,7 +74,7 @@ fn a_silent_websocket_ends_and_their_number_is_bounded() {
 }
 
 #[test]
-fn an_origin_may_answer_instead_and_the_connection_goes_on() {
+fn an_origin_may_decline_an_upgrade_and_the_connection_continues() {
     let (pagewell, origin, _site) = before_origin("");
     let mut client = Raw::with(&pagewell, ASK);
     let (mut at_origin, _) = asked(&origin);
@@ -89,10 +89,10 @@ fn an_origin_may_answer_instead_and_the_connection_goes_on() {
     assert_eq!(counter(&pagewell, "upgrades"), 0);
 }
 
-/// More than the sockets between the two ends hold.
+/// More bytes than the sockets between the two ends hold.
 const LONG: usize = 24 << 20;
 
-/// Answers with a long content; returns when all of it has been taken.
+/// Sends a response with long content, and returns when all of it has been accepted.
 fn answer_long(mut at_origin: TcpStream) -> TcpStream {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LONG}\r\n\r\n");
     at_origin.write_all(head.as_bytes()).expect("written");
@@ -100,7 +100,7 @@ fn answer_long(mut at_origin: TcpStream) -> TcpStream {
     at_origin
 }
 
-/// Takes it in small pieces, slower than it is written, so that the sockets are full to the end.
+/// Reads it in small pieces, slower than it is written, so that the sockets are full until the end.
 fn take_long(client: &mut Raw) {
     let mut left = LONG - client.kept(LONG).len();
     let mut piece = vec![0; 16_000];
@@ -114,9 +114,9 @@ fn take_long(client: &mut Raw) {
 }
 
 #[test]
-fn of_a_long_answer_in_place_of_an_upgrade_nothing_is_cut() {
+fn a_long_response_in_place_of_an_upgrade_is_complete() {
     let (pagewell, origin, _site) = before_origin("");
-    // What follows is a request, for the protocol has not changed.
+    // The following bytes are a request, because the protocol has not changed.
     let mut client = Raw::with(&pagewell, format!("{ASK}GET /next HTTP/1.1\r\nHost: a\r\n\r\n"));
     let (at_origin, _) = asked(&origin);
     let answering = std::thread::spawn(move || answer_long(at_origin));
@@ -130,7 +130,7 @@ fn of_a_long_answer_in_place_of_an_upgrade_nothing_is_cut() {
 }
 
 #[test]
-fn an_agreement_is_not_lost_behind_a_long_answer() {
+fn an_upgrade_after_a_long_response_works() {
     let (pagewell, origin, _site) = before_origin("");
     let first = "GET /long HTTP/1.1\r\nHost: a\r\n\r\n";
     let mut client = Raw::with(&pagewell, format!("{first}{ASK}early"));
@@ -148,7 +148,7 @@ fn an_agreement_is_not_lost_behind_a_long_answer() {
 }
 
 #[test]
-fn php_answers_an_ordinary_request_in_place_of_an_upgrade() {
+fn php_answers_an_upgrade_as_an_ordinary_request() {
     let site = Site::new(&[("chat.php", "<?php echo $_SERVER['HTTP_UPGRADE'] ?? 'none';")]);
     let pagewell = site.serve("");
     for protocol in ["websocket", "h2c"] {
@@ -166,25 +166,25 @@ fn php_answers_an_ordinary_request_in_place_of_an_upgrade() {
 }
 
 #[test]
-fn events_are_passed_on_one_by_one_and_never_kept() {
+fn events_are_forwarded_one_by_one_and_never_stored() {
     let (pagewell, origin, _site) = before_origin("");
     let mut client = Raw::with(&pagewell, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
     let (mut at_origin, _) = asked(&origin);
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
         Cache-Control: max-age=60\r\nTransfer-Encoding: chunked\r\n\r\n";
     at_origin.write_all(head.as_bytes()).expect("written");
-    // The head is there before the first event is.
+    // The head arrives before the first event.
     let head = client.until("\r\n\r\n");
     assert!(head.contains("detail=streamed"), "{head}");
     for event in ["data: 1\n\n", "data: 2\n\n"] {
         at_origin.write_all(format!("9\r\n{event}\r\n").as_bytes()).expect("written");
         client.until(event);
     }
-    // Another visitor has a stream of his own.
+    // Another client has its own stream.
     let other = Raw::with(&pagewell, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
     let (second, _) = asked(&origin);
     drop((other, second));
-    // When the client goes, so does the request.
+    // When the client disconnects, the origin request ends too.
     drop(client);
     assert_eq!(at_origin.read(&mut [0]).unwrap_or(0), 0);
     until("nothing is left", || counter(&pagewell, "origin_places_taken") == 0);
@@ -192,7 +192,7 @@ fn events_are_passed_on_one_by_one_and_never_kept() {
 }
 
 #[test]
-fn what_php_asks_not_to_be_buffered_is_passed_on_at_once() {
+fn a_response_that_php_marks_unbuffered_is_forwarded_at_once() {
     let site = Site::new(&[(
         "slow.php",
         "<?php header('Cache-Control: max-age=60'); header('X-Accel-Buffering: no');
@@ -207,10 +207,10 @@ fn what_php_asks_not_to_be_buffered_is_passed_on_at_once() {
     assert_eq!(counter(&pagewell, "stored"), 0);
 }
 
-/// An origin that does not read a request's content may take it for a request later. Its answer to that is
-/// nobody's.
+/// An origin that does not read a request's content may later parse it as a request. Its response to that
+/// belongs to no client.
 #[test]
-fn a_connection_that_has_carried_content_is_not_used_for_another_request() {
+fn an_origin_connection_that_carried_content_is_not_reused() {
     let (pagewell, origin, _site) = before_origin("");
     let smuggled = "GET /evil HTTP/1.1\r\nHost: a\r\n\r\n";
     let length = smuggled.len();
@@ -223,14 +223,14 @@ fn a_connection_that_has_carried_content_is_not_used_for_another_request() {
         assert!(head.contains("connection: close\r\n"), "{head}");
         at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("written");
         assert_eq!(first.answer().content, "ok");
-        // The next client's request comes on another connection, whatever is written to this one.
+        // The next client's request uses another connection, whatever the origin writes to this one.
         let _ = at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
         let mut next = Raw::with(&pagewell, "GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
         let (mut other, head) = asked(&origin);
         assert!(head.starts_with("get /next "), "{head}");
         other.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext").expect("written");
         assert_eq!(next.answer().content, "next");
-        // Those without content are used again.
+        // Connections that have carried no content are reused.
         let mut last = Raw::with(&pagewell, "GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
         assert!(asked_again(&mut other).starts_with("get /last "));
         let close = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlast";

@@ -1,5 +1,5 @@
-//! TLS and HTTP/2 against the real binary, by clients that are not ours: curl and openssl. TLS is
-//! served on a Unix socket, so that no port has to be known; certificates are made for each test.
+//! TLS and HTTP/2 in the real binary, with independent clients: curl and openssl. TLS is served on a Unix
+//! socket, so that no port needs to be known. Certificates are created for each test.
 
 use acceptance::{Raw, Site, client, counter, until};
 use harness::Pagewell;
@@ -12,7 +12,7 @@ const PAGE: &str =
     $_SERVER['REQUEST_SCHEME'] ?? '', ' ', $_SERVER['SERVER_PROTOCOL'], ' ',
     strlen(file_get_contents('php://input')), ' ', $_SERVER['HTTP_COOKIE'] ?? '';";
 
-/// A site with certificates for these names, each in files named after it.
+/// A site with certificates for these names, each in files with its name.
 fn site(names: &[&str]) -> Site {
     let site = Site::new(&[("page.php", PAGE), ("file.txt", "a file")]);
     for name in names {
@@ -21,7 +21,7 @@ fn site(names: &[&str]) -> Site {
     site
 }
 
-/// Makes a certificate for `name`; the key is there before the certificate is.
+/// Creates a certificate for `name`. The key is written before the certificate.
 fn certify(site: &Site, name: &str) -> String {
     let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a certificate");
     fs::write(site.at(&format!("{name}.key")), made.signing_key.serialize_pem()).expect("written");
@@ -40,7 +40,7 @@ fn serve(site: &Site, names: &[&str], more: &str) -> Pagewell {
     site.serve(&config)
 }
 
-/// What curl says.
+/// The output of curl.
 fn curl(args: &[&str]) -> String {
     let out = Command::new("curl")
         .args(["--silent", "--show-error", "--include", "--insecure", "--max-time", "30"])
@@ -52,13 +52,13 @@ fn curl(args: &[&str]) -> String {
     said.to_ascii_lowercase()
 }
 
-/// What curl says over TLS.
+/// The output of curl over TLS.
 fn curl_tls(site: &Site, args: &[&str]) -> String {
     let socket = site.at("tls.sock").display().to_string();
     curl(&[&["--unix-socket", socket.as_str()], args].concat())
 }
 
-/// The certificate that is shown to who asks for `name`, or what openssl says instead.
+/// The certificate that the server sends for `name`, or openssl's error.
 fn shown(socket: &Path, name: &str, more: &[&str]) -> String {
     let out = Command::new("openssl")
         .args(["s_client", "-unix", &socket.display().to_string(), "-servername", name])
@@ -97,7 +97,7 @@ fn both_versions_of_http_share_pages_over_tls() {
 }
 
 #[test]
-fn tls_1_2_and_1_3_and_no_other() {
+fn only_tls_1_2_and_1_3_are_accepted() {
     let site = site(&["a.test"]);
     let pagewell = serve(&site, &["a.test"], "");
     let socket = site.at("tls.sock");
@@ -106,7 +106,7 @@ fn tls_1_2_and_1_3_and_no_other() {
     }
     let old = ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"];
     assert!(!shown(&socket, "a.test", &old).contains("BEGIN CERT"));
-    // Neither what is no handshake, nor one that never comes.
+    // Neither a connection that is no handshake, nor one that never sends a handshake.
     let plain = Command::new("curl")
         .args(["-sS", "--max-time", "30", "--unix-socket", &socket.display().to_string()])
         .arg("http://a.test/file.txt")
@@ -120,7 +120,7 @@ fn tls_1_2_and_1_3_and_no_other() {
 }
 
 #[test]
-fn certificates_by_name_and_new_ones_without_a_restart() {
+fn certificates_are_chosen_by_sni_and_reloaded_without_a_restart() {
     let names = ["a.test", "*.b.test"];
     let site = site(&names);
     let pagewell = serve(&site, &names, "");
@@ -132,7 +132,7 @@ fn certificates_by_name_and_new_ones_without_a_restart() {
     assert_eq!(shows("a.test"), on_disk("a.test"));
     assert_eq!(shows("x.b.test"), on_disk("*.b.test"));
     assert_eq!(shows("stranger.test"), on_disk("a.test"));
-    // A broken pair: the old ones stay, and the log says which file it is.
+    // A broken pair of files: the old certificate stays in use, and the log names the file.
     let old = on_disk("a.test");
     fs::write(site.at("a.test.key"), "no key").expect("written");
     until("the log says so", || pagewell.log().contains("certificates-unusable"));
@@ -144,7 +144,7 @@ fn certificates_by_name_and_new_ones_without_a_restart() {
 }
 
 #[test]
-fn http2_in_the_clear() {
+fn http2_without_tls() {
     let site = site(&[]);
     let pagewell = site.serve("[limits]\nbody_bytes = \"1M\"\nuri_bytes = 200\n");
     let url = |path: &str| format!("http://{}{path}", pagewell.address());
@@ -160,7 +160,7 @@ fn http2_in_the_clear() {
     let long = url(&format!("/{}", "x".repeat(300)));
     assert!(h2(&[&long]).contains("http/2 414"));
     assert!(h2(&["-X", "TRACE", &page]).contains("http/2 405"));
-    // The POST has dropped the page.
+    // The POST has purged the page.
     assert!(h2(&[&page]).contains("fwd=uri-miss"));
     let head = h2(&["--head", &page]);
     assert!(head.contains("pagewell; hit") && head.contains("content-length"), "{head}");
@@ -169,7 +169,7 @@ fn http2_in_the_clear() {
 }
 
 #[test]
-fn what_only_begins_like_http2_is_http1_or_nothing() {
+fn a_request_that_only_begins_like_http2_is_http1_or_refused() {
     let site = site(&[]);
     let pagewell = site.serve("[limits]\nheader_timeout = \"200ms\"\n");
     let mut raw = Raw::with(&pagewell, "P");
@@ -182,7 +182,7 @@ fn what_only_begins_like_http2_is_http1_or_nothing() {
 }
 
 #[test]
-fn visitors_in_the_clear_are_sent_to_https() {
+fn clients_without_tls_are_redirected_to_https() {
     let site = site(&["a.test"]);
     site.file(".well-known/acme-challenge/token", "the token");
     let pagewell = serve(&site, &["a.test"], "https_redirect = 308");

@@ -1,5 +1,5 @@
-//! Who may purge, where it takes more than a story: a token in a file, and Unix sockets, which have
-//! no address.
+//! Permission to purge, for cases that scenarios cannot test: a token in a file, and Unix sockets, which have
+//! no client address.
 
 use acceptance::{Site, client, is_hit};
 use harness::{Address, Client, Pagewell, Request, Response};
@@ -53,7 +53,7 @@ fn a_token_purges_from_anywhere() {
 }
 
 #[test]
-fn over_a_unix_socket_nobody_purges_unless_told_so() {
+fn purges_over_a_unix_socket_need_permission() {
     let site = Site::new(&[("index.php", KEPT)]);
     for (config, status) in [("", 405), ("[purge]\nfrom = [\"unix\"]\n", 200)] {
         let socket = format!("unix:{}", site.at("v.sock").display());

@@ -1,19 +1,20 @@
-//! What pages take of the machine's memory is what the store counts for them, and hardly more: what it takes to
-//! make a page leaves no holes between those that stay; and it is given back when they go.
+//! The memory that pages use is hardly more than the store counts for them. Rendering a page leaves no holes
+//! between the pages that stay, and memory is returned to the system when pages are removed.
 //!
-//! The real binary before an origin, 16 requests at a time. Memory as the kernel counts it: what the machine does
-//! beside makes no difference.
+//! The real binary in front of an origin, 16 concurrent requests. Memory is read from the kernel per process,
+//! so other load on the machine makes no difference.
 
 use acceptance::{binary, counter, until};
-use harness::{Address, Load, Pagewell, LoadEnd, page_origin};
+use harness::{Address, Load, LoadEnd, Pagewell, page_origin};
 use std::ops::Range;
 
-/// Of a length that two of fit into what the largest thing takes that comes and goes, with a remainder.
+/// A length such that two pages fit into the largest temporary allocation, with a remainder.
 const CONTENT_BYTES: usize = 2042;
-/// After these all is there that there is once: threads, connections, what is remembered of renders.
+/// After these pages all one-time allocations exist: threads, connections, the history of renders.
 const FIRST: Range<usize> = 0..4_000;
 const THEN: Range<usize> = 4_000..40_000;
-/// What may be resident beyond what is counted. It was a fifth of all when pages were where all else is.
+/// The allowed resident memory beyond the counted memory, in percent. It was 20 % when pages were allocated in
+/// the general heap.
 const BEYOND_PERCENT: u64 = 10;
 
 fn fill(pagewell: &Pagewell, pages: Range<usize>) {
@@ -24,13 +25,13 @@ fn fill(pagewell: &Pagewell, pages: Range<usize>) {
     assert_eq!((report.failures, report.unexpected), (0, 0));
 }
 
-/// Resident, and counted by the store.
+/// The resident memory of the process, and the memory counted by the store, in bytes.
 fn memory(pagewell: &Pagewell) -> (u64, u64) {
     (pagewell.rss_bytes(), counter(pagewell, "memory_bytes"))
 }
 
 #[test]
-fn what_is_resident_is_what_is_counted_and_hardly_more() {
+fn resident_memory_is_hardly_more_than_the_counted_memory() {
     let origin = format!("http://{}", page_origin(CONTENT_BYTES).expect("an origin"));
     let args = ["--origin", &origin, "--memory", "1G", "--log", "warn"];
     let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");

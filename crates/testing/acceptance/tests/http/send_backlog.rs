@@ -1,7 +1,7 @@
-//! Clients that ask for long pages and do not read them, against the real binary: what is in memory for
-//! them is bounded (`limits.client_backlog_bytes`), the slowest are cut off, over HTTP/1.1 and HTTP/2, and who reads beside
-//! them gets all of his page. Each client has a receive buffer of a few kilobytes, so that what it does not
-//! read waits in Pagewell.
+//! Clients that request long pages and do not read them, with the real binary. The memory for them is limited
+//! (`limits.client_backlog_bytes`), and the slowest are disconnected, over HTTP/1.1 and HTTP/2. Clients that
+//! read get their whole page. Each client has a receive buffer of a few kilobytes, so that its unread data
+//! waits in Pagewell.
 
 use acceptance::{binary, client, counter, is_hit, limit_hit, slow_client, until};
 use harness::{Pagewell, PrivateDir, page_origin};
@@ -9,25 +9,26 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
-/// What each page has.
+/// The length of each page in bytes.
 const PAGE_BYTES: usize = 3 << 20;
 const MEMORY_BYTES: usize = 32 << 20;
 const BACKLOG_BYTES: usize = 12 << 20;
-/// Clients that do not read. Four of their pages may wait, and ten fit the store.
+/// Clients that do not read. Four of their pages fit into the backlog limit, and ten into the store.
 const CLIENTS: usize = 60;
 const CUT_MIN: u64 = 40;
-/// What the process may have besides: buffers of pages that come, of which two may be growing at a time.
+/// The allowed memory in addition: buffers of pages that are being received. At most two of them grow at the
+/// same time.
 const BESIDE_BYTES: usize = 32 << 20;
 
-/// Pagewell before an origin whose every address is another page.
-struct Served {
+/// Pagewell in front of an origin with a different page for each URL.
+struct UnreadPages {
     pagewell: Pagewell,
     _dir: PrivateDir,
-    /// What was resident at first.
+    /// The resident memory at first, in bytes.
     resident: usize,
 }
 
-fn serve() -> Served {
+fn serve() -> UnreadPages {
     let dir = PrivateDir::temporary("backlog").expect("a directory can be made");
     let config = dir.path().join("pagewell.toml");
     let text = format!(
@@ -39,11 +40,11 @@ fn serve() -> Served {
     let args = ["--origin", &origin, "--config", &config];
     let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
     let resident = pagewell.rss_bytes() as usize;
-    Served { pagewell, _dir: dir, resident }
+    UnreadPages { pagewell, _dir: dir, resident }
 }
 
-impl Served {
-    /// How many were cut off.
+impl UnreadPages {
+    /// The number of clients that were disconnected.
     fn cut(&self) -> u64 {
         limit_hit(&self.pagewell, "client_backlog_bytes")
     }
@@ -61,7 +62,7 @@ impl Served {
         );
     }
 
-    /// Whoever asks for a page of his own, and the next after it has come.
+    /// Each client requests its own page, and the next one starts when it has arrived.
     fn each(&self, mut ask: impl FnMut(usize), mut meanwhile: impl FnMut()) {
         for number in 0..CLIENTS {
             let before = counter(&self.pagewell, "stored");
@@ -73,7 +74,7 @@ impl Served {
     }
 }
 
-/// One that has asked over HTTP/1.1.
+/// A client that has sent a request over HTTP/1.1.
 fn asks(pagewell: &Pagewell, target: &str) -> TcpStream {
     let mut stream = slow_client(pagewell);
     let request = format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
@@ -81,7 +82,7 @@ fn asks(pagewell: &Pagewell, target: &str) -> TcpStream {
     stream
 }
 
-/// What comes until the end; none where it breaks off.
+/// The number of bytes until the end; `None` if the response breaks off.
 fn all_of(stream: &mut TcpStream) -> Option<usize> {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).ok()?;
@@ -90,7 +91,7 @@ fn all_of(stream: &mut TcpStream) -> Option<usize> {
 }
 
 #[test]
-fn pages_that_are_not_read_do_not_fill_memory_and_who_reads_gets_his() {
+fn unread_pages_do_not_fill_memory_and_readers_get_theirs() {
     let served = serve();
     let mut fair = asks(&served.pagewell, "/fair");
     until("it has come", || counter(&served.pagewell, "stored") == 1);
@@ -107,7 +108,7 @@ fn pages_that_are_not_read_do_not_fill_memory_and_who_reads_gets_his() {
     let mut rest = Vec::new();
     fair.read_to_end(&mut rest).expect("he gets the rest");
     assert!(read + rest.len() > PAGE_BYTES, "head and content");
-    // Those who were not cut off can still read; who asks for another page gets it.
+    // Clients that were not disconnected can still read; a client that requests another page gets it.
     let whole = held.iter_mut().filter_map(all_of).count();
     assert!((1..=CLIENTS - CUT_MIN as usize).contains(&whole), "{whole} got all of it");
     let other = client(&served.pagewell).get("/other").expect("an answer");
@@ -116,7 +117,7 @@ fn pages_that_are_not_read_do_not_fill_memory_and_who_reads_gets_his() {
 }
 
 #[test]
-fn nor_do_pages_of_the_store_that_are_replaced_while_they_wait() {
+fn replaced_pages_that_wait_do_not_fill_memory() {
     let served = serve();
     let mut reader = client(&served.pagewell).host("a.test");
     let mut held = Vec::new();
@@ -136,7 +137,7 @@ fn nor_do_pages_of_the_store_that_are_replaced_while_they_wait() {
 }
 
 #[test]
-fn a_page_of_the_store_is_not_counted_however_many_wait_for_it() {
+fn a_stored_page_does_not_count_for_waiting_clients() {
     let served = serve();
     let mut reader = client(&served.pagewell).host("a.test");
     assert_eq!(reader.get("/page").expect("an answer").content.len(), PAGE_BYTES);
@@ -148,7 +149,7 @@ fn a_page_of_the_store_is_not_counted_however_many_wait_for_it() {
     assert!(is_hit(&reader.get("/page").expect("an answer")));
 }
 
-/// A client that speaks HTTP/2 (RFC 9113).
+/// An HTTP/2 client (RFC 9113).
 struct Http2(TcpStream);
 
 const DATA: u8 = 0;
@@ -176,15 +177,16 @@ impl Http2 {
         self.get_with(stream, path, &[])
     }
 
-    /// Each field a literal, or one of the table's first; `more` follows them.
+    /// Sends a request. Each field is a literal, or one of the first entries of the static table; `more`
+    /// follows them.
     fn get_with(&mut self, stream: u32, path: &str, more: &[u8]) -> io::Result<()> {
         let path = [&[0x04, path.len() as u8], path.as_bytes()].concat();
         let block = [&[0x82, 0x86][..], &path, &[0x01, 6], b"a.test", more].concat();
         self.frame(HEADERS, END_HEADERS | END_STREAM, stream, &block)
     }
 
-    /// Reads a frame, and allows as much again as it has; returns how much content it had, and whether it
-    /// was the last.
+    /// Reads a frame, and increases the window by its length. Returns the length of its content, and whether it
+    /// was the last frame.
     fn read(&mut self) -> io::Result<(usize, bool)> {
         let mut head = [0; 9];
         self.0.read_exact(&mut head)?;
@@ -200,7 +202,7 @@ impl Http2 {
         Ok((length as usize, head[4] & END_STREAM != 0))
     }
 
-    /// Reads at least so much content, or to the end.
+    /// Reads at least this number of content bytes, or until the end.
     fn read_some(&mut self, bytes: usize) -> usize {
         let mut read = 0;
         while read < bytes {
@@ -215,7 +217,7 @@ impl Http2 {
 }
 
 #[test]
-fn nor_do_pages_that_are_asked_for_over_http2() {
+fn unread_pages_over_http2_do_not_fill_memory() {
     let served = serve();
     let mut fair = Http2::begin(&served.pagewell);
     fair.get(1, "/fair").expect("sent");
@@ -223,7 +225,7 @@ fn nor_do_pages_that_are_asked_for_over_http2() {
     let (mut held, mut read) = (Vec::new(), 0);
     served.each(
         |number| {
-            // The windows stay as they begin.
+            // The windows keep their initial size.
             let mut http2 = Http2::begin(&served.pagewell);
             http2.get(1, &format!("/slow/{number}")).expect("sent");
             held.push(http2);
@@ -238,7 +240,7 @@ fn nor_do_pages_that_are_asked_for_over_http2() {
 }
 
 #[test]
-fn a_connection_of_http2_with_many_requests_is_cut_off_as_one() {
+fn an_http2_connection_with_many_requests_is_closed_as_one() {
     let served = serve();
     let mut http2 = Http2::begin(&served.pagewell);
     for number in 0..20 {
@@ -252,7 +254,7 @@ fn a_connection_of_http2_with_many_requests_is_cut_off_as_one() {
 }
 
 #[test]
-fn a_byte_of_a_page_does_not_hold_on_to_all_of_it() {
+fn one_unread_byte_does_not_keep_a_whole_page_in_memory() {
     const WINDOW_OF_NONE: [u8; 6] = [0, 4, 0, 0, 0, 0];
     const RANGE: &[u8] = b"\x00\x05range\x09bytes=0-0";
     let served = serve();

@@ -1,6 +1,6 @@
-//! Clients that ask for long responses that are not stored, and do not read them, against the real binary: PHP
-//! and an HTTP origin are free again as soon as they have answered, what waits is bounded in memory and on the
-//! disk, and what is sent bit by bit still arrives bit by bit.
+//! Clients that request long uncached responses and do not read them, with the real binary. PHP and an HTTP
+//! origin are free as soon as they have answered. Waiting data is limited in memory and on disk. Responses that
+//! the origin sends in small pieces still arrive in small pieces.
 
 use acceptance::http2::flag::END_STREAM;
 use acceptance::http2::kind::{DATA, RST_STREAM, WINDOW_UPDATE};
@@ -12,11 +12,11 @@ use std::net::{TcpListener, TcpStream};
 /// RFC 9113 section 6.5.2.
 const INITIAL_WINDOW_SIZE: u16 = 4;
 const PAGE: &str = "<?php keep(); echo 'whole';";
-/// As long as the query says, for this visitor alone.
+/// A response as long as the query says, for this client only.
 const LONG: &str =
     "<?php header('Cache-Control: no-store'); echo str_repeat('y', (int) $_GET['n']);
     note('made' . $_GET['k']);";
-/// The same, without an end.
+/// A response like this without an end.
 const ENDLESS: &str = "<?php header('Cache-Control: no-store');
     while (true) { out(str_repeat('z', 65536)); }";
 const FORM: &str = "<?php echo $_POST['x'];";
@@ -35,7 +35,7 @@ fn places(pagewell: &Pagewell) -> u64 {
     counter(pagewell, "origin_places_taken")
 }
 
-/// A miss, a signed-in visitor and a write are answered.
+/// Checks that a miss, a logged-in client and a write are answered.
 fn others_are_served(pagewell: &Pagewell) {
     let mut others = client(pagewell).host("a.test");
     assert_eq!(others.get("/page.php?miss").expect("an answer").text(), "whole");
@@ -45,7 +45,7 @@ fn others_are_served(pagewell: &Pagewell) {
 }
 
 #[test]
-fn streams_without_a_window_hold_no_php() {
+fn streams_without_a_window_occupy_no_php() {
     const BYTES: usize = 1_000_000;
     let site = site();
     let pagewell = site.serve(&format!("[php]\nchildren = {CHILDREN}\n"));
@@ -58,7 +58,7 @@ fn streams_without_a_window_hold_no_php() {
     }
     until("PHP is free", || places(&pagewell) == 0);
     others_are_served(&pagewell);
-    // The client gets all that waits for it, in its order, as soon as it takes it.
+    // The client gets all waiting data, in order, as soon as it reads.
     let stream = 2 * CHILDREN - 1;
     let mut got = 0;
     for stream in [0, stream] {
@@ -81,7 +81,7 @@ fn streams_without_a_window_hold_no_php() {
 }
 
 #[test]
-fn nor_do_connections_of_http1_that_do_not_read() {
+fn http1_connections_that_do_not_read_occupy_no_php() {
     const BYTES: usize = 4 << 20;
     let site = site();
     let pagewell = site.serve(&format!("[php]\nchildren = {CHILDREN}\n"));
@@ -108,7 +108,7 @@ fn nor_do_connections_of_http1_that_do_not_read() {
 }
 
 #[test]
-fn a_response_without_an_end_gives_its_place_up_when_it_is_needed() {
+fn an_endless_response_is_ended_when_its_slot_is_needed() {
     let site = site();
     let pagewell = site.serve("[limits]\nclient_backlog_disk = \"4M\"\n[php]\nchildren = 1\n");
     let mut slow = slow_client(&pagewell);
@@ -125,7 +125,7 @@ fn a_response_without_an_end_gives_its_place_up_when_it_is_needed() {
 }
 
 #[test]
-fn where_the_disk_is_full_the_slowest_clients_go() {
+fn a_full_disk_disconnects_the_slowest_clients() {
     const BYTES: usize = 1_000_000;
     let site = site();
     let limits = "[limits]\nclient_backlog_disk = \"8M\"\n[php]\nchildren = 2\n";
@@ -143,7 +143,7 @@ fn where_the_disk_is_full_the_slowest_clients_go() {
 }
 
 #[test]
-fn where_the_disk_takes_nothing_a_response_waits_and_is_whole() {
+fn without_disk_space_a_response_waits_and_is_complete() {
     const BYTES: usize = 1_000_000;
     let site = site();
     let pagewell = site.serve("[limits]\nclient_backlog_disk = \"0\"\n[php]\nchildren = 2\n");
@@ -158,7 +158,8 @@ fn where_the_disk_takes_nothing_a_response_waits_and_is_whole() {
     assert!(all.len() > 8 * BYTES);
 }
 
-/// A stream that its client does not take, and PINGs all the time; until the connection ends or that stream does.
+/// A stream that its client does not read, on a connection that sends PINGs all the time, until the connection
+/// or that stream ends.
 fn pings_until_reset(frames: &mut Frames) -> Option<(u32, Vec<u8>)> {
     const PING: u8 = 6;
     while frames.send(PING, 0, 0, b"anybody?") {
@@ -172,7 +173,7 @@ fn pings_until_reset(frames: &mut Frames) -> Option<(u32, Vec<u8>)> {
 }
 
 #[test]
-fn a_stream_that_is_not_taken_is_reset_and_others_go_on() {
+fn an_unread_stream_is_reset_and_others_continue() {
     const CANCEL: [u8; 4] = [0, 0, 0, 8];
     let site = site();
     site.file("held.php", "<?php wait_for('go'); echo 'held';");
@@ -192,26 +193,26 @@ fn a_stream_that_is_not_taken_is_reset_and_others_go_on() {
     let mut page = Vec::new();
     while page != b"whole" {
         let (_, _, stream, payload) = frames.next_of(DATA).expect("content");
-        // The end of the other one may be a frame of its own.
+        // The end of the other stream may be a separate frame.
         assert!(stream == 5 || payload.is_empty());
         page.extend(payload);
     }
 }
 
 #[test]
-fn a_connection_on_which_nothing_is_taken_ends_however_much_it_pings() {
+fn an_unread_connection_ends_despite_pings() {
     let site = site();
     let pagewell = site.serve("[limits]\nwrite_timeout = \"500ms\"\n");
     let mut frames = Frames::begin(&pagewell, &[(INITIAL_WINDOW_SIZE, 0)]);
     assert!(frames.get(1, "/long.php?n=1000000&k=1") && frames.get(3, "/long.php?n=10&k=2"));
-    // The two may be a moment apart.
+    // The two ends may be a moment apart.
     while pings_until_reset(&mut frames).is_some() {}
     assert_eq!(limit_hit(&pagewell, "write_timeout"), 2);
     until("it has gone", || counter(&pagewell, "connections") == 0);
 }
 
 #[test]
-fn a_byte_now_and_then_is_too_slow() {
+fn reading_a_byte_now_and_then_is_too_slow() {
     let site = site();
     let limits = "[limits]\nwrite_timeout = \"500ms\"\nwrite_rate = \"1M\"\n";
     let pagewell = site.serve(limits);
@@ -224,7 +225,7 @@ fn a_byte_now_and_then_is_too_slow() {
 }
 
 #[test]
-fn an_address_has_so_many_requests_over_all_its_connections() {
+fn requests_per_address_are_limited_over_all_its_connections() {
     let site = site();
     site.file("held.php", "<?php wait_for('go'); echo 'held';");
     let pagewell = site.serve("connections_exempt = []\n[limits]\nhttp2_streams_per_address = 2\n");
@@ -275,7 +276,7 @@ fn heavy_origin() -> std::net::SocketAddr {
     address
 }
 
-/// Pagewell with 64 MB before such an origin, and what is resident at first.
+/// Pagewell with a page budget of 64 MB in front of such an origin, and its resident memory at first, in bytes.
 fn before_heavy_origin(limits: &str) -> (Pagewell, Site, u64) {
     let site = Site::new(&[]);
     let text = format!("site.origin = \"http://{}\"\n[limits]\n{limits}", heavy_origin());
@@ -291,14 +292,14 @@ const LIMITS: &str = "client_backlog_disk = \"2G\"\norigin_queue_timeout = \"60s
 const CONNECTIONS: usize = 10;
 const STREAMS: u32 = 100;
 
-/// Asks for everything; what is resident stays within `most` while that is answered.
+/// Sends all requests. Meanwhile the resident memory must stay within `most`.
 fn ask_for_all(pagewell: &Pagewell, window: u32, resident: u64, most: u64) -> Vec<Frames> {
     let mut held = Vec::new();
     for _ in 0..CONNECTIONS {
         let socket = slow_client(pagewell);
         let mut frames = Frames::over(socket).settings(&[(INITIAL_WINDOW_SIZE, window)]);
         let _ = frames.send(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes());
-        // A connection may be cut off meanwhile.
+        // A connection may be closed in the meantime.
         let _ = (0..STREAMS).all(|number| frames.get(2 * number + 1, &format!("/{number}")));
         held.push(frames);
         let now = pagewell.rss_bytes().saturating_sub(resident);
@@ -308,7 +309,7 @@ fn ask_for_all(pagewell: &Pagewell, window: u32, resident: u64, most: u64) -> Ve
     until("all is answered", || {
         let now = pagewell.rss_bytes().saturating_sub(resident);
         assert!(now <= most, "{now} bytes are resident at {window}");
-        // Connections may be cut off before all of them have asked.
+        // Connections may be closed before all of them have sent their requests.
         let have_asked = counter(pagewell, "renders") == asked
             || limit_hit(pagewell, "client_backlog_bytes") > 0;
         have_asked && places(pagewell) == 0 && counter(pagewell, "origin_queue") == 0
@@ -317,10 +318,10 @@ fn ask_for_all(pagewell: &Pagewell, window: u32, resident: u64, most: u64) -> Ve
 }
 
 #[test]
-fn a_thousand_stalled_streams_wait_within_the_bounds() {
+fn a_thousand_stalled_streams_stay_within_the_limits() {
     const BACKLOG: u64 = 32 << 20;
-    // Buffers of 64 connections to the origin, the state of a thousand requests, and free memory that the
-    // allocator keeps.
+    // Buffers of 64 origin connections, the state of a thousand requests, and free memory that the allocator
+    // keeps.
     const BESIDE: u64 = 160 << 20;
     for window in [0, 1, 1 << 30] {
         let (pagewell, _site, resident) = before_heavy_origin(LIMITS);

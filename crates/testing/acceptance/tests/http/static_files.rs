@@ -1,6 +1,6 @@
-//! Files of the document root: types, validators, parts, large ones, and those that change.
+//! Files of the document root: types, validators, ranges, large files, and files that change.
 //!
-//! No PHP runs here: the origin's address leads nowhere, so that what is answered is a file.
+//! No PHP runs here: the address of the origin leads nowhere, so that every response is a file.
 
 use acceptance::{Raw, Site, client, counter, until};
 use harness::{Pagewell, Request, Response};
@@ -18,7 +18,7 @@ fn large() -> Vec<u8> {
     (0..LARGE).map(|at| (at / 7 % 253) as u8).collect()
 }
 
-/// Small and large files take different ways; both have to give these answers.
+/// Small and large files are sent by different code; both must give these responses.
 fn site_of_two() -> (Site, Vec<u8>) {
     let site = Site::new(&[("small.txt", "0123456789")]);
     let content = large();
@@ -33,7 +33,7 @@ fn get(pagewell: &Pagewell, path: &str, fields: &[(&str, &str)]) -> Response {
 }
 
 #[test]
-fn the_type_is_told_by_the_name() {
+fn the_media_type_depends_on_the_file_name() {
     let types = [
         ("a.html", "text/html; charset=utf-8"),
         ("a.css", "text/css; charset=utf-8"),
@@ -64,7 +64,7 @@ fn the_type_is_told_by_the_name() {
 }
 
 #[test]
-fn files_have_validators_and_are_not_sent_twice() {
+fn files_have_validators_and_are_revalidated() {
     let (site, content) = site_of_two();
     let pagewell = serve(&site);
     for (path, length) in [("/small.txt", 10), ("/large.bin", content.len())] {
@@ -74,7 +74,7 @@ fn files_have_validators_and_are_not_sent_twice() {
         assert!(etag.starts_with('"'), "a strong one: {etag}");
         let modified = first.header("last-modified").expect("a date").to_owned();
         assert_eq!(first.header("accept-ranges"), Some("bytes"));
-        // The second answer, from memory where the file is small, is the same.
+        // The second response, a hit if the file is small, is the same.
         let second = get(&pagewell, path, &[]);
         assert_eq!(second.header("etag"), Some(etag.as_str()));
         assert!(second.content == first.content, "{path}");
@@ -95,7 +95,7 @@ fn files_have_validators_and_are_not_sent_twice() {
             assert_eq!(get(&pagewell, path, &[condition]).status, 200, "{path} {condition:?}");
         }
         assert_eq!(get(&pagewell, path, &[("If-Match", "\"x\"")]).status, 412);
-        // RFC 9110, 13.1.3: the date counts for nothing beside an entity tag.
+        // RFC 9110, 13.1.3: the date is ignored if there is an entity tag.
         let both = [("If-None-Match", "\"x\""), ("If-Modified-Since", modified.as_str())];
         assert_eq!(get(&pagewell, path, &both).status, 200);
 
@@ -107,7 +107,7 @@ fn files_have_validators_and_are_not_sent_twice() {
 }
 
 #[test]
-fn parts_of_files() {
+fn ranges_of_files() {
     let (site, content) = site_of_two();
     let pagewell = serve(&site);
     for (path, whole) in [("/small.txt", b"0123456789".as_slice()), ("/large.bin", &content)] {
@@ -161,7 +161,7 @@ fn a_large_file_is_streamed_as_the_client_takes_it() {
         raw.until(&"\0".repeat(1 << 20));
         slow.push(raw);
     }
-    // Another is answered while four take nothing.
+    // Another request is answered while four clients read nothing.
     assert_eq!(get(&pagewell, "/huge.bin", &[("Range", "bytes=-5")]).content, b"\0\0\0\0\0");
     let grown = pagewell.rss_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "four clients that take nothing hold {grown} bytes");
@@ -182,7 +182,7 @@ fn a_changed_file_is_noticed() {
     let new = get(&pagewell, "/small.txt", &[("If-None-Match", &old.expect("a validator"))]);
     assert_eq!(new.status, 200, "the old validator does not match the new content");
 
-    // Replaced as editors and deployments do it, by a file of the same length and time.
+    // Replaced as by editors and deployments, with a file of the same length and time.
     let file = site.root().join("small.txt");
     let time = fs::metadata(&file).and_then(|found| found.modified()).expect("a time");
     let mut next = fs::File::create(site.root().join("next")).expect("a file can be made");
@@ -190,7 +190,7 @@ fn a_changed_file_is_noticed() {
     fs::rename(site.root().join("next"), &file).expect("can be renamed");
     until("the file in its place is served", || text("/small.txt") == "CHANGED");
 
-    // Grown beyond what is kept in memory, and back.
+    // Grown beyond the limit for cached files, and back.
     site.file("small.txt", "x".repeat(200_000));
     until("it has grown", || text("/small.txt").len() == 200_000);
     site.file("small.txt", "small again");
@@ -203,7 +203,7 @@ fn a_changed_file_is_noticed() {
 }
 
 #[test]
-fn a_file_takes_get_and_head_only() {
+fn a_file_allows_get_and_head_only() {
     let (site, _) = site_of_two();
     let pagewell = serve(&site);
     for path in ["/small.txt", "/large.bin"] {
@@ -234,7 +234,7 @@ fn names_and_sizes_of_all_kinds() {
 }
 
 #[test]
-fn files_keep_their_names_whatever_the_normal_form_of_paths() {
+fn url_normalisation_does_not_change_file_names() {
     let site = Site::new(&[("Logo.PNG", "png"), ("docs/index.html", "docs")]);
     let config = site.at("keys.toml");
     fs::write(&config, "[keys]\nlower_case = true\ntrailing_slash = \"remove\"\n")
@@ -247,8 +247,8 @@ fn files_keep_their_names_whatever_the_normal_form_of_paths() {
     assert_eq!(get(&pagewell, "/docs/", &[]).status, 200);
 }
 
-/// Asked for again within a second, a file is sent as a plain hit; the first time, and with
-/// `hits_in_front = false`, by way of the HTTP library. Nobody sees a difference.
+/// A file requested again within a second is sent as a plain hit. The first time, and with `hits_in_front =
+/// false`, it is sent by the HTTP library. Clients must see no difference.
 #[test]
 fn a_file_is_the_same_however_it_is_sent() {
     let (site, _) = site_of_two();
@@ -296,7 +296,7 @@ fn a_file_is_the_same_however_it_is_sent() {
     }
 }
 
-/// The response without its date, lines in the order of their names.
+/// The response without its date, with lines sorted by name.
 fn without_date(
     pagewell: &Pagewell,
     method: &str,

@@ -1,6 +1,6 @@
-//! Content of requests, against the real binary: all of it is there before a place at the origin is taken, in
-//! memory or on the disk, so that slow uploads take no PHP and none that breaks off is run; and what becomes
-//! of it where there is no room.
+//! Request content in the real binary. All of it is buffered in memory or on disk before an origin request
+//! starts. Slow uploads therefore occupy no PHP process, and aborted ones are never run. Also: the behaviour
+//! when there is no space.
 
 use acceptance::http2::flag::END_HEADERS;
 use acceptance::http2::kind::{DATA, HEADERS};
@@ -13,10 +13,10 @@ use std::path::Path;
 use std::process::Command;
 
 const PAGE: &str = "<?php keep(); echo 'whole';";
-/// Says how much came, and what of it.
+/// Reports the length and the hash of the content.
 const FORM: &str = "<?php note('ran'); $all = file_get_contents('php://input');
     echo $_SERVER['CONTENT_LENGTH'] ?? 'none', ' ', strlen($all), ' ', md5($all);";
-/// More than is kept in memory, and than any buffer on the way takes.
+/// More than the memory limit per request, and more than any buffer on the way.
 const LONG: usize = 300_000;
 
 fn site() -> Site {
@@ -34,7 +34,7 @@ fn letters(count: usize) -> Vec<u8> {
     (0..count).map(|at| b'a' + (at % 23) as u8).collect()
 }
 
-/// What the script says of content, the sum made by another program.
+/// The script's report on content, with the hash computed by another program.
 fn said_of(site: &Site, content: &[u8]) -> String {
     let file = site.at("content");
     std::fs::write(&file, content).expect("it is written");
@@ -43,7 +43,7 @@ fn said_of(site: &Site, content: &[u8]) -> String {
     format!("{} {} {sum}", content.len(), content.len())
 }
 
-/// All that has come of content that is longer than memory keeps is on the disk by now.
+/// Waits until the content beyond the memory limit is on disk.
 fn on_the_disk(pagewell: &Pagewell, at_least: usize) {
     until("it is on the disk", || counter(pagewell, "uploads_bytes") >= at_least as u64);
 }
@@ -64,7 +64,7 @@ fn limit(pagewell: &Pagewell, name: &str) -> u64 {
 }
 
 #[test]
-fn more_slow_uploads_than_php_has_children_leave_all_of_it_to_others() {
+fn slow_uploads_occupy_no_php_children() {
     let site = site();
     let pagewell = site.serve("[php]\nchildren = 2\n");
     let content = letters(LONG);
@@ -77,7 +77,7 @@ fn more_slow_uploads_than_php_has_children_leave_all_of_it_to_others() {
             raw
         })
         .collect();
-    // But for what may still be in memory.
+    // Except for the part that may still be in memory.
     on_the_disk(&pagewell, 6 * (begin.len() - (64 << 10)));
     assert_eq!(counter(&pagewell, "origin_places_taken"), 0);
     for n in 0..4 {
@@ -97,7 +97,7 @@ fn more_slow_uploads_than_php_has_children_leave_all_of_it_to_others() {
 }
 
 #[test]
-fn content_that_breaks_off_never_reaches_a_script() {
+fn truncated_content_never_reaches_a_script() {
     let site = site();
     let pagewell = site.serve("[limits]\nbody_timeout = \"1s\"\n");
     let content = letters(LONG - 2);
@@ -117,7 +117,7 @@ fn content_that_breaks_off_never_reaches_a_script() {
             nothing_is_left(&pagewell);
         }
     }
-    // It is run as soon as the last byte has come, and was not before.
+    // The script runs as soon as the last byte has arrived, and not before.
     assert!(!site.has_note("ran"));
     let mut raw = Raw::with(&pagewell, post(LONG));
     raw.send(&content);
@@ -127,7 +127,7 @@ fn content_that_breaks_off_never_reaches_a_script() {
 }
 
 #[test]
-fn an_http_origin_never_hears_of_content_that_breaks_off() {
+fn truncated_content_never_reaches_an_http_origin() {
     let (pagewell, origin, _site) = before_origin("");
     for head in [post(LONG), format!("{CHUNKED}493e0\r\n")] {
         let mut raw = Raw::with(&pagewell, &head);
@@ -141,7 +141,7 @@ fn an_http_origin_never_hears_of_content_that_breaks_off() {
     assert!(origin.accept().is_err(), "nothing was sent to it");
 }
 
-/// A request of HTTP/2 whose content never comes to its end: with and without its length.
+/// An HTTP/2 request whose content never ends, with and without a length.
 fn stalled(frames: &mut Frames, stream: u32) {
     const POST: u8 = 0x83;
     const LENGTH: &[u8] = b"\x00\x0econtent-length\x06100000";
@@ -151,7 +151,7 @@ fn stalled(frames: &mut Frames, stream: u32) {
 }
 
 #[test]
-fn stalled_uploads_on_one_connection_take_no_place_at_an_http_origin() {
+fn stalled_uploads_start_no_origin_request() {
     let (pagewell, origin, _site) = before_origin("[limits]\norigin_connections = 2\n");
     let mut frames = Frames::begin(&pagewell, &[]);
     (0..6).for_each(|number| stalled(&mut frames, 2 * number + 1));
@@ -165,7 +165,7 @@ fn stalled_uploads_on_one_connection_take_no_place_at_an_http_origin() {
 }
 
 #[test]
-fn what_came_in_chunks_goes_to_an_http_origin_with_its_length() {
+fn chunked_content_is_sent_to_an_http_origin_with_its_length() {
     let (pagewell, origin, _site) = before_origin("");
     let mut raw = Raw::with(&pagewell, format!("{CHUNKED}3\r\nabc\r\n"));
     raw.send("2\r\nde\r\n0\r\n\r\n");
@@ -178,7 +178,7 @@ fn what_came_in_chunks_goes_to_an_http_origin_with_its_length() {
 }
 
 #[test]
-fn all_uploads_together_have_so_much_of_the_disk() {
+fn the_disk_space_of_all_uploads_is_limited() {
     let site = site();
     let pagewell = site.serve("[limits]\nbody_disk = \"1M\"\n");
     let mut first = Raw::with(&pagewell, post(1_000_000));
@@ -192,7 +192,7 @@ fn all_uploads_together_have_so_much_of_the_disk() {
     assert!(answer.header("retry-after").is_some());
     assert_eq!(limit(&pagewell, "body_disk"), 1);
     assert!(!site.has_note("ran"), "nothing of it was run");
-    // What fits into memory is served.
+    // Content that fits into memory is served.
     let short = letters(1_000);
     let form = client(&pagewell).post("/form.php", std::str::from_utf8(&short).expect("letters"));
     assert_eq!(form.expect("an answer").text(), said_of(&site, &short));
@@ -205,9 +205,9 @@ fn all_uploads_together_have_so_much_of_the_disk() {
 }
 
 #[test]
-fn without_room_in_memory_forms_that_come_in_one_piece_go_on() {
+fn without_upload_memory_forms_in_one_piece_are_accepted() {
     let site = site();
-    // A sixteenth of it is room for one slow form, and files have none.
+    // A sixteenth of it is enough for one slow form, and there is no disk space.
     let file = site.config("memory = \"1M\"\n[limits]\nbody_disk = \"0\"\n", "");
     let args = [&site.root().display().to_string(), "--config", &file.display().to_string()];
     let pagewell = Pagewell::start(binary(), &args).expect("it starts");
@@ -221,7 +221,7 @@ fn without_room_in_memory_forms_that_come_in_one_piece_go_on() {
     until("it has the room", || {
         slow = Raw::with(&pagewell, post(64 << 10));
         slow.send(letters((64 << 10) - 1));
-        // Who asks may have been in its way.
+        // The probing client itself may have used the space.
         (0..100).any(|_| is_refused())
     });
     let form = client(&pagewell).post("/form.php", "x=1").expect("an answer");
@@ -230,7 +230,7 @@ fn without_room_in_memory_forms_that_come_in_one_piece_go_on() {
     assert_eq!(slow.answer().status, 200);
 }
 
-/// A long upload, and what is said to it.
+/// A long upload, and the response to it.
 fn upload(pagewell: &Pagewell, length: usize) -> acceptance::Answer {
     let mut raw = Raw::with(pagewell, post(length));
     raw.send(letters(length));
@@ -238,7 +238,7 @@ fn upload(pagewell: &Pagewell, length: usize) -> acceptance::Answer {
 }
 
 #[test]
-fn where_the_disk_takes_nothing_that_is_said_and_nothing_is_run() {
+fn a_disk_error_refuses_the_upload_and_runs_no_script() {
     let site = site();
     let uploads = site.at("uploads");
     std::fs::create_dir(&uploads).expect("it is made");
@@ -258,11 +258,11 @@ fn where_the_disk_takes_nothing_that_is_said_and_nothing_is_run() {
 }
 
 #[test]
-fn a_full_disk_is_said_at_once() {
+fn a_full_disk_refuses_an_upload_at_once() {
     let site = site();
     let uploads = site.at("uploads");
     std::fs::create_dir(&uploads).expect("it is made");
-    let Some(_mounted) = Mounted::of(&uploads, "1m") else {
+    let Some(_mounted) = MountedTmpfs::of(&uploads, "1m") else {
         println!("not run: only root can make a small disk");
         return;
     };
@@ -274,31 +274,31 @@ fn a_full_disk_is_said_at_once() {
     let log = pagewell.log();
     assert!(log.contains("content-not-kept") && log.contains("os error 28"), "{log}");
     assert!(!site.has_note("ran"));
-    // And what it had is there for others.
+    // Its space is available again.
     nothing_is_left(&pagewell);
     assert_eq!(upload(&pagewell, 900_000).status, 200);
 }
 
-/// A file system in memory, taken away with its owner.
-struct Mounted<'p>(&'p Path);
+/// A file system in memory, which is unmounted on drop.
+struct MountedTmpfs<'p>(&'p Path);
 
-impl Mounted<'_> {
-    fn of<'p>(at: &'p Path, size: &str) -> Option<Mounted<'p>> {
+impl MountedTmpfs<'_> {
+    fn of<'p>(at: &'p Path, size: &str) -> Option<MountedTmpfs<'p>> {
         let size = format!("size={size}");
         let mut mount = Command::new("mount");
         let said = mount.args(["-t", "tmpfs", "-o", &size, "none"]).arg(at).output().ok()?;
-        said.status.success().then_some(Mounted(at))
+        said.status.success().then_some(MountedTmpfs(at))
     }
 }
 
-impl Drop for Mounted<'_> {
+impl Drop for MountedTmpfs<'_> {
     fn drop(&mut self) {
         let _ = Command::new("umount").args(["-l"]).arg(self.0).status();
     }
 }
 
 #[test]
-fn a_directory_that_cannot_be_used_is_said_at_the_start() {
+fn an_unusable_spool_directory_prevents_the_start() {
     let site = site();
     let file = site.config(&format!("uploads = {:?}\n", site.at("nowhere")), "");
     let args = [&site.root().display().to_string(), "--config", &file.display().to_string()];
@@ -307,7 +307,7 @@ fn a_directory_that_cannot_be_used_is_said_at_the_start() {
 }
 
 #[test]
-fn who_expects_it_is_told_to_send_all_of_it() {
+fn a_client_that_expects_100_continue_is_asked_for_all_content() {
     let site = site();
     let pagewell = site.serve("");
     let head = post(LONG).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
@@ -319,7 +319,7 @@ fn who_expects_it_is_told_to_send_all_of_it() {
 }
 
 #[test]
-fn over_http2_it_is_collected_too() {
+fn uploads_over_http2_are_buffered_too() {
     let site = site();
     let pagewell = site.serve("");
     let content = letters(5_000_000);
@@ -334,7 +334,7 @@ fn over_http2_it_is_collected_too() {
 }
 
 #[test]
-fn an_upload_on_its_way_is_in_hand_when_pagewell_is_told_to_stop() {
+fn a_stop_waits_for_an_upload_in_progress() {
     let site = site();
     let mut pagewell = site.serve("");
     let content = letters(LONG);

@@ -1,5 +1,5 @@
-//! The command line and the control interface, as operators use them: help, checking a
-//! configuration, invalidating, counters, Unix sockets, the token, and who is refused.
+//! The command line and the control API as operators use them: help, checking a configuration, invalidation,
+//! counters, Unix sockets, the token, and refused clients.
 
 use acceptance::{Site, client, is_hit};
 use harness::{Address, Client, Pagewell, Request, Response, free_port};
@@ -11,7 +11,7 @@ fn run(args: &[&str]) -> Output {
     Command::new(acceptance::binary()).args(args).output().expect("it runs")
 }
 
-/// What it prints when it succeeds.
+/// The output of a command that succeeds.
 fn said(args: &[&str]) -> String {
     let output = run(args);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -19,7 +19,7 @@ fn said(args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What it complains of when it fails, which has to be with this status.
+/// The error output of a command that must fail with this status.
 fn complaint(args: &[&str], code: i32) -> String {
     let output = run(args);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -36,7 +36,7 @@ fn kept_site() -> Site {
     )])
 }
 
-/// Asks twice, so that it is in memory.
+/// Requests a page twice, so that it is cached.
 fn keep(pagewell: &Pagewell, path: &str) {
     client(pagewell).get(path).expect("an answer");
     assert!(is_hit(&client(pagewell).get(path).expect("an answer")), "{path}");
@@ -47,7 +47,7 @@ fn is_kept(pagewell: &Pagewell, path: &str) -> bool {
 }
 
 #[test]
-fn what_answers_elsewhere_is_not_taken_for_pagewell() {
+fn another_server_is_not_mistaken_for_pagewell() {
     let site = kept_site();
     let pagewell = site.serve("");
     let Address::Tcp(visitors) = *pagewell.address() else { panic!("not TCP") };
@@ -61,7 +61,7 @@ fn what_answers_elsewhere_is_not_taken_for_pagewell() {
 }
 
 #[test]
-fn who_has_read_enough_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     let site = kept_site();
     let pagewell = site.serve("");
     let admin = pagewell.admin().to_string();
@@ -115,7 +115,7 @@ fn help_names_every_command_and_flag() {
         }
         let admin = if command == "check" { "" } else { "127.0.0.1:8081" };
         assert!(help.contains(admin), "{command}: the default is not in\n{help}");
-        // A flag that the test does not know of has no place in it yet.
+        // A flag that is missing in this test's list.
         let words = help.split_whitespace().filter(|word| word.starts_with("--"));
         for word in words.map(|word| word.trim_end_matches([',', ':', ';', '.', ')'])) {
             assert!(flags.contains(&word) || word == "--help", "{command}: {word} is new");
@@ -128,7 +128,7 @@ fn help_names_every_command_and_flag() {
 fn a_wrong_command_line_is_refused_with_a_hint() {
     assert!(complaint(&["serve", "--lisen", "x"], 2).contains("--listen"));
     assert!(complaint(&["invalidate"], 2).contains("--tag"));
-    // A variable of a script that is not set.
+    // An unset variable of a script.
     assert!(complaint(&["invalidate", "--tag", ""], 2).contains("--tag"));
     assert!(complaint(&["chekc"], 2).contains("check"));
     let both = ["serve", "--php", "127.0.0.1:9000", "--origin", "http://127.0.0.1:8000"];
@@ -153,7 +153,7 @@ fn a_wrong_command_line_is_refused_with_a_hint() {
 }
 
 #[test]
-fn check_says_what_is_wrong_with_a_configuration() {
+fn check_reports_the_errors_of_a_configuration() {
     let site = kept_site();
     let file = site.at("checked.toml");
     let root = site.root().display().to_string();
@@ -229,7 +229,7 @@ fn invalidate_and_stats_reach_a_running_one() {
         (&["--tag", "unheard-of"], "dropped 0 pages ", true, true),
         (&["--prefix", "/one"], "dropped 1 page ", false, true),
         (&["--prefix", "/on", "--prefix", "https://any.test/t/"], "dropped 0 pages ", true, true),
-        // Marked, and they allow no use as stale.
+        // They are marked as stale, and do not allow stale use.
         (&["--soft", "--url", "/two"], "marked 1 page ", true, false),
         (&["--all"], "dropped 2 pages ", false, false),
     ] {
@@ -281,7 +281,7 @@ fn tags_come_from_standard_input_too() {
 }
 
 #[test]
-fn a_wrong_address_is_said_to_be_one() {
+fn a_wrong_address_is_reported() {
     let port = free_port().expect("a port");
     let nobody = format!("127.0.0.1:{port}");
     for args in [&["stats", "--admin", &nobody][..], &["invalidate", "--all", "--admin", &nobody]] {
@@ -290,7 +290,7 @@ fn a_wrong_address_is_said_to_be_one() {
     }
     let error = complaint(&["stats", "--admin", "unix:/no/such.sock"], 1);
     assert!(error.contains("/no/such.sock"), "{error}");
-    // The visitors' side is not the control interface.
+    // The public address is not the control API.
     let site = kept_site();
     let pagewell = site.serve("");
     let error = complaint(&["invalidate", "--all", "--admin", &pagewell.address().to_string()], 1);
@@ -304,7 +304,7 @@ fn everything_works_over_unix_sockets() {
     let (visitors, second, admin) = (socket("v.sock"), socket("w.sock"), socket("a.sock"));
     let config = site.config("", "").display().to_string();
     let args = ["--listen", &visitors, "--listen", &second, "--admin", &admin, "--config", &config];
-    // A socket that a crash has left behind is no obstacle.
+    // A socket left behind by a crash does not prevent the start.
     drop(std::os::unix::net::UnixListener::bind(site.at("v.sock")).expect("a socket"));
     let mut pagewell = site.serve_with_args(&args);
     assert_eq!(pagewell.admin().to_string(), admin);
@@ -319,7 +319,7 @@ fn everything_works_over_unix_sockets() {
     let stats = said(&["stats", "--admin", &admin]);
     let requests = "               3  requests                  Requests that were answered.";
     assert!(stats.lines().any(|line| line == requests), "{stats}");
-    // One that somebody listens on is.
+    // A socket on which a process listens does.
     let taken = [
         "serve",
         &site.root().display().to_string(),
@@ -343,7 +343,7 @@ fn everything_works_over_unix_sockets() {
 }
 
 #[test]
-fn where_pagewell_is_can_be_said_once() {
+fn the_control_address_can_be_set_in_the_environment() {
     let site = kept_site();
     let token = site.at("token");
     fs::write(&token, "0123456789abcdef\n").expect("can be written");
@@ -355,7 +355,7 @@ fn where_pagewell_is_can_be_said_once() {
     };
     let ready = run(&["ready"]);
     assert_eq!(String::from_utf8_lossy(&ready.stdout), "ready\n", "{ready:?}");
-    // What is said on the command line wins.
+    // The command line takes precedence.
     let said = run(&["ready", "--admin", "unix:/no/such.sock"]);
     assert!(String::from_utf8_lossy(&said.stderr).contains("/no/such.sock"), "{said:?}");
     let help = run(&["ready", "--help"]);
@@ -365,7 +365,7 @@ fn where_pagewell_is_can_be_said_once() {
 }
 
 #[test]
-fn the_token_is_asked_for() {
+fn the_token_is_required() {
     let site = kept_site();
     let token = site.at("token");
     fs::write(&token, "0123456789abcdef\n").expect("can be written");
@@ -393,13 +393,13 @@ fn the_token_is_asked_for() {
     assert!(error.contains("16 characters"), "{error}");
 }
 
-/// A call of the control interface.
+/// A request to the control API.
 fn call(pagewell: &Pagewell, request: Request) -> Response {
     Client::new(pagewell.admin().clone()).send(&request).expect("an answer")
 }
 
 #[test]
-fn a_browser_that_was_lured_into_calling_is_refused() {
+fn cross_site_requests_of_browsers_are_refused() {
     let site = kept_site();
     let pagewell = site.serve("");
     keep(&pagewell, "/one");
@@ -425,7 +425,7 @@ fn a_browser_that_was_lured_into_calling_is_refused() {
 }
 
 #[test]
-fn calls_that_are_not_understood_change_nothing() {
+fn invalid_calls_change_nothing() {
     let site = kept_site();
     let pagewell = site.serve("");
     keep(&pagewell, "/one");
@@ -469,7 +469,7 @@ fn calls_that_are_not_understood_change_nothing() {
     assert_eq!(json(&large).status, 413);
     assert_eq!(call(&pagewell, Request::get("/v1/health")).text().trim(), "{\"healthy\":true}");
     assert!(is_kept(&pagewell, "/one"), "nothing was dropped");
-    // Many tags at once are one call, and one change.
+    // Many tags in one call are one change.
     let many: Vec<String> = (0..10_000).map(|n| format!("\"tag:{n}\"")).collect();
     assert_eq!(json(&format!("{{\"tags\":[{}]}}", many.join(","))).status, 200);
     assert!(is_kept(&pagewell, "/one"));
@@ -478,7 +478,7 @@ fn calls_that_are_not_understood_change_nothing() {
 }
 
 #[test]
-fn check_shows_the_line_that_it_is_about() {
+fn check_shows_the_line_of_an_error() {
     let site = Site::new(&[]);
     let config = site.config("[limits]\nidle_timeout = \"soon\"\n", "").display().to_string();
     let error = complaint(&["check", "--config", &config, "--offline"], 1);
@@ -488,7 +488,7 @@ fn check_shows_the_line_that_it_is_about() {
 }
 
 #[test]
-fn config_says_what_counts_and_where_it_comes_from() {
+fn config_prints_effective_values_and_their_sources() {
     let site = kept_site();
     let config = site.config("[limits]\nheaders = 7\n", "").display().to_string();
     let root = site.root().display().to_string();
@@ -513,7 +513,7 @@ fn config_says_what_counts_and_where_it_comes_from() {
 }
 
 #[test]
-fn check_warns_of_rules_that_are_never_reached_and_of_directories_that_are_not_there() {
+fn check_warns_of_unreachable_rules_and_missing_directories() {
     let site = kept_site();
     let file = site.at("warned.toml");
     let text = "admin = \"unix:/no/such/admin.sock\"\n[access_log]\nto = \"/no/such/access.log\"\n\

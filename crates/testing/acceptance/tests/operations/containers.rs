@@ -1,5 +1,5 @@
-//! The container file, without a container: everything that it names is there, and what it runs, runs. What
-//! an engine does with it is not tested here, for none is at hand.
+//! The container file, without a container: every file that it names exists, and the command that it runs
+//! works. A container engine is not available for tests.
 
 use acceptance::{BOUND, Site, binary, until};
 use harness::{Address, Pagewell, PhpFpm, PoolOptions, PrivateDir, Signal, Wait};
@@ -16,7 +16,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(top().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Instructions and what they are about, lines that go on put together.
+/// The instructions with their arguments, with continued lines joined.
 fn instructions() -> Vec<(String, String)> {
     let text = text("contrib/container/Containerfile").replace("\\\n", " ");
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
@@ -32,13 +32,13 @@ fn all<'a>(instructions: &'a [(String, String)], word: &'a str) -> impl Iterator
     instructions.iter().filter(move |(found, _)| found == word).map(|(_, rest)| rest.as_str())
 }
 
-/// What an instruction in the form of a list runs.
+/// The command of an instruction in list form.
 fn list(text: &str) -> Vec<String> {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 #[test]
-fn what_it_names_is_there_and_it_is_nobody_of_importance() {
+fn the_container_files_exist_and_the_user_is_unprivileged() {
     let all_of_it = instructions();
     let known = [
         "FROM",
@@ -57,7 +57,7 @@ fn what_it_names_is_there_and_it_is_nobody_of_importance() {
     for (word, _) in &all_of_it {
         assert!(known.contains(&word.as_str()), "{word}");
     }
-    // As the service's unit has it.
+    // As in the systemd unit.
     let unit = text("contrib/systemd/pagewell.service");
     let set: Vec<&str> = all(&all_of_it, "ENV").collect();
     let known: Vec<&str> =
@@ -69,7 +69,7 @@ fn what_it_names_is_there_and_it_is_nobody_of_importance() {
     let from: Vec<&str> = all(&all_of_it, "FROM").collect();
     assert!(from[0].contains(&format!("rust:{version}")), "{from:?}: {version}");
     assert_eq!(from.len(), 2);
-    // One release of Debian, or the program would not find its libraries.
+    // One release of Debian, because the program would otherwise not find its libraries.
     assert!(from.iter().all(|from| from.contains("bookworm")), "{from:?}");
     for copied in all(&all_of_it, "COPY") {
         match copied.strip_prefix("--from=build ") {
@@ -94,7 +94,7 @@ fn what_it_names_is_there_and_it_is_nobody_of_importance() {
     assert!(ignored.lines().any(|line| line == "target"), "{ignored}");
 }
 
-/// The configuration of the image, with what is elsewhere here put in its place.
+/// The configuration of the image, with paths and addresses replaced for this test.
 fn configuration(site: &Site, changed: &BTreeMap<&str, String>) -> PathBuf {
     let mut text = text("contrib/container/pagewell.toml");
     for (from, to) in changed {
@@ -112,7 +112,7 @@ fn run(command: &[String], admin: &str) -> Output {
 }
 
 #[test]
-fn what_it_runs_serves_and_says_that_it_does() {
+fn the_container_command_serves_and_reports_ready() {
     let all_of_it = instructions();
     let only = |word: &'static str| all(&all_of_it, word).next().expect("it is there");
     let entry = list(only("ENTRYPOINT"));
@@ -133,7 +133,7 @@ fn what_it_runs_serves_and_says_that_it_does() {
         ("\"php:9000\"", format!("\"unix:{}\"", php.socket().display())),
         ("\"/var/lib/pagewell\"", format!("{:?}", site.at("snapshots"))),
     ]);
-    // The image has it.
+    // The image has this directory.
     std::fs::create_dir(site.at("snapshots")).expect("a directory can be made");
     let file = configuration(&site, &changed);
     let mut serve = Command::new(binary());

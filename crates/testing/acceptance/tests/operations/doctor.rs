@@ -1,5 +1,5 @@
-//! `pagewell doctor` on the machine that the tests run on, with a site that is ill in known ways: what
-//! it says of the machine is its own affair, what it says of the site is known.
+//! `pagewell doctor` on the machine that runs the tests, with a site that has known faults. Findings about the
+//! machine are not checked; findings about the site are.
 
 use acceptance::Site;
 use harness::{Address, Pagewell, free_port};
@@ -18,7 +18,7 @@ fn served(script: &str) -> (Site, Pagewell, String) {
     (site, pagewell, format!("http://{address}/"))
 }
 
-/// What it finds under this name: a field of it.
+/// A field of the finding with this name.
 fn of(output: &Output, name: &str, field: &str) -> Option<String> {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let findings = found["findings"].as_array().expect("a list");
@@ -26,7 +26,7 @@ fn of(output: &Output, name: &str, field: &str) -> Option<String> {
     one[field].as_str().map(str::to_owned)
 }
 
-/// A configuration like that of a Pagewell that runs, with where it really listens.
+/// A configuration like that of a running Pagewell, with its real addresses.
 fn configuration(site: &Site, pagewell: &Pagewell, more: &str) -> String {
     let file = site.at("doctor.toml");
     let Address::Tcp(at) = pagewell.address() else { panic!("TCP") };
@@ -35,7 +35,7 @@ fn configuration(site: &Site, pagewell: &Pagewell, more: &str) -> String {
     file.display().to_string()
 }
 
-/// The names of what it finds, which it has to give as JSON.
+/// The names of the findings, which the command must print as JSON.
 fn names(output: &Output) -> Vec<String> {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let findings = found["findings"].as_array().expect("a list").clone();
@@ -48,7 +48,7 @@ fn names(output: &Output) -> Vec<String> {
 }
 
 #[test]
-fn a_cookie_on_every_page_is_found_and_one_page_without_is_enough() {
+fn a_cookie_is_only_a_finding_if_every_page_sets_it() {
     let script =
         "<?php if ($_SERVER['REQUEST_URI'] !== '/free') { setcookie('a', '1'); } echo 'x';";
     let (_site, _pagewell, url) = served(script);
@@ -59,7 +59,7 @@ fn a_cookie_on_every_page_is_found_and_one_page_without_is_enough() {
 }
 
 #[test]
-fn what_is_advised_against_a_cookie_is_a_rule_that_check_takes() {
+fn the_advised_rule_for_a_cookie_is_valid() {
     let (site, _pagewell, url) = served("<?php setcookie('a', '1'); echo 'x';");
     let output = doctor(&["--json", "--url", &url]);
     let command = of(&output, "cookie-on-every-page", "command").expect("found");
@@ -78,10 +78,10 @@ fn what_is_advised_against_a_cookie_is_a_rule_that_check_takes() {
 }
 
 #[test]
-fn the_site_is_asked_for_by_its_host_and_the_running_one_is_that_of_the_configuration() {
+fn the_configuration_selects_the_host_and_the_running_process() {
     let site = Site::new(&[("index.php", "<?php setcookie('a', '1'); echo 'x';")]);
     let hosts = "[site]\nhost = \"www.example.test\"\nother_hosts = \"refuse\"\n";
-    // Another one that runs is not it.
+    // Another running Pagewell is ignored.
     let (_other_site, _other, _) = served("<?php echo 'x';");
     let pagewell = site.serve(hosts);
     let Address::Tcp(at) = pagewell.address().clone() else { panic!("TCP") };
@@ -100,7 +100,7 @@ fn the_site_is_asked_for_by_its_host_and_the_running_one_is_that_of_the_configur
 }
 
 #[test]
-fn a_redirect_is_followed_to_the_same_host_and_else_told() {
+fn only_redirects_to_the_same_host_are_followed() {
     let script = "<?php match ($_SERVER['REQUEST_URI']) {
         '/a' => header('Location: /b'), '/c' => header('Location: http://elsewhere.test/'),
         default => setcookie('a', '1') }; echo 'x';";
@@ -113,7 +113,7 @@ fn a_redirect_is_followed_to_the_same_host_and_else_told() {
 }
 
 #[test]
-fn a_site_that_redirects_to_https_is_looked_at_there() {
+fn a_site_that_redirects_to_https_is_examined_over_https() {
     let site = Site::new(&[("index.php", "<?php setcookie('a', '1'); echo 'x';")]);
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
     fs::write(site.at("key.pem"), made.signing_key.serialize_pem()).expect("written");
@@ -136,7 +136,7 @@ fn a_site_that_redirects_to_https_is_looked_at_there() {
 }
 
 #[test]
-fn pagewells_own_php_is_looked_at_by_its_configuration() {
+fn pagewells_own_php_is_examined_by_its_configuration() {
     let (site, pagewell, _) = served("<?php echo 'x';");
     let php = "memory = \"64M\"\n[php]\nchildren = 90000\nini = { \"opcache.enable\" = false }\n";
     let file = configuration(&site, &pagewell, php);
@@ -148,7 +148,7 @@ fn pagewells_own_php_is_looked_at_by_its_configuration() {
 }
 
 #[test]
-fn a_site_that_fails_is_the_worst_and_the_exit_status_says_so() {
+fn a_failing_site_is_the_first_finding_and_sets_the_exit_status() {
     let (_site, _pagewell, url) = served("<?php http_response_code(503);");
     let output = doctor(&["--url", &url]);
     assert_eq!(output.status.code(), Some(3));
@@ -158,7 +158,7 @@ fn a_site_that_fails_is_the_worst_and_the_exit_status_says_so() {
 }
 
 #[test]
-fn what_cannot_be_looked_at_is_an_error() {
+fn a_site_that_cannot_be_examined_is_an_error() {
     for args in [&["--url", "ftp://a/"][..], &["--config", "/nonexistent.toml"]] {
         let output = doctor(args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
@@ -168,7 +168,7 @@ fn what_cannot_be_looked_at_is_an_error() {
 }
 
 #[test]
-fn the_kernels_counts_are_among_the_figures_once() {
+fn kernel_counters_are_in_the_metrics_once() {
     let (_site, pagewell, _) = served("<?php echo 'x';");
     let stats = pagewell.stats().expect("counters");
     assert!(stats.contains_key("kernel_listen_overflows"), "{stats:?}");

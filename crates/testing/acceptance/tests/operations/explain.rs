@@ -1,6 +1,6 @@
 //! `pagewell explain` and `pagewell offenders` as an operator uses them, on the real binary with a real
-//! php-fpm: why a page never hits, what dropped it, which pages a tag is in; over a Unix socket and with a
-//! token, too. What they say in each case is in the stories (`tests/scenarios/explain`).
+//! php-fpm: why a page is never a hit, which change purged it, which pages have a tag; also over a Unix socket
+//! and with a token. The content of each explanation is tested in the scenarios (`tests/scenarios/explain`).
 
 use acceptance::{Site, binary, client, is_hit};
 use harness::{Address, Pagewell, Request};
@@ -96,7 +96,7 @@ fn offenders_are_listed_the_worst_first() {
 }
 
 #[test]
-fn who_may_call_and_what_is_wrong_is_as_for_any_call() {
+fn access_and_errors_are_those_of_other_calls() {
     let site = site();
     let token = site.at("token");
     fs::write(&token, "0123456789abcdef").expect("can be written");

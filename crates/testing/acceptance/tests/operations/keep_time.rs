@@ -1,10 +1,10 @@
-//! The machine's clock is set while Pagewell runs: what others date is understood, and no page lives longer than it
-//! was to. The clock that is set is the one that Pagewell sees; the script reckons with it.
+//! The system clock is set while Pagewell runs: dates of other servers are interpreted correctly, and no page
+//! lives longer than its lifetime. Only the clock that Pagewell sees is set; the script compensates for it.
 
 use acceptance::{Site, client, counter, is_hit, until};
 use harness::{Client, Pagewell, Request, Response};
 
-/// Good for a minute by its own clock, which is so many seconds ahead.
+/// Fresh for one minute by the script's clock, which is ahead by the number of seconds in the query.
 const PAGE: &str = r#"<?php
 header('Expires: ' . gmdate('D, d M Y H:i:s \G\M\T', time() + (int) $_GET['ahead'] + 60));
 echo 'page';
@@ -25,7 +25,7 @@ fn get(pagewell: &Pagewell, ahead: i64) -> Response {
     client(pagewell).get(&format!("/page.php?ahead={ahead}")).expect("an answer")
 }
 
-/// How many seconds the page is still good for.
+/// The remaining lifetime of the page in seconds.
 fn ttl(response: &Response) -> i64 {
     let said = response.header("cache-status").expect("it is said");
     let (_, rest) = said.split_once("ttl=").expect(said);
@@ -33,20 +33,20 @@ fn ttl(response: &Response) -> i64 {
 }
 
 #[test]
-fn a_page_is_good_for_as_long_as_its_origin_says() {
+fn the_lifetime_of_a_page_survives_changes_of_the_clock() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     assert!((1..=60).contains(&ttl(&get(&pagewell, 0))));
     assert!(is_hit(&get(&pagewell, 0)));
 
-    // Ahead: what was good for a minute is not any more.
+    // Clock ahead: a page with one minute of lifetime has expired.
     set(&pagewell, HOURS_2, 1);
     assert!(!is_hit(&get(&pagewell, 0)));
     let page = get(&pagewell, HOURS_2);
     assert!((1..=60).contains(&ttl(&page)), "{:?}", page.header("cache-status"));
     assert!(is_hit(&get(&pagewell, HOURS_2)));
 
-    // Back again: it would be good for two hours more.
+    // Clock back again: the page would otherwise be fresh for two more hours.
     set(&pagewell, -HOURS_2, 2);
     assert!(!is_hit(&get(&pagewell, HOURS_2)));
     assert!((1..=60).contains(&ttl(&get(&pagewell, 0))));

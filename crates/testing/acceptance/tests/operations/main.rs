@@ -1,7 +1,8 @@
-//! What an operator sees: the command line, start, stop, reload, snapshots, metrics, logs and the tools that
-//! diagnose a machine. Each test starts a Pagewell of its own.
+//! Behaviour as operators see it: the command line, start, stop, reload, snapshots, metrics, logs and the
+//! diagnostic tools. Each test starts its own Pagewell.
 //!
-//! One program for many tests: a change of the server relinks a few programs, not one for each file.
+//! One program contains many tests, so that a change of the server relinks a few programs instead of one per
+//! file.
 
 mod cli;
 mod containers;

@@ -1,6 +1,6 @@
-//! The memcached port of the real binary: what is stored there is dropped by changes like any page, and a
-//! render that began before a change is not stored after it. With plain connections, and with PHP's own two
-//! extensions. With a real nginx in front: `nginx_config`.
+//! The memcached port of the real binary: items stored there are invalidated like any page, and a render that
+//! began before a change is not stored after it. With plain connections, and with PHP's two memcached
+//! extensions. A real nginx in front is tested in `nginx_config`.
 
 use acceptance::Site;
 use harness::{Client, Pagewell};
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Pagewell with a memcached port, and where that is.
+/// Pagewell with a memcached port, and the path of its socket.
 fn start(site: &Site) -> (Pagewell, PathBuf) {
     let socket = site.at("memcached.sock");
     let pagewell = site.serve(&format!("[memcached]\nlisten = \"unix:{}\"\n", socket.display()));
     (pagewell, socket)
 }
 
-/// What comes back, up to the answer of an `mn` behind it.
+/// The answers to these commands, up to the answer of a final `mn`.
 fn say(socket: &Path, said: &str) -> String {
     let mut stream = UnixStream::connect(socket).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time over zero");
@@ -49,7 +49,7 @@ fn get(socket: &Path, key: &str) -> Option<String> {
 }
 
 #[test]
-fn a_change_drops_what_was_made_from_it_and_nothing_else() {
+fn a_change_purges_only_dependent_items() {
     let site = Site::new(&[]);
     let (pagewell, socket) = start(&site);
     let pages = [("/news/4/", "news,news:4"), ("/news/", "news"), ("/about/", "about")];
@@ -58,7 +58,7 @@ fn a_change_drops_what_was_made_from_it_and_nothing_else() {
             say(&socket, &set(key, &format!("Pagewell-Page: tags={tags}\n{key}"))),
             "STORED\r\n"
         );
-        // The line is taken off.
+        // The first line with the page metadata is removed.
         assert_eq!(get(&socket, key).as_deref(), Some(key));
     }
     assert_eq!(say(&socket, "ms /meta/ 1 Pnews:4,x\r\nm\r\n"), "HD\r\n");
@@ -68,14 +68,14 @@ fn a_change_drops_what_was_made_from_it_and_nothing_else() {
         [left("/news/4/"), left("/meta/"), left("/news/"), left("/about/")],
         [false, false, true, true]
     );
-    // By its address, by what lies above it, and softly: gone as well.
+    // By its URL, by a prefix, and softly: it is removed as well.
     pagewell.invalidate(r#"{"urls":["/about/"]}"#).expect("it answers");
     assert!(!left("/about/"));
     pagewell.invalidate(r#"{"prefixes":["/news/"],"soft":true}"#).expect("it answers");
     assert!(!left("/news/"));
 }
 
-/// The explanation of an address has what nginx reads under it.
+/// The explanation of a URL includes the item that nginx reads for it.
 #[test]
 fn a_page_stored_here_is_explained() {
     let site = Site::new(&[]);
@@ -89,7 +89,7 @@ fn a_page_stored_here_is_explained() {
     let item = &explained()[0];
     assert_eq!((&item["key"], &item["bytes"]), (&"/news/4/".into(), &7.into()));
     assert_eq!((&item["ends_at_ms"], &item["has_ended"]), (&Value::Null, &false.into()));
-    // A tag may have a comma in it, and a blank.
+    // A tag may contain a comma and a space.
     pagewell.invalidate(r#"{"tags":["a"]}"#).expect("it answers");
     assert_eq!(explained().len(), 1);
     pagewell.invalidate(r#"{"tags":["a,b"]}"#).expect("it answers");
@@ -97,7 +97,7 @@ fn a_page_stored_here_is_explained() {
     assert_eq!(say(&socket, &set("/late/", page)), "NOT_STORED\r\n");
 }
 
-/// A TLS ClientHello has bytes of the client's choice in it. A line among them must not store anything.
+/// A TLS ClientHello contains bytes chosen by the client. A line among them must not store anything.
 #[test]
 fn a_connection_that_begins_with_no_command_is_closed() {
     let site = Site::new(&[]);
@@ -106,7 +106,7 @@ fn a_connection_that_begins_with_no_command_is_closed() {
         let mut stream = UnixStream::connect(&socket).expect("it listens");
         let all = format!("{begins}set item 0 0 1\r\nx\r\n");
         let mut answer = String::new();
-        // It may be closed while it is written to or before all of it was read.
+        // The server may close the connection before everything is written or read.
         let _ = stream.write_all(all.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
         assert_eq!(answer, "", "{begins:?}");
         assert_eq!(say(&socket, "get item\r\n"), "END\r\n", "{begins:?}");
@@ -115,18 +115,18 @@ fn a_connection_that_begins_with_no_command_is_closed() {
     assert_eq!(say(&socket, "version\r\nnonsense\r\nget item\r\n").lines().count(), 3);
 }
 
-/// Items that have begun to come and go no further are a part of the page budget, all together.
+/// All incomplete items together may use only a part of the page budget.
 #[test]
-fn who_goes_no_further_takes_a_bounded_room() {
+fn incomplete_items_use_limited_memory() {
     let site = Site::new(&[]);
     let (pagewell, socket) = start(&site);
     let value = vec![b'x'; 1_000_000];
     let mut held = Vec::new();
-    // The budget is 64 MiB: a quarter of it is reached with the seventeenth.
+    // The budget is 64 MiB: the seventeenth item reaches a quarter of it.
     for n in 0..20 {
         let mut stream = UnixStream::connect(&socket).expect("it listens");
         let begun = format!("set item{n} 0 0 1000000\r\n").into_bytes();
-        // It may be closed while it is written to.
+        // The server may close the connection in the meantime.
         let _ = stream.write_all(&begun).and_then(|()| stream.write_all(&value));
         held.push(stream);
     }
@@ -135,9 +135,9 @@ fn who_goes_no_further_takes_a_bounded_room() {
     acceptance::until("there is room again", || say(&socket, &set("item", "x")) == "STORED\r\n");
 }
 
-/// Which users of the machine may store pages is the operator's decision.
+/// The operator decides which system users may store pages.
 #[test]
-fn a_socket_is_for_whom_it_is_meant() {
+fn the_socket_has_the_configured_permissions() {
     let site = Site::new(&[]);
     let mode = |said: &str| {
         let socket = site.at("items.sock");
@@ -157,11 +157,11 @@ fn a_render_that_began_before_a_change_is_not_stored_after_it() {
     let (before, other) = (lease(&socket), lease(&socket));
     pagewell.invalidate(r#"{"tags":["a"]}"#).expect("it answers");
     assert_eq!(say(&socket, &page(&before)), "NOT_STORED\r\n");
-    // Something else that began then is.
+    // Another page whose render began at that time is stored.
     let beside = set("/b", &format!("Pagewell-Page: tags=b lease={other}\nb"));
     assert_eq!(say(&socket, &beside), "STORED\r\n");
     assert_eq!(say(&socket, &page(&lease(&socket))), "STORED\r\n");
-    // Of whom it is not known when he began, it is assumed that it was before.
+    // Without a lease, the render is assumed to have begun before the change.
     pagewell.invalidate(r#"{"tags":["a"]}"#).expect("it answers");
     assert_eq!(say(&socket, &set("/a", "Pagewell-Page: tags=a\nold")), "NOT_STORED\r\n");
     assert_eq!(say(&socket, &set("/c", "Pagewell-Page: tags=c\nc")), "STORED\r\n");
@@ -172,9 +172,9 @@ fn a_render_that_began_before_a_change_is_not_stored_after_it() {
     assert_eq!(stats["memcached_stored"], 3);
 }
 
-/// Not even one with a key that is no text; and none that is not to be seen into.
+/// Neither with a binary key, nor with compressed content.
 #[test]
-fn no_page_gets_round_a_change() {
+fn no_page_bypasses_a_change() {
     let site = Site::new(&[]);
     let (pagewell, socket) = start(&site);
     let bytes = |said: &[u8]| {
@@ -193,7 +193,7 @@ fn no_page_gets_round_a_change() {
     assert_eq!(say(&socket, "set /z 48 0 1\r\nx\r\n"), encoded);
     assert_eq!(say(&socket, "ms /z 1 F4\r\nx\r\n"), encoded);
     assert_eq!(get(&socket, "/z"), None);
-    // What is no page may be anything.
+    // An item that is not a page may contain anything.
     assert_eq!(say(&socket, "set z 48 0 1\r\nx\r\n"), "STORED\r\n");
     let binary = [&[0x80_u8, 0x0b][..], &[0; 22]].concat();
     assert_eq!(bytes(&binary), b"");
@@ -201,17 +201,17 @@ fn no_page_gets_round_a_change() {
 }
 
 #[test]
-fn to_delete_a_page_is_a_change() {
+fn deleting_a_page_is_a_change() {
     let site = Site::new(&[]);
     let (_pagewell, socket) = start(&site);
     let begun = lease(&socket);
     assert_eq!(say(&socket, &set("/a", "one")), "STORED\r\n");
     assert_eq!(say(&socket, "delete /a\r\n"), "DELETED\r\n");
-    // The render that was under way meanwhile.
+    // The render that was in progress.
     let late = set("/a", &format!("Pagewell-Page: lease={begun}\nold"));
     assert_eq!(say(&socket, &late), "NOT_STORED\r\n");
     assert_eq!(say(&socket, &set("/a", "old")), "NOT_STORED\r\n");
-    // What is no page is memcached as ever.
+    // For items that are not pages, the port behaves like memcached.
     let other = format!("{}delete a\r\n{}get a\r\n", set("a", "one"), set("a", "two"));
     assert_eq!(
         say(&socket, &other),
@@ -220,7 +220,7 @@ fn to_delete_a_page_is_a_change() {
 }
 
 #[test]
-fn items_are_no_pages_for_http_and_pages_no_items() {
+fn items_and_http_pages_are_separate() {
     let site = Site::new(&[("a.php", "<?php keep(); echo 'from php';")]);
     let (pagewell, socket) = start(&site);
     assert_eq!(say(&socket, &set("/a.php", "an item")), "STORED\r\n");

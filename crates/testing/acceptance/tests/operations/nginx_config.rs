@@ -1,6 +1,6 @@
-//! What `pagewell nginx-config` prints, in the real nginx: each kind of output is one that it takes, and a
-//! site behind it is answered from the memcached port, but for whoever has a session; hidden files are not
-//! shown, scripts are run, other hosts refused.
+//! The output of `pagewell nginx-config` in a real nginx: nginx accepts each kind of output. A site behind it
+//! is served from the memcached port, except for clients with a session. Hidden files are not served, scripts
+//! are run, other hosts are refused.
 
 use acceptance::{Site, binary};
 use harness::{Address, Client, NginxConf, OnPort, Pagewell, PhpFpm, PoolOptions, PrivateDir};
@@ -23,7 +23,7 @@ const INDEX: &str = r#"<?php
     echo $page;
 "#;
 
-/// Pagewell with a memcached port, php-fpm and nginx with the printed configuration.
+/// Pagewell with a memcached port, php-fpm, and nginx with the printed configuration.
 struct Stack {
     pagewell: Pagewell,
     fpm: PhpFpm,
@@ -45,7 +45,7 @@ impl Stack {
         let mut args = vec!["--server-name", HOST, "--memcached", &memcached, "--php", &php];
         args.extend(more);
         let text = printed(&args, &site.root());
-        // The harness has a frame of its own, with where nginx listens.
+        // The harness has its own outer configuration, which sets nginx's address.
         let (http, server) = text.split_once("server {\n    listen 80;\n").expect("a server");
         let server = server.trim_end().strip_suffix('}').expect("its end");
         let conf = NginxConf { http: http.to_owned(), server: server.to_owned(), workers: 1 };
@@ -68,7 +68,7 @@ impl Stack {
     }
 }
 
-/// What is printed.
+/// The printed configuration.
 fn printed(args: &[&str], root: &Path) -> String {
     let mut command = Command::new(binary());
     let out = command.arg("nginx-config").args(args).arg("--root").arg(root).output();
@@ -98,7 +98,7 @@ fn nginx_answers_from_the_port() {
     stack.text("/news/4/");
     stack.text("/news/4/");
     assert_eq!(stack.fpm.requests(), 7);
-    // A page whose address has a `%` is dropped by that address.
+    // A page whose URL contains a `%` is purged by that URL.
     stack.text("/s/a%20b/");
     stack.pagewell.invalidate(r#"{"urls":["/s/a%20b/"]}"#).expect("it answers");
     stack.text("/s/a%20b/");
@@ -106,7 +106,7 @@ fn nginx_answers_from_the_port() {
 }
 
 #[test]
-fn whoever_has_a_session_by_whatever_name_gets_no_stored_page() {
+fn clients_with_any_session_cookie_get_no_stored_page() {
     let site = Site::new(&[]);
     let names = ["--session-cookie", "SESS*", "--session-cookie", "wordpress_logged_in_*"];
     let stack = Stack::start(&site, &names);
@@ -125,7 +125,7 @@ fn whoever_has_a_session_by_whatever_name_gets_no_stored_page() {
 }
 
 #[test]
-fn scripts_that_are_there_are_run_and_hidden_files_are_not_shown() {
+fn existing_scripts_run_and_hidden_files_are_not_served() {
     let site = Site::new(&[]);
     let script = "<?php echo $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['PATH_INFO'] ?? '';";
     for name in ["cron.php", "sub/index.php", "sub/a b.php", "s p/index.php"] {
@@ -183,7 +183,7 @@ fn scripts_that_are_there_are_run_and_hidden_files_are_not_shown() {
 }
 
 #[test]
-fn what_would_be_hidden_and_is_not_there_is_the_applications() {
+fn hidden_names_without_a_file_go_to_the_application() {
     let site = Site::new(&[]);
     site.file("cron.php", "<?php echo $_SERVER['SCRIPT_NAME'], ' ', $_SERVER['PATH_INFO'];");
     for name in [".env", ".git/config", "dump.SQL", "wp-config.php", "old.bak/x"] {
@@ -218,7 +218,7 @@ fn what_would_be_hidden_and_is_not_there_is_the_applications() {
 }
 
 #[test]
-fn another_host_is_refused_and_leaves_nothing_behind() {
+fn another_host_is_refused_and_stores_nothing() {
     let site = Site::new(&[]);
     let stack = Stack::start(&site, &[]);
     for host in ["evil.example", "site.test.evil.example", "sitestest", "site.test:81"] {
@@ -231,7 +231,7 @@ fn another_host_is_refused_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn nginx_takes_each_kind_of_output() {
+fn nginx_accepts_each_kind_of_output() {
     let dir = PrivateDir::temporary("nginx -t").expect("a directory");
     let root = dir.path().join("my \"site");
     let socket = format!("unix:{}/l.sock", dir.path().display());
@@ -251,7 +251,7 @@ fn nginx_takes_each_kind_of_output() {
 }
 
 #[test]
-fn a_root_may_be_relative_and_what_nginx_cannot_have_is_refused() {
+fn a_root_may_be_relative_and_unsupported_settings_are_refused() {
     let text = printed(&["--server-name", "a"], Path::new("site"));
     let here: PathBuf = std::env::current_dir().expect("a directory");
     assert!(text.contains(&format!("root {};", here.join("site").display())), "{text}");
@@ -265,7 +265,7 @@ fn a_root_may_be_relative_and_what_nginx_cannot_have_is_refused() {
     }
 }
 
-/// Whether `nginx -t` takes it.
+/// The result of `nginx -t`.
 fn tried(dir: &PrivateDir, text: &str) -> Result<(), String> {
     let temp = dir.path().display().to_string();
     let paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];

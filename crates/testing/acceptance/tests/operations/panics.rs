@@ -1,14 +1,14 @@
-//! Panics, against the real binary: what they end, and what goes on. They are provoked, which only the
-//! binary of the tests can be told to (feature `settable-clock`).
+//! Panics in the real binary: what they end, and what continues. The tests provoke them, which is only possible
+//! in a test build (feature `settable-clock`).
 //!
-//! After each: everybody else is served, nothing is held that nobody uses, and it is counted and logged.
+//! After each panic all other clients are served, no resources are leaked, and the panic is counted and logged.
 
 use acceptance::{BOUND, Raw, Site, client, counter, get_meanwhile, is_hit, until};
 use harness::{Client, Pagewell, Request, Wait};
 
 const WAITS: &str = "<?php keep(); note('started'); wait_for('go'); echo 'whole';";
 
-/// The next one who comes by there panics.
+/// Makes the next request that reaches this place panic.
 fn provoke(pagewell: &Pagewell, place: &str) {
     let call = Request::new("POST", "/v1/panic").header("Content-Type", "application/json");
     let call = call.content(format!("{{\"at\":\"{place}\"}}").as_bytes());
@@ -16,7 +16,7 @@ fn provoke(pagewell: &Pagewell, place: &str) {
     assert_eq!(answer.status, 200, "{}", answer.text());
 }
 
-/// It was counted, logged with its place, and left nothing behind.
+/// Checks that the panic was counted and logged with its place, and that nothing is left behind.
 fn is_over(pagewell: &Pagewell, panics: u64) {
     assert_eq!(counter(pagewell, "panics"), panics);
     assert!(pagewell.log().contains("event=\"panicked\" place=crates/"), "{}", pagewell.log());
@@ -26,7 +26,7 @@ fn is_over(pagewell: &Pagewell, panics: u64) {
 }
 
 #[test]
-fn a_panic_ends_its_connection_and_no_other() {
+fn a_panic_ends_only_its_connection() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'whole';")]);
     let pagewell = site.serve("");
     let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n");
@@ -38,7 +38,7 @@ fn a_panic_ends_its_connection_and_no_other() {
         let mut unlucky = Raw::with(&pagewell, get("/page.php"));
         unlucky.answer();
         provoke(&pagewell, "request");
-        // Not in memory, so it is answered where it is provoked.
+        // The page is not cached, so the request reaches the place of the panic.
         unlucky.send(get(&format!("/page.php?{round}")));
         assert_eq!(unlucky.rest(), "", "the connection ends without an answer");
         assert_eq!(counter(&pagewell, "panics"), round);
@@ -56,7 +56,7 @@ fn a_panic_ends_its_connection_and_no_other() {
 }
 
 #[test]
-fn those_who_wait_for_a_render_that_panics_are_served_by_another() {
+fn followers_of_a_render_that_panics_are_served_by_another() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let pagewell = site.serve("");
     let leads = get_meanwhile(&pagewell, "/waits.php");
@@ -78,12 +78,12 @@ fn those_who_wait_for_a_render_that_panics_are_served_by_another() {
 }
 
 #[test]
-fn a_store_that_is_not_to_be_trusted_ends_the_process() {
+fn a_panic_in_the_store_ends_the_process() {
     let site = Site::new(&[("page.php", "<?php keep(); echo 'whole';")]);
     let mut pagewell = site.serve("");
     assert_eq!(client(&pagewell).get("/page.php").expect("an answer").text(), "whole");
     provoke(&pagewell, "store");
-    // It ends while it answers.
+    // The process ends while it answers.
     let _ = client(&pagewell).get("/page.php?other");
     let Wait::Ended(status) = pagewell.wait(BOUND) else { panic!("it goes on") };
     assert_eq!(status.code(), Some(70));

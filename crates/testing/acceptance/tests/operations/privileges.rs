@@ -1,5 +1,6 @@
-//! Started as root, Pagewell binds, reads, and goes on as somebody who may do nothing else: every thread of
-//! it, and the php-fpm that it starts. Only root can see this; the tests say so where somebody else runs them.
+//! Started as root, Pagewell binds its ports, reads its files, and continues as an unprivileged user: every
+//! thread of it, and the php-fpm that it starts. Only root can test this; otherwise the tests report that they
+//! were skipped.
 
 use acceptance::{BOUND, Site, binary, client, counter, is_hit, until};
 use harness::{Address, Client, Pagewell, PrivateDir, Signal, Wait, cpu};
@@ -8,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
-/// Debian's own, in every system.
+/// A user that exists on every Debian system.
 const USER: &str = "www-data";
 
 fn is_root() -> bool {
@@ -19,7 +20,7 @@ fn is_root() -> bool {
     is_root
 }
 
-/// The numbers of a user and his group.
+/// The user id and the primary group id of a user.
 fn numbers(user: &str) -> (u32, u32) {
     let all = fs::read_to_string("/etc/passwd").expect("it is there");
     let line = all.lines().find(|line| line.starts_with(&format!("{user}:"))).expect("a user");
@@ -27,7 +28,7 @@ fn numbers(user: &str) -> (u32, u32) {
     (fields.next().expect("his"), fields.next().expect("his group's"))
 }
 
-/// What every thread of a process has of this line: real, effective, saved, for files.
+/// This line of every thread in a process: real, effective, saved and file-system id.
 fn of_threads(pid: u32, line: &str) -> Vec<String> {
     let all = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
     let status = all.map(|one| fs::read_to_string(one.path().join("status")).unwrap_or_default());
@@ -49,7 +50,7 @@ fn site() -> Site {
 }
 
 #[test]
-fn every_thread_is_somebody_elses_and_so_is_php() {
+fn every_thread_and_php_run_as_the_unprivileged_user() {
     if !is_root() {
         return;
     }
@@ -77,7 +78,7 @@ fn every_thread_is_somebody_elses_and_so_is_php() {
         assert!(all.iter().all(|value| value.bytes().all(|digit| digit == b'0')), "{all:?}");
     }
     assert!(pagewell.log().contains("privileges-dropped"), "{}", pagewell.log());
-    // What was root's is his, so that he can go on with it.
+    // Files created by root now belong to the user, so that the process can continue to use them.
     let owner = |path: &Path| fs::metadata(path).expect("it is there").uid();
     assert_eq!((owner(&snapshots), owner(&log)), (uid, uid));
     fs::rename(&log, site.at("access.log.1")).expect("moved");
@@ -98,7 +99,7 @@ fn every_thread_is_somebody_elses_and_so_is_php() {
 }
 
 #[test]
-fn a_port_of_roots_is_bound_and_kept_by_who_comes_after() {
+fn a_privileged_port_is_passed_to_the_successor() {
     if !is_root() {
         return;
     }
@@ -117,7 +118,7 @@ fn a_port_of_roots_is_bound_and_kept_by_who_comes_after() {
     let mut first = start(&[], "127.0.0.1:0");
     assert_eq!(fs::metadata(&path).expect("a socket").uid(), numbers(USER).0);
     let Address::Tcp(admin) = first.admin().clone() else { panic!("TCP") };
-    // Root takes over from who was root.
+    // A process started by root takes over from one that was started by root.
     let mut next = start(&["--take-over"], &admin.to_string());
     assert!(matches!(first.wait(BOUND), Wait::Ended(status) if status.success()));
     let served = || {
@@ -125,9 +126,9 @@ fn a_port_of_roots_is_bound_and_kept_by_who_comes_after() {
         assert_eq!(visitor.get("/file.txt").expect("an answer").text(), "a file");
     };
     served();
-    // And so does he himself, on a signal.
+    // The unprivileged process also replaces itself, on a signal.
     next.signal(Signal::USR2);
-    // Whoever waits for it ends what it has started: not before.
+    // `wait` would also end the rest of its process group, so the end is observed without it.
     until("it has ended", || !cpu::is_running(next.pid()));
     served();
     let log = next.log();
@@ -140,7 +141,7 @@ fn a_port_of_roots_is_bound_and_kept_by_who_comes_after() {
     assert!(matches!(next.wait(BOUND), Wait::Ended(status) if status.success()), "{}", next.log());
 }
 
-/// How it ends, and what it says.
+/// The output of a start that must fail.
 fn fails(config: &str, more: &[&str]) -> String {
     let site = site();
     let file = site.config(config, "").display().to_string();
@@ -159,7 +160,7 @@ fn fails(config: &str, more: &[&str]) -> String {
 }
 
 #[test]
-fn who_is_not_there_and_who_may_not_read_the_site_are_refused() {
+fn unknown_users_and_users_who_cannot_read_the_site_are_refused() {
     for (config, part) in [
         ("user = \"nobody-of-this-name\"\n", "no such user"),
         ("user = \"www-data\"\ngroup = \"none-of-this-name\"\n", "no such group"),
@@ -189,7 +190,7 @@ fn who_is_not_there_and_who_may_not_read_the_site_are_refused() {
 }
 
 #[test]
-fn who_stays_root_is_told_so() {
+fn running_as_root_is_reported() {
     if !is_root() {
         return;
     }

@@ -1,5 +1,5 @@
-//! The configuration read again by the real binary: what changes counts at once and for connections that
-//! are open, what means something else is dropped, what needs a restart or is wrong changes nothing.
+//! Reload of the configuration by the real binary. New values apply at once, also on open connections. Pages
+//! whose meaning has changed are purged. A setting that needs a restart, or an invalid file, changes nothing.
 
 use acceptance::{
     BOUND, Raw, Site, asked, binary, cache_status, client, counter, get_meanwhile, is_hit, until,
@@ -13,33 +13,33 @@ use std::process::Command;
 
 const PAGE: &str = "<?php keep(); echo 'the page';";
 
-/// Pagewell before an origin that the test plays, with a file that can be written anew.
-struct Played {
+/// Pagewell in front of an origin that the test plays, with a configuration file that can be rewritten.
+struct PlayedSite {
     pagewell: Pagewell,
     origin: TcpListener,
     file: PathBuf,
     site: Site,
 }
 
-fn played(config: &str) -> Played {
+fn played(config: &str) -> PlayedSite {
     let site = Site::new(&[]);
     let origin = TcpListener::bind("127.0.0.1:0").expect("a port");
     let file = site.at("played.toml");
-    let own = Played::text(&origin, config);
+    let own = PlayedSite::text(&origin, config);
     fs::write(&file, own).expect("written");
     let args = ["--memory", "64M", "--config", &file.display().to_string()];
     let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
-    Played { pagewell, origin, file, site }
+    PlayedSite { pagewell, origin, file, site }
 }
 
-impl Played {
+impl PlayedSite {
     fn text(origin: &TcpListener, config: &str) -> String {
         let address = origin.local_addr().expect("bound");
         format!("site.origin = \"http://{address}\"\n{config}\n")
     }
 
     fn rewrite(&self, config: &str) {
-        fs::write(&self.file, Played::text(&self.origin, config)).expect("written");
+        fs::write(&self.file, PlayedSite::text(&self.origin, config)).expect("written");
     }
 
     /// Answers the next request.
@@ -85,10 +85,10 @@ fn refused(pagewell: &Pagewell) -> String {
 }
 
 #[test]
-fn a_rule_counts_at_once_for_open_connections_and_pages_of_before_are_gone() {
+fn a_new_rule_applies_at_once_and_purges_pages() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
-    // A connection whose requests the front answers, and one that has been the HTTP library's.
+    // A connection whose requests the front answers, and one that the HTTP library has used.
     let (mut plain, mut other) = (Raw::connect(&pagewell), Raw::connect(&pagewell));
     let ask = "GET /page.php HTTP/1.1\r\nHost: a\r\n\r\n";
     let status = |raw: &mut Raw| {
@@ -114,7 +114,7 @@ fn a_rule_counts_at_once_for_open_connections_and_pages_of_before_are_gone() {
 }
 
 #[test]
-fn pages_stay_where_they_mean_what_they_did() {
+fn pages_with_the_same_meaning_stay_cached() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -126,7 +126,7 @@ fn pages_stay_where_they_mean_what_they_did() {
         (&0.into(), &"limits.uri_bytes".into())
     );
     assert!(is_hit(&client.get("/page.php").expect("an answer")));
-    // Connections that come from now on are bound by it.
+    // It applies to new connections.
     let long = format!("/page.php?{}", "x".repeat(100));
     let refused = acceptance::client(&pagewell).get(&long).expect("an answer");
     assert_eq!(refused.status, 414);
@@ -134,7 +134,7 @@ fn pages_stay_where_they_mean_what_they_did() {
 }
 
 #[test]
-fn what_needs_a_restart_is_refused_with_all_the_rest() {
+fn a_reload_that_needs_a_restart_is_refused_completely() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -165,7 +165,7 @@ fn what_needs_a_restart_is_refused_with_all_the_rest() {
 }
 
 #[test]
-fn without_a_file_there_is_nothing_to_be_read() {
+fn a_reload_without_a_file_is_refused() {
     let site = Site::new(&[]);
     let pagewell = site.serve_with_args(&[]);
     assert!(refused(&pagewell).contains("no --config"));
@@ -174,7 +174,7 @@ fn without_a_file_there_is_nothing_to_be_read() {
 }
 
 #[test]
-fn a_time_for_what_nobody_asks_for_counts_from_then_on() {
+fn a_new_inactive_time_applies_from_the_reload_on() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     client(&pagewell).get("/page.php").expect("an answer");
@@ -215,13 +215,13 @@ fn a_signal_and_the_command_do_the_same() {
 }
 
 #[test]
-fn a_render_by_the_rules_of_before_is_neither_kept_nor_shared() {
+fn a_render_with_the_old_rules_is_neither_stored_nor_shared() {
     let played = played("");
     let first = get_meanwhile(&played.pagewell, "/a");
     let (mut held, _) = asked(&played.origin);
     played.rewrite("[cookies]\nignore = [\"other\"]");
     assert_eq!(reloaded(&played.pagewell)["dropped"], 0);
-    // Who asks now waits for it, but does not share it.
+    // A new request waits for it, but does not share it.
     let second = get_meanwhile(&played.pagewell, "/a");
     until("he waits", || counter(&played.pagewell, "followers") == 1);
     held.write_all(response("of before").as_bytes()).expect("sent");
@@ -239,7 +239,7 @@ fn a_render_by_the_rules_of_before_is_neither_kept_nor_shared() {
 }
 
 #[test]
-fn of_several_sites_only_the_one_that_has_changed_loses_its_pages() {
+fn only_the_changed_site_loses_its_pages() {
     let config = |more: &str, origin: &str| {
         format!(
             "[[site]]\nhost = \"a.test\"\norigin = \"{origin}\"\n\
@@ -281,7 +281,7 @@ fn of_several_sites_only_the_one_that_has_changed_loses_its_pages() {
 }
 
 #[test]
-fn a_snapshot_of_before_is_not_found_by_the_next_process() {
+fn a_snapshot_of_the_old_configuration_is_not_restored() {
     let snapshot = |site: &Site, more: &str| {
         let directory = site.at("kept").display().to_string();
         format!(
@@ -299,8 +299,9 @@ fn a_snapshot_of_before_is_not_found_by_the_next_process() {
     until("a snapshot", || counter(&played.pagewell, "snapshots_written") > 0);
     played.rewrite(&snapshot(&played.site, "[cookies]\nignore = [\"x\"]"));
     assert_eq!(reloaded(&played.pagewell)["dropped"], 1);
-    // Back in the file, and killed: what was written by either configuration may not be there.
-    let kept = |played: &Played| {
+    // The old configuration is back in the file, and the process is killed: no snapshot of either configuration
+    // may be there.
+    let kept = |played: &PlayedSite| {
         let all = fs::read_dir(played.site.at("kept")).expect("it is there").flatten();
         all.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>()
     };

@@ -1,5 +1,5 @@
-//! Pagewell under a service manager of systemd's kind, which the test plays: what it is told, and the
-//! sockets that it hands over. And the units of `contrib/systemd`, as systemd reads them.
+//! Pagewell under a service manager like systemd, which the test plays: the messages to the manager, and the
+//! sockets that it passes. Also the units of `contrib/systemd`, as systemd parses them.
 
 use acceptance::{BOUND, Site, binary};
 use harness::{Client, Pagewell, PrivateDir, Signal, Wait};
@@ -28,7 +28,7 @@ fn managed(site: &Site, name: &str, more: &[(&str, &str)]) -> Pagewell {
 }
 
 #[test]
-fn the_manager_is_told_when_visitors_are_served_that_it_is_well_and_when_it_stops() {
+fn the_manager_is_notified_of_start_watchdog_and_stop() {
     let site = Site::new(&[("file.txt", "a file")]);
     let path = site.at("notify");
     let manager = UnixDatagram::bind(&path).expect("a socket");
@@ -38,7 +38,7 @@ fn the_manager_is_told_when_visitors_are_served_that_it_is_well_and_when_it_stop
     assert_eq!(told(&manager), "READY=1\nSTATUS=Serving");
     assert_eq!(acceptance::client(&pagewell).get("/file.txt").expect("an answer").text(), "a file");
     for _ in 0..5 {
-        // Nothing of php-fpm's, which speaks so as well.
+        // php-fpm, which can send such messages too, sends none.
         assert_eq!(told(&manager), "WATCHDOG=1");
     }
     pagewell.signal(Signal::TERM);
@@ -51,7 +51,7 @@ fn the_manager_is_told_when_visitors_are_served_that_it_is_well_and_when_it_stop
 }
 
 #[test]
-fn a_manager_with_a_name_that_is_no_files() {
+fn a_manager_with_an_abstract_socket() {
     let site = Site::new(&[]);
     let name = format!("pagewell-test-{}", std::process::id());
     let address = UnixAddress::from_abstract_name(&name).expect("a name");
@@ -60,13 +60,13 @@ fn a_manager_with_a_name_that_is_no_files() {
     let more = [("WATCHDOG_USEC", "30000"), ("WATCHDOG_PID", "1")];
     let mut pagewell = managed(&site, &format!("@{name}"), &more);
     assert_eq!(told(&manager), "READY=1\nSTATUS=Serving");
-    // It is somebody else who is to be watched.
+    // The watchdog is meant for another process.
     pagewell.stop();
     assert_eq!(told(&manager), "STOPPING=1\nSTATUS=Stopping");
 }
 
 #[test]
-fn a_manager_that_is_not_there_is_no_reason_not_to_serve() {
+fn an_absent_manager_does_not_prevent_the_start() {
     let site = Site::new(&[("file.txt", "a file")]);
     let pagewell = managed(&site, "/nowhere/notify", &[]);
     assert_eq!(acceptance::client(&pagewell).get("/file.txt").expect("an answer").status, 200);
@@ -89,7 +89,7 @@ fn end(mut child: Child) {
     assert!(child.wait().expect("it ends").success());
 }
 
-/// Waits until it says that it serves.
+/// Waits until the process reports that it serves.
 fn serves(child: &mut Child) -> String {
     let out = child.stdout.take().expect("piped");
     let mut line = String::new();
@@ -98,7 +98,7 @@ fn serves(child: &mut Child) -> String {
 }
 
 #[test]
-fn a_port_that_was_handed_over_outlives_the_process() {
+fn a_passed_port_outlives_the_process() {
     let site = Site::new(&[("file.txt", "a file")]);
     let port = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
     let number = port.local_addr().expect("bound").port();
@@ -113,13 +113,13 @@ fn a_port_that_was_handed_over_outlives_the_process() {
             "a file"
         );
         end(child);
-        // The next one is let in by the next process.
+        // The next process accepts the next connection.
         std::net::TcpStream::connect(at).expect("connections wait");
     }
 }
 
 #[test]
-fn the_file_of_a_unix_socket_that_was_handed_over_stays() {
+fn the_file_of_a_passed_unix_socket_stays() {
     let site = Site::new(&[("file.txt", "a file")]);
     let path = site.at("listen.sock");
     let socket = UnixListener::bind(&path).expect("a socket");
@@ -132,7 +132,7 @@ fn the_file_of_a_unix_socket_that_was_handed_over_stays() {
 }
 
 #[test]
-fn a_socket_that_nothing_asks_for_is_refused() {
+fn a_passed_socket_that_is_not_configured_is_refused() {
     let site = Site::new(&[]);
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let number = port.local_addr().expect("bound").port();
@@ -146,7 +146,7 @@ fn a_socket_that_nothing_asks_for_is_refused() {
 }
 
 #[test]
-fn systemd_takes_the_units_for_well_formed() {
+fn systemd_accepts_the_units() {
     let dir = PrivateDir::temporary("units").expect("a directory can be made");
     let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../contrib/systemd");
     for name in ["pagewell.service", "pagewell.socket"] {

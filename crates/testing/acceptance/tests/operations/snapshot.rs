@@ -1,8 +1,7 @@
-//! Pages outlive the process: a restart keeps them, but for those that have changed meanwhile, whoever
-//! changed them; a process that is killed leaves the old snapshot or the new one; one that is damaged or
-//! somebody else's is refused.
+//! Pages outlive the process: a restart keeps all pages, except those that were changed in the meantime by any
+//! program. A killed process leaves the old snapshot or the new one. A damaged or foreign snapshot is refused.
 //!
-//! The truth is in files and in a MariaDB; a page is right if it shows what is there.
+//! The data are in files and in a MariaDB; a page is correct if it shows them.
 
 mod database;
 
@@ -12,7 +11,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Shows a file, and depends on a tag of its name.
+/// Shows a file, and has a tag with its name.
 const FILE: &str = r#"<?php
 keep(3600);
 $n = basename($_GET['n']);
@@ -21,10 +20,10 @@ echo $n, '=', @file_get_contents(getenv('NOTES') . "/truth-$n"), str_repeat('.',
 "#;
 
 const PAGES: u32 = 20;
-/// Pages of which a snapshot takes more than one batch.
+/// A number of pages that needs more than one batch of a snapshot.
 const MORE_THAN_AT_ONCE: u64 = 300;
 
-/// A site whose truth is in files, told of by the control interface.
+/// A site whose data are in files, with invalidation through the control API.
 struct Files {
     site: Site,
 }
@@ -42,7 +41,7 @@ impl Files {
         self.directory().join(name)
     }
 
-    /// The journals that are there, in order.
+    /// The existing journals, in order.
     fn journals(&self) -> Vec<PathBuf> {
         let all = fs::read_dir(self.directory()).expect("a list").flatten();
         let named = |path: &PathBuf| path.to_string_lossy().contains("journal-");
@@ -60,14 +59,14 @@ impl Files {
         self.site.serve(&self.config(more))
     }
 
-    /// Starts, and waits until what was left is in.
+    /// Starts Pagewell, and waits until the snapshot is restored.
     fn serve_warm(&self) -> Pagewell {
         let pagewell = self.serve("");
         until("pages are put in", || counter(&pagewell, "snapshot_pages") > 0);
         pagewell
     }
 
-    /// The truth is another, and Pagewell is told.
+    /// Changes a file, and invalidates its tag.
     fn change(&self, pagewell: &Pagewell, n: u32, truth: &str) {
         fs::write(self.site.at("notes").join(format!("truth-{n}")), truth).expect("it is written");
         let said = format!("{{\"tags\":[\"file:{n}\"]}}");
@@ -89,7 +88,7 @@ fn fill(pagewell: &Pagewell) {
     (0..PAGES).for_each(|n| stored(pagewell, &path(n)));
 }
 
-/// Asks until the page comes from memory.
+/// Repeats the request until it is a hit.
 fn stored(pagewell: &Pagewell, path: &str) {
     until(&format!("{path} is stored"), || is_hit(&get(pagewell, path)));
 }
@@ -103,7 +102,7 @@ fn stop(mut pagewell: Pagewell) {
 }
 
 #[test]
-fn a_restart_keeps_pages_and_does_not_wake_php() {
+fn a_restart_keeps_pages_and_renders_none() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
@@ -121,14 +120,14 @@ fn a_restart_keeps_pages_and_does_not_wake_php() {
         assert_eq!(after.header(name), before.header(name), "{name}");
     }
     assert_eq!(counter(&pagewell, "renders"), 0);
-    // They are pages like others.
+    // Restored pages are like other pages.
     files.change(&pagewell, 3, "new");
     assert!(get(&pagewell, &path(3)).text().starts_with("3=new"));
     assert_eq!(counter(&pagewell, "renders"), 1);
 }
 
 #[test]
-fn killed_while_it_writes_it_leaves_the_old_or_the_new() {
+fn a_kill_while_writing_leaves_the_old_or_the_new_snapshot() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
@@ -149,14 +148,14 @@ fn killed_while_it_writes_it_leaves_the_old_or_the_new() {
             stored(&pagewell, &path(n));
         }
         pagewell.signal(Signal::TERM);
-        // However far it gets meanwhile: reading a counter takes a while, and the more of them the longer.
+        // Each read of the counters takes a moment, so that the kill comes a little later in each round.
         (0..round).for_each(|_| drop(pagewell.stats()));
         pagewell.kill();
     }
 }
 
 #[test]
-fn what_was_told_after_a_snapshot_counts_when_it_is_killed() {
+fn invalidations_after_a_snapshot_survive_a_kill() {
     let files = Files::new();
     // The pages of one snapshot, whose number is the last.
     let more = "";
@@ -172,14 +171,14 @@ fn what_was_told_after_a_snapshot_counts_when_it_is_killed() {
     let page = get(&pagewell, &path(1));
     assert!(!is_hit(&page) && page.text().starts_with("1=told"));
     assert!(is_hit(&get(&pagewell, &path(2))));
-    // And once more, without a new snapshot: the journal goes on where it ended.
+    // And again without a new snapshot: the journal continues where it ended.
     files.change(&pagewell, 2, "told too");
     pagewell.kill();
     let mut pagewell = files.serve_warm();
     assert!(get(&pagewell, &path(1)).text().starts_with("1=told"));
     assert!(get(&pagewell, &path(2)).text().starts_with("2=told too"));
     assert!(is_hit(&get(&pagewell, &path(3))));
-    // What has no name is everything.
+    // A change without tags is a change of everything.
     assert_eq!(pagewell.invalidate("{\"all\":true}").expect("an answer").status, 200);
     pagewell.kill();
     let pagewell = files.serve("");
@@ -188,7 +187,7 @@ fn what_was_told_after_a_snapshot_counts_when_it_is_killed() {
     assert!(!is_hit(&get(&pagewell, &path(3))));
 }
 
-/// A page that may be served stale for long, until it is taken back.
+/// A page that may be served stale for a long time, until the origin deletes it.
 const TAKEN_BACK: &str = r#"<?php
 if (file_exists(getenv('NOTES') . '/gone')) {
     http_response_code(404);
@@ -199,9 +198,9 @@ header('Cache-Control: public, max-age=0, stale-while-revalidate=3600');
 echo 'one';
 "#;
 
-/// No change was told, but clients were answered 404.
+/// No invalidation was sent, but clients were answered 404.
 #[test]
-fn a_page_that_the_origin_took_back_does_not_come_back_when_it_is_killed() {
+fn a_page_deleted_at_the_origin_does_not_return_after_a_kill() {
     let files = Files::new();
     files.site.file("page.php", TAKEN_BACK);
     let pagewell = files.serve("");
@@ -218,7 +217,7 @@ fn a_page_that_the_origin_took_back_does_not_come_back_when_it_is_killed() {
     assert_eq!(get(&pagewell, "/page.php").status, 404);
 }
 
-/// Changes the first page's truth, when it may, and says so.
+/// Changes the first page's file when it is released, and invalidates it.
 const WRITE: &str = r#"<?php
 note('began');
 wait_for('go');
@@ -226,9 +225,9 @@ file_put_contents(getenv('NOTES') . '/truth-1', 'written');
 header('Cache-Group-Invalidation: "file:1"');
 "#;
 
-/// Nobody will hear what it changes.
+/// The changes of this write will never be known.
 #[test]
-fn killed_with_a_write_at_the_origin_it_starts_cold() {
+fn a_kill_with_a_write_in_flight_starts_cold() {
     let files = Files::new();
     files.site.file("write.php", WRITE);
     let began = files.site.at("notes/began");
@@ -242,7 +241,7 @@ fn killed_with_a_write_at_the_origin_it_starts_cold() {
     let pagewell = files.serve("");
     fill(&pagewell);
     stop(pagewell);
-    // One that has ended is no matter.
+    // A write that has ended does not matter.
     fs::write(files.site.at("notes/go"), "").expect("it is written");
     let mut pagewell = files.serve_warm();
     let written = write(&pagewell).join().expect("it ends");
@@ -265,7 +264,7 @@ fn killed_with_a_write_at_the_origin_it_starts_cold() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused() {
+fn unusable_snapshots_are_refused() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
@@ -310,14 +309,14 @@ fn what_cannot_be_used_is_refused() {
     put(&whole, &journal_bytes);
     fs::write(files.at("site.running"), "another start of the system").expect("it is written");
     refused("system-stopped", "");
-    // And it is whole: nothing of this was the test's own fault.
+    // The snapshot itself is valid: the refusals above were not caused by the test.
     put(&whole, &journal_bytes);
     let pagewell = files.serve_warm();
     assert!(is_hit(&get(&pagewell, &path(1))));
 }
 
 #[test]
-fn where_the_disk_is_full_the_old_one_stays() {
+fn a_full_disk_keeps_the_old_snapshot() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
@@ -342,15 +341,15 @@ fn where_the_disk_is_full_the_old_one_stays() {
     }
 }
 
-/// Without its pages, and none of them comes back when there is room again.
+/// It starts without its pages, and none of them returns when there is space again.
 #[test]
-fn where_the_disk_is_full_it_starts_all_the_same() {
+fn a_full_disk_does_not_prevent_the_start() {
     let files = Files::new();
     let running = files.at("site.running");
     let pagewell = files.serve("");
     fill(&pagewell);
     stop(pagewell);
-    // Written over in its place, it needs no room.
+    // Overwriting in place needs no space.
     assert!(fs::read(&running).expect("it is there").starts_with(b"ended"));
     fs::remove_file(&running).expect("it can be removed");
     std::os::unix::fs::symlink("/dev/full", &running).expect("a link can be made");
@@ -365,9 +364,9 @@ fn where_the_disk_is_full_it_starts_all_the_same() {
 }
 
 #[test]
-fn a_snapshot_that_takes_too_long_at_the_stop_leaves_the_old_one() {
+fn a_snapshot_that_times_out_at_the_stop_keeps_the_old_one() {
     let files = Files::new();
-    // A batch of these is longer than what is put together before it is written.
+    // A batch of these is longer than the buffer that is filled before a write.
     files.site.file("many.php", "<?php keep(3600); echo str_repeat('.', 12000);");
     let pagewell = files.serve("");
     (0..MORE_THAN_AT_ONCE).for_each(|n| stored(&pagewell, &format!("/many.php?n={n}")));
@@ -377,7 +376,7 @@ fn a_snapshot_that_takes_too_long_at_the_stop_leaves_the_old_one() {
     let mut pagewell = files.serve("[limits]\nsnapshot_stop = \"20ms\"\n");
     until("pages are put in", || counter(&pagewell, "snapshot_pages") > MORE_THAN_AT_ONCE);
     files.change(&pagewell, 1, "new");
-    // A disk that is slow by far: whoever writes to it waits for a reader who takes his time.
+    // A very slow disk: the writer waits for a slow reader.
     let pipe = files.at("site.snapshot.new");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
     assert!(made.success());
@@ -396,8 +395,8 @@ fn a_snapshot_that_takes_too_long_at_the_stop_leaves_the_old_one() {
     assert!(is_hit(&get(&pagewell, "/many.php?n=2")));
 }
 
-/// From now on this process writes no file beyond so many bytes: the system takes what fits, and no more.
-/// That is so for its log as well.
+/// Limits the size of files that this process writes: the system accepts only as many bytes as fit. This
+/// includes its log.
 fn bound_files(pagewell: &Pagewell, bytes: Option<u64>) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let pid = Pid::from_raw(pagewell.pid() as i32).expect("it has a number");
@@ -405,7 +404,7 @@ fn bound_files(pagewell: &Pagewell, bytes: Option<u64>) {
     prlimit(Some(pid), Resource::Fsize, limit).expect("it can be bounded");
 }
 
-/// A change is told of which the journal takes so many bytes, and no more.
+/// Sends an invalidation, of whose journal entry only this number of bytes is written.
 fn told_and_not_noted(files: &Files, pagewell: &Pagewell, journal: &Path, bytes: u64) {
     let length = fs::metadata(journal).expect("it is there").len();
     bound_files(pagewell, Some(length + bytes));
@@ -415,7 +414,7 @@ fn told_and_not_noted(files: &Files, pagewell: &Pagewell, journal: &Path, bytes:
 }
 
 #[test]
-fn a_change_that_cannot_be_noted_is_never_forgotten() {
+fn a_change_that_cannot_be_journalled_is_never_lost() {
     let files = Files::new();
     for bytes in [0, 1, 10, 20] {
         let pagewell = files.serve("");
@@ -436,13 +435,13 @@ fn a_change_that_cannot_be_noted_is_never_forgotten() {
 }
 
 #[test]
-fn what_cannot_be_removed_cannot_be_read() {
+fn a_snapshot_that_cannot_be_removed_is_not_used() {
     let files = Files::new();
     let pagewell = files.serve("");
     fill(&pagewell);
     stop(pagewell);
-    // The directory is where nobody finds it, so that nothing can be removed. Not one byte of the change is
-    // taken: where the journal ends it is not torn.
+    // The directory is moved away, so that nothing can be removed. No byte of the change is accepted, so that
+    // the journal does not end in a torn entry.
     let mut pagewell = files.serve_warm();
     let away = files.site.at("away");
     let journal =
@@ -461,7 +460,7 @@ fn what_cannot_be_removed_cannot_be_read() {
     fill(&pagewell);
     stop(pagewell);
 
-    // As soon as it can be removed it is: with the next change.
+    // It is removed as soon as that is possible: with the next change.
     let mut pagewell = files.serve_warm();
     let journal =
         away.join(files.journals().pop().expect("there is one").file_name().expect("a name"));
@@ -475,7 +474,7 @@ fn what_cannot_be_removed_cannot_be_read() {
 }
 
 #[test]
-fn a_directory_is_one_process_s() {
+fn a_snapshot_directory_belongs_to_one_process() {
     let files = Files::new();
     let _pagewell = files.serve("");
     let file = files.site.config(&files.config(""), "").display().to_string();

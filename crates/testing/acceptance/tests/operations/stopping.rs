@@ -1,5 +1,5 @@
-//! How Pagewell starts and ends: in good order, at once, by a crash; and that php-fpm ends with it
-//! in each case. What keeps it from starting is said in words, with exit status 1.
+//! Start and stop of Pagewell: gracefully, immediately, by a crash; php-fpm ends with it in each case. A fault
+//! that prevents the start is reported in words, with exit status 1.
 
 use acceptance::{BOUND, Raw, Site, counter, get_meanwhile, until};
 use harness::{Pagewell, Signal, Wait, cpu};
@@ -11,13 +11,13 @@ use std::process::{Command, Stdio};
 
 const WAITS: &str = "<?php note('started'); wait_for('go'); echo 'whole';";
 
-/// php-fpm's master and children.
+/// The process ids of php-fpm's master and children.
 fn php_processes(pagewell: &Pagewell) -> Vec<u32> {
     let all = cpu::descendants(pagewell.pid());
     all.into_iter().filter(|pid| *pid != pagewell.pid()).collect()
 }
 
-/// Where php-fpm has its socket: its master's title names the configuration beside it.
+/// The directory of php-fpm's socket: the master's process title contains the configuration beside it.
 fn php_directory(php: &[u32]) -> PathBuf {
     let title = std::fs::read_to_string(format!("/proc/{}/cmdline", php[0])).expect("it runs");
     let (_, path) = title.split_once('(').expect("a title with a path");
@@ -38,7 +38,7 @@ fn exit_code(pagewell: &mut Pagewell) -> Option<i32> {
 }
 
 #[test]
-fn told_to_stop_it_finishes_what_it_has_in_hand() {
+fn a_graceful_stop_finishes_requests_in_progress() {
     let site = Site::new(&[("waits.php", WAITS), ("file.txt", "a file")]);
     for signal in [Signal::TERM, Signal::INT] {
         site.clear_notes();
@@ -61,7 +61,8 @@ fn told_to_stop_it_finishes_what_it_has_in_hand() {
     }
 }
 
-/// Says `said` again and again without waiting for answers, which are read beside it, until the other end hangs up.
+/// Sends `said` repeatedly without waiting for the responses, which are read concurrently, until the server
+/// closes the connection.
 fn never_rests<S: Read + Write + Send + 'static>(mut says: S, mut hears: S, said: &str) {
     let heard = std::thread::spawn(move || {
         let mut part = vec![0; 64 << 10];
@@ -73,7 +74,7 @@ fn never_rests<S: Read + Write + Send + 'static>(mut says: S, mut hears: S, said
 }
 
 #[test]
-fn who_never_rests_is_told_of_the_end_too() {
+fn busy_connections_are_notified_of_shutdown() {
     let site = Site::new(&[("waits.php", WAITS), ("file.txt", "a file")]);
     let memcached = site.at("memcached.sock");
     let config =
@@ -106,7 +107,7 @@ fn who_never_rests_is_told_of_the_end_too() {
 }
 
 #[test]
-fn a_call_of_the_control_interface_is_finished_too() {
+fn a_call_of_the_control_api_is_finished_too() {
     let site = Site::new(&[("file.txt", "a file")]);
     let mut pagewell = site.serve("");
     let harness::Address::Tcp(admin) = pagewell.admin().clone() else { panic!("a TCP address") };
@@ -116,7 +117,8 @@ fn a_call_of_the_control_interface_is_finished_too() {
     let head = "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\n\
                 Content-Type: application/json\r\nContent-Length: 12\r\n\r\n";
     calling.write_all(head.as_bytes()).expect("it is read");
-    // Whoever is answered later has come later: the call has begun.
+    // The listener accepts in order. When this request has been answered, the earlier connection has been
+    // accepted.
     assert_eq!(counter(&pagewell, "invalidations"), 0);
     pagewell.signal(Signal::TERM);
     until("nobody new is let in", || !pagewell.address().accepts());
@@ -129,7 +131,7 @@ fn a_call_of_the_control_interface_is_finished_too() {
 }
 
 #[test]
-fn a_request_that_does_not_end_does_not_keep_it() {
+fn an_endless_request_does_not_prevent_the_stop() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let mut pagewell = site.serve("[limits]\ndrain = \"200ms\"\n");
     let mut raw = Raw::with(&pagewell, "GET /waits.php HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -142,7 +144,7 @@ fn a_request_that_does_not_end_does_not_keep_it() {
 }
 
 #[test]
-fn told_twice_it_ends_at_once() {
+fn a_second_signal_stops_at_once() {
     let site = Site::new(&[("waits.php", WAITS)]);
     let mut pagewell = site.serve("[limits]\ndrain = \"1h\"\n");
     let mut raw = Raw::with(&pagewell, "GET /waits.php HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -156,7 +158,7 @@ fn told_twice_it_ends_at_once() {
     assert_eq!(exit_code(&mut pagewell), Some(1), "{}", pagewell.log());
     assert!(!raw.rest().contains("whole"));
     all_gone(&php);
-    // In a hurry nothing is tidied up; the next start has a directory of its own.
+    // An immediate stop removes no files; the next start has its own directory.
     let _ = std::fs::remove_dir_all(directory);
 }
 
@@ -178,7 +180,7 @@ fn php_fpm_ends_even_when_pagewell_is_killed() {
 }
 
 #[test]
-fn php_fpm_that_was_started_again_ends_with_pagewell_too() {
+fn a_restarted_php_fpm_ends_with_pagewell_too() {
     let site = Site::new(&[("index.php", "<?php echo 'ok';")]);
     let mut pagewell = site.serve("");
     let first = php_processes(&pagewell);
@@ -197,7 +199,7 @@ fn php_fpm_that_was_started_again_ends_with_pagewell_too() {
     let _ = std::fs::remove_dir_all(directory);
 }
 
-/// It has to end with status 1, say these words, and leave nothing behind.
+/// The start must fail with status 1, print these words, and leave nothing behind.
 fn refuses(args: &[&str], words: &[&str]) {
     let mut command = Command::new(acceptance::binary());
     command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -217,7 +219,7 @@ fn refuses(args: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn what_keeps_it_from_starting_is_said_in_words() {
+fn a_start_that_fails_prints_the_reason() {
     let site = Site::new(&[]);
     let root = site.root().display().to_string();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");

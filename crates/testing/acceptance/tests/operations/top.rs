@@ -1,5 +1,5 @@
-//! `pagewell top` on the real binary, in a real terminal: what it shows, other sizes, keys, signals, and
-//! that the terminal is given back as it was; without a terminal, one table.
+//! `pagewell top` on the real binary, in a real terminal: its display, changes of size, keys, signals, and the
+//! restored terminal settings. Without a terminal, it prints one table.
 
 use acceptance::{BOUND, Site, binary, client};
 use harness::{Pagewell, Signal, Terminal};
@@ -14,18 +14,18 @@ fn watch(pagewell: &Pagewell, columns: u16, rows: u16) -> Terminal {
     Terminal::run(binary(), &["top", "--admin", &admin], columns, rows).expect("it runs")
 }
 
-/// The value in the line of a figure.
+/// The value in the line of a metric.
 fn value<'a>(lines: &'a [String], name: &str) -> &'a str {
     let line = lines.iter().find(|line| line.trim_start().starts_with(name));
     line.map_or("", |line| line.trim_start().strip_prefix(name).unwrap_or_default().trim_start())
 }
 
 #[test]
-fn it_shows_what_happens_and_gives_the_terminal_back() {
+fn top_shows_activity_and_restores_the_terminal() {
     let site = kept_site();
     let pagewell = site.serve("");
     let mut terminal = watch(&pagewell, 80, 24);
-    // A rate is there from the second figures on: what is asked from now on lies between two of them.
+    // A rate is shown from the second sample on: requests from now on are between two samples.
     terminal
         .until(BOUND, |lines| value(lines, "Requests").starts_with("0/s"))
         .expect("nothing yet");
@@ -65,7 +65,7 @@ fn is_given_back(terminal: &Terminal) {
 }
 
 #[test]
-fn signals_end_it_in_good_order() {
+fn signals_end_top_gracefully() {
     let site = kept_site();
     let pagewell = site.serve("");
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
@@ -76,7 +76,7 @@ fn signals_end_it_in_good_order() {
         assert!(status.success(), "{signal:?}: {status}");
         is_given_back(&terminal);
     }
-    // Ctrl-C comes by the terminal.
+    // The terminal sends the signal for Ctrl-C.
     let mut terminal = watch(&pagewell, 80, 24);
     terminal.until(BOUND, |lines| !value(lines, "Memory").is_empty()).expect("it is shown");
     terminal.press("\x1a\x1c\x03").expect("keys");
@@ -85,7 +85,7 @@ fn signals_end_it_in_good_order() {
 }
 
 #[test]
-fn it_waits_for_a_pagewell_that_has_gone() {
+fn top_waits_for_a_pagewell_that_has_stopped() {
     let site = kept_site();
     let admin = site.at("admin.sock").display().to_string();
     let serve = || site.serve_with_args(&["--admin", &format!("unix:{admin}")]);

@@ -1,5 +1,5 @@
-//! Traces against a collector that the test plays over HTTP: what is sent is held to OTLP's JSON
-//! (opentelemetry-proto, "JSON Protobuf Encoding"), and PHP's spans would be below Pagewell's.
+//! Traces, with a collector that the test plays over HTTP: the exported data must conform to OTLP's JSON
+//! (opentelemetry-proto, "JSON Protobuf Encoding"), and spans of PHP are children of Pagewell's.
 
 use acceptance::{BOUND, Site, client, counter, is_hit, until};
 use harness::{Pagewell, Request, Response, Signal, Wait};
@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Shows what it was told, and says more than is to be kept.
+/// Prints the trace context it received, and sends more fields than are to be stored.
 const PAGE: &str = r#"<?php
 keep();
 header('Traceresponse: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01');
@@ -18,7 +18,7 @@ echo $_SERVER['HTTP_TRACEPARENT'] ?? 'none', ' ', $_SERVER['HTTP_TRACESTATE'] ??
 
 const GIVEN: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-/// A collector: what it was sent, request by request.
+/// A collector, with its requests.
 struct Collector {
     at: SocketAddr,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
@@ -67,7 +67,7 @@ impl Collector {
         all.iter().flat_map(|(_, value)| of(value)).collect()
     }
 
-    /// Waits for so many spans.
+    /// Waits for this number of spans.
     fn wait_for(&self, count: usize) -> Vec<Value> {
         until(&format!("{count} spans are there"), || self.spans().len() >= count);
         self.spans()
@@ -99,11 +99,11 @@ fn is_hex(value: &Value, length: usize) -> bool {
 }
 
 #[test]
-fn a_render_is_two_spans_and_php_is_told_the_lower_one() {
+fn a_render_has_two_spans_and_php_gets_the_inner_one() {
     let collector = Collector::start();
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve(&collector.config("1.0", ""));
-    // A stranger's word is not taken for what he belongs to.
+    // The trace context of an untrusted client is not used as the parent.
     let page =
         asked(&pagewell, "/page.php?q=secret", &[("Traceparent", GIVEN), ("Tracestate", "a=b")]);
     let told = page.text();
@@ -149,14 +149,14 @@ fn a_render_is_two_spans_and_php_is_told_the_lower_one() {
     let resource = &value["resourceSpans"][0]["resource"];
     assert_eq!(attribute(resource, "service.name")["stringValue"], "a shop");
     until("it is counted", || counter(&pagewell, "spans_exported") == 2);
-    // The page answers everybody, and who asks with another context finds the same.
+    // The page is the same for all clients, also for one with another trace context.
     let again =
         asked(&pagewell, "/page.php?q=secret", &[("Traceparent", &GIVEN.replace("4b", "5b"))]);
     assert!(is_hit(&again) && again.text() == told && again.header("traceresponse").is_none());
 }
 
 #[test]
-fn a_trusted_proxys_trace_goes_on_and_its_flag_decides() {
+fn a_trusted_proxys_trace_continues_and_its_flag_decides() {
     let collector = Collector::start();
     let site = Site::new(&[("page.php", PAGE), ("fails.php", "<?php http_response_code(500);")]);
     let pagewell = site.serve(&collector.config("0.0", "trusted_proxies = [\"127.0.0.1\"]"));
@@ -168,7 +168,7 @@ fn a_trusted_proxys_trace_goes_on_and_its_flag_decides() {
     let text = told("/page.php?1", &unsampled);
     assert!(text.starts_with(&GIVEN[..36]) && text.ends_with("-00 vendor=x"), "{text}");
     assert!(!text.contains(&GIVEN[36..52]), "{text}");
-    // What is not right in every byte is not there; nothing of its own is kept, at a share of 0.
+    // A context with any invalid byte is ignored. At a ratio of 0 no own trace is sampled.
     let text = told("/page.php?2", &GIVEN.to_uppercase());
     assert!(!text.contains("4bf92f35") && text.ends_with("-00 none"), "{text}");
     let text = told("/page.php?3", GIVEN);
@@ -177,7 +177,7 @@ fn a_trusted_proxys_trace_goes_on_and_its_flag_decides() {
     let server = of_kind(&spans, 2);
     assert_eq!(server[0]["parentSpanId"], "00f067aa0ba902b7");
     assert_eq!(server[0]["traceId"], "4bf92f3577b34da6a3ce929d0e0e4736");
-    // A hit has a span where it is asked for.
+    // A hit has a span if the client's context requests it.
     let hit = asked(&pagewell, "/page.php?3", &[("Traceparent", GIVEN)]);
     assert!(is_hit(&hit));
     let spans = collector.wait_for(3);
@@ -191,7 +191,7 @@ fn a_trusted_proxys_trace_goes_on_and_its_flag_decides() {
 }
 
 #[test]
-fn over_http2_it_is_the_same() {
+fn traces_over_http2_are_the_same() {
     let collector = Collector::start();
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve(&collector.config("1.0", "trusted_proxies = [\"127.0.0.1\"]"));
@@ -209,7 +209,7 @@ fn over_http2_it_is_the_same() {
     };
     assert!(ask(&[]).contains("00-"), "PHP is told");
     assert_eq!(collector.wait_for(2).len(), 2);
-    // A plain hit is in no trace; one that is asked for in one comes after it.
+    // A plain hit is not traced; a hit with a sampled context is.
     assert!(ask(&[]).contains("pagewell; hit"));
     assert!(ask(&[&format!("traceparent: {GIVEN}")]).contains("pagewell; hit"));
     let spans = collector.wait_for(3);
@@ -220,7 +220,7 @@ fn over_http2_it_is_the_same() {
 }
 
 #[test]
-fn a_collector_that_is_away_holds_nobody_up() {
+fn an_unreachable_collector_blocks_nobody() {
     let site = Site::new(&[("page.php", PAGE)]);
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let config = format!("[traces]\nto = \"http://{nobody}/v1/traces\"\nshare = 1.0\n");
@@ -231,7 +231,7 @@ fn a_collector_that_is_away_holds_nobody_up() {
 }
 
 #[test]
-fn what_waits_when_pagewell_stops_is_sent() {
+fn pending_spans_are_sent_at_the_stop() {
     let collector = Collector::start();
     let site = Site::new(&[("page.php", PAGE)]);
     let mut pagewell = site.serve(&collector.config("1.0", ""));
@@ -244,7 +244,7 @@ fn what_waits_when_pagewell_stops_is_sent() {
 }
 
 #[test]
-fn where_nothing_is_traced_contexts_are_nobodys_business() {
+fn without_tracing_contexts_are_forwarded_unchanged() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     assert_eq!(asked(&pagewell, "/page.php?1", &[]).text(), "none none");

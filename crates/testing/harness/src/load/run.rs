@@ -1,12 +1,12 @@
-//! One run of the load generator: its connections, and the epoll that drives them.
+//! One run of the load generator: its connections, and the epoll instance that drives them.
 //!
-//! A connection is connecting or sending (`sent` is less than the request's length), or reading. When
-//! its response ends, the next request begins at once, on it or on a new one in its place; when it
-//! fails, a new one takes its place. Sockets are edge-triggered for both directions: each is told once
-//! that it can be written to, and each time that there is something to read.
+//! A connection is either connecting or sending (`sent` is less than the request's length), or reading. When
+//! its response ends, the next request begins at once, on the same connection or on a new one. When it fails, a
+//! new connection replaces it. Sockets are edge-triggered in both directions: epoll reports once that a socket
+//! is writable, and each time that bytes arrive.
 
-use super::scan::{Found, Scan};
-use super::{Load, LoadReport, Until};
+use super::scan::{Scan, ScanResult};
+use super::{Load, LoadEnd, LoadReport};
 use crate::Request;
 use crate::clock::{Deadline, Stopwatch};
 use rustix::buffer::spare_capacity;
@@ -18,35 +18,35 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// How long nothing at all may come before a run is given up.
+/// The time without any event after which a run is aborted.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How many connections are opened before those are seen to that are made: a visitor speaks as soon as he is
-/// connected, and does not wait for all the others.
+/// The number of connections to open before events are processed. A client sends as soon as it is connected,
+/// and does not wait for the others.
 const OPENED_AT_ONCE: usize = 256;
-/// How much is read at once.
+/// The number of bytes per read.
 const READ_BYTES: usize = 64 * 1024;
 
-/// One connection, or the attempt at one.
+/// A connection, or an attempt to connect.
 struct Connection {
     socket: OwnedFd,
-    /// How much of the request has been sent; the connect is done once the first byte is.
+    /// The number of request bytes sent. The connect is done once the first byte is sent.
     sent: usize,
     target: usize,
     scan: Scan,
     since: Stopwatch,
 }
 
-/// How one step of a connection ended.
+/// The result of one step of a connection.
 enum Step {
-    /// It waits for the system.
+    /// The connection waits for an event.
     Waits,
-    /// Its response is complete.
+    /// The response is complete.
     Answered { status: u16, reusable: bool },
     /// There will be no complete response.
     Failed,
 }
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct Run<'a> {
     load: &'a Load,
     requests: Vec<Vec<u8>>,
@@ -58,7 +58,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Encodes the requests; nothing is opened yet.
+    /// Encodes the requests. No connection is opened yet.
     pub(super) fn new(load: &'a Load) -> io::Result<Run<'a>> {
         let host = load.address.to_string();
         let encode = |target: &String| {
@@ -82,7 +82,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs it.
+    /// Runs until the end.
     pub(super) fn until_end(mut self) -> io::Result<LoadReport> {
         if self.requests.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "a load without targets"));
@@ -97,8 +97,8 @@ impl<'a> Run<'a> {
             }
         }
         let end = match self.load.until {
-            Until::Elapsed(time) => Some(Deadline::after(time)),
-            Until::Requests(_) => None,
+            LoadEnd::Elapsed(time) => Some(Deadline::after(time)),
+            LoadEnd::Requests(_) => None,
         };
         while !self.is_done(end) {
             let within = end.map_or(SILENCE, |end| end.remaining().min(SILENCE));
@@ -112,8 +112,7 @@ impl<'a> Run<'a> {
         Ok(self.report)
     }
 
-    /// Waits for what the system has to tell, and takes each connection that it names as far as it goes. Returns
-    /// how many those were.
+    /// Waits for events, and advances each connection that has one. Returns the number of these connections.
     fn wait(&mut self, events: &mut Vec<epoll::Event>, within: Duration) -> io::Result<usize> {
         events.clear();
         let within = Timespec::try_from(within).ok();
@@ -131,12 +130,12 @@ impl<'a> Run<'a> {
     fn is_done(&self, end: Option<Deadline>) -> bool {
         let ended = self.report.requests + self.report.unexpected + self.report.failures;
         match self.load.until {
-            Until::Requests(wanted) => ended >= wanted,
-            Until::Elapsed(_) => end.is_none_or(|end| end.passed()),
+            LoadEnd::Requests(wanted) => ended >= wanted,
+            LoadEnd::Elapsed(_) => end.is_none_or(|end| end.passed()),
         }
     }
 
-    /// Takes one connection as far as it goes, and begins its next request when one ends.
+    /// Advances one connection as far as possible, and begins the next request when a response ends.
     fn advance(&mut self, index: usize) -> io::Result<()> {
         let Some(connection) = self.connections.get_mut(index).and_then(Option::as_mut) else {
             return Ok(());
@@ -161,7 +160,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The next request on the same connection.
+    /// Begins the next request on the same connection.
     fn again(&mut self, index: usize) -> io::Result<()> {
         let target = self.take_target();
         if let Some(connection) = self.connections[index].as_mut() {
@@ -170,7 +169,7 @@ impl<'a> Run<'a> {
             connection.scan = Scan::default();
             connection.since = Stopwatch::start();
         }
-        // The socket is writable: nothing would wake it.
+        // The socket is already writable, so there would be no event.
         self.advance_sending(index)
     }
 
@@ -184,7 +183,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A new connection in this place.
+    /// Opens a new connection with this index.
     fn open(&mut self, index: usize) -> io::Result<()> {
         self.connections[index] = None;
         let since = Stopwatch::start();
@@ -195,7 +194,7 @@ impl<'a> Run<'a> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
         sockopt::set_tcp_nodelay(&socket, true)?;
-        // What goes wrong with the connect shows when the request is written.
+        // An error of the connect is reported when the request is written.
         let _ = connect(&socket, &self.load.address);
         let wanted = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(index as u64), wanted)?;
@@ -226,9 +225,9 @@ fn step(at: &mut Connection, request: &[u8], buffer: &mut Vec<u8>, bytes: &mut u
             Err(_) => return Step::Failed,
         }
         match at.scan.take(buffer) {
-            Found::More => {}
-            Found::End { status, reusable } => return Step::Answered { status, reusable },
-            Found::Nonsense => return Step::Failed,
+            ScanResult::More => {}
+            ScanResult::End { status, reusable } => return Step::Answered { status, reusable },
+            ScanResult::Nonsense => return Step::Failed,
         }
     }
 }

@@ -1,29 +1,29 @@
-//! Finds the end of a response, bytes as they come, with as little work as possible.
+//! Finds the end of a response in the bytes received, with as little work as possible.
 //!
-//! Only what the end depends on is read (RFC 9112, 6.3): the status, `Content-Length`, `chunked`,
-//! `Connection: close`. Interim responses and HEAD are not expected: the load generator asks for
-//! neither. The head is kept until it is complete, the content is only counted.
+//! Only the properties that determine the end are parsed (RFC 9112, 6.3): the status, `Content-Length`,
+//! `chunked`, `Connection: close`. Interim responses and HEAD are not expected, because the load generator
+//! requests neither. The head is buffered until it is complete; the content is only counted.
 
-/// The longest head.
+/// The maximum length of a head in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// What a piece of the response led to.
+/// The result of scanning a piece of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// Nothing yet.
+pub(super) enum ScanResult {
+    /// The response is incomplete.
     More,
-    /// The end of the response.
+    /// The response is complete.
     End {
-        /// Its status code.
+        /// The status code.
         status: u16,
-        /// Whether the connection may be used again.
+        /// Whether the connection may be reused.
         reusable: bool,
     },
-    /// Bytes that are no response, or follow one.
+    /// The bytes are not a valid response, or follow one.
     Nonsense,
 }
 
-/// Where in a response the reading is.
+/// The state of the scan.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     head: Vec<u8>,
@@ -34,39 +34,43 @@ pub(super) struct Scan {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// The head is not complete.
+    /// The head is incomplete.
     #[default]
     NotYet,
-    /// So many bytes are to come.
+    /// This number of bytes is still to come.
     Length(usize),
-    /// The end of the connection is its end.
+    /// The content ends with the connection.
     UntilClose,
-    /// In a chunk, with its end of line, of which so many bytes are to come.
+    /// In a chunk: this number of bytes is still to come, including its line end.
     Chunk(usize),
-    /// In the line of a chunk's size, of which this has been read.
+    /// In the line with a chunk's size: the part that has been parsed.
     Size { size: usize, digits_done: bool },
-    /// After the last chunk: in the trailer, so many bytes into a line.
+    /// In the trailer after the last chunk: the number of bytes in the current line.
     Trailer { line_bytes: usize },
 }
 
 impl Scan {
-    /// Takes the next bytes.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Found {
+    /// Scans the next bytes.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> ScanResult {
         if self.content != Content::NotYet {
             return self.content(bytes);
         }
         self.head.extend_from_slice(bytes);
         let Some(end) = self.head.windows(4).position(|four| four == b"\r\n\r\n") else {
-            return if self.head.len() > HEAD_BYTES { Found::Nonsense } else { Found::More };
+            return if self.head.len() > HEAD_BYTES {
+                ScanResult::Nonsense
+            } else {
+                ScanResult::More
+            };
         };
         let head = std::mem::take(&mut self.head);
         if self.begin(&head[..end]).is_none() {
-            return Found::Nonsense;
+            return ScanResult::Nonsense;
         }
         self.content(&head[end + 4..])
     }
 
-    /// The connection was closed: the status, if that was the end of the response.
+    /// The connection was closed. Returns the status if this completes the response.
     pub(super) fn closed(&self) -> Option<u16> {
         (self.content == Content::UntilClose).then_some(self.status)
     }
@@ -98,14 +102,14 @@ impl Scan {
         Some(())
     }
 
-    fn content(&mut self, mut bytes: &[u8]) -> Found {
+    fn content(&mut self, mut bytes: &[u8]) -> ScanResult {
         loop {
             match self.content {
-                Content::NotYet | Content::UntilClose => return Found::More,
-                Content::Length(left) if bytes.len() > left => return Found::Nonsense,
+                Content::NotYet | Content::UntilClose => return ScanResult::More,
+                Content::Length(left) if bytes.len() > left => return ScanResult::Nonsense,
                 Content::Length(left) => {
                     self.content = Content::Length(left - bytes.len());
-                    return if left == bytes.len() { self.end() } else { Found::More };
+                    return if left == bytes.len() { self.end() } else { ScanResult::More };
                 }
                 Content::Chunk(left) => {
                     let here = left.min(bytes.len());
@@ -117,11 +121,11 @@ impl Scan {
                 }
                 Content::Size { .. } | Content::Trailer { .. } => {}
             }
-            let Some((first, rest)) = bytes.split_first() else { return Found::More };
+            let Some((first, rest)) = bytes.split_first() else { return ScanResult::More };
             match self.content {
                 Content::Size { size, digits_done } => {
                     let Some(next) = size_byte(size, digits_done, *first) else {
-                        return Found::Nonsense;
+                        return ScanResult::Nonsense;
                     };
                     self.content = next;
                     bytes = rest;
@@ -130,7 +134,7 @@ impl Scan {
                     bytes = rest;
                     match first {
                         b'\n' if line_bytes == 0 && bytes.is_empty() => return self.end(),
-                        b'\n' if line_bytes == 0 => return Found::Nonsense,
+                        b'\n' if line_bytes == 0 => return ScanResult::Nonsense,
                         b'\n' => self.content = Content::Trailer { line_bytes: 0 },
                         b'\r' => {}
                         _ => self.content = Content::Trailer { line_bytes: line_bytes + 1 },
@@ -141,12 +145,12 @@ impl Scan {
         }
     }
 
-    fn end(&self) -> Found {
-        Found::End { status: self.status, reusable: !self.closes }
+    fn end(&self) -> ScanResult {
+        ScanResult::End { status: self.status, reusable: !self.closes }
     }
 }
 
-/// One byte of a chunk's size line: hexadecimal digits, then perhaps extensions, then its end.
+/// Parses one byte of a chunk's size line: hexadecimal digits, optional extensions, the line end.
 fn size_byte(size: usize, digits_done: bool, byte: u8) -> Option<Content> {
     match byte {
         b'\n' if size == 0 => Some(Content::Trailer { line_bytes: 0 }),
@@ -165,13 +169,13 @@ fn size_byte(size: usize, digits_done: bool, byte: u8) -> Option<Content> {
 mod tests {
     use super::*;
 
-    /// The same answer must be found however the bytes are cut.
-    fn scan(wire: &[u8]) -> Found {
+    /// The result must be the same however the bytes are split.
+    fn scan(wire: &[u8]) -> ScanResult {
         let whole = Scan::default().take(wire);
         for cut in 1..wire.len() {
             let mut scan = Scan::default();
             let found = match scan.take(&wire[..cut]) {
-                Found::More => scan.take(&wire[cut..]),
+                ScanResult::More => scan.take(&wire[cut..]),
                 early => early,
             };
             assert_eq!(found, whole, "cut after {cut} bytes");
@@ -181,13 +185,13 @@ mod tests {
 
     #[test]
     fn ends_by_length_and_by_chunks() {
-        let end = Found::End { status: 200, reusable: true };
+        let end = ScanResult::End { status: 200, reusable: true };
         assert_eq!(scan(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"), end);
         assert_eq!(
             scan(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nA;x=1\r\n0123456789\r\n0\r\nT: 1\r\n\r\n"),
             end
         );
-        let closing = Found::End { status: 404, reusable: false };
+        let closing = ScanResult::End { status: 404, reusable: false };
         assert_eq!(
             scan(b"HTTP/1.1 404 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
             closing
@@ -197,17 +201,20 @@ mod tests {
     #[test]
     fn the_end_of_the_connection_counts_only_without_a_length() {
         let mut scan = Scan::default();
-        assert_eq!(scan.take(b"HTTP/1.1 200 OK\r\n\r\nsome"), Found::More);
+        assert_eq!(scan.take(b"HTTP/1.1 200 OK\r\n\r\nsome"), ScanResult::More);
         assert_eq!(scan.closed(), Some(200));
         let mut scan = Scan::default();
-        assert_eq!(scan.take(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"), Found::More);
+        assert_eq!(
+            scan.take(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"),
+            ScanResult::More
+        );
         assert_eq!(scan.closed(), None);
     }
 
     #[test]
     fn nonsense_is_seen() {
-        assert_eq!(Scan::default().take(b"hello\r\n\r\n"), Found::Nonsense);
+        assert_eq!(Scan::default().take(b"hello\r\n\r\n"), ScanResult::Nonsense);
         let long = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nones";
-        assert_eq!(Scan::default().take(long), Found::Nonsense);
+        assert_eq!(Scan::default().take(long), ScanResult::Nonsense);
     }
 }

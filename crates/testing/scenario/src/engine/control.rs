@@ -1,8 +1,8 @@
-//! The steps that speak to the subject's control interface: JSON over HTTP on its admin address.
+//! The steps that use the subject's control API: JSON over HTTP on its admin address.
 //!
-//! | step | request | read from the answer |
+//! | step | request | checked in the answer |
 //! |---|---|---|
-//! | `stat`, `await stat` | `GET /v1/stats` | the number of that name; dots lead into nested tables |
+//! | `stat`, `await stat` | `GET /v1/stats` | the number with that name; dots separate nested keys |
 //! | `invalidate` | `POST /v1/invalidate` with `{"tags":[…]}`, `{"urls":[…]}` or `{"all":true}` | `dropped` |
 //! | `admin` | as written | as expected |
 
@@ -10,14 +10,18 @@ use super::play::ask;
 use super::{Scene, describe};
 use crate::check::{compares, sign};
 use crate::client::{Client, Request};
-use crate::failure::Wrong;
-use crate::story::{Comparison, Expect, Invalidation, Message, Text};
+use crate::failure::Mismatch;
+use crate::story::{Comparison, Expectation, Invalidation, Message, Text};
 use crate::transcript::shorten;
 use serde_json::{Value, json};
 
 impl Scene {
-    /// A request to the control interface on a connection of its own.
-    pub(super) fn admin(&mut self, message: &Message, expect: &Expect) -> Result<(), Vec<Wrong>> {
+    /// Sends a request to the control API on a separate connection.
+    pub(super) fn admin(
+        &mut self,
+        message: &Message,
+        expect: &Expectation,
+    ) -> Result<(), Vec<Mismatch>> {
         let request = self.request(message)?;
         let mut client = Client::new(self.subject.admin_address());
         let answer = ask(&mut client, &request, self.deadline());
@@ -27,14 +31,14 @@ impl Scene {
         judged
     }
 
-    /// Judges a number of the statistics, at once or until it is so.
+    /// Checks a number of the statistics, once or repeatedly until it matches.
     pub(super) fn stat(
         &mut self,
         wait: bool,
         name: &str,
         comparison: Comparison,
         number: f64,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), Mismatch> {
         let expected = format!("{name}{}{number}", sign(comparison));
         let mut got = String::new();
         let deadline = self.deadline();
@@ -43,7 +47,7 @@ impl Scene {
             Ok(stats) => match number_at(&stats, name) {
                 None => {
                     let all = shorten(stats.to_string().as_bytes(), 1000);
-                    Some(Err(Wrong::new(expected.clone(), format!("no such number in {all}"))))
+                    Some(Err(Mismatch::new(expected.clone(), format!("no such number in {all}"))))
                 }
                 Some(found) if compares(comparison, found, number, 0.0) => Some(Ok(())),
                 Some(found) => {
@@ -53,16 +57,16 @@ impl Scene {
             },
         };
         let found = if wait { deadline.poll(judge) } else { judge() };
-        found.unwrap_or_else(|| Err(Wrong::new(expected, got)))
+        found.unwrap_or_else(|| Err(Mismatch::new(expected, got)))
     }
 
-    /// Invalidates, and judges how many pages were dropped.
+    /// Invalidates pages, and checks how many were removed.
     pub(super) fn invalidate(
         &mut self,
         what: &Invalidation,
         count: Option<u64>,
-    ) -> Result<(), Wrong> {
-        let names = |texts: &[Text]| -> Result<Vec<String>, Wrong> {
+    ) -> Result<(), Mismatch> {
+        let names = |texts: &[Text]| -> Result<Vec<String>, Mismatch> {
             let fill = |text| self.fill(text).map_err(|mut wrong| wrong.remove(0));
             texts.iter().map(|t| Ok(String::from_utf8_lossy(&fill(t)?).into_owned())).collect()
         };
@@ -75,16 +79,21 @@ impl Scene {
         self.transcript.add(format!("  came: {answer}"));
         let dropped = answer.get("dropped").and_then(Value::as_u64);
         match (count, dropped) {
-            (_, None) => Err(Wrong::new("the number of pages dropped", answer.to_string())),
+            (_, None) => Err(Mismatch::new("the number of pages dropped", answer.to_string())),
             (Some(count), Some(dropped)) if count != dropped => {
-                Err(Wrong::new(format!("{count} dropped"), format!("{dropped} dropped")))
+                Err(Mismatch::new(format!("{count} dropped"), format!("{dropped} dropped")))
             }
             _ => Ok(()),
         }
     }
 
-    /// A request to the control interface whose answer is JSON.
-    fn ask_json(&self, method: &str, path: &str, content: Option<&Value>) -> Result<Value, Wrong> {
+    /// Sends a request to the control API, and parses its answer as JSON.
+    fn ask_json(
+        &self,
+        method: &str,
+        path: &str,
+        content: Option<&Value>,
+    ) -> Result<Value, Mismatch> {
         let what = format!("JSON from {method} {path}");
         let mut fields = vec![("host".to_owned(), b"localhost".to_vec())];
         if content.is_some() {
@@ -95,16 +104,16 @@ impl Scene {
         let mut client = Client::new(self.subject.admin_address());
         let answer = ask(&mut client, &request, self.deadline());
         client.leave();
-        let answer = answer.map_err(|trouble| Wrong::new(what.clone(), trouble.to_string()))?;
+        let answer = answer.map_err(|trouble| Mismatch::new(what.clone(), trouble.to_string()))?;
         let got = || format!("{} | {}", answer.status, shorten(&answer.body.bytes, 300));
         if answer.status != 200 {
-            return Err(Wrong::new(what, got()));
+            return Err(Mismatch::new(what, got()));
         }
-        serde_json::from_slice(&answer.body.bytes).map_err(|_| Wrong::new(what, got()))
+        serde_json::from_slice(&answer.body.bytes).map_err(|_| Mismatch::new(what, got()))
     }
 }
 
-/// The number of that name: a key as it is, or a path of keys with dots between.
+/// The number with this name: a key, or a path of keys separated by dots.
 fn number_at(stats: &Value, name: &str) -> Option<f64> {
     let found = match stats.get(name) {
         Some(found) => Some(found),

@@ -1,8 +1,9 @@
-//! Plays one story: starts the origin and the subject, does each step, judges what comes, ends
-//! everything, in that order and whatever happens.
+//! Runs one scenario: starts the origin and the subject, executes each step, checks the answers, and stops
+//! everything, in this order and whatever happens.
 //!
-//! One thread plays; each request sent with `&` has a thread of its own until its answer is
-//! collected. The end: clients leave, gates open, the subject is ended, the origin is ended.
+//! One thread executes the steps. Each request sent with `&` has a thread of its own until its answer is
+//! collected. At the end the clients disconnect, the holds are released, and the subject and then the origin
+//! are stopped.
 
 mod control;
 mod play;
@@ -10,9 +11,9 @@ mod play;
 use crate::check;
 use crate::client::{Client, Response};
 use crate::deadline::{Deadline, WAIT, machine_now_ms};
-use crate::failure::{Failure, Wrong};
+use crate::failure::{Failure, Mismatch};
 use crate::origin::Origin;
-use crate::story::{ContentEnd, Expect, Step, Story};
+use crate::story::{ContentEnd, Expectation, Step, Story};
 use crate::transcript::{Transcript, shorten};
 use crate::wire::Trouble;
 use crate::{Config, StartSubject, Subject};
@@ -22,18 +23,18 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Plays a story.
+/// Runs a scenario.
 ///
 /// # Errors
-/// The first step that did not go as the story says, or what could not be started or ended.
+/// The first step that failed, or the reason why the subject or the origin could not be started or stopped.
 pub fn run_story(story: &Story, start: &StartSubject) -> Result<(), Failure> {
     run_story_within(story, start, WAIT)
 }
 
-/// As [`run_story`], with another bound on each wait than [`WAIT`].
+/// Runs a scenario like [`run_story`], with another timeout per wait than [`WAIT`].
 ///
 /// # Errors
-/// As [`run_story`].
+/// As for [`run_story`].
 pub fn run_story_within(
     story: &Story,
     start: &StartSubject,
@@ -47,7 +48,7 @@ pub fn run_story_within(
         wrong,
         transcript: transcript.lines(),
     };
-    let failed_to = |what: &str, why: String| failure(0, "", vec![Wrong::new(what, why)]);
+    let failed_to = |what: &str, why: String| failure(0, "", vec![Mismatch::new(what, why)]);
     let origin = Origin::start(transcript.clone())
         .map_err(|e| failed_to("an origin that starts", e.to_string()))?;
     let config = Config {
@@ -79,20 +80,20 @@ pub fn run_story_within(
 }
 
 /// A request whose answer has not been collected.
-struct UnderWay {
+struct PendingAnswer {
     thread: JoinHandle<()>,
     answer: Receiver<(Client, Result<Response, Trouble>)>,
     handle: Option<TcpStream>,
 }
 
-/// Everything that runs while a story is played.
+/// Everything that runs during a scenario.
 struct Scene {
     subject: Box<dyn Subject>,
     origin: Origin,
     transcript: Transcript,
     wait: Duration,
     clients: HashMap<String, Client>,
-    under_way: HashMap<String, UnderWay>,
+    under_way: HashMap<String, PendingAnswer>,
     advanced: Duration,
 }
 
@@ -114,24 +115,24 @@ impl Scene {
         }
     }
 
-    /// Plays one step, and looks for requests at the origin that the story has no rule for.
-    fn step(&mut self, step: &Step) -> Result<(), Vec<Wrong>> {
+    /// Executes one step, and checks that the origin has received no request without a rule.
+    fn step(&mut self, step: &Step) -> Result<(), Vec<Mismatch>> {
         self.transcript.add(format!("{:>3}  {}", step.line, step.text));
-        self.tell_time();
+        self.update_time();
         let mut wrong = self.act(&step.action).err().unwrap_or_default();
         wrong.extend(self.unexpected());
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    fn unexpected(&self) -> Option<Wrong> {
+    fn unexpected(&self) -> Option<Mismatch> {
         let requests = self.origin.take_unexpected();
         let got = || format!("the origin got {}", shorten(requests.join(", ").as_bytes(), 300));
         (!requests.is_empty())
-            .then(|| Wrong::new("only requests that the story has a rule for", got()))
+            .then(|| Mismatch::new("only requests that the story has a rule for", got()))
     }
 
-    /// Lets the blanks know the subject's time.
-    fn tell_time(&self) {
+    /// Sets the subject's time for the placeholders.
+    fn update_time(&self) {
         let moved = u64::try_from(self.advanced.as_millis()).unwrap_or(u64::MAX);
         let own = || machine_now_ms().saturating_add(moved);
         let now_ms = self.subject.now_ms().unwrap_or_else(own);
@@ -146,8 +147,8 @@ impl Scene {
         self.subject.clock_slack().as_secs()
     }
 
-    /// Ends everything. The subject's own word, and a late request without a rule, count.
-    fn end(mut self) -> Result<(), Wrong> {
+    /// Stops everything. An error of the subject, and a late request without a rule, count as failures.
+    fn end(mut self) -> Result<(), Mismatch> {
         for client in self.clients.values_mut() {
             client.leave();
         }
@@ -161,14 +162,14 @@ impl Scene {
         self.origin.down();
         let finished = self.subject.finish();
         match (finished, late) {
-            (Err(why), _) => Err(Wrong::new("a subject that ends well", why)),
+            (Err(why), _) => Err(Mismatch::new("a subject that ends well", why)),
             (Ok(()), Some(wrong)) => Err(wrong),
             (Ok(()), None) => Ok(()),
         }
     }
 }
 
-/// What came, in a line for the transcript.
+/// An answer as a line for the transcript.
 fn describe(response: &Result<Response, Trouble>) -> String {
     match response {
         Ok(response) => {
@@ -180,12 +181,12 @@ fn describe(response: &Result<Response, Trouble>) -> String {
     }
 }
 
-/// Judges the kind of ending that a story may expect: an answer, or none.
-fn judge_trouble(expect: &Expect, trouble: &Trouble) -> Result<(), Vec<Wrong>> {
+/// Compares a missing answer with the expectation: an answer, or none.
+fn judge_trouble(expect: &Expectation, trouble: &Trouble) -> Result<(), Vec<Mismatch>> {
     match trouble {
-        // What breaks off at once has taken its head with it.
+        // If the content breaks off at once, the header section may be lost too.
         Trouble::Ended if expect.end == ContentEnd::CutOrStatus => Ok(()),
         Trouble::Ended => check::status(&expect.status, None).map_err(|wrong| vec![wrong]),
-        trouble => Err(vec![Wrong::new("an answer", trouble.to_string())]),
+        trouble => Err(vec![Mismatch::new("an answer", trouble.to_string())]),
     }
 }

@@ -1,30 +1,30 @@
-//! The steps, one arm each, and the clients' requests behind them.
+//! The steps, one match arm each, and the requests of the clients.
 //!
-//! A step either does something or judges something; a request does both. Whatever a step waits for
-//! is bounded by the scene's wait. A client belongs to the scene, except while a request of it is
-//! under way: then it belongs to that request's thread, and comes back with the answer.
+//! A step either acts or checks; a request does both. Every wait of a step has the scene's timeout. A client
+//! belongs to the scene, except while one of its requests is in flight: then it belongs to the thread of that
+//! request, which returns it with the answer.
 
-use super::{Scene, UnderWay, describe, judge_trouble};
+use super::{PendingAnswer, Scene, describe, judge_trouble};
 use crate::blanks;
 use crate::check;
 use crate::client::{Client, Request, Response};
 use crate::deadline::Deadline;
-use crate::failure::Wrong;
-use crate::story::{Action, Expect, Message, Text};
+use crate::failure::Mismatch;
+use crate::story::{Action, Expectation, Message, Text};
 use crate::transcript::shorten;
 use crate::wire::{Fields, Trouble};
 use std::net::Shutdown;
 use std::sync::mpsc;
 
-/// How many times the bound of a wait a request sent with `&` may take: the waits between its
-/// sending and its collection are bounded one by one.
+/// The maximum duration of a request sent with `&`, in units of the wait timeout. Each wait between its sending
+/// and its collection has a timeout of its own.
 const UNDER_WAY_WAITS: u32 = 12;
 
-type Judged = Result<(), Vec<Wrong>>;
+type CheckResult = Result<(), Vec<Mismatch>>;
 
 impl Scene {
-    /// Plays one action.
-    pub(super) fn act(&mut self, action: &Action) -> Judged {
+    /// Executes one action.
+    pub(super) fn act(&mut self, action: &Action) -> CheckResult {
         match action {
             Action::Rules(rules) => self.origin.add_rules(rules),
             Action::Ask { client, message, expect } => return self.ask(client, message, expect),
@@ -42,7 +42,7 @@ impl Scene {
             Action::OriginDown => self.origin.down(),
             Action::OriginUp => {
                 let up = self.origin.up();
-                return up.map_err(|e| vec![Wrong::new("the origin up", e.to_string())]);
+                return up.map_err(|e| vec![Mismatch::new("the origin up", e.to_string())]);
             }
             Action::AwaitHold { gate, count } => {
                 return one(self.origin.await_hold(gate, *count, self.deadline()));
@@ -65,14 +65,14 @@ impl Scene {
         Ok(())
     }
 
-    /// Fills the blanks of a text.
-    pub(super) fn fill(&self, text: &Text) -> Result<Vec<u8>, Vec<Wrong>> {
+    /// Replaces the placeholders of a text.
+    pub(super) fn fill(&self, text: &Text) -> Result<Vec<u8>, Vec<Mismatch>> {
         let filled = self.origin.with_blanks(|blanks| blanks::fill(&text.0, blanks));
-        filled.map_err(|why| vec![Wrong::new("text that can be filled in", why)])
+        filled.map_err(|why| vec![Mismatch::new("text that can be filled in", why)])
     }
 
-    /// Makes the request's bytes.
-    pub(super) fn request(&self, message: &Message) -> Result<Request, Vec<Wrong>> {
+    /// Encodes a request.
+    pub(super) fn request(&self, message: &Message) -> Result<Request, Vec<Mismatch>> {
         let (method, target, fields, body) = match message {
             Message::Raw(text) => return Ok(Request::raw(self.fill(text)?)),
             Message::Http { method, target, fields, body } => (method, target, fields, body),
@@ -90,7 +90,7 @@ impl Scene {
         self.clients.remove(name).unwrap_or_else(|| Client::new(address))
     }
 
-    fn ask(&mut self, name: &str, message: &Message, expect: &Expect) -> Judged {
+    fn ask(&mut self, name: &str, message: &Message, expect: &Expectation) -> CheckResult {
         let request = self.request(message)?;
         let mut client = self.client(name);
         let deadline = self.deadline();
@@ -101,7 +101,7 @@ impl Scene {
         judged
     }
 
-    fn more(&mut self, name: &str, expect: &Expect) -> Judged {
+    fn more(&mut self, name: &str, expect: &Expectation) -> CheckResult {
         let mut client = self.client(name);
         let answer = client.receive(self.deadline());
         self.transcript.add(describe(&answer));
@@ -110,13 +110,13 @@ impl Scene {
         judged
     }
 
-    /// Judges an answer, keeps the values it gives, and lets the client see the connection's end.
+    /// Checks an answer, saves its values, and records the end of the connection.
     pub(super) fn judge(
         &mut self,
         client: &mut Client,
         answer: Result<Response, Trouble>,
-        expect: &Expect,
-    ) -> Judged {
+        expect: &Expectation,
+    ) -> CheckResult {
         let response = match answer {
             Ok(response) => response,
             Err(trouble) => return judge_trouble(expect, &trouble),
@@ -134,38 +134,38 @@ impl Scene {
         }
         if expect.closed {
             let closed = client.await_close(self.deadline());
-            wrong.extend(closed.err().map(|why| Wrong::new("the connection closed", why)));
+            wrong.extend(closed.err().map(|why| Mismatch::new("the connection closed", why)));
         } else if response.ends_connection {
             client.forget();
         }
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    /// Sends on a thread of its own; goes on once the request has been written.
-    fn send(&mut self, name: &str, message: &Message) -> Judged {
+    /// Sends a request on a separate thread, and returns when it has been written.
+    fn send(&mut self, name: &str, message: &Message) -> CheckResult {
         let request = self.request(message)?;
         let mut client = self.client(name);
         let sent = client.send(&request, self.deadline());
-        sent.map_err(|why| vec![Wrong::new("a request that can be sent", why)])?;
+        sent.map_err(|why| vec![Mismatch::new("a request that can be sent", why)])?;
         let handle = client.handle();
         let (report, answer) = mpsc::channel();
         let until = Deadline::after(self.wait * UNDER_WAY_WAITS);
         let thread = std::thread::spawn(move || {
             let read = client.receive(until);
-            // The story may have ended without the answer.
+            // The scenario may have ended without collecting the answer.
             let _ = report.send((client, read));
         });
-        self.under_way.insert(name.to_owned(), UnderWay { thread, answer, handle });
+        self.under_way.insert(name.to_owned(), PendingAnswer { thread, answer, handle });
         Ok(())
     }
 
-    fn collect(&mut self, name: &str, expect: &Expect) -> Judged {
+    fn collect(&mut self, name: &str, expect: &Expectation) -> CheckResult {
         let Some(under_way) = self.under_way.get(name) else {
-            return Err(vec![Wrong::new("a request under way", format!("none of {name}"))]);
+            return Err(vec![Mismatch::new("a request under way", format!("none of {name}"))]);
         };
         let Ok((mut client, answer)) = under_way.answer.recv_timeout(self.wait) else {
             let got = format!("none came to {name} within {:?}", self.wait);
-            return Err(vec![Wrong::new("an answer", got)]);
+            return Err(vec![Mismatch::new("an answer", got)]);
         };
         self.under_way.remove(name);
         self.transcript.add(describe(&answer));
@@ -174,8 +174,9 @@ impl Scene {
         judged
     }
 
-    /// Asks until the answer is as expected; at the end gives what was wrong with the last one.
-    fn repeat(&mut self, name: &str, message: &Message, expect: &Expect) -> Judged {
+    /// Repeats a request until the answer is as expected. After the timeout, returns the differences of the
+    /// last answer.
+    fn repeat(&mut self, name: &str, message: &Message, expect: &Expectation) -> CheckResult {
         let mut last = Vec::new();
         let until = self.deadline();
         let found = until.poll(|| match self.ask(name, message, expect) {
@@ -211,6 +212,6 @@ pub(super) fn ask(
     client.receive(deadline)
 }
 
-fn one(judged: Result<(), Wrong>) -> Judged {
+fn one(judged: Result<(), Mismatch>) -> CheckResult {
     judged.map_err(|wrong| vec![wrong])
 }

@@ -1,8 +1,8 @@
-//! Giving one answer as its rule says: holds, interim response, header section, content in its
-//! framing (RFC 9112 section 6), and the faults.
+//! Sends one answer according to its rule: holds, interim response, header section, content in its framing (RFC
+//! 9112 section 6), and the faults.
 //!
-//! A peer that has gone ends the connection and is noted in the transcript; it fails no story, for
-//! going away may be what the story is about.
+//! If the peer closes the connection, this is noted in the transcript. It does not fail the scenario, which may
+//! intend it.
 
 use super::script::Shared;
 use crate::blanks;
@@ -11,21 +11,21 @@ use crate::story::{Answer, AnswerKind, Framing, Text};
 use crate::transcript::shorten;
 use crate::wire::{Connection, Fields, Head, chunk, head_bytes};
 
-/// Whether the connection may serve a further request.
+/// Whether the connection may be used for another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum ConnectionReuse {
     Yes,
     No,
 }
 
-/// Finds the answer to a request and gives it.
+/// Finds the answer to a request and sends it.
 pub(super) fn answer(
     connection: &mut Connection,
     shared: &Shared,
     epoch: u64,
     head: Head,
     body: Vec<u8>,
-) -> Keep {
+) -> ConnectionReuse {
     let first = head.first.clone();
     let is_head = first.starts_with("HEAD ");
     let asked_to_close = head.lists("connection", "close");
@@ -35,23 +35,23 @@ pub(super) fn answer(
         shared.transcript.add(format!("  origin: {first}: no rule fits"));
         let text = "HTTP/1.1 500 No Rule\r\ncontent-length: 20\r\ncache-control: no-store\r\nconnection: close\r\n\r\nno rule of the story";
         let _ = connection.write(text.as_bytes());
-        return Keep::No;
+        return ConnectionReuse::No;
     };
     shared.transcript.add(format!("  origin: {first}: answered by line {line}"));
     if let Some(gate) = &answer.hold
         && !shared.wait_at(gate, epoch)
     {
-        return Keep::No;
+        return ConnectionReuse::No;
     }
     let given = match &answer.kind {
-        AnswerKind::Refuse => Ok(Keep::No),
+        AnswerKind::Refuse => Ok(ConnectionReuse::No),
         AnswerKind::Hang => {
             shared.wait_for_end(epoch);
-            Ok(Keep::No)
+            Ok(ConnectionReuse::No)
         }
         AnswerKind::Raw(text) => fill(shared, text).and_then(|bytes| {
             connection.write(&bytes).map_err(|e| e.to_string())?;
-            Ok(Keep::No)
+            Ok(ConnectionReuse::No)
         }),
         AnswerKind::Response { status, fields, body } => {
             let response = Response { status: *status, fields, body, is_head };
@@ -60,15 +60,15 @@ pub(super) fn answer(
     };
     match given {
         Ok(keep) if !asked_to_close => keep,
-        Ok(_) => Keep::No,
+        Ok(_) => ConnectionReuse::No,
         Err(why) => {
             shared.transcript.add(format!("  origin: the answer of line {line} failed: {why}"));
-            Keep::No
+            ConnectionReuse::No
         }
     }
 }
 
-/// An answer of the usual form, and whether it is for HEAD.
+/// A normal answer, and whether the request was HEAD.
 struct Response<'r> {
     status: u16,
     fields: &'r [(String, Text)],
@@ -82,7 +82,7 @@ fn give(
     epoch: u64,
     answer: &Answer,
     response: &Response,
-) -> Result<Keep, String> {
+) -> Result<ConnectionReuse, String> {
     let mut content = fill(shared, response.body)?;
     if answer.encoded {
         let named = response.fields.iter().find(|(name, _)| name == "content-encoding");
@@ -102,7 +102,7 @@ fn give(
     if let Some(gate) = &answer.hold_body
         && !shared.wait_at(gate, epoch)
     {
-        return Ok(Keep::No);
+        return Ok(ConnectionReuse::No);
     }
     if response.is_head || has_no_content(response.status) {
         return Ok(ends);
@@ -110,22 +110,22 @@ fn give(
     for piece in pieces(answer, &content) {
         connection.write(&piece).map_err(|e| e.to_string())?;
     }
-    Ok(if answer.cut { Keep::No } else { ends })
+    Ok(if answer.cut { ConnectionReuse::No } else { ends })
 }
 
-/// RFC 9112 section 6.3: these never have content.
+/// RFC 9112 section 6.3: responses with these statuses never have content.
 fn has_no_content(status: u16) -> bool {
     matches!(status, 204 | 304)
 }
 
-/// The header lines, and whether the connection goes on behind them. A length given by the story
-/// stands, right or wrong; a wrong one ends the connection.
+/// The header lines, and whether the connection stays open after them. A length given by the scenario is not
+/// changed; a wrong one ends the connection.
 fn fields(
     shared: &Shared,
     answer: &Answer,
     response: &Response,
     length: usize,
-) -> Result<(Fields, Keep), String> {
+) -> Result<(Fields, ConnectionReuse), String> {
     let mut lines = Fields::new();
     for (name, value) in response.fields {
         lines.push((name.clone(), fill(shared, value)?));
@@ -144,10 +144,10 @@ fn fields(
     if ends {
         lines.push(("connection".into(), b"close".to_vec()));
     }
-    Ok((lines, if ends || !honest { Keep::No } else { Keep::Yes }))
+    Ok((lines, if ends || !honest { ConnectionReuse::No } else { ConnectionReuse::Yes }))
 }
 
-/// The content as it goes out, a write each.
+/// The content, divided into separate writes.
 fn pieces(answer: &Answer, content: &[u8]) -> Vec<Vec<u8>> {
     let chunked = answer.framing == Framing::Chunked;
     if answer.cut {
@@ -173,7 +173,7 @@ fn fill(shared: &Shared, text: &Text) -> Result<Vec<u8>, String> {
     filled.map_err(|why| format!("{why} in {}", shorten(&text.0, 80)))
 }
 
-/// A reason phrase; a cache must not care (RFC 9112 section 4).
+/// A reason phrase, which a cache must ignore (RFC 9112 section 4).
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -1,18 +1,18 @@
-//! The scripted origin: an HTTP/1.1 server on a loopback port that answers by the story's rules,
-//! holds answers at the story's gates, and remembers what it was asked.
+//! The scripted origin: an HTTP/1.1 server on a loopback port. It answers by the scenario's rules, delays
+//! answers at holds, and records the requests.
 //!
-//! One thread accepts, one serves each connection. What they share is [`script::Script`], behind
-//! one mutex with one condition variable; no thread holds the mutex while it reads or writes a
-//! socket. A socket that is bound but never listens keeps the port while the origin is down, so
-//! that connections are refused and nobody else gets it.
+//! One thread accepts, and one thread serves each connection. They share [`script::Script`], protected by one
+//! mutex with one condition variable. No thread holds the mutex while it reads or writes a socket. While the
+//! origin is down, a socket that is bound but does not listen reserves the port. Connections are then refused,
+//! and no other process gets the port.
 
 mod answer;
 mod script;
 
 use crate::blanks::Blanks;
 use crate::deadline::Deadline;
-use crate::failure::Wrong;
-use crate::story::{BodyTest, FieldTest, Rule, Which};
+use crate::failure::Mismatch;
+use crate::story::{BodyTest, FieldTest, RequestPattern, Rule};
 use crate::transcript::Transcript;
 use crate::wire::{Connection, Trouble};
 use script::{Script, Shared};
@@ -22,26 +22,26 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// Connections of one story's origin at once; further ones are closed.
+/// The maximum number of concurrent connections; further ones are closed.
 const CONNECTIONS_MAX: usize = 256;
 
 /// A running origin.
 pub(crate) struct Origin {
     address: SocketAddr,
     shared: Arc<Shared>,
-    /// Bound, never listening: keeps the port.
+    /// Bound, but never listening: reserves the port.
     _keeps_port: Socket,
-    accepting: Option<Accepting>,
+    accepting: Option<Acceptor>,
 }
 
-/// The thread that accepts, and a second handle on the socket that it accepts from.
-struct Accepting {
+/// The accepting thread, and a second handle of its listening socket.
+struct Acceptor {
     thread: JoinHandle<()>,
     socket: Socket,
 }
 
 impl Origin {
-    /// Listens on a free port of the loopback address.
+    /// Starts an origin on a free port of the loopback address.
     pub(crate) fn start(transcript: Transcript) -> io::Result<Origin> {
         let keeps_port = bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let address = keeps_port.local_addr()?.as_socket();
@@ -53,22 +53,22 @@ impl Origin {
         Ok(origin)
     }
 
-    /// Where it listens.
+    /// The address of the origin.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Adds rules behind those it has.
+    /// Appends rules.
     pub(crate) fn add_rules(&self, rules: &[Rule]) {
         self.shared.lock().add_rules(rules);
     }
 
-    /// Reads or changes what the blanks of answers are filled from.
+    /// Reads or changes the placeholder values for answers.
     pub(crate) fn with_blanks<T>(&self, use_blanks: impl FnOnce(&mut Blanks) -> T) -> T {
         use_blanks(&mut self.shared.lock().blanks)
     }
 
-    /// Listens, again.
+    /// Starts to listen (again).
     pub(crate) fn up(&mut self) -> io::Result<()> {
         if self.accepting.is_some() {
             return Ok(());
@@ -81,41 +81,41 @@ impl Origin {
         let epoch = shared.lock().begin_epoch();
         let accept = move || accept(&listener, &shared, epoch);
         let thread = std::thread::Builder::new().name("origin".into()).spawn(accept)?;
-        self.accepting = Some(Accepting { thread, socket });
+        self.accepting = Some(Acceptor { thread, socket });
         Ok(())
     }
 
-    /// Refuses connections, and cuts those it has; whatever is held or hangs ends.
+    /// Refuses connections and closes the open ones. All holds and hanging requests end.
     pub(crate) fn down(&mut self) {
         let Some(accepting) = self.accepting.take() else { return };
-        // Closing alone would not do: a process that is being started at this moment has a copy of
-        // the socket until it is the new program. This ends the listening for all copies.
+        // Closing is not enough: a process that is being started at this moment has a copy of the socket until
+        // its exec. `shutdown` stops the listening for all copies.
         let _ = accepting.socket.shutdown(Shutdown::Both);
         for stream in self.shared.lock().end_epoch() {
             let _ = stream.shutdown(Shutdown::Both);
         }
         self.shared.changed.notify_all();
-        // Where that did not wake the accepting thread, this does; its epoch is over.
+        // Wakes the accepting thread if `shutdown` did not. Its epoch is over.
         let _ = TcpStream::connect(self.address);
         let _ = accepting.thread.join();
     }
 
-    /// Opens a gate for good.
+    /// Releases a hold permanently.
     pub(crate) fn release(&self, gate: &str) {
         self.shared.lock().open_gate(gate);
         self.shared.changed.notify_all();
     }
 
-    /// Waits until `count` requests wait at a gate.
+    /// Waits until `count` requests are held.
     pub(crate) fn await_hold(
         &self,
         gate: &str,
         count: usize,
         until: Deadline,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), Mismatch> {
         self.shared.wait_until(until, |script| {
             let held = script.held(gate);
-            let wrong = Wrong::new(
+            let wrong = Mismatch::new(
                 format!("{count} waiting at the hold {gate}"),
                 format!("{held} waiting there; {}", script.describe_seen()),
             );
@@ -123,18 +123,18 @@ impl Origin {
         })
     }
 
-    /// Waits until so many requests have been seen; without a deadline, judges at once.
+    /// Waits until this number of requests has been received; without a deadline, checks at once.
     pub(crate) fn saw(
         &self,
         count: usize,
-        only: Option<&Which>,
+        only: Option<&RequestPattern>,
         until: Option<Deadline>,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), Mismatch> {
         let judge = |script: &Script| {
             let seen = script.count(only);
             let what = only.map_or("requests".into(), script::describe_which);
             let got = format!("{seen}; {}", script.describe_seen());
-            let wrong = Wrong::new(format!("the origin saw {count} {what}"), got);
+            let wrong = Mismatch::new(format!("the origin saw {count} {what}"), got);
             if seen == count { Ok(()) } else { Err(wrong) }
         };
         match until {
@@ -143,17 +143,17 @@ impl Origin {
         }
     }
 
-    /// Judges the last request seen.
+    /// Checks the last request received.
     pub(crate) fn last(
         &self,
-        only: Option<&Which>,
+        only: Option<&RequestPattern>,
         fields: &[FieldTest],
         body: Option<&BodyTest>,
-    ) -> Vec<Wrong> {
+    ) -> Vec<Mismatch> {
         self.shared.lock().judge_last(only, fields, body)
     }
 
-    /// Requests that came and had no rule, since the last asking.
+    /// The requests without a rule since the last call.
     pub(crate) fn take_unexpected(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.lock().unexpected)
     }
@@ -165,7 +165,7 @@ impl Drop for Origin {
     }
 }
 
-/// A socket bound to `address`; several may be, as long as only one listens.
+/// A socket bound to `address`. Several may be bound, as long as only one listens.
 fn bound(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
@@ -173,7 +173,7 @@ fn bound(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Accepts until the epoch is over, then waits for the connections' threads.
+/// Accepts until the epoch ends, then waits for the connection threads.
 fn accept(listener: &TcpListener, shared: &Arc<Shared>, epoch: u64) {
     let mut serving: Vec<JoinHandle<()>> = Vec::new();
     for stream in listener.incoming() {
@@ -192,12 +192,12 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, epoch: u64) {
         serving.extend(spawned.ok());
     }
     for thread in serving {
-        // A thread that panicked has closed its connection, which fails the story by itself.
+        // A thread that panicked has closed its connection, which fails the scenario.
         let _ = thread.join();
     }
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until its end.
 fn serve(mut connection: Connection, shared: &Shared, epoch: u64) {
     loop {
         let request = connection.read_head().and_then(|head| {
@@ -217,7 +217,7 @@ fn serve(mut connection: Connection, shared: &Shared, epoch: u64) {
             }
         };
         let keep = answer::answer(&mut connection, shared, epoch, head, body);
-        if keep == answer::Keep::No {
+        if keep == answer::ConnectionReuse::No {
             break;
         }
     }

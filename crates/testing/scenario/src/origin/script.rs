@@ -1,35 +1,35 @@
-//! What the origin's threads and the engine share: the rules and which were used, the gates, the
-//! requests seen, the connections. One mutex guards all of it; the condition variable is told of
-//! each change.
+//! The state shared by the origin's threads and the engine: the rules and which were used, the holds, the
+//! requests received, the connections. One mutex protects all of it; the condition variable is notified of each
+//! change.
 //!
-//! An epoch is the time between two `origin down`: a thread of an older epoch ends.
+//! An epoch is the time between two `origin down` steps: a thread of an older epoch ends.
 
 use crate::blanks::Blanks;
 use crate::check;
 use crate::deadline::Deadline;
-use crate::failure::Wrong;
-use crate::story::{Answer, BodyTest, FieldTest, Rule, Which};
+use crate::failure::Mismatch;
+use crate::story::{Answer, BodyTest, FieldTest, RequestPattern, Rule};
 use crate::transcript::{Transcript, shorten};
 use crate::wire::Head;
 use std::collections::{HashMap, HashSet};
 use std::net::TcpStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Requests that are remembered whole; beyond that only counted.
+/// The maximum number of requests that are stored; further ones are only counted.
 const SEEN_MAX: usize = 4096;
 
-/// A request that the origin has seen.
-pub(super) struct Seen {
+/// A request received by the origin.
+pub(super) struct SeenRequest {
     method: String,
     target: String,
     head: Head,
     body: Vec<u8>,
 }
 
-/// The script's state; see the file's head.
+/// The state of the script; see the top of this file.
 pub(crate) struct Script {
     rules: Vec<(Rule, bool)>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenRequest>,
     /// Requests without a rule, as text.
     pub(super) unexpected: Vec<String>,
     open_gates: HashSet<String>,
@@ -37,16 +37,16 @@ pub(crate) struct Script {
     streams: Vec<TcpStream>,
     epoch: u64,
     is_up: bool,
-    /// What the blanks of answers are filled from.
+    /// The placeholder values for answers.
     pub(super) blanks: Blanks,
 }
 
-/// The script behind its lock.
+/// The script and its lock.
 pub(crate) struct Shared {
     script: Mutex<Script>,
-    /// Told whenever the script has changed.
+    /// Notified whenever the script changes.
     pub(super) changed: Condvar,
-    /// Where the origin writes what it sees.
+    /// The transcript, to which the origin writes the requests it receives.
     pub(super) transcript: Transcript,
 }
 
@@ -59,12 +59,12 @@ impl Shared {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `judge` is content; at the deadline gives what it last said.
+    /// Waits until `judge` succeeds. After the deadline, returns its last error.
     pub(super) fn wait_until(
         &self,
         until: Deadline,
-        judge: impl Fn(&Script) -> Result<(), Wrong>,
-    ) -> Result<(), Wrong> {
+        judge: impl Fn(&Script) -> Result<(), Mismatch>,
+    ) -> Result<(), Mismatch> {
         let mut script = self.lock();
         loop {
             let judged = judge(&script);
@@ -74,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// Waits at a gate until it opens; `false` when the epoch ended first.
+    /// Waits at a hold until it is released; `false` if the epoch ended first.
     pub(super) fn wait_at(&self, gate: &str, epoch: u64) -> bool {
         let mut script = self.lock();
         *script.held.entry(gate.to_owned()).or_default() += 1;
@@ -122,7 +122,7 @@ impl Script {
         self.epoch
     }
 
-    /// Ends the epoch; gives the connections that it leaves.
+    /// Ends the epoch, and returns its open connections.
     pub(super) fn end_epoch(&mut self) -> Vec<TcpStream> {
         self.is_up = false;
         std::mem::take(&mut self.streams)
@@ -132,7 +132,7 @@ impl Script {
         self.is_up && self.epoch == epoch
     }
 
-    /// Remembers a connection; `false` when its epoch is over.
+    /// Registers a connection; `false` if its epoch is over.
     pub(super) fn add_stream(&mut self, epoch: u64, stream: TcpStream) -> bool {
         if !self.is_current(epoch) {
             return false;
@@ -150,8 +150,8 @@ impl Script {
         self.held.get(gate).copied().unwrap_or(0)
     }
 
-    /// Remembers a request and picks its answer, with the line of the rule: the first rule that
-    /// fits and was not used, else the last that fits. HEAD takes GET's rules where it has none.
+    /// Records a request and selects its answer, with the line of the rule: the first matching rule that was
+    /// not used, otherwise the last matching rule. HEAD uses the rules of GET if it has none.
     pub(super) fn take(&mut self, head: Head, body: Vec<u8>) -> Option<(usize, Answer)> {
         let mut words = head.first.split(' ').map(str::to_owned);
         let method = words.next().unwrap_or_default();
@@ -174,23 +174,27 @@ impl Script {
             self.unexpected.push(format!("{method} {target}"));
         }
         if self.seen.len() < SEEN_MAX {
-            self.seen.push(Seen { method, target, head, body });
+            self.seen.push(SeenRequest { method, target, head, body });
         }
         let (rule, used) = self.rules.get_mut(picked?)?;
         *used = true;
         Some((rule.line, rule.answer.clone()))
     }
 
-    pub(super) fn count(&self, only: Option<&Which>) -> usize {
+    pub(super) fn count(&self, only: Option<&RequestPattern>) -> usize {
         self.matching(only).count()
     }
 
-    fn matching<'s>(&'s self, only: Option<&'s Which>) -> impl Iterator<Item = &'s Seen> {
-        let fits = move |seen: &&Seen| only.is_none_or(|w| covers(w, &seen.method, &seen.target));
+    fn matching<'s>(
+        &'s self,
+        only: Option<&'s RequestPattern>,
+    ) -> impl Iterator<Item = &'s SeenRequest> {
+        let fits =
+            move |seen: &&SeenRequest| only.is_none_or(|w| covers(w, &seen.method, &seen.target));
         self.seen.iter().filter(fits)
     }
 
-    /// The requests seen, in a line.
+    /// The requests received, in one line.
     pub(super) fn describe_seen(&self) -> String {
         let all: Vec<_> =
             self.seen.iter().map(|seen| format!("{} {}", seen.method, seen.target)).collect();
@@ -199,33 +203,33 @@ impl Script {
 
     pub(super) fn judge_last(
         &self,
-        only: Option<&Which>,
+        only: Option<&RequestPattern>,
         fields: &[FieldTest],
         body: Option<&BodyTest>,
-    ) -> Vec<Wrong> {
+    ) -> Vec<Mismatch> {
         let Some(last) = self.matching(only).last() else {
             let what = only.map_or("a request".into(), describe_which);
-            return vec![Wrong::new(format!("{what} at the origin"), self.describe_seen())];
+            return vec![Mismatch::new(format!("{what} at the origin"), self.describe_seen())];
         };
         let judge = |test| check::field(test, &last.head.fields, &self.blanks).err();
-        let mut wrong: Vec<Wrong> = fields.iter().filter_map(judge).collect();
+        let mut wrong: Vec<Mismatch> = fields.iter().filter_map(judge).collect();
         wrong.extend(body.and_then(|test| check::body(test, &last.body, &self.blanks).err()));
         wrong
     }
 }
 
-/// A [`Which`] as the story writes it.
-pub(super) fn describe_which(which: &Which) -> String {
+/// A [`RequestPattern`] as written in a scenario.
+pub(super) fn describe_which(which: &RequestPattern) -> String {
     format!("{} {}", which.method.as_deref().unwrap_or("*"), which.pattern)
 }
 
-fn covers(which: &Which, method: &str, target: &str) -> bool {
+fn covers(which: &RequestPattern, method: &str, target: &str) -> bool {
     which.method.as_deref().is_none_or(|wanted| wanted == method)
         && glob(which.pattern.as_bytes(), target.as_bytes())
 }
 
-/// Whether `text` fits `pattern`, in which `*` stands for anything: tries the rest of the text
-/// anew behind the last star, so that the work is bounded by the product of the lengths.
+/// Whether `text` matches `pattern`, in which `*` matches any text. On a mismatch only the last star is tried
+/// again, so that the work is bounded by the product of the lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

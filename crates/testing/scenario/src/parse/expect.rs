@@ -1,19 +1,21 @@
-//! The right side of `=>`: status, fields, content and the parameters of `Cache-Status`.
+//! Parses the right side of `=>`: status, fields, content and the parameters of `Cache-Status`.
 //!
-//! The tests of fields and of content stand elsewhere too: in the conditions of an origin's rule and
-//! behind `origin last`. A word that is no parameter of RFC 9211 is taken for a reason in `detail`.
+//! The tests of fields and content are also used in the conditions of an origin's rule and after `origin last`.
+//! A word that is not a parameter of RFC 9211 is a reason in `detail`.
 
-use super::Wrong;
+use super::LineError;
 use super::words::{content, field, first, is_token, number, split_at, split_fields};
 use crate::blanks;
-use crate::story::{BodyTest, CacheTest, Comparison, ContentEnd, Expect, FieldTest, StatusTest};
+use crate::story::{
+    BodyTest, CacheTest, Comparison, ContentEnd, Expectation, FieldTest, StatusTest,
+};
 
 /// The parameters of `Cache-Status` (RFC 9211 section 2); any other word is a reason in `detail`.
 const PARAMETERS: [&str; 8] =
     ["hit", "fwd", "fwd-status", "ttl", "stored", "collapsed", "key", "detail"];
 
 /// `STATUS [closed] [cut] [interim] [decoded] [fields] [| content] [; cache status]`
-pub(super) fn parse(text: &str) -> Result<Expect, Wrong> {
+pub(super) fn parse(text: &str) -> Result<Expectation, LineError> {
     let (front, cache) = split_at(text, ";")?;
     let (head, body) = split_at(front, "|")?;
     let (word, mut rest) = first(head);
@@ -29,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Expect, Wrong> {
         found.1 = true;
         rest = after;
     }
-    Ok(Expect {
+    Ok(Expectation {
         status,
         closed: words[0].1,
         end: match (words[1].1, or_cut) {
@@ -45,7 +47,7 @@ pub(super) fn parse(text: &str) -> Result<Expect, Wrong> {
     })
 }
 
-fn status(word: &str) -> Result<StatusTest, Wrong> {
+fn status(word: &str) -> Result<StatusTest, LineError> {
     let wrong = || ("a status: 200, 502|504, 502|cut, 5xx, * or none", word.to_owned());
     match word {
         "*" => return Ok(StatusTest::Any),
@@ -64,13 +66,13 @@ fn status(word: &str) -> Result<StatusTest, Wrong> {
     }
 }
 
-/// Field expectations, two spaces apart.
-pub(super) fn fields(text: &str) -> Result<Vec<FieldTest>, Wrong> {
+/// Parses tests of fields, separated by two spaces.
+pub(super) fn fields(text: &str) -> Result<Vec<FieldTest>, LineError> {
     split_fields(text)?.into_iter().map(field_test).collect()
 }
 
 /// `name: value`, `name: {$kept}`, `name~part`, `name` or `!name`.
-fn field_test(piece: &str) -> Result<FieldTest, Wrong> {
+fn field_test(piece: &str) -> Result<FieldTest, LineError> {
     let expected = "name: value, name~part, name or !name";
     let colon = piece.find(':').unwrap_or(piece.len());
     if let Some((name, part)) = piece[..colon].split_once('~') {
@@ -100,7 +102,7 @@ fn field_test(piece: &str) -> Result<FieldTest, Wrong> {
 }
 
 /// Content: exact, `~part` or `!~part`.
-pub(super) fn body_test(text: &str) -> Result<BodyTest, Wrong> {
+pub(super) fn body_test(text: &str) -> Result<BodyTest, LineError> {
     if let Some(part) = text.strip_prefix("!~") {
         return Ok(BodyTest::Lacks(content(part.trim())?));
     }
@@ -110,12 +112,12 @@ pub(super) fn body_test(text: &str) -> Result<BodyTest, Wrong> {
     }
 }
 
-fn cache_tests(text: &str) -> Result<Vec<CacheTest>, Wrong> {
+fn cache_tests(text: &str) -> Result<Vec<CacheTest>, LineError> {
     text.split_whitespace().map(cache_test).collect()
 }
 
 /// `hit`, `!stored`, `fwd=stale`, `ttl>=5`, `key~/a`, or the name of a reason: `set-cookie`.
-fn cache_test(word: &str) -> Result<CacheTest, Wrong> {
+fn cache_test(word: &str) -> Result<CacheTest, LineError> {
     let known = |name: &str| match PARAMETERS.contains(&name) {
         true => Ok(name.to_owned()),
         false => Err(("a parameter of Cache-Status", word.to_owned())),

@@ -1,8 +1,8 @@
-//! From a file's text to a [`Story`]: head lines, `origin` blocks, steps; and the checks that need
-//! the whole story (every hold is held, every answer is awaited).
+//! Parses a file into a [`Story`]: head lines, `origin` blocks, steps; and checks the scenario as a whole
+//! (every released hold exists, every answer is collected).
 //!
-//! Strict: what is not understood is an error with its line, never skipped, for a story that checks
-//! less than it seems to is worse than none. The grammar stands in `README.md`.
+//! The parser is strict: an unknown line is an error and never skipped. A scenario that checks less than it
+//! seems to is worse than none. The grammar is in `README.md`.
 
 mod expect;
 mod rule;
@@ -12,16 +12,16 @@ mod words;
 use crate::story::{Action, Step, Story};
 use std::collections::HashSet;
 
-/// A line that is no line of the language.
+/// A line that does not belong to the language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// Its number, counted from 1.
+    /// The line number, counted from 1.
     pub line: usize,
-    /// The line as written.
+    /// The text of the line.
     pub text: String,
-    /// What would have been understood.
+    /// The expected syntax.
     pub expected: &'static str,
-    /// What is wrong.
+    /// The error.
     pub got: String,
 }
 
@@ -34,13 +34,13 @@ impl std::fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// What is wrong within a line: what was expected, what came.
-type Wrong = (&'static str, String);
+/// An error within a line: the expected and the actual text.
+type LineError = (&'static str, String);
 
-/// Reads a story; `name` is its path, kept for messages.
+/// Parses a scenario; `name` is its path, for messages.
 ///
 /// # Errors
-/// The first line that is not understood, or that refers to something the story does not have.
+/// The first line that is invalid, or that refers to something missing in the scenario.
 pub fn parse_story(name: &str, text: &str) -> Result<Story, ParseError> {
     let mut story = Story { name: name.to_owned(), ..Story::default() };
     let mut in_block = false;
@@ -69,8 +69,8 @@ pub fn parse_story(name: &str, text: &str) -> Result<Story, ParseError> {
     Ok(story)
 }
 
-/// An indented line of an `origin` block.
-fn rule_line(story: &mut Story, line: usize, text: &str) -> Result<(), Wrong> {
+/// Parses an indented line of an `origin` block.
+fn rule_line(story: &mut Story, line: usize, text: &str) -> Result<(), LineError> {
     let rule = rule::parse(line, text)?;
     match story.steps.last_mut().map(|step| &mut step.action) {
         Some(Action::Rules(rules)) => rules.push(rule),
@@ -79,8 +79,8 @@ fn rule_line(story: &mut Story, line: usize, text: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A line that begins at the margin.
-fn top_line(story: &mut Story, line: usize, text: &str) -> Result<(), Wrong> {
+/// Parses a line that is not indented.
+fn top_line(story: &mut Story, line: usize, text: &str) -> Result<(), LineError> {
     let (word, rest) = words::first(text);
     let before = |what: &'static str| match story.steps.is_empty() {
         true => Ok(()),
@@ -111,7 +111,7 @@ fn top_line(story: &mut Story, line: usize, text: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// What only the whole story shows.
+/// Checks the scenario as a whole.
 fn check_whole(story: &Story) -> Result<(), ParseError> {
     let at = |step: &Step, expected, got: String| ParseError {
         line: step.line,

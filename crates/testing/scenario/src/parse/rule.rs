@@ -1,23 +1,22 @@
-//! A line of an `origin` block: `METHOD PATH [conditions] -> [words] answer`.
+//! Parses a line of an `origin` block: `METHOD PATH [conditions] -> [words] answer`.
 //!
-//! Words that cannot be obeyed together are refused here, so that the origin can obey every rule it
-//! is given.
+//! Contradictory words are rejected here, so that the origin can follow every rule.
 
-use super::Wrong;
+use super::LineError;
 use super::expect::fields;
 use super::words::{content, field, first, is_token, quoted, split_at, split_fields};
-use crate::story::{Answer, AnswerKind, Framing, Rule, Text, Which};
+use crate::story::{Answer, AnswerKind, Framing, RequestPattern, Rule, Text};
 
-/// Reads one rule.
-pub(super) fn parse(line: usize, text: &str) -> Result<Rule, Wrong> {
+/// Parses a rule.
+pub(super) fn parse(line: usize, text: &str) -> Result<Rule, LineError> {
     let (left, right) = split_at(text, "->")?;
     let right = right.ok_or(("METHOD PATH -> answer", text.to_owned()))?;
     let (which, rest) = which(left)?;
     Ok(Rule { line, which, conditions: fields(rest)?, answer: answer(right)? })
 }
 
-/// `METHOD PATH`, and what follows.
-pub(super) fn which(text: &str) -> Result<(Which, &str), Wrong> {
+/// Parses `METHOD PATH`, and returns the rest.
+pub(super) fn which(text: &str) -> Result<(RequestPattern, &str), LineError> {
     let (method, rest) = first(text);
     let (pattern, rest) = first(rest);
     let fits = is_token(method) && (pattern.starts_with(['/', '*']) || pattern.contains("://"));
@@ -25,10 +24,10 @@ pub(super) fn which(text: &str) -> Result<(Which, &str), Wrong> {
         return Err(("METHOD PATH, such as GET /a or * /b*", text.to_owned()));
     }
     let method = (method != "*").then(|| method.to_owned());
-    Ok((Which { method, pattern: pattern.to_owned() }, rest))
+    Ok((RequestPattern { method, pattern: pattern.to_owned() }, rest))
 }
 
-fn answer(text: &str) -> Result<Answer, Wrong> {
+fn answer(text: &str) -> Result<Answer, LineError> {
     let mut answer = Answer {
         hold: None,
         hold_body: None,
@@ -75,7 +74,7 @@ fn answer(text: &str) -> Result<Answer, Wrong> {
     }
 }
 
-fn response(status: &str, rest: &str) -> Result<AnswerKind, Wrong> {
+fn response(status: &str, rest: &str) -> Result<AnswerKind, LineError> {
     let wrong = ("a status, refuse, hang, raw \"…\" or a word before them", status.to_owned());
     let status = status.parse().ok().filter(|code| (200..1000).contains(code)).ok_or(wrong)?;
     let (head, body) = split_at(rest, "|")?;
@@ -84,8 +83,8 @@ fn response(status: &str, rest: &str) -> Result<AnswerKind, Wrong> {
     Ok(AnswerKind::Response { status, fields: fields?, body })
 }
 
-/// Refuses words that cannot be obeyed.
-fn checked(answer: Answer) -> Result<Answer, Wrong> {
+/// Rejects words that contradict each other.
+fn checked(answer: Answer) -> Result<Answer, LineError> {
     let AnswerKind::Response { body, .. } = &answer.kind else { return Ok(answer) };
     if answer.cut && body.0.is_empty() {
         return Err(("content that can be cut", "none".into()));
@@ -105,7 +104,10 @@ mod tests {
     fn a_rule_is_read() {
         let rule = parse(3, r#"GET /a*  if-none-match: "1"  !range -> hold g1 chunked cut 200  etag: "1"  a: b | one"#)
             .unwrap();
-        assert_eq!(rule.which, Which { method: Some("GET".into()), pattern: "/a*".into() });
+        assert_eq!(
+            rule.which,
+            RequestPattern { method: Some("GET".into()), pattern: "/a*".into() }
+        );
         assert_eq!(rule.conditions.len(), 2);
         assert!(matches!(&rule.conditions[1], FieldTest::Absent(name) if name == "range"));
         assert_eq!(rule.answer.hold.as_deref(), Some("g1"));

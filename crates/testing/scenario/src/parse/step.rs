@@ -1,23 +1,23 @@
-//! A line at the margin that does something: a client's request, the control interface, the clock,
-//! the origin, a wait.
+//! Parses a step, a line that is not indented: a client's request, the control API, the clock, the origin, a
+//! wait.
 //!
-//! The first word decides; what begins with none of the known words is a client's request.
+//! The first word selects the kind of step. A line that begins with another word is a client's request.
 
-use super::Wrong;
+use super::LineError;
 use super::expect;
 use super::rule::which;
 use super::words::{content, field, first, is_token, number, quoted, split_at, split_fields, text};
 use crate::blanks;
 use crate::story::{Action, Comparison, Invalidation, Message, Text};
 
-/// The host that requests are for unless they say otherwise.
+/// The default host of requests.
 const HOST: &str = "example.test";
 
-/// The client of lines that name none.
+/// The name of the client for lines without one.
 const CLIENT: &str = "client";
 
-/// Reads one step.
-pub(super) fn parse(line: &str) -> Result<Action, Wrong> {
+/// Parses one step.
+pub(super) fn parse(line: &str) -> Result<Action, LineError> {
     let (word, rest) = first(line);
     match word {
         "clock" => {
@@ -35,7 +35,7 @@ pub(super) fn parse(line: &str) -> Result<Action, Wrong> {
     }
 }
 
-fn name(word: &str) -> Result<String, Wrong> {
+fn name(word: &str) -> Result<String, LineError> {
     match is_token(word) {
         true => Ok(word.to_owned()),
         false => Err(("a name", word.to_owned())),
@@ -43,7 +43,7 @@ fn name(word: &str) -> Result<String, Wrong> {
 }
 
 /// `[NAME:] REQUEST (=> EXPECTATION | &)`
-fn client(line: &str) -> Result<Action, Wrong> {
+fn client(line: &str) -> Result<Action, LineError> {
     let (client, rest) = match line.split_once(": ") {
         Some((client, rest)) if is_token(client) => (client.to_owned(), rest),
         _ => (CLIENT.to_owned(), line),
@@ -61,7 +61,7 @@ fn client(line: &str) -> Result<Action, Wrong> {
 }
 
 /// `METHOD TARGET [fields] [| content]` or `raw "…"`
-fn message(text_left: &str) -> Result<Message, Wrong> {
+fn message(text_left: &str) -> Result<Message, LineError> {
     let (word, rest) = first(text_left);
     if word == "raw" {
         return Ok(Message::Raw(quoted(rest)?));
@@ -89,7 +89,7 @@ fn message(text_left: &str) -> Result<Message, Wrong> {
     Ok(Message::Http { method, target, fields, body: body.map(content).transpose()? })
 }
 
-/// A method: one of the lower-case verbs, or upper-case letters as they are.
+/// Parses a method: one of the known lower-case names, or any upper-case letters.
 fn method(word: &str) -> Option<String> {
     const VERBS: [&str; 9] =
         ["get", "head", "post", "put", "delete", "patch", "options", "purge", "trace"];
@@ -97,8 +97,8 @@ fn method(word: &str) -> Option<String> {
     (upper || VERBS.contains(&word)).then(|| word.to_ascii_uppercase())
 }
 
-/// What stands after `await`.
-fn waited(rest: &str) -> Result<Action, Wrong> {
+/// Parses the text after `await`.
+fn waited(rest: &str) -> Result<Action, LineError> {
     let (word, after) = first(rest);
     match word {
         "stat" => return stat(after, true),
@@ -116,8 +116,8 @@ fn waited(rest: &str) -> Result<Action, Wrong> {
     }
 }
 
-/// What stands after `origin` (or after `await origin`).
-fn origin(rest: &str, wait: bool) -> Result<Action, Wrong> {
+/// Parses the text after `origin` or `await origin`.
+fn origin(rest: &str, wait: bool) -> Result<Action, LineError> {
     let (word, after) = first(rest);
     match word {
         "down" if !wait && after.is_empty() => Ok(Action::OriginDown),
@@ -151,7 +151,7 @@ fn origin(rest: &str, wait: bool) -> Result<Action, Wrong> {
 }
 
 /// `NAME=N`, `NAME>=N` or `NAME<=N`
-fn stat(text: &str, wait: bool) -> Result<Action, Wrong> {
+fn stat(text: &str, wait: bool) -> Result<Action, LineError> {
     let signs = [(">=", Comparison::AtLeast), ("<=", Comparison::AtMost), ("=", Comparison::Equal)];
     for (sign, comparison) in signs {
         if let Some((left, right)) = text.split_once(sign) {
@@ -162,8 +162,8 @@ fn stat(text: &str, wait: bool) -> Result<Action, Wrong> {
     Err(("NAME=N, NAME>=N or NAME<=N", text.to_owned()))
 }
 
-/// `tag NAME…`, `url PATH…` or `all`, and the number that must be dropped.
-fn invalidate(rest: &str) -> Result<Action, Wrong> {
+/// `tag NAME…`, `url PATH…` or `all`, and the expected number of removed pages.
+fn invalidate(rest: &str) -> Result<Action, LineError> {
     let (left, right) = split_at(rest, "=>")?;
     let (kind, names) = first(left);
     let names: Result<Vec<Text>, _> =
@@ -178,8 +178,8 @@ fn invalidate(rest: &str) -> Result<Action, Wrong> {
     Ok(Action::Invalidate { what, count: right.map(number).transpose()? })
 }
 
-/// A request to the control interface: for `localhost`, and JSON, unless it says otherwise.
-fn admin(rest: &str) -> Result<Action, Wrong> {
+/// Parses a request to the control API. The default host is `localhost`, the default content type is JSON.
+fn admin(rest: &str) -> Result<Action, LineError> {
     let (mut message, expect) = match client(rest)? {
         Action::Ask { client, message, expect } if client == CLIENT => (message, expect),
         _ => return Err(("admin METHOD PATH => …", rest.to_owned())),

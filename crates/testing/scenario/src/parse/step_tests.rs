@@ -1,7 +1,7 @@
-//! Each form of a step is read as the manual says, and what is none is refused.
+//! Every form of a step is parsed as in the manual, and other lines are rejected.
 
 use super::*;
-use crate::story::{StatusTest, Which};
+use crate::story::{RequestPattern, StatusTest};
 use std::time::Duration;
 
 #[test]
@@ -37,7 +37,7 @@ fn the_origin_is_asked_and_told() {
     let Action::OriginSaw { wait: true, count: 2, only: Some(only) } = saw else {
         panic!("{saw:?}")
     };
-    assert_eq!(only, Which { method: Some("GET".into()), pattern: "/a".into() });
+    assert_eq!(only, RequestPattern { method: Some("GET".into()), pattern: "/a".into() });
     assert!(matches!(parse("await origin g1 2"), Ok(Action::AwaitHold { count: 2, .. })));
     assert!(matches!(
         parse("origin last if-none-match: \"1\"  !range"),

@@ -1,14 +1,13 @@
-//! Taking a line apart: words, separators that stand alone between spaces, fields two spaces apart,
-//! quoted text.
+//! Splits a line: words, separators between spaces, fields separated by two spaces, quoted text.
 //!
-//! Double quotes protect everything between them; nothing else does. A quote that is not closed is
-//! an error, so that a separator cannot vanish in it.
+//! Double quotes protect everything between them; there is no other protection. An unclosed quote is an error,
+//! because a separator could otherwise be missed inside it.
 
-use super::Wrong;
+use super::LineError;
 use crate::blanks;
 use crate::story::Text;
 
-/// The first word of `text`, and the rest without the space between.
+/// The first word of `text`, and the rest without the space between them.
 pub(super) fn first(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     match text.split_once(char::is_whitespace) {
@@ -17,9 +16,8 @@ pub(super) fn first(text: &str) -> (&str, &str) {
     }
 }
 
-/// For each byte, whether it stands outside double quotes. A backslash protects the next byte
-/// within them.
-fn outside_quotes(text: &str) -> Result<Vec<bool>, Wrong> {
+/// For each byte, whether it is outside double quotes. Inside them, a backslash protects the next byte.
+fn outside_quotes(text: &str) -> Result<Vec<bool>, LineError> {
     let (mut quoted, mut protected) = (false, false);
     let mut outside = Vec::with_capacity(text.len());
     for byte in text.bytes() {
@@ -37,12 +35,12 @@ fn outside_quotes(text: &str) -> Result<Vec<bool>, Wrong> {
     }
 }
 
-/// Splits at the first `separator` that stands alone (spaces, or the line's end, on both sides)
-/// outside quotes. Both halves are trimmed.
+/// Splits at the first `separator` outside quotes that has spaces, or the line's end, on both sides. Both
+/// halves are trimmed.
 pub(super) fn split_at<'t>(
     text: &'t str,
     separator: &str,
-) -> Result<(&'t str, Option<&'t str>), Wrong> {
+) -> Result<(&'t str, Option<&'t str>), LineError> {
     let outside = outside_quotes(text)?;
     let bytes = text.as_bytes();
     for (at, _) in text.match_indices(separator) {
@@ -56,8 +54,8 @@ pub(super) fn split_at<'t>(
     Ok((text.trim(), None))
 }
 
-/// Splits where two or more spaces stand outside quotes.
-pub(super) fn split_fields(text: &str) -> Result<Vec<&str>, Wrong> {
+/// Splits at two or more spaces outside quotes.
+pub(super) fn split_fields(text: &str) -> Result<Vec<&str>, LineError> {
     let outside = outside_quotes(text)?;
     let (mut pieces, mut from) = (Vec::new(), 0);
     for (at, _) in text.match_indices("  ") {
@@ -71,9 +69,9 @@ pub(super) fn split_fields(text: &str) -> Result<Vec<&str>, Wrong> {
     Ok(pieces)
 }
 
-/// `name: value`, with the name in lower case. A value in which another field seems to begin is
-/// refused: two spaces are missing.
-pub(super) fn field(piece: &str) -> Result<(String, Text), Wrong> {
+/// Parses `name: value`; the name is converted to lower case. A value that seems to contain another field is
+/// rejected, because a space is missing.
+pub(super) fn field(piece: &str) -> Result<(String, Text), LineError> {
     let expected = "name: value";
     let (name, value) = piece.split_once(':').ok_or((expected, piece.to_owned()))?;
     if !is_token(name) {
@@ -97,9 +95,9 @@ pub(super) fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(tchar)
 }
 
-/// Content: quoted text with escapes when it is one quoted text from end to end, else as it stands,
-/// so that a piece of JSON is just that.
-pub(super) fn content(piece: &str) -> Result<Text, Wrong> {
+/// Parses content. If it is one quoted text, its escapes are decoded; otherwise it is literal, so that JSON
+/// needs no escapes.
+pub(super) fn content(piece: &str) -> Result<Text, LineError> {
     let outside = outside_quotes(piece)?;
     let inner = outside.get(1..).unwrap_or_default();
     match piece.starts_with('"') && !inner.is_empty() && !inner.contains(&true) {
@@ -108,8 +106,8 @@ pub(super) fn content(piece: &str) -> Result<Text, Wrong> {
     }
 }
 
-/// Quoted text: `\r \n \t \\ \" \xNN`.
-pub(super) fn quoted(piece: &str) -> Result<Text, Wrong> {
+/// Parses quoted text: `\r \n \t \\ \" \xNN`.
+pub(super) fn quoted(piece: &str) -> Result<Text, LineError> {
     let expected = "text in double quotes, with \\r \\n \\t \\\\ \\\" \\xNN";
     let wrong = || (expected, piece.to_owned());
     let inside = piece.strip_prefix('"').and_then(|p| p.strip_suffix('"')).ok_or_else(wrong)?;
@@ -140,14 +138,14 @@ pub(super) fn quoted(piece: &str) -> Result<Text, Wrong> {
     text(&bytes)
 }
 
-/// Text with its blanks checked.
-pub(super) fn text(bytes: &[u8]) -> Result<Text, Wrong> {
+/// Text whose placeholders have been checked.
+pub(super) fn text(bytes: &[u8]) -> Result<Text, LineError> {
     blanks::check(bytes).map_err(|why| ("text with blanks", why))?;
     Ok(Text(bytes.to_vec()))
 }
 
-/// A whole number.
-pub(super) fn number<T: std::str::FromStr>(word: &str) -> Result<T, Wrong> {
+/// Parses an integer.
+pub(super) fn number<T: std::str::FromStr>(word: &str) -> Result<T, LineError> {
     word.parse().map_err(|_| ("a number", word.to_owned()))
 }
 

@@ -1,6 +1,6 @@
-//! The same blog with its database followed by the rules that `pagewell changes suggest --for wordpress`
-//! prints: SQL at the prompt makes the pages new that show what it changes, and no others where nothing that
-//! visitors see has changed.
+//! The same blog with database-driven invalidation, using the rules that `pagewell changes suggest --for
+//! wordpress` prints. SQL at the prompt refreshes the pages that show the changed data. Changes that no page
+//! shows purge nothing.
 
 use super::{Blog, KEPT};
 use harness::{PrivateDir, Response};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// With the rules of `pagewell changes suggest --for wordpress`, pages are exact whichever program writes.
 #[test]
-fn sql_at_the_prompt_is_heard_where_the_database_is_followed() {
+fn sql_at_the_prompt_invalidates_with_a_followed_database() {
     let dir = PrivateDir::temporary("followed").expect("a directory");
     let blog = Blog::start(|wordpress| {
         let database = wordpress.database();

@@ -1,6 +1,6 @@
-//! A log that is begun anew (`RESET MASTER`), or has lost its end, comes to the same numbers with other
-//! transactions: while the stream is followed, while nobody reads it, between two processes. What it was
-//! that came to them nobody is told, so every page goes.
+//! A log that was reset (`RESET MASTER`) or has lost its end reaches the same positions with other
+//! transactions: while the stream is followed, while no process reads it, or between two processes. The changes
+//! at these positions are unknown, so every page is purged.
 
 use super::{Pagewell, Paper, RULES, config_by, counter, cut, get, is_hit, post, shows, stored};
 use acceptance::{BOUND, cache_status, until};
@@ -12,7 +12,7 @@ fn gaps(pagewell: &Pagewell) -> u64 {
     counter(pagewell, "database_gaps")
 }
 
-/// Changes the title so often, the last time to this.
+/// Changes the title this number of times, the last time to `last`.
 fn titles(paper: &Paper, count: u32, last: &str) {
     let one = |n| format!("UPDATE news SET title = '{last}{}' WHERE id = 1;", count - n);
     let all: String = (1..count).map(one).collect();
@@ -20,11 +20,11 @@ fn titles(paper: &Paper, count: u32, last: &str) {
 }
 
 #[test]
-fn a_log_that_is_begun_anew_under_a_stream_is_noticed() {
+fn a_log_reset_during_a_stream_is_detected() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("on_lag = \"serve\"");
-    // Fewer than before; and so that the next file is one that the server's reader of the old log goes
-    // on with.
+    // First with fewer transactions than before; then so that the server, which still reads the old log,
+    // continues with the next file.
     let next = "FLUSH BINARY LOGS; UPDATE news SET title = 'further' WHERE id = 3;";
     for (round, more) in ["", next].into_iter().enumerate() {
         titles(&paper, 9, "old");
@@ -42,7 +42,7 @@ fn a_log_that_is_begun_anew_under_a_stream_is_noticed() {
 }
 
 #[test]
-fn whoever_writes_into_a_log_that_is_begun_anew_finds_what_he_wrote() {
+fn read_your_writes_holds_after_a_log_reset() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("on_lag = \"serve\"\nbarrier = \"20s\"");
     for _ in 0..3 {
@@ -51,7 +51,7 @@ fn whoever_writes_into_a_log_that_is_begun_anew_finds_what_he_wrote() {
         stored(&pagewell, "/thread.php?id=1");
         let gaps_before = gaps(&pagewell);
         paper.sql("RESET MASTER");
-        // Nothing of this is ever sent.
+        // This transaction is never sent.
         let written = post(&pagewell, "/write.php?id=1");
         let count =
             paper.database.sql_in("paper", "SELECT COUNT(*) FROM comments WHERE news_id = 1");
@@ -68,13 +68,13 @@ fn whoever_writes_into_a_log_that_is_begun_anew_finds_what_he_wrote() {
     }
 }
 
-/// Lets nobody follow, or does again; in no log.
+/// Locks or unlocks the account that follows, without a log entry.
 fn follower_is(paper: &Paper, how: &str) {
     let sql = format!("SET sql_log_bin = 0; ALTER USER follower@localhost ACCOUNT {how}");
     paper.database.sql(&sql).expect("the account is altered");
 }
 
-/// What happens while nobody reads, and that it is noticed then.
+/// Runs `happens` while no process reads, and checks that it is detected afterwards.
 fn while_nobody_reads(paper: &mut Paper, url: &str, happens: impl FnOnce(&mut Paper)) {
     let pagewell = paper.serve_by(url, "on_lag = \"serve\"");
     titles(paper, 9, "old");
@@ -94,7 +94,8 @@ fn while_nobody_reads(paper: &mut Paper, url: &str, happens: impl FnOnce(&mut Pa
     shows(&pagewell, PATH, "title=after");
 }
 
-/// More than before: by its numbers the new log has all that was read of the old one.
+/// More transactions than before: by its positions, the new log contains everything that was read of the old
+/// one.
 fn begins_anew(paper: &Paper) {
     paper.sql("RESET MASTER; UPDATE news SET title = 'anew' WHERE id = 1");
     let more = "INSERT INTO comments (news_id, body) VALUES (2, REPEAT('x', 500));";
@@ -102,7 +103,7 @@ fn begins_anew(paper: &Paper) {
 }
 
 #[test]
-fn a_log_that_is_begun_anew_while_nobody_reads_it_is_noticed() {
+fn a_log_reset_without_a_reader_is_detected() {
     let mut paper = Paper::new(&[]);
     let url = paper.url();
     while_nobody_reads(&mut paper, &url, |paper| begins_anew(paper));
@@ -114,9 +115,9 @@ fn a_log_that_is_begun_anew_while_nobody_reads_it_is_noticed() {
     while_nobody_reads(&mut paper, &url, |paper| begins_anew(paper));
 }
 
-/// What a machine's crash leaves where `sync_binlog` is 0.
+/// The result of a machine crash with `sync_binlog=0`.
 #[test]
-fn a_log_that_has_lost_its_end_is_noticed() {
+fn a_log_that_has_lost_its_end_is_detected() {
     let mut paper = Paper::new(&[]);
     let url = paper.url();
     while_nobody_reads(&mut paper, &url, |paper| {
@@ -133,7 +134,7 @@ fn a_log_that_has_lost_its_end_is_noticed() {
 }
 
 #[test]
-fn a_log_that_is_begun_anew_between_two_processes_is_noticed() {
+fn a_log_reset_between_two_processes_is_detected() {
     let paper = Paper::new(&[]);
     let directory = paper.site.at("snapshots");
     let more = format!("[snapshot]\ndirectory = {directory:?}");
@@ -147,7 +148,7 @@ fn a_log_that_is_begun_anew_between_two_processes_is_noticed() {
     stored(&pagewell, "/show.php?id=2");
     stop(pagewell);
 
-    // Nothing has happened to it: what was kept is good, one row apart.
+    // The log was not replaced: the stored pages are valid, except for one row.
     paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
     let pagewell = serve();
     until("it is loaded", || pagewell.log().contains("snapshot-loaded"));
@@ -162,7 +163,7 @@ fn a_log_that_is_begun_anew_between_two_processes_is_noticed() {
     until("it is a gap", || gaps(&pagewell) == 1);
     assert_eq!(get(&pagewell, PATH).text(), "title=anew", "{}", pagewell.log());
     shows(&pagewell, "/thread.php?id=2", "comments=60");
-    // The server itself says so where no event begins at that place in the new log.
+    // The server itself reports an error if no event begins at this position in the new log.
     let is_said = ["log-replaced", "position-gone"].iter().any(|why| pagewell.log().contains(why));
     assert!(is_said, "{}", pagewell.log());
 }

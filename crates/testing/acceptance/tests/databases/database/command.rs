@@ -1,10 +1,10 @@
-//! `pagewell check` and `pagewell changes suggest`, by the real program and a real database.
+//! `pagewell check` and `pagewell changes suggest` with the real program and a real database.
 
 use super::{Paper, get, stored};
 use crate::paper::run;
 
 #[test]
-fn rules_are_proposed_and_a_configuration_is_checked_against_the_database() {
+fn rules_are_suggested_and_a_configuration_is_checked() {
     let paper = Paper::new(&[]);
     let (text, good) = run(&["changes", "suggest", &paper.url()]);
     assert!(good, "{text}");
@@ -16,7 +16,7 @@ fn rules_are_proposed_and_a_configuration_is_checked_against_the_database() {
     );
     assert!(!text.contains("headlines"), "a view is no table: {text}");
 
-    // What is proposed can be used, and pages whose tags nobody touches are told.
+    // The suggested rules can be used, and pages whose tags no row touches are reported.
     let rules = format!("{text}\n[site]\nroot = {:?}", paper.site.root());
     let file = paper.site.config(&paper.config("", &rules), "").display().to_string();
     let check = |more: &[&str]| run(&[&["check", "--config", &file], more].concat());
@@ -35,7 +35,7 @@ fn rules_are_proposed_and_a_configuration_is_checked_against_the_database() {
     );
     assert!(!text.contains("news:"), "{text}");
 
-    // What is wrong is said before it hurts.
+    // Problems are reported before they have an effect.
     for (sql, part) in [
         ("SET GLOBAL binlog_format = 'MIXED'", "binlog_format is MIXED"),
         ("SET GLOBAL binlog_row_image = 'MINIMAL'", "binlog_row_image is MINIMAL"),

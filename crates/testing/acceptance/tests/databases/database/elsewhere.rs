@@ -1,5 +1,5 @@
-//! Databases reached otherwise: over TLS with the server's certificate looked at or not, at another server
-//! that has taken over, and by several machines at once.
+//! Other connections to databases: over TLS with and without certificate verification, to another server after
+//! a failover, and from several nodes at once.
 
 use super::{MariaDb, PrivateDir, config_by};
 use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, post, shows, stored};
@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn over_tls_the_certificate_counts_as_far_as_asked() {
+fn certificates_are_verified_as_configured() {
     let dir = PrivateDir::temporary("tls").expect("a directory");
     let (ca, leaf, key) = certificates();
     let write = |name: &str, text: &str| {
@@ -53,7 +53,7 @@ fn over_tls_the_certificate_counts_as_far_as_asked() {
     }
 }
 
-/// A second server, which replicates what is at this port; `logs` is whether that is in its own log.
+/// A second server that replicates the one on this port; `logs`: whether replicated changes are in its own log.
 fn replica(paper: &Paper, port: u16, logs: bool) -> MariaDb {
     let account = "CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'secret';
          GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'";
@@ -68,7 +68,7 @@ fn replica(paper: &Paper, port: u16, logs: bool) -> MariaDb {
     second
 }
 
-/// It would be followed, and nothing would ever come: what it replicates is not in its log.
+/// Following it would work, but no changes would arrive: replicated changes are not in its log.
 #[test]
 fn a_replica_that_does_not_log_what_it_replicates_is_refused() {
     let (paper, port) = Paper::over_tcp(&[]);
@@ -98,7 +98,7 @@ fn a_replica_that_does_not_log_what_it_replicates_is_refused() {
 }
 
 #[test]
-fn after_a_failover_it_goes_on_at_the_other_server() {
+fn after_a_failover_the_other_server_is_followed() {
     let (mut paper, port) = Paper::over_tcp(&[]);
     let second = replica(&paper, port, true);
     let pagewell = paper.serve("lag_max = \"60s\"");
@@ -112,7 +112,7 @@ fn after_a_failover_it_goes_on_at_the_other_server() {
     let last = at(&paper.database);
     until("the other has it all", || at(&second) == last);
 
-    // The first goes, and the second answers at its address.
+    // The first server stops, and the second answers at its address.
     paper.database.stop();
     let _ = fs::remove_file(paper.database.socket());
     std::os::unix::fs::symlink(second.socket(), paper.database.socket()).expect("a link");
@@ -125,9 +125,9 @@ fn after_a_failover_it_goes_on_at_the_other_server() {
     assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
 }
 
-/// Each has a memory of its own, and hears by itself what visitors of the other have written.
+/// Each node has its own cache, and receives the changes of the other node's clients from the database.
 #[test]
-fn two_machines_hear_the_same_changes() {
+fn two_nodes_apply_the_same_changes() {
     let paper = Paper::new(&[]);
     let both = [paper.serve(""), paper.serve("")];
     for pagewell in &both {

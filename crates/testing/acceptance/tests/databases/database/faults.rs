@@ -1,5 +1,5 @@
-//! What goes wrong on the way: the stream cut in the middle of an event, held so long that it falls
-//! behind, a transaction larger than is held; and a name for places that is not a GTID.
+//! Faults of the stream: cut in the middle of an event, delayed until it is too far behind, a transaction
+//! larger than the limit; and positions that are not GTIDs.
 
 use super::{Pagewell, Paper, counter, cut, get, is_hit, proxy, shows, stored};
 use acceptance::{cache_status, until};
@@ -7,12 +7,12 @@ use harness::Client;
 use std::sync::atomic::Ordering;
 
 #[test]
-fn a_stream_that_is_cut_in_the_middle_of_an_event_is_taken_up() {
+fn a_stream_cut_inside_an_event_is_resumed() {
     let (paper, port) = Paper::over_tcp(&[]);
     let (port, control) = proxy::before(port);
     let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
     let pagewell = paper.serve_by(&url, "on_lag = \"serve\"");
-    // An event of a row of 50 kB: each cut is somewhere in it.
+    // An event of a row of 50 kB: each cut is inside it.
     for (round, bytes) in [200, 5_000, 20_000, 45_000, 50_100].into_iter().enumerate() {
         stored(&pagewell, "/thread.php?id=1");
         control.cut_after(bytes);
@@ -24,7 +24,7 @@ fn a_stream_that_is_cut_in_the_middle_of_an_event_is_taken_up() {
 }
 
 #[test]
-fn a_stream_that_falls_behind_is_not_relied_on() {
+fn a_stream_that_lags_too_far_closes_the_gate() {
     let (paper, port) = Paper::over_tcp(&[]);
     let (port, control) = proxy::before(port);
     let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
@@ -32,7 +32,7 @@ fn a_stream_that_falls_behind_is_not_relied_on() {
     stored(&pagewell, "/show.php?id=1");
     control.hold();
     paper.sql("UPDATE news SET title = 'behind' WHERE id = 1");
-    // Connected, and silent: pages go all the same, and none is kept.
+    // The connection is open but silent: pages are purged nevertheless, and none is stored.
     until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
     assert!(!is_hit(&get(&pagewell, "/plain.php")), "{}", pagewell.log());
     assert!(pagewell.log().contains("database-behind"), "{}", pagewell.log());
@@ -40,13 +40,13 @@ fn a_stream_that_falls_behind_is_not_relied_on() {
     shows(&pagewell, "/show.php?id=1", "title=behind");
     stored(&pagewell, "/show.php?id=1");
     assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
-    // One second was too long for one of them at least; and there were shorter ones.
+    // The lag exceeded one second for at least one transaction, and others were faster.
     until("it is measured", || lags(&pagewell, "+Inf") > lags(&pagewell, "1"));
     until("others are measured", || lags(&pagewell, "1") > 0);
     assert!(counter(&pagewell, "database_lag_max_us") >= 1_000_000);
 }
 
-/// How many lags were measured up to this bound.
+/// The number of measured lags up to this bound.
 fn lags(pagewell: &Pagewell, bound: &str) -> u64 {
     let metrics = Client::new(pagewell.admin().clone()).get("/metrics").expect("an answer").text();
     let name = format!("pagewell_database_lag_histogram_seconds_bucket{{le=\"{bound}\"}} ");
@@ -55,14 +55,14 @@ fn lags(pagewell: &Pagewell, bound: &str) -> u64 {
 }
 
 #[test]
-fn nothing_of_a_change_is_kept_until_everybody_is_shown_to_see_it() {
+fn no_page_is_stored_until_a_change_is_visible_to_all() {
     let (paper, port) = Paper::over_tcp(&[]);
     let (port, control) = proxy::before(port);
     let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
     let pagewell = paper.serve_by(&url, "");
     let path = "/show.php?id=1";
     stored(&pagewell, path);
-    // The database does not say what everybody sees: the row may still be the old one for some.
+    // The database does not confirm which changes are visible to all: some sessions may still see the old row.
     control.hold_snapshots();
     paper.sql("UPDATE news SET title = 'open' WHERE id = 1");
     shows(&pagewell, path, "title=open");
@@ -79,7 +79,7 @@ fn nothing_of_a_change_is_kept_until_everybody_is_shown_to_see_it() {
 }
 
 #[test]
-fn a_huge_transaction_is_not_held_and_drops_any_row_of_its_tables() {
+fn a_huge_transaction_purges_its_tables_and_is_not_held() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("");
     paper.sql("INSERT INTO comments (news_id, body) SELECT 1, 'first' FROM seq_1_to_300000");
@@ -89,7 +89,7 @@ fn a_huge_transaction_is_not_held_and_drops_any_row_of_its_tables() {
         stored(&pagewell, path);
     }
     let before = pagewell.rss_bytes();
-    // Rows before and after: twice what is held, and more.
+    // Rows before and after: more than twice the limit.
     paper.sql("UPDATE comments SET body = REPEAT('second', 8) WHERE news_id = 1");
     until("any thread goes", || !is_hit(&get(&pagewell, "/thread.php?id=2")));
     assert!(is_hit(&get(&pagewell, "/show.php?id=1")) && is_hit(&get(&pagewell, "/plain.php")));

@@ -1,22 +1,22 @@
-//! What is in the log when Pagewell begins to follow, and nobody can see yet: a commit that waits for a
-//! replica. Nothing of it is sent, and a page that is made meanwhile is one of before.
+//! Transactions that are in the log when Pagewell begins to follow, but are not visible yet: a commit that
+//! waits for a replica. They are not sent, and a page rendered in the meantime shows the old data.
 
 use super::{Paper, RULES, config_by, counter, get, is_hit, shows, stored};
 use acceptance::{cache_status, until};
 
 const PATH: &str = "/show.php?id=1";
 
-/// How often it is tried whether a page is kept.
+/// The number of attempts to store a page.
 const TRIES: usize = 20;
 
-/// Without a replica, and for as long as the test may take.
+/// Commits wait without a replica, for longer than the test may take.
 const WAITS: &str = "SET GLOBAL rpl_semi_sync_master_timeout = 600000,
     GLOBAL rpl_semi_sync_master_wait_no_slave = ON,
     GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC',
     GLOBAL rpl_semi_sync_master_enabled = ON";
 
 #[test]
-fn what_is_committed_and_not_yet_visible_at_the_start_is_waited_for() {
+fn commits_that_are_invisible_at_the_start_are_awaited() {
     let paper = Paper::new(&[]);
     let position = || paper.database.sql("SELECT @@gtid_binlog_pos").expect("a position");
     for (round, (more, settle)) in [("", "0s"), ("&position=file", "0s")].into_iter().enumerate() {

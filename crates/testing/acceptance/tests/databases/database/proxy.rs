@@ -1,56 +1,56 @@
-//! What stands between Pagewell and the database over TCP, and can hold the stream or cut it, or hold
-//! the answers to who asks what everybody sees.
+//! A TCP proxy between Pagewell and the database that can hold or cut the stream. It can also hold the answers
+//! to the query for the visible transactions.
 //!
-//! A connection is a stream once its client has sent the command of a dump, and one for snapshots once
-//! it has asked for one; of others everything is passed on. Threads end with their connections.
+//! A connection counts as a stream once its client has sent the dump command, and as a snapshot connection once
+//! it has queried a snapshot. Other connections are forwarded unchanged. Threads end with their connections.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// `COM_BINLOG_DUMP`, behind the length of its packet and the number 0.
+/// `COM_BINLOG_DUMP`, which follows the packet's length and the sequence number 0.
 const DUMP: u8 = 0x12;
 
-/// What a connection is for.
+/// The kinds of connections.
 const STREAM: u8 = 1;
 const SNAPSHOTS: u8 = 2;
 
-/// What is to be done.
+/// The actions of the proxy.
 #[derive(Default)]
 pub struct Control {
-    /// Which connections are held; 0: none.
+    /// The kind of connection that is held; 0 for none.
     held: Mutex<u8>,
     released: Condvar,
-    /// After so many bytes more a stream is cut; 0: it is not.
+    /// The number of bytes after which a stream is cut; 0 disables this.
     cut_after: AtomicUsize,
-    /// How many were cut.
+    /// The number of streams that were cut.
     pub cuts: AtomicUsize,
 }
 
 impl Control {
-    /// Holds what the server sends by a stream.
+    /// Holds the data of the stream.
     pub fn hold(&self) {
         *self.held.lock().expect("it is never poisoned") = STREAM;
     }
 
-    /// Holds what the server says of snapshots.
+    /// Holds the answers to queries for snapshots.
     pub fn hold_snapshots(&self) {
         *self.held.lock().expect("it is never poisoned") = SNAPSHOTS;
     }
 
-    /// Lets it through again.
+    /// Releases all connections.
     pub fn release(&self) {
         *self.held.lock().expect("it is never poisoned") = 0;
         self.released.notify_all();
     }
 
-    /// Cuts the stream after so many bytes.
+    /// Cuts the stream after this number of bytes.
     pub fn cut_after(&self, bytes: usize) {
         self.cut_after.store(bytes, Ordering::SeqCst);
     }
 
-    /// Passes on, or not: how much of a piece goes through.
+    /// The number of bytes of a piece that may be forwarded. Waits while the connection is held.
     fn pass(&self, what: u8, len: usize) -> usize {
         let mut held = self.held.lock().expect("it is never poisoned");
         while *held == what && what != 0 {
@@ -70,7 +70,7 @@ impl Control {
     }
 }
 
-/// A proxy to a port of this machine; its own port.
+/// Starts a proxy for a port of this machine. Returns its own port.
 pub fn before(server: u16) -> (u16, Arc<Control>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -103,7 +103,7 @@ pub fn before(server: u16) -> (u16, Arc<Control>) {
     (port, control)
 }
 
-/// Passes on as much of each piece as `through` says; less than all of it ends both.
+/// Forwards as much of each piece as `through` returns. If that is not all of it, both connections are closed.
 fn pump(mut from: TcpStream, mut to: TcpStream, mut through: impl FnMut(&[u8]) -> usize) {
     let mut piece = vec![0; 16 << 10];
     while let Ok(len @ 1..) = from.read(&mut piece) {

@@ -1,4 +1,4 @@
-//! A page that a row has dropped is explained by the row's table, and by the rules that could drop it.
+//! If a row has purged a page, the explanation names the row's table and the rules that may have matched.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn ask(pagewell: &Pagewell, content: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_page_that_a_row_has_dropped_is_explained_by_its_table() {
+fn a_page_purged_by_a_row_is_explained_by_its_table() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("");
     stored(&pagewell, "/show.php?id=1");

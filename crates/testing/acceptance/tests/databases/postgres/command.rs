@@ -1,11 +1,11 @@
-//! `pagewell check` and `pagewell changes suggest`, by the real program and a real PostgreSQL. Neither
-//! changes anything there.
+//! `pagewell check` and `pagewell changes suggest` with the real program and a real PostgreSQL. Neither changes
+//! the database.
 
 use super::{Paper, RULES, TABLES, get, shows, stored};
 use crate::paper::run;
 use harness::PostgresOptions;
 
-/// What there is of publications and slots.
+/// The number of publications and slots.
 fn there(paper: &Paper) -> String {
     paper.sql(
         "SELECT (SELECT count(*) FROM pg_publication), (SELECT count(*) FROM pg_publication_tables), \
@@ -14,14 +14,14 @@ fn there(paper: &Paper) -> String {
 }
 
 #[test]
-fn rules_are_proposed_for_what_can_be_followed() {
+fn rules_are_suggested_for_tables_that_can_be_followed() {
     let tables = format!(
         "{TABLES} CREATE TABLE keyless (n int); CREATE UNLOGGED TABLE draft (id int PRIMARY KEY);
          CREATE SCHEMA shop; CREATE TABLE shop.price (product int, shop int, PRIMARY KEY (product, shop));
          CREATE TABLE visit (id int PRIMARY KEY, news_id int REFERENCES news) PARTITION BY RANGE (id);
          CREATE TABLE visit_1 PARTITION OF visit FOR VALUES FROM (0) TO (100);"
     );
-    // The database lets its owner make schemas.
+    // The database allows its owner to create schemas.
     let paper = Paper::with(PostgresOptions::default(), &tables);
     let (text, good) = run(&["changes", "suggest", &paper.url()]);
     assert!(good, "{text}");
@@ -40,7 +40,7 @@ fn rules_are_proposed_for_what_can_be_followed() {
     }
     assert_eq!(there(&paper).trim(), "0\t0\t0", "nothing was made");
 
-    // What is proposed can be used as it is.
+    // The suggested rules can be used unchanged.
     let rules = format!("{text}\n[site]\nroot = {:?}", paper.site.root());
     let config = paper.config("manage = true", &rules);
     let file = paper.site.config(&config, "").display().to_string();
@@ -52,13 +52,13 @@ fn rules_are_proposed_for_what_can_be_followed() {
     stored(&pagewell, "/show.php?id=1");
     paper.sql("UPDATE news SET title = 'new' WHERE id = 1");
     shows(&pagewell, "/show.php?id=1", "title=new");
-    // It runs, and has the slot: a check does not disturb it.
+    // Pagewell is running and uses the slot: a check does not disturb it.
     let (text, good) = run(&["check", "--config", &file]);
     assert!(good && text.contains("no errors"), "{text}");
     stored(&pagewell, "/plain.php");
     assert_eq!(get(&pagewell, "/show.php?id=2").status, 200);
 
-    // Tags of pages that no row touches are told.
+    // Tags of pages that no row touches are reported.
     let written = std::fs::read_to_string(&file).expect("a file");
     let config = format!("admin = \"{}\"\n{written}", pagewell.admin());
     std::fs::write(&file, config).expect("written");
@@ -88,7 +88,7 @@ fn a_configuration_is_checked_against_the_database() {
     wrong(&paper, managed, &rule("news", "news:{nr}"), "no column nr");
     wrong(&paper, managed, &rule("headlines", "x"), "headlines is a view");
     wrong(&paper, "", RULES, "CREATE PUBLICATION");
-    // What could be better, and what would be made.
+    // Possible improvements, and the objects that would be created.
     let (text, good) = check(&paper, managed, RULES);
     assert!(good, "{text}");
     for part in [
@@ -99,7 +99,7 @@ fn a_configuration_is_checked_against_the_database() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert_eq!(there(&paper).trim(), "0\t0\t0", "a check makes nothing");
-    // Who may not make it hears of it before.
+    // A missing privilege is reported before the objects are created.
     paper.sql("ALTER TABLE news OWNER TO postgres");
     wrong(&paper, managed, RULES, "must be owner of table news");
     paper.sql("ALTER TABLE news OWNER TO writer");

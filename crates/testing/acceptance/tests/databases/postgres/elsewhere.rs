@@ -1,11 +1,11 @@
-//! PostgreSQL over TLS, with the server's certificate looked at or not.
+//! PostgreSQL over TLS, with and without certificate verification.
 
 use super::{Paper, RULES, TABLES, config_by, shows, stored};
 use crate::certificates::certificates;
 use harness::{PostgresOptions, PrivateDir};
 use std::fs;
 
-/// What a server is that speaks TLS, and with whom it wants it.
+/// The options of a server with TLS, which requires TLS on its port.
 fn encrypted(certificate: Option<(String, String)>) -> (PostgresOptions, u16) {
     let port = harness::free_port().expect("a port");
     let hba = match certificate {
@@ -19,7 +19,7 @@ fn encrypted(certificate: Option<(String, String)>) -> (PostgresOptions, u16) {
 }
 
 #[test]
-fn over_tls_the_certificate_counts_as_far_as_asked() {
+fn certificates_are_verified_as_configured() {
     let dir = PrivateDir::temporary("tls").expect("a directory");
     let (ca, leaf, key) = certificates();
     let write = |name: &str, text: &str| {
@@ -36,7 +36,7 @@ fn over_tls_the_certificate_counts_as_far_as_asked() {
         let said = paper.refused_with(&config_by(&url, "manage = true", RULES));
         assert!(said.contains(part), "{url}: {said}");
     };
-    // The server wants TLS; a certificate of nobody known, or of another host.
+    // The server requires TLS; a certificate of an unknown CA, or of another host.
     refused(url("127.0.0.1", ""), "no encryption");
     refused(
         url("127.0.0.1", &format!("?ssl-mode=verify-ca&ssl-ca={other}")),
@@ -68,7 +68,7 @@ fn over_tls_the_certificate_counts_as_far_as_asked() {
 }
 
 #[test]
-fn what_wants_tls_never_goes_without() {
+fn a_connection_that_requires_tls_never_runs_without() {
     let (options, port) = encrypted(None);
     let paper = Paper::with(options, TABLES);
     let url = format!("postgres://writer:secret@localhost:{port}/paper");

@@ -1,6 +1,6 @@
-//! Pages outlive the process beside a PostgreSQL, however it ended: the slot keeps what the snapshot
-//! needs, within a bound. And where a gap cannot be excluded (the slot gone, another server, another
-//! timeline, one that was set back) nothing is taken up.
+//! Pages outlive the process with a PostgreSQL, however the process ended: the slot keeps the log that the
+//! snapshot needs, up to a limit. If a gap is possible (the slot deleted, another server, another timeline, a
+//! restored server), no page is restored.
 
 use super::{Paper, RULES, TABLES, config_by, get, is_hit, shows, stored};
 use acceptance::{counter, until};
@@ -10,14 +10,14 @@ use std::process::Command;
 
 const PAGES: [&str; 3] = ["/show.php?id=1", "/show.php?id=2", "/show.php?id=3"];
 
-/// A site whose pages outlive it, with a snapshot of three pages in place.
-struct Kept {
+/// A site whose pages outlive the process, with a snapshot of three pages.
+struct SnapshotSite {
     paper: Paper,
 }
 
-impl Kept {
-    fn new() -> Kept {
-        let kept = Kept { paper: Paper::with(PostgresOptions::default(), TABLES) };
+impl SnapshotSite {
+    fn new() -> SnapshotSite {
+        let kept = SnapshotSite { paper: Paper::with(PostgresOptions::default(), TABLES) };
         let mut pagewell = kept.serve("");
         PAGES.iter().for_each(|path| stored(&pagewell, path));
         pagewell.signal(Signal::TERM);
@@ -27,14 +27,14 @@ impl Kept {
         kept
     }
 
-    /// Starts; a snapshot is written at the end, and before that none.
+    /// Starts Pagewell. A snapshot is written when it stops, not before.
     fn serve(&self, more: &str) -> Pagewell {
         let directory = self.paper.site.at("snapshots");
         let more = format!("manage = true\n{more}\n[snapshot]\ndirectory = {directory:?}");
         self.paper.site.serve(&config_by(&self.paper.url(), &more, RULES))
     }
 
-    /// Starts with what was left.
+    /// Starts Pagewell with the remaining snapshot.
     fn serve_warm(&self, more: &str) -> Pagewell {
         let pagewell = self.serve(more);
         until("it is loaded", || pagewell.log().contains("snapshot-loaded"));
@@ -45,7 +45,7 @@ impl Kept {
         self.paper.sql(&format!("UPDATE news SET title = '{title}' WHERE id = {id}"));
     }
 
-    /// Waits until the server has heard that everything is received, and so could have let go of it.
+    /// Waits until the server has received the confirmation of everything, so that it could discard the log.
     fn is_heard(&self) {
         let end = self.paper.sql("SELECT pg_current_wal_lsn()");
         let heard =
@@ -53,19 +53,19 @@ impl Kept {
         until("the server has heard of it", || self.paper.sql(&heard).trim() == "1");
     }
 
-    /// And nothing was taken up.
+    /// Checks that no page was restored, for this reason.
     fn is_cold(&self, pagewell: &Pagewell, reason: &str) {
         assert_eq!(counter(pagewell, "snapshot_pages"), 0, "{}", pagewell.log());
         self.is_gap(pagewell, reason);
     }
 
-    /// What was taken up, and that nothing is missing.
+    /// Checks the number of restored pages, and that no change is missing.
     fn is_warm(&self, pagewell: &Pagewell, pages: u64) {
         assert_eq!(counter(pagewell, "snapshot_pages"), pages, "{}", pagewell.log());
         assert_eq!(counter(pagewell, "database_gaps"), 0, "{}", pagewell.log());
     }
 
-    /// Everything was dropped, for this reason, and every page shows what is there.
+    /// Checks that everything was purged for this reason, and that every page shows the current data.
     fn is_gap(&self, pagewell: &Pagewell, reason: &str) {
         assert_eq!(counter(pagewell, "database_gaps"), 1, "{}", pagewell.log());
         let (log, said) = (pagewell.log(), format!("reason=\"{reason}\""));
@@ -82,11 +82,11 @@ impl Kept {
 }
 
 #[test]
-fn killed_it_starts_warm_and_misses_nothing() {
-    let kept = Kept::new();
+fn a_killed_process_restores_pages_and_misses_no_change() {
+    let kept = SnapshotSite::new();
     let mut pagewell = kept.serve_warm("");
     kept.is_warm(&pagewell, 3);
-    // Applied, and never written to a snapshot; the server hears of it, again and again.
+    // Applied, but not in a snapshot; the server receives repeated confirmations.
     kept.title(3, "drei");
     shows(&pagewell, PAGES[2], "title=drei");
     stored(&pagewell, PAGES[2]);
@@ -95,7 +95,7 @@ fn killed_it_starts_warm_and_misses_nothing() {
         kept.is_heard();
     }
     pagewell.kill();
-    // While nobody is there.
+    // A change while no process is running.
     kept.title(1, "eins");
     let mut pagewell = kept.serve_warm("");
     kept.is_warm(&pagewell, 1);
@@ -103,7 +103,7 @@ fn killed_it_starts_warm_and_misses_nothing() {
     assert_eq!(get(&pagewell, PAGES[0]).text(), "title=eins");
     assert_eq!(get(&pagewell, PAGES[2]).text(), "title=drei");
 
-    // The server stops while something is kept: it does not wait for us, and nothing is let go of.
+    // The server stops while Pagewell needs its log: it does not wait for Pagewell, and discards nothing.
     let mut kept = kept;
     kept.is_heard();
     let stopped = kept.paper.database.stop();
@@ -122,8 +122,8 @@ fn killed_it_starts_warm_and_misses_nothing() {
 }
 
 #[test]
-fn a_publication_that_was_altered_while_nobody_was_there_is_a_gap() {
-    let kept = Kept::new();
+fn a_publication_altered_without_a_reader_is_a_gap() {
+    let kept = SnapshotSite::new();
     for sql in ["DROP TABLE news", "ADD TABLE news"] {
         kept.title(2, sql);
         kept.paper.sql(&format!("ALTER PUBLICATION pagewell {sql}"));
@@ -134,11 +134,11 @@ fn a_publication_that_was_altered_while_nobody_was_there_is_a_gap() {
 
 #[test]
 fn definitions_that_changed_during_the_run_are_no_gap() {
-    let kept = Kept::new();
+    let kept = SnapshotSite::new();
     let mut pagewell = kept.serve_warm("");
     kept.is_warm(&pagewell, 3);
     kept.paper.sql("ALTER TABLE news ADD COLUMN lead text; TRUNCATE comments");
-    // Looked at once more after they were seen to have changed.
+    // The definitions are queried again after the change was detected.
     until("it is seen", || !is_hit(&get(&pagewell, PAGES[1])));
     stored(&pagewell, PAGES[0]);
     let active = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active";
@@ -159,8 +159,8 @@ fn definitions_that_changed_during_the_run_are_no_gap() {
 }
 
 #[test]
-fn what_is_kept_for_a_snapshot_is_bounded() {
-    let kept = Kept::new();
+fn the_log_kept_for_a_snapshot_is_limited() {
+    let kept = SnapshotSite::new();
     let mut pagewell = kept.serve_warm("keep_log = \"64K\"");
     kept.is_warm(&pagewell, 3);
     kept.paper.sql("INSERT INTO comments (news_id, body) SELECT 2, repeat('x', 1000) FROM generate_series(1, 500)");
@@ -173,8 +173,8 @@ fn what_is_kept_for_a_snapshot_is_bounded() {
 }
 
 #[test]
-fn without_the_slot_nothing_is_taken_up() {
-    let kept = Kept::new();
+fn without_the_slot_no_page_is_restored() {
+    let kept = SnapshotSite::new();
     kept.serve_warm("").kill();
     let drop = "SELECT pg_drop_replication_slot('pagewell')";
     until("the slot is dropped", || kept.paper.database.sql_in("paper", drop).is_ok());
@@ -192,8 +192,8 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn another_server_or_timeline_is_a_gap() {
-    let mut kept = Kept::new();
-    // Promoted: the same data, and a history of its own from here.
+    let mut kept = SnapshotSite::new();
+    // Promoted: the same data, with its own history from here on.
     kept.paper.database.stop();
     let signal = kept.paper.database.data_dir().join("standby.signal");
     std::fs::write(&signal, "").expect("it is written");
@@ -222,8 +222,8 @@ fn another_server_or_timeline_is_a_gap() {
 }
 
 #[test]
-fn a_server_that_was_set_back_is_a_gap() {
-    let mut kept = Kept::new();
+fn a_restored_server_is_a_gap() {
+    let mut kept = SnapshotSite::new();
     let data = kept.paper.database.data_dir().to_owned();
     let before = data.with_file_name("before");
     kept.paper.database.stop();
@@ -236,7 +236,7 @@ fn a_server_that_was_set_back_is_a_gap() {
     shows(&pagewell, PAGES[0], "title=of a future");
     stored(&pagewell, PAGES[0]);
     kept.is_heard();
-    // As from a copy of its disk.
+    // Like a restored disk image.
     kept.paper.database.stop();
     copy(&before, &data);
     kept.paper.database.start_again().expect("PostgreSQL starts again");

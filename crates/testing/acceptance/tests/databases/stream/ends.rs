@@ -1,5 +1,5 @@
-//! One machine ends, is killed, restarts, hands over: the others wait for nobody who is gone, and hear what it
-//! had not told.
+//! A node stops, is killed, restarts or hands over: the others do not wait for a node that is gone, and its
+//! pending invalidations are published.
 
 use super::{
     Machines, ONE, TWO, binary, counter, get, invalidate, is_hit, is_late, output, post, shows,
@@ -18,9 +18,9 @@ fn stopped(pagewell: &mut Pagewell) {
     assert!(matches!(pagewell.wait(PATIENCE), Wait::Ended(_)), "{}", pagewell.log());
 }
 
-/// It may answer from memory until it has noticed that it hears nothing, and is waited for as long.
+/// Until a node notices that it receives nothing, it may serve stored pages. The others wait for it as long.
 #[test]
-fn a_machine_that_is_gone_is_not_waited_for_any_longer() {
+fn writes_do_not_wait_for_a_node_that_is_gone() {
     let machines = Machines::new();
     let bound = "lag_max = \"10ms\"\nbarrier = \"100ms\"";
     let here = machines.machine(bound, "");
@@ -40,9 +40,9 @@ fn a_machine_that_is_gone_is_not_waited_for_any_longer() {
     assert_eq!(machines.readers()[0], 2, "it is remembered for longer");
 }
 
-/// What could not be told while it ran is told while it ends.
+/// Invalidations that are pending while a node runs are published when it stops.
 #[test]
-fn who_stops_tells_what_is_left() {
+fn a_stopping_node_publishes_its_pending_changes() {
     let mut machines = Machines::new();
     let mut here = machines.machine("barrier = \"100ms\"", "");
     machines.stream.stop();
@@ -52,7 +52,7 @@ fn who_stops_tells_what_is_left() {
     machines.stream.start_again().expect("it starts");
     assert!(matches!(here.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
     assert!(machines.entries().contains("file:1"), "{}", here.log());
-    // And where it cannot, that is said.
+    // If they cannot be published, this is logged.
     let mut here = machines.machine("barrier = \"100ms\"", "[limits]\ndrain = \"500ms\"\n");
     machines.stream.stop();
     assert!(invalidate(&here, "{\"tags\":[\"file:1\"]}").contains("late"));
@@ -62,7 +62,7 @@ fn who_stops_tells_what_is_left() {
 }
 
 #[test]
-fn a_restart_hears_what_was_told_meanwhile() {
+fn a_restarted_node_applies_the_changes_it_missed() {
     let machines = Machines::new();
     let directory = machines.site.at("snapshots");
     let tables = format!("[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n");
@@ -79,9 +79,9 @@ fn a_restart_hears_what_was_told_meanwhile() {
     assert_eq!(counter(&pagewell, "database_gaps"), 0);
 }
 
-/// Each of the others hears of it, whoever looks first.
+/// Every other node is notified, whichever looks first.
 #[test]
-fn who_takes_his_leave_makes_nobody_late() {
+fn a_leaving_node_makes_no_write_late() {
     let machines = Machines::new();
     let mut all: Vec<Pagewell> = (0..4).map(|_| machines.machine("", "")).collect();
     for _ in 0..3 {
@@ -95,9 +95,9 @@ fn who_takes_his_leave_makes_nobody_late() {
     }
 }
 
-/// It answers nothing from memory any more, so it is not waited for while it waits for others.
+/// It serves no stored pages any more, so the others do not wait for it while it waits for its clients.
 #[test]
-fn who_has_something_in_hand_while_it_stops_makes_nobody_late() {
+fn a_stopping_node_with_a_request_makes_no_write_late() {
     let machines = Machines::new();
     machines.site.file("slow.php", "<?php note('begun'); wait_for('go'); echo 'done';");
     let [here, mut there] = machines.both(&[ONE]);
@@ -116,23 +116,23 @@ fn who_has_something_in_hand_while_it_stops_makes_nobody_late() {
     assert!(matches!(there.wait(PATIENCE), Wait::Ended(_)), "{}", there.log());
 }
 
-/// A server account that can be shut out, so that one machine alone is.
+/// An account of the server that can be locked, so that one node alone is cut off.
 const ACCOUNT: [&str; 7] = ["ACL", "SETUSER", "one", "on", ">x", "~*", "+@all"];
 
-/// Two machines with pages, the first of which keeps them and comes by an account of its own.
-struct Cut {
+/// Two nodes with cached pages. The first one keeps a snapshot and uses an account of its own.
+struct CutOffNode {
     machines: Machines,
     config: String,
     here: Pagewell,
     there: Pagewell,
 }
 
-impl Cut {
-    fn new() -> Cut {
-        Cut::with("drain = \"300ms\"")
+impl CutOffNode {
+    fn new() -> CutOffNode {
+        CutOffNode::with("drain = \"300ms\"")
     }
 
-    fn with(limits: &str) -> Cut {
+    fn with(limits: &str) -> CutOffNode {
         let machines = Machines::new();
         machines.stream.command(&ACCOUNT).expect("an account");
         let directory = machines.site.at("snapshots");
@@ -145,10 +145,10 @@ impl Cut {
         let (here, there) = (machines.site.serve(&config), machines.machine("", ""));
         [&here, &there].iter().for_each(|one| stored(one, ONE));
         until("they know each other", || machines.readers() == [2, 0]);
-        Cut { machines, config, here, there }
+        CutOffNode { machines, config, here, there }
     }
 
-    /// The first one cannot tell anything any more.
+    /// Locks the account of the first node, so that it cannot publish.
     fn cut(&self) {
         for command in [&["ACL", "SETUSER", "one", "off"][..], &["CLIENT", "KILL", "USER", "one"]] {
             self.machines.stream.command(command).expect("it is shut out");
@@ -161,13 +161,13 @@ impl Cut {
         assert!(is_hit(&get(&self.there, ONE)), "it has not been told");
     }
 
-    /// The first one is started again, and tells what the one before it has not told.
+    /// Restarts the first node, which publishes the pending invalidations of the process before.
     fn is_told_by_the_next(&mut self) {
         self.machines.stream.command(&ACCOUNT).expect("an account");
         self.here = self.machines.site.serve(&self.config);
         shows(&self.there, ONE, "1=new");
         assert!(self.here.log().contains("stream-left-untold"), "{}", self.here.log());
-        // Once is enough.
+        // They are published only once.
         stored(&self.there, TWO);
         until("all is told", || counter(&self.here, "stream_untold") == 0);
         stopped(&mut self.here);
@@ -178,19 +178,20 @@ impl Cut {
 }
 
 #[test]
-fn what_was_late_is_told_by_the_next_process_of_one_that_was_killed() {
-    let mut cut = Cut::new();
+fn pending_changes_of_a_killed_process_are_published_by_the_next() {
+    let mut cut = CutOffNode::new();
     cut.cut();
     cut.changed_late();
     cut.here.kill();
     cut.is_told_by_the_next();
 }
 
-/// What is deleted without an answer is waited for by whatever is answered behind it, and then known to be late.
+/// A delete command without an answer is pending for the next command with an answer, which is then reported as
+/// late.
 #[test]
-fn what_was_deleted_quietly_over_the_memcached_port_is_told_by_the_next_process() {
+fn quiet_memcached_deletes_are_published_by_the_next_process() {
     for said in [format!("md {ONE} q\r\nmn\r\n"), format!("delete {ONE} noreply\r\nmn\r\n")] {
-        let mut cut = Cut::new();
+        let mut cut = CutOffNode::new();
         let socket = cut.machines.site.at("memcached.sock");
         stopped(&mut cut.here);
         cut.config += &format!("[memcached]\nlisten = \"unix:{}\"\n", socket.display());
@@ -213,8 +214,8 @@ fn what_was_deleted_quietly_over_the_memcached_port_is_told_by_the_next_process(
 }
 
 #[test]
-fn what_was_late_is_told_by_the_next_process_of_one_that_has_stopped() {
-    let mut cut = Cut::new();
+fn pending_changes_of_a_stopped_process_are_published_by_the_next() {
+    let mut cut = CutOffNode::new();
     cut.cut();
     cut.changed_late();
     stopped(&mut cut.here);
@@ -222,12 +223,12 @@ fn what_was_late_is_told_by_the_next_process_of_one_that_has_stopped() {
     cut.is_told_by_the_next();
 }
 
-/// A write that is at the origin still.
-fn in_hand(cut: &Cut) -> std::thread::JoinHandle<()> {
+/// A write that is still at the origin.
+fn in_hand(cut: &CutOffNode) -> std::thread::JoinHandle<()> {
     cut.machines.site.file("slow.php", "<?php note('begun'); wait_for('never');");
     let target = cut.here.address().clone();
     let asking = std::thread::spawn(move || {
-        // Its answer is lost.
+        // The response is lost.
         let _ = harness::Client::new(target).send(&harness::Request::form("/slow.php", ""));
     });
     cut.machines.site.wait_for("begun");
@@ -235,10 +236,10 @@ fn in_hand(cut: &Cut) -> std::thread::JoinHandle<()> {
     asking
 }
 
-/// What a write had changed that never was answered nobody knows.
+/// The changes of an unanswered write are unknown.
 #[test]
-fn what_was_in_hand_when_it_was_killed_is_told_by_the_next_process() {
-    let mut cut = Cut::new();
+fn writes_in_flight_at_a_kill_are_published_by_the_next_process() {
+    let mut cut = CutOffNode::new();
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     let asking = in_hand(&cut);
     cut.here.kill();
@@ -247,8 +248,8 @@ fn what_was_in_hand_when_it_was_killed_is_told_by_the_next_process() {
 }
 
 #[test]
-fn what_was_in_hand_when_it_stopped_is_told_by_the_next_process() {
-    let mut cut = Cut::new();
+fn writes_in_flight_at_a_stop_are_published_by_the_next_process() {
+    let mut cut = CutOffNode::new();
     let asking = in_hand(&cut);
     stopped(&mut cut.here);
     asking.join().expect("it has asked");
@@ -256,8 +257,8 @@ fn what_was_in_hand_when_it_stopped_is_told_by_the_next_process() {
 }
 
 #[test]
-fn what_was_in_hand_when_it_was_stopped_at_once_is_told_by_the_next_process() {
-    let mut cut = Cut::with("drain = \"1h\"");
+fn writes_in_flight_at_an_immediate_stop_are_published_by_the_next_process() {
+    let mut cut = CutOffNode::with("drain = \"1h\"");
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     let asking = in_hand(&cut);
     cut.here.signal(Signal::TERM);
@@ -267,10 +268,10 @@ fn what_was_in_hand_when_it_was_stopped_at_once_is_told_by_the_next_process() {
     cut.is_told_by_the_next();
 }
 
-/// Who makes a call and leaves has changed something all the same.
+/// A call whose client disconnects still causes a change.
 #[test]
-fn what_nobody_waits_for_is_told_by_the_next_process() {
-    let mut cut = Cut::new();
+fn changes_of_disconnected_clients_are_published_by_the_next_process() {
+    let mut cut = CutOffNode::new();
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     cut.cut();
     cut.machines.truth(1, "new");
@@ -288,10 +289,10 @@ fn what_nobody_waits_for_is_told_by_the_next_process() {
     cut.is_told_by_the_next();
 }
 
-/// Nobody is told by the process that hands over; so who has taken over tells it.
+/// The old process does not publish after the hand-over, so the new process publishes instead.
 #[test]
-fn what_was_late_after_a_take_over_is_told_by_who_has_taken_over() {
-    let mut cut = Cut::new();
+fn pending_changes_after_a_take_over_are_published_by_the_successor() {
+    let mut cut = CutOffNode::new();
     cut.machines.site.file(
         "slow.php",
         "<?php note('begun'); wait_for('go'); header('Cache-Group-Invalidation: \"file:1\"');",
@@ -312,9 +313,9 @@ fn what_was_late_after_a_take_over_is_told_by_who_has_taken_over() {
     shows(&cut.there, ONE, "1=new");
 }
 
-/// An answer that says that a write has failed says as well that the others may not know it.
+/// The response to a failed write also reports that the other nodes may not have received its changes.
 #[test]
-fn a_write_that_has_failed_may_be_late() {
+fn a_failed_write_may_be_late() {
     let machines = Machines::new();
     machines.site.file("dies.php", "<?php posix_kill(getmypid(), 9);");
     let here = machines.machine("barrier = \"100ms\"", "");
@@ -327,9 +328,9 @@ fn a_write_that_has_failed_may_be_late() {
     there.signal(Signal::CONT);
 }
 
-/// It may have ended before anybody has heard of its leave, unless it waits for that.
+/// It may end before its leave is published, unless it waits for that.
 #[test]
-fn who_has_nothing_to_wait_for_takes_his_leave_all_the_same() {
+fn a_node_without_requests_publishes_its_leave_too() {
     let machines = Machines::new();
     let config = machines.config("", "[site]\norigin = \"http://127.0.0.1:9\"\n");
     for round in 1..=5 {
@@ -343,8 +344,8 @@ fn who_has_nothing_to_wait_for_takes_his_leave_all_the_same() {
 }
 
 #[test]
-fn who_was_killed_with_nothing_in_hand_has_nothing_to_tell() {
-    let mut cut = Cut::new();
+fn a_killed_idle_node_has_nothing_to_publish() {
+    let mut cut = CutOffNode::new();
     stored(&cut.there, TWO);
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     assert!(!is_late(&post(&cut.here, "/write.php?n=1&to=new")));
@@ -354,9 +355,9 @@ fn who_was_killed_with_nothing_in_hand_has_nothing_to_tell() {
     assert!(is_hit(&get(&cut.there, TWO)));
 }
 
-/// Whoever follows the stream waits for nobody who waits until it is followed no more.
+/// A process that follows the stream must not wait for one that waits until it stops to follow.
 #[test]
-fn one_takes_over_while_the_stream_is_busy() {
+fn a_take_over_works_while_the_stream_is_busy() {
     let machines = Machines::new();
     let directory = machines.site.at("snapshots");
     let tables = format!("[snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n");
@@ -382,7 +383,7 @@ fn one_takes_over_while_the_stream_is_busy() {
     }
 }
 
-/// Does this while entries pour in.
+/// Runs `doing` while many entries are added.
 fn busy<T>(machines: &Machines, doing: impl FnOnce() -> T) -> T {
     let script = "for i=1,200 do redis.call('XADD','pagewell','*','tag','none:'..i) end";
     let is_done = AtomicBool::new(false);
@@ -398,9 +399,9 @@ fn busy<T>(machines: &Machines, doing: impl FnOnce() -> T) -> T {
     })
 }
 
-/// To look is not to take part: nobody waits for whoever only checks.
+/// A check does not register as a node, so nobody waits for it.
 #[test]
-fn a_check_makes_nobody_late() {
+fn a_check_makes_no_write_late() {
     let machines = Machines::new();
     let here = machines.machine("", "");
     until("it reads", || machines.readers() == [1, 0]);
@@ -410,7 +411,7 @@ fn a_check_makes_nobody_late() {
     assert!(good, "{text}");
     assert_eq!(machines.readers(), [1, 0]);
     assert!(!is_late(&post(&here, "/write.php?n=1&to=new")));
-    // And it finds out what the account may not.
+    // It reports the missing privileges of the account.
     for (may_not, part) in [("-xadd", "xadd"), ("-hset", "hset"), ("-hgetall", "hgetall")] {
         let account = ["ACL", "SETUSER", "one", "reset", "on", ">x", "~*", "+@all", may_not];
         machines.stream.command(&account).expect("an account");

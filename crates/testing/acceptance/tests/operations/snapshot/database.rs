@@ -1,5 +1,5 @@
-//! Pages outlive the process beside a database that is followed: what has changed meanwhile is made anew, however
-//! long it was and whoever has noticed.
+//! Pages outlive the process with database-driven invalidation: pages whose data changed in the meantime are
+//! refreshed, however long that was and whichever process noticed it.
 
 use super::{get, stop, stored};
 use acceptance::{Site, counter, is_hit, until};
@@ -13,7 +13,7 @@ header("Cache-Groups: \"news:$id\"");
 echo 'title=', db()->query("SELECT title FROM news WHERE id = $id")->fetchColumn();
 "#;
 
-/// A database that is followed, and a site of its pages.
+/// A database that is followed, and a site with its pages.
 struct Paper {
     database: MariaDb,
     site: Site,
@@ -66,11 +66,11 @@ fn show(id: u32) -> String {
 }
 
 #[test]
-fn what_the_database_has_changed_meanwhile_is_made_anew() {
+fn pages_changed_in_the_database_meanwhile_are_refreshed() {
     let mut paper = Paper::new();
     let pagewell = paper.serve();
     (1..=4).for_each(|id| stored(&pagewell, &show(id)));
-    // Applied before the end, and applied by nobody.
+    // Applied before the end, and after the end by no process.
     paper.set(4, "vier");
     until("it is applied", || get(&pagewell, &show(4)).text() == "title=vier");
     stored(&pagewell, &show(4));
@@ -85,11 +85,11 @@ fn what_the_database_has_changed_meanwhile_is_made_anew() {
     }
     assert_eq!(counter(&pagewell, "renders"), 0);
     assert_eq!(get(&pagewell, &show(1)).text(), "title=eins");
-    // It is followed on.
+    // Pagewell continues to follow it.
     paper.set(2, "zwei");
     until("it is applied", || get(&pagewell, &show(2)).text() == "title=zwei");
 
-    // Killed, with the database stopped and started meanwhile: from the snapshot of before.
+    // Killed, with a restart of the database in the meantime: from the previous snapshot.
     let mut pagewell = pagewell;
     pagewell.kill();
     paper.database.stop();
@@ -102,7 +102,7 @@ fn what_the_database_has_changed_meanwhile_is_made_anew() {
     }
     stop(pagewell);
 
-    // What was not read yet is purged away.
+    // Log entries that were not read yet are purged from the log.
     paper.set(2, "purged");
     let sql = |sql: &str| paper.database.sql_in("paper", sql).expect("it runs");
     sql("FLUSH BINARY LOGS");
@@ -120,7 +120,7 @@ fn what_the_database_has_changed_meanwhile_is_made_anew() {
     assert_eq!(get(&pagewell, &show(2)).text(), "title=purged");
     stop(pagewell);
 
-    // Its log is gone: nothing can be said of what has changed.
+    // The log is gone: the changes are unknown.
     paper.database.sql_in("paper", "SET sql_log_bin = 0; UPDATE news SET title = 'x'").expect("ok");
     paper.database.sql("RESET MASTER").expect("it runs");
     let pagewell = paper.serve_warm();
@@ -130,7 +130,7 @@ fn what_the_database_has_changed_meanwhile_is_made_anew() {
 }
 
 #[test]
-fn it_is_ready_when_all_of_it_is_there() {
+fn pagewell_is_ready_when_the_snapshot_is_restored() {
     let mut paper = Paper::new();
     let pagewell = paper.serve();
     stored(&pagewell, &show(1));
@@ -150,9 +150,9 @@ fn it_is_ready_when_all_of_it_is_there() {
     assert!(is_hit(&get(&pagewell, &show(1))), "{}", pagewell.log());
 }
 
-/// The next process may find nothing missing in the log: it is this one that has seen it.
+/// The next process may find no gap in the log. Only this process has seen it.
 #[test]
-fn what_was_missed_once_counts_when_it_is_killed() {
+fn a_gap_counts_even_if_the_process_is_killed() {
     let paper = Paper::new();
     let pagewell = paper.serve();
     (1..=2).for_each(|id| stored(&pagewell, &show(id)));
@@ -160,12 +160,12 @@ fn what_was_missed_once_counts_when_it_is_killed() {
     let mut pagewell = paper.serve_warm();
     assert!(is_hit(&get(&pagewell, &show(1))), "{}", pagewell.log());
     let sql = |sql: &str| paper.database.sql_in("paper", sql).expect("it runs");
-    // For a while it is a replica that does not log what comes from elsewhere.
+    // For a while the server is a replica that does not log replicated changes.
     sql("SET GLOBAL gtid_slave_pos = '0-2-1'");
     let following =
         "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'";
     for id in sql(following).split_whitespace() {
-        // Those of processes that have ended may be gone by now.
+        // Connections of processes that have ended may be gone by now.
         let _ = paper.database.sql(&format!("KILL {id}"));
     }
     until("it is noticed", || counter(&pagewell, "database_gaps") > 0);
