@@ -1,4 +1,4 @@
-# The commands of the house. `make` or `make help` lists them; what they do in detail is in xtask/.
+# The commands of the house. `make` or `make help` lists them; what they do in detail is in xtask/ and tools/.
 # Each installs what it needs first (scripts/setup), and does nothing twice.
 
 CARGO ?= cargo
@@ -10,7 +10,7 @@ LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/
 
 # What was built for the tests is what the tasks after them use: nothing is built a second time.
 BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
-XTASK = PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)/xtask
+TASK = PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)
 
 # What decides whether a change lands must come out the same twice: `make test` draws its random
 # cases from one seed. `make fuzz` is where new ones are looked for.
@@ -21,7 +21,7 @@ soak: SECONDS = 3600
 SEED = 1
 # How many random cases it draws for each property.
 CASES = 5000
-# Which cases `make bench` measures; `cargo xtask bench --help` lists them.
+# Which cases `make bench` measures; `cargo measure --help` lists them.
 BENCH = all
 
 help: ## this list
@@ -44,10 +44,10 @@ test: ## everything: format, lints, unit, property and model tests, scenarios, i
 	$(MAKE) --no-print-directory model
 	$(PHPUNIT) --configuration php/client
 	$(PHPUNIT) --configuration examples/news
-	$(XTASK) tidy
-	$(XTASK) demo --check --dev
-	$(XTASK) torture --short
-	$(XTASK) soak --short
+	$(TASK)/xtask tidy
+	$(TASK)/xtask demo --check --dev
+	$(TASK)/torture --short
+	$(TASK)/soak --short
 
 model: ## the store under the model checker; without its lease check each model must find a stale page
 	$(LOOM) -p page-store --test loom
@@ -56,17 +56,17 @@ model: ## the store under the model checker; without its lease check each model 
 
 fuzz: ## damaged input for every reader: SECONDS for each, then CASES of each property, from SEED
 	$(CARGO) run --profile fuzz -p fuzz-targets -- all --seconds $(SECONDS) --seed $(SEED)
-	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$(CASES) $(CARGO) test --workspace $(FEATURES) --exclude pagewell --exclude acceptance --exclude xtask --exclude fuzz-targets
+	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$(CASES) $(CARGO) test --workspace $(FEATURES) --exclude pagewell --exclude acceptance --exclude xtask --exclude bench --exclude torture --exclude soak --exclude fuzz-targets
 
 soak: ## what honest visitors see while everything around them breaks, for SECONDS (an hour)
 	@scripts/setup test
-	$(CARGO) build --release -p pagewell -p xtask
-	$(CARGO) run --quiet --release -p xtask -- soak --seconds $(SECONDS)
+	$(CARGO) build --release -p pagewell -p soak
+	$(CARGO) run --quiet --release -p soak -- --seconds $(SECONDS)
 
 bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for some of them)
 	@scripts/setup bench
-	$(CARGO) build --release -p pagewell -p xtask
-	$(CARGO) run --quiet --release -p xtask -- bench $(BENCH)
+	$(CARGO) build --release -p pagewell -p bench
+	$(CARGO) run --quiet --release -p bench -- $(BENCH)
 
 package: ## a package for Debian: target/package/*.deb
 	@scripts/setup build
@@ -80,8 +80,9 @@ lint: ## the lints and the rules of the house
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	$(CARGO) xtask tidy
 
-setup: ## installs what the tests need
+setup: ## installs what the tests need, and has git check the messages of commits
 	@scripts/setup test
+	@scripts/use-hooks
 
 clean: ## removes what was built
 	$(CARGO) clean

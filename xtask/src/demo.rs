@@ -7,7 +7,7 @@
 
 mod check;
 
-use crate::root::{self, Profile};
+use harness::root::{self, Profile};
 use harness::{
     Client, Deadline, MariaDbOptions, NewsSite, Pagewell, PrivateDir, StartReason, Wait,
     suits_servers,
@@ -42,10 +42,10 @@ const FOLLOWED_WITHIN: Duration = Duration::from_secs(60);
 /// How often it is asked whether Pagewell still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Runs the demo on a port of 127.0.0.1 (0: a free one) until it is told to end.
+/// Runs the demo on a port of 127.0.0.1 (0: a free one) until a signal ends it.
 ///
 /// # Errors
-/// What stood in the way, in words for the person at the terminal.
+/// The reason why it did not run, in words for the person at the terminal.
 pub fn run(port: u16, profile: Profile) -> Result<(), String> {
     let admin_port = free_admin_port(port)?;
     // From here on a signal is an orderly end, also in the middle of the start.
@@ -133,7 +133,7 @@ fn free_admin_port(port: u16) -> Result<u16, String> {
 }
 
 /// A directory in `target/demo`. Elsewhere, and not kept, where servers could not use that, and for a
-/// demo on any port, of which there may be several at once.
+/// demo on any port: several of those may run at once.
 fn place(name: &str, port: u16) -> Result<PrivateDir, String> {
     let path = root::target().join("demo").join(name);
     let dir = if port != 0 && suits_servers(&path) {

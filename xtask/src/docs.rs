@@ -13,20 +13,20 @@ use std::fs;
 use std::path::Path;
 
 /// A page of the manual that is made, not written.
-struct Made {
+struct GeneratedPage {
     /// Its path from the root of the repository.
     path: &'static str,
-    /// What it says.
+    /// The text of the page.
     text: String,
 }
 
 /// All of them.
-fn made() -> [Made; 4] {
+fn made() -> [GeneratedPage; 4] {
     [
-        Made { path: "docs/operating/commands.md", text: tables::commands() },
-        Made { path: "docs/operating/counters.md", text: tables::counters() },
-        Made { path: "docs/operating/limits.md", text: limits::page() },
-        Made { path: "docs/operating/options.md", text: tables::options() },
+        GeneratedPage { path: "docs/operating/commands.md", text: tables::commands() },
+        GeneratedPage { path: "docs/operating/counters.md", text: tables::counters() },
+        GeneratedPage { path: "docs/operating/limits.md", text: limits::page() },
+        GeneratedPage { path: "docs/operating/options.md", text: tables::options() },
     ]
 }
 
@@ -53,7 +53,7 @@ pub fn run(root: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::repository;
+    use harness::root::repository;
 
     #[test]
     fn what_is_made_is_what_the_code_says() {

@@ -4,21 +4,14 @@
 //! turns its outcome into an exit status: 0 done, 1 it found or failed something, 2 wrong usage.
 //! Tasks never change the repository, except `gen-docs` and `tidy --lower`.
 
-mod bench;
 mod demo;
 mod docs;
 mod man;
 mod package;
-mod port;
-mod root;
-mod rows;
-mod soak;
 mod tidy;
-mod torture;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use root::Profile;
-use std::path::PathBuf;
+use harness::root::{self, Profile};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -30,8 +23,6 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measures, beside other servers
-    Bench(Box<bench::Bench>),
     /// Serves the example site on a database of its own until Ctrl-C
     Demo {
         /// The port of 127.0.0.1 to serve on; 0 takes a free one
@@ -44,12 +35,6 @@ enum Task {
         #[arg(long)]
         dev: bool,
     },
-    /// Serves prebuilt answers from a bare epoll loop: the floor of the benchmarks
-    #[command(hide = true)]
-    Floor {
-        /// The directory of the pages
-        files: PathBuf,
-    },
     /// Writes the pages of the manual that are made from tables in the code
     GenDocs,
     /// Builds a package for Debian: target/package/pagewell_VERSION_ARCHITECTURE.deb
@@ -60,27 +45,23 @@ enum Task {
     },
     /// Checks the rules of the house that no compiler checks
     Tidy {
-        /// Lower the ratchet to what is true now
+        /// Lower the numbers of the ratchet (xtask/tidy.toml) to what is true now
         #[arg(long)]
         lower: bool,
+        /// Only list all places of one number of the ratchet: comment_words, flag_matches, …
+        #[arg(long, value_name = "NUMBER", conflicts_with = "lower")]
+        list: Option<String>,
     },
-    /// What honest visitors see while everything around them breaks, for an hour or --short
-    Soak(soak::Amount),
-    /// Looks for outdated answers of the real binary, with readers, writers and faults
-    Torture(torture::Amount),
 }
 
 fn main() -> ExitCode {
     let outcome = match Options::parse().task {
-        Task::Bench(bench) => bench::run(*bench),
-        Task::Floor { files } => bench::rivals::serve_floor(&files),
         Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
         Task::GenDocs => docs::run(&root::repository()),
         Task::Package { dev } => package::run(profile(dev)),
-        Task::Soak(amount) => soak::run(&amount),
-        Task::Tidy { lower } => tidy(lower),
-        Task::Torture(amount) => torture::run(&amount),
+        Task::Tidy { list: Some(name), .. } => list(&name),
+        Task::Tidy { lower, .. } => tidy(lower),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -105,6 +86,11 @@ fn tidy(lower: bool) -> Result<(), String> {
         return Err(outcome.to_string());
     }
     println!("{outcome}");
+    Ok(())
+}
+
+fn list(name: &str) -> Result<(), String> {
+    println!("{}", tidy::list(&root::repository(), name)?);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 const COLUMNS: usize = 76;
 
-/// pagewell(1).
+/// The manual page pagewell(1).
 pub fn command() -> String {
     let mut line = CommandLine::command().term_width(COLUMNS);
     line.build();
@@ -44,7 +44,7 @@ fn help_of(command: &mut Command, page: &mut String) {
     page.push_str(".fi\n");
 }
 
-/// pagewell.toml(5).
+/// The manual page pagewell.toml(5).
 pub fn file() -> String {
     let mut page = head("PAGEWELL.TOML", 5, "Configuration");
     page.push_str(
@@ -83,9 +83,8 @@ fn head(name: &str, section: u8, title: &str) -> String {
 /// A text that is nothing but text to roff.
 fn text(plain: &str) -> String {
     let escaped = plain.replace('\\', "\\e").replace('-', "\\-");
-    let lines = escaped.lines().map(|line| match line.starts_with(['.', '\'']) {
-        true => format!("\\&{line}"),
-        false => line.to_owned(),
+    let lines = escaped.lines().map(|line| {
+        if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
     });
     lines.collect::<Vec<_>>().join("\n")
 }

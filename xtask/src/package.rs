@@ -2,16 +2,16 @@
 //! `contrib` and what the code says of itself (manual pages, completions).
 //!
 //! It is built in a directory of its own below `target/package`; nothing is installed, and root is not
-//! needed: the files in the package are root's whoever builds it.
+//! needed: the files in the package are root's, also when another user builds it.
 
 #[cfg(test)]
 mod upgrade;
 
 use crate::man;
-use crate::root::{self, Profile};
 use clap::CommandFactory;
 use clap_complete::{Shell, generate_to};
 use config::options::CommandLine;
+use harness::root::{self, Profile};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
-/// What a person may have changed, and an upgrade leaves alone.
+/// Files that an operator may have changed, and an upgrade leaves alone.
 const CONFIGURATION: [&str; 2] = ["/etc/pagewell/pagewell.toml", "/etc/logrotate.d/pagewell"];
 
 /// Builds the package, and prints where it is.
 ///
 /// # Errors
-/// What could not be built or written.
+/// A file that could not be built or written.
 pub fn run(profile: Profile) -> Result<(), String> {
     let package = build(profile)?;
     println!("{}", package.display());
@@ -46,7 +46,7 @@ pub fn build(profile: Profile) -> Result<PathBuf, String> {
     let version = env!("CARGO_PKG_VERSION");
     let package = place.join(format!("pagewell_{version}_{architecture}.deb"));
     let (from, to) = (tree.display().to_string(), package.display().to_string());
-    // What is only looked at need not be small: half a minute less.
+    // A package that is only looked at need not be small: half a minute less.
     let pressed: &[&str] = match profile {
         Profile::Dev => &["-Zgzip", "-z1"],
         Profile::Release => &[],
@@ -162,9 +162,10 @@ fn gzipped(content: &[u8]) -> Result<Vec<u8>, String> {
 fn said(program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(args).output();
     let output = output.map_err(|error| format!("package: {program}: {error}"))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-        false => Err(format!("package: {program}: {}", String::from_utf8_lossy(&output.stderr))),
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        Err(format!("package: {program}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 }
 

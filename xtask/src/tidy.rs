@@ -1,17 +1,28 @@
 //! `cargo xtask tidy`: the rules of the house, as code.
 //!
 //! Each rule is a function from the repository's files to findings, and has tests that show it can
-//! find something. What the compiler, clippy and rustfmt can check is left to them. The same rules
+//! find something. Checks of the compiler, clippy and rustfmt are left to them. The same rules
 //! run as a test of this crate, so that `cargo test` fails where this task would.
 
+mod changed_lines;
+mod decisions;
+mod doc_comments;
 mod files;
+mod flags;
+mod layers;
 mod lexer;
 mod licences;
+mod manifests;
 mod markdown;
+mod prose;
+mod ratchet;
 mod shape;
+mod type_names;
 mod words;
 
+use changed_lines::ChangedLines;
 use files::SourceFile;
+use ratchet::RatchetNumber;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -39,7 +50,7 @@ fn finding(file: &SourceFile, line: usize, rule: &'static str, message: &str) ->
     Finding { path: file.path.clone(), line, rule, message: message.to_owned() }
 }
 
-/// What all rules found, rule by rule.
+/// The findings of all rules, rule by rule.
 pub struct Outcome {
     rules: Vec<(&'static str, Vec<Finding>)>,
     notes: Vec<String>,
@@ -74,19 +85,32 @@ impl fmt::Display for Outcome {
 pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
     let files = files::read(root)?;
     let recorded = fs::read_to_string(root.join(RATCHET))?;
-    let lengths = shape::lengths(&files);
+    let numbers = numbers(&files);
     let rules = vec![
         ("opening", shape::openings(&files)),
-        ("length", shape::ratchet(&lengths, &recorded)),
+        ("ratchet", ratchet::faults(&numbers, &recorded, || ChangedLines::since_main(root))),
+        ("layer", layers::layers(&manifests::members(&files))),
         ("name", words::names(&files)),
         ("mention", words::mentions(&files)),
         ("unwrap", words::unwraps(&files)),
         ("white-space", words::white_space(&files)),
         ("link", markdown::links(&files, root)),
+        ("decision", decisions::decisions(&files)),
         ("command", markdown::commands(&files, tasks)),
         ("licence", licences::licences(root)),
     ];
-    Ok(Outcome { rules, notes: shape::slack(&lengths, &recorded), files: files.len() })
+    Ok(Outcome { rules, notes: ratchet::slack(&numbers, &recorded), files: files.len() })
+}
+
+/// Everything that the ratchet keeps.
+fn numbers(files: &[SourceFile]) -> Vec<RatchetNumber> {
+    let mut all = shape::lengths(files);
+    all.extend(shape::crate_sizes(files, &manifests::members(files)));
+    all.extend([type_names::participles(files), doc_comments::short(files), flags::flags(files)]);
+    all.extend(prose::comments(files));
+    all.extend(prose::documents(files));
+    all.extend(type_names::repeated(files));
+    all
 }
 
 /// Lowers the ratchet's records to what is true now.
@@ -94,8 +118,21 @@ pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
 /// # Errors
 /// When the files cannot be read or the record cannot be written.
 pub fn lower(root: &Path) -> io::Result<()> {
-    let files = files::read(root)?;
     let path = root.join(RATCHET);
     let recorded = fs::read_to_string(&path)?;
-    fs::write(path, shape::lowered(&shape::lengths(&files), &recorded))
+    fs::write(path, ratchet::lowered(&numbers(&files::read(root)?), &recorded))
+}
+
+/// All places of one number of the ratchet, a line each.
+///
+/// # Errors
+/// There is no such number: then the names of all; or the files cannot be read.
+pub fn list(root: &Path, name: &str) -> Result<String, String> {
+    let numbers = numbers(&files::read(root).map_err(|error| format!("tidy: {error}"))?);
+    let Some(number) = numbers.iter().find(|number| number.name == name) else {
+        let names: Vec<&str> = numbers.iter().map(|number| number.name.as_str()).collect();
+        return Err(format!("tidy: the ratchet has no {name}, only {}", names.join(", ")));
+    };
+    let places: String = number.places.iter().map(|place| format!("{place}\n")).collect();
+    Ok(format!("{places}tidy: {name} = {}", number.value))
 }

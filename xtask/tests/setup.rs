@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What the script itself is made of.
+/// The programs that the script itself runs.
 const TOOLS: [&str; 17] = [
     "bash", "sh", "env", "dirname", "sed", "sort", "paste", "grep", "cut", "head", "cat", "awk",
     "tee", "rm", "chmod", "true", "sleep",

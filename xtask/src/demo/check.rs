@@ -4,7 +4,7 @@
 //! it is sent the terminal's SIGINT, must end by itself with status 0, and none of the processes it
 //! had started may be left. Each expectation is one line of the outcome.
 
-use crate::root::Profile;
+use harness::root::Profile;
 use harness::{Address, Client, Deadline, Process, Response, Wait, cpu};
 use std::env;
 use std::path::Path;
@@ -20,7 +20,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// Runs the demo and tries it.
 ///
 /// # Errors
-/// What did not come up, or how many expectations failed.
+/// The server that did not start, or how many expectations failed.
 pub fn check(profile: Profile) -> Result<(), String> {
     let place = harness::PrivateDir::temporary("check").map_err(|error| error.to_string())?;
     let log = place.path().join("demo.log");
@@ -101,22 +101,23 @@ impl Tries {
     fn pages(&mut self, client: &mut Client) {
         // The database may be kept from another day: a comment that was not there before.
         let words = format!("Well said, {}.", std::process::id());
-        self.page(client, "/news/4/", "the first request is made by PHP", Made::Anew);
-        self.page(client, "/news/4/", "the second comes from memory", Made::Before);
-        self.page(client, "/news/5/", "another page is made by PHP", Made::Anew);
-        self.page(client, "/", "so is the front page", Made::Anew);
-        self.page(client, "/", "and comes from memory then", Made::Before);
-        self.page(client, "/random/", "a page that declares nothing is made", Made::Anew);
-        self.page(client, "/random/", "and made anew each time", Made::Anew);
+        self.page(client, "/news/4/", "the first request is made by PHP", RenderMoment::Now);
+        self.page(client, "/news/4/", "the second comes from memory", RenderMoment::Before);
+        self.page(client, "/news/5/", "another page is made by PHP", RenderMoment::Now);
+        self.page(client, "/", "so is the front page", RenderMoment::Now);
+        self.page(client, "/", "and comes from memory then", RenderMoment::Before);
+        self.page(client, "/random/", "a page that declares nothing is made", RenderMoment::Now);
+        self.page(client, "/random/", "and made anew each time", RenderMoment::Now);
         let posted =
             client.post("/news/4/", &format!("author=Ada&body={}", words.replace(' ', "+")));
         let status = posted.as_ref().map_or(0, |response| response.status);
         self.expect("a comment is accepted (303)", status == 303, &format!("{posted:?}"));
-        let page = self.page(client, "/news/4/", "the page it is on is made anew", Made::Anew);
+        let page =
+            self.page(client, "/news/4/", "the page it is on is made anew", RenderMoment::Now);
         self.expect("and shows the comment", page.text().contains(&words), &page.text());
         self.soon(client, "/news/4/", "and comes from memory again", is_hit);
-        self.page(client, "/news/5/", "the other page was kept", Made::Before);
-        self.page(client, "/", "so was the front page", Made::Before);
+        self.page(client, "/news/5/", "the other page was kept", RenderMoment::Before);
+        self.page(client, "/", "so was the front page", RenderMoment::Before);
         let head = client.head("/news/4/").unwrap_or_default();
         self.expect("HEAD has the same status", head.status == 200, &format!("{head:?}"));
     }
@@ -129,10 +130,10 @@ impl Tries {
         let what = "the page shows it, though nobody said so";
         self.soon(client, "/news/4/", what, |page| page.text().contains("Changed by hand"));
         self.soon(client, "/news/4/", "and comes from memory again", is_hit);
-        self.page(client, "/news/5/", "the other page was kept", Made::Before);
+        self.page(client, "/news/5/", "the other page was kept", RenderMoment::Before);
     }
 
-    /// What is so a moment later: a page is kept again once every reader of the database sees the row.
+    /// Expects a state within a moment: a page is stored again once every reader of the database sees the row.
     fn soon(
         &mut self,
         client: &mut Client,
@@ -152,12 +153,18 @@ impl Tries {
         }
     }
 
-    fn page(&mut self, client: &mut Client, target: &str, what: &str, made: Made) -> Response {
+    fn page(
+        &mut self,
+        client: &mut Client,
+        target: &str,
+        what: &str,
+        made: RenderMoment,
+    ) -> Response {
         let got = client.get(target);
         let response = got.as_ref().cloned().unwrap_or_default();
         let status = response.header("cache-status").unwrap_or_default();
         let hit = is_hit(&response);
-        let as_expected = response.status == 200 && hit == (made == Made::Before);
+        let as_expected = response.status == 200 && hit == (made == RenderMoment::Before);
         let seen =
             got.map_or_else(|error| error.to_string(), |got| format!("{} {status}", got.status));
         self.expect(&format!("{target}: {what}"), as_expected, &seen);
@@ -186,9 +193,9 @@ impl Tries {
 
 /// When a page was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Made {
+enum RenderMoment {
     /// For this request.
-    Anew,
+    Now,
     /// For an earlier one.
     Before,
 }

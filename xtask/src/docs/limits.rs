@@ -1,4 +1,4 @@
-//! `docs/operating/limits.md`: each limit with its default, what it bounds, how it is told that it was
+//! `docs/operating/limits.md`: each limit with its default, what it bounds, how operators see that it was
 //! reached, and which test shows it. Limits and their counters are tables of the `pagewell` crate; which
 //! test shows which is said here, and held to be there.
 
@@ -8,7 +8,7 @@ use pagewell::reached::{Limit, NOT_COUNTED};
 use pagewell::reload::may_change;
 use std::fmt::Write as _;
 
-/// What shows each limit, from the root of the repository.
+/// The test that shows each limit, from the root of the repository.
 const SHOWN_BY: [(&str, &str); 38] = [
     ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
     ("headers", "tests/scenarios/limits/header-too-long.scn"),
@@ -50,7 +50,7 @@ const SHOWN_BY: [(&str, &str); 38] = [
     ("http2_resets", "crates/testing/acceptance/tests/http/protocols_http2.rs"),
 ];
 
-/// The page.
+/// The text of `docs/operating/limits.md`.
 pub fn page() -> String {
     let mut page = format!("{MADE}{BEGIN}");
     for row in LIMITS {
@@ -135,7 +135,7 @@ On a small machine lower `connections` ([a small machine](../guide/small-machine
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::repository;
+    use harness::root::repository;
 
     #[test]
     fn every_limit_is_shown_by_something_that_is_there_and_names_it() {
@@ -145,11 +145,10 @@ mod tests {
                 .find(|(key, _)| *key == row.key)
                 .unwrap_or_else(|| panic!("nothing is said of {}", row.key));
             let path = repository().join(path);
-            let files = match path.is_dir() {
-                true => {
-                    std::fs::read_dir(&path).expect("listed").flatten().map(|e| e.path()).collect()
-                }
-                false => vec![path.clone()],
+            let files = if path.is_dir() {
+                std::fs::read_dir(&path).expect("listed").flatten().map(|e| e.path()).collect()
+            } else {
+                vec![path.clone()]
             };
             let named = |file: &std::path::PathBuf| {
                 std::fs::read_to_string(file).is_ok_and(|text| text.contains(row.key))

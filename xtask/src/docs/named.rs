@@ -36,7 +36,7 @@ const LOG: &str = "docs/operating/log.md";
 /// The crates of the server.
 const SERVER: [&str; 2] = ["crates/server/config/src", "crates/server/pagewell/src"];
 
-/// What the pages leave out: a sentence each.
+/// The names that the pages leave out, each with a sentence.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -107,7 +107,7 @@ fn levels(text: &str) -> BTreeSet<(String, String)> {
     found
 }
 
-/// What stands below the heading `## level…`, to the next heading.
+/// The text below the heading `## level…`, to the next heading.
 fn section<'a>(text: &'a str, level: &str) -> &'a str {
     let mut sections = text.split("\n## ").skip(1);
     sections.find(|section| section.starts_with(level)).unwrap_or_default()
@@ -181,7 +181,7 @@ fn read_all(path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::repository;
+    use harness::root::repository;
 
     #[test]
     fn reasons_are_found_and_other_words_are_not() {

@@ -57,7 +57,7 @@ fn heading_of(table: &str) -> &'static str {
     }
 }
 
-/// `docs/operating/options.md`.
+/// The text of `docs/operating/options.md`.
 pub fn options() -> String {
     let mut page = format!(
         "{MADE}# Options\n\n\
@@ -127,7 +127,7 @@ fn option_row(row: &OptionRow) -> String {
     format!("| `{key}` | {flag} | {} | {}{mark} |\n", cell(row.default), cell(row.help))
 }
 
-/// `docs/operating/commands.md`.
+/// The text of `docs/operating/commands.md`.
 pub fn commands() -> String {
     let mut page = format!(
         "{MADE}# Commands\n\n\
@@ -152,7 +152,7 @@ fn help_of(command: &mut Command) -> String {
     format!("\n## {called}\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
 }
 
-/// `docs/operating/counters.md`.
+/// The text of `docs/operating/counters.md`.
 pub fn counters() -> String {
     let mut page = format!(
         "{MADE}# Counters\n\n\

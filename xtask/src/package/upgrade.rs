@@ -1,8 +1,8 @@
-//! What the package does with a Pagewell that runs when a new version is installed: `postinst`, run as it is
-//! against a real process. Two things of its surroundings are the test's: `systemctl`, which notes what it is
-//! told and does it to that process, and the directory by which systemd is known to be there.
+//! The upgrade of a running Pagewell when a new version of the package is installed: `postinst`, run as it is
+//! against a real process. Two things of its surroundings are the test's: `systemctl`, which notes its
+//! arguments and does the same to that process, and the directory by which systemd is known to be there.
 
-use crate::root::{self, Profile};
+use harness::root::{self, Profile};
 use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Signal, cpu};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Notes what it is told; the main process is the one that the manager was told of last.
+/// Notes its arguments; the main process is the one that the manager was notified of last.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 echo "$*" >> "$PLACE/said"
 case "$*" in
@@ -69,7 +69,7 @@ impl Machine {
         output
     }
 
-    /// What systemctl was told, but for what was only asked.
+    /// The arguments of systemctl, but for those that only ask.
     fn said(&self) -> Vec<String> {
         let all = fs::read_to_string(self.at("said")).expect("it was told something");
         let asks = |line: &&str| line.starts_with("show") || line.starts_with("--quiet");

@@ -14,19 +14,19 @@ const TEXT: [&str; 14] = [
     "rs", "php", "md", "toml", "scn", "sql", "css", "js", "html", "json", "sh", "yml", "yaml",
     "conf",
 ];
-const TEXT_BY_NAME: [&str; 3] = ["Makefile", "run", "setup"];
+const TEXT_BY_NAME: [&str; 5] = ["Makefile", "commit-msg", "run", "setup", "use-hooks"];
 
 /// A file of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
     /// Its path from the root, with `/`.
     pub path: String,
-    /// What it says.
+    /// The whole text of the file.
     pub text: String,
 }
 
 impl SourceFile {
-    /// What its name ends with, without the dot.
+    /// The end of its name, without the dot.
     pub fn extension(&self) -> &str {
         self.path.rsplit_once('.').map_or("", |(_, extension)| extension)
     }
@@ -51,7 +51,7 @@ pub fn read(root: &Path) -> io::Result<Vec<SourceFile>> {
     let mut files = Vec::new();
     for path in paths {
         let relative = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-        // What is not UTF-8 is no text of ours.
+        // A file that is not UTF-8 is no text of this repository.
         if let Ok(text) = fs::read_to_string(&path) {
             files.push(SourceFile { path: relative, text });
         }

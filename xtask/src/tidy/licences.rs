@@ -26,7 +26,7 @@ const ALLOWED: [&str; 11] = [
     "Zlib",
 ];
 
-/// Libraries of which no licence is allowed, as cargo at `root` says.
+/// Libraries without an allowed licence, as cargo at `root` says.
 pub fn licences(root: &Path) -> Vec<Finding> {
     match declared(root) {
         Ok(all) => all.iter().filter_map(|(name, licence)| judge(name, licence)).collect(),

@@ -34,7 +34,7 @@ fn targets(text: &str) -> Vec<(usize, String)> {
         if in_block {
             continue;
         }
-        // What stands between back-quotes is an example.
+        // Text between back-quotes is an example.
         let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join(" ");
         for (at, _) in prose.match_indices("](") {
             if let Some((target, _)) = prose[at + 2..].split_once(')') {

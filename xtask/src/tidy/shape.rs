@@ -1,12 +1,13 @@
-//! Rules about the shape of sources: how files open, how long files and functions are.
+//! Rules about the shape of sources: how files open, how long files, functions and crates are.
 //!
-//! The lengths are kept by a ratchet (`xtask/tidy.toml`): the house's limit, or today's longest
-//! where something is longer still; the latter may only fall, and a note says when it can
-//! (`cargo xtask tidy --lower`). A function's length is that of its text from its
-//! name to its closing brace, remarks and all.
+//! The lengths are kept by the ratchet ([`super::ratchet`]): the house's limit, or today's longest
+//! where something is longer still. A function's length is that of its text from its
+//! name to its closing brace, remarks and all; a crate's is that of all files in its `src`.
 
 use super::files::SourceFile;
 use super::lexer::{Language, code_only, is_word};
+use super::manifests::Member;
+use super::ratchet::{NumberKind, RatchetNumber};
 use super::{Finding, finding};
 
 /// The opening of a Rust file has at least, and apart from tables at most, so many lines; for a file
@@ -14,23 +15,8 @@ use super::{Finding, finding};
 const OPENING_LINES: std::ops::RangeInclusive<usize> = 3..=12;
 /// In a PHP file the first remark begins within so many lines.
 const PHP_OPENING_WITHIN: usize = 8;
-
-/// A length that the ratchet keeps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Length {
-    /// Its name in `tidy.toml`.
-    pub name: &'static str,
-    /// What the house wants.
-    pub limit: usize,
-    /// The longest there is.
-    pub longest: usize,
-    /// Where that is.
-    pub path: String,
-    /// At which line.
-    pub line: usize,
-    /// What it is called, if it is a function.
-    pub what: String,
-}
+/// The sources of a crate have at most so many lines.
+const CRATE_LINES: usize = 10_500;
 
 /// Every Rust and PHP file says at its top what it is for.
 pub fn openings(files: &[SourceFile]) -> Vec<Finding> {
@@ -71,23 +57,15 @@ fn php_opening(file: &SourceFile) -> Option<Finding> {
 }
 
 /// The longest file and function of each language.
-pub fn lengths(files: &[SourceFile]) -> Vec<Length> {
+pub fn lengths(files: &[SourceFile]) -> Vec<RatchetNumber> {
     let mut found = Vec::new();
     for (extension, language, names) in [
         ("rs", Language::Rust, ["rust_file_lines", "rust_function_lines"]),
         ("php", Language::Php, ["php_file_lines", "php_function_lines"]),
     ] {
-        let start = |name, limit| Length {
-            name,
-            limit,
-            longest: 0,
-            path: String::new(),
-            line: 1,
-            what: String::new(),
-        };
-        let (mut whole, mut function) = (start(names[0], 250), start(names[1], 70));
+        let (mut whole, mut function) = (longest(names[0], 250), longest(names[1], 70));
         for file in files.iter().filter(|file| file.extension() == extension) {
-            keep_longest(&mut whole, file, 1, file.text.lines().count(), "");
+            keep_longest(&mut whole, file, 1, file.text.lines().count(), "the file");
             for (name, line, lines) in functions(&code_only(&file.text, language), language) {
                 keep_longest(&mut function, file, line, lines, &name);
             }
@@ -97,12 +75,37 @@ pub fn lengths(files: &[SourceFile]) -> Vec<Length> {
     found
 }
 
-fn keep_longest(kept: &mut Length, file: &SourceFile, line: usize, lines: usize, what: &str) {
-    if lines > kept.longest {
-        kept.longest = lines;
-        kept.path.clone_from(&file.path);
-        kept.line = line;
-        what.clone_into(&mut kept.what);
+/// The largest crates by the lines of their `src`: the binary's own, and the largest of the others.
+pub fn crate_sizes(files: &[SourceFile], members: &[Member]) -> Vec<RatchetNumber> {
+    let mut largest = longest("crate_lines", CRATE_LINES);
+    let mut pagewell = longest("pagewell_crate_lines", CRATE_LINES);
+    for member in members {
+        let sources = format!("{}/src/", member.directory);
+        let own = files.iter().filter(|file| file.extension() == "rs");
+        let own = own.filter(|file| file.path.starts_with(&sources));
+        let lines = own.map(|file| file.text.lines().count()).sum();
+        let path = format!("{}/Cargo.toml", member.directory);
+        let manifest = SourceFile { path, text: String::new() };
+        let of = if member.name == "pagewell" { &mut pagewell } else { &mut largest };
+        keep_longest(of, &manifest, 1, lines, &format!("the crate `{}`", member.name));
+    }
+    vec![largest, pagewell]
+}
+
+fn longest(name: &str, limit: usize) -> RatchetNumber {
+    RatchetNumber { kind: NumberKind::Longest, limit, ..RatchetNumber::count(name, Vec::new()) }
+}
+
+fn keep_longest(
+    kept: &mut RatchetNumber,
+    file: &SourceFile,
+    line: usize,
+    lines: usize,
+    what: &str,
+) {
+    if lines > kept.value {
+        kept.value = lines;
+        kept.places = vec![finding(file, line, "length", &format!("{what} has {lines} lines"))];
     }
 }
 
@@ -149,62 +152,6 @@ fn end_of_body(code: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// What is longer than the ratchet allows.
-pub fn ratchet(lengths: &[Length], recorded: &str) -> Vec<Finding> {
-    let fault = |length: &Length, message: String| Finding {
-        path: length.path.clone(),
-        line: length.line,
-        rule: "length",
-        message,
-    };
-    let mut found = Vec::new();
-    for length in lengths {
-        let Length { name, longest, what, .. } = length;
-        let Some(allowed) = record(recorded, name) else {
-            found.push(fault(length, format!("xtask/tidy.toml has no line `{name} = …`")));
-            continue;
-        };
-        if *longest > allowed {
-            let what = if what.is_empty() { "the file" } else { what };
-            found.push(fault(length, format!("{what} has {longest} lines ({name} = {allowed})")));
-        }
-    }
-    found
-}
-
-/// What the ratchet allows without need.
-pub fn slack(lengths: &[Length], recorded: &str) -> Vec<String> {
-    let note = |length: &Length| {
-        let needed = length.longest.max(length.limit);
-        let allowed = record(recorded, length.name).filter(|allowed| *allowed > needed)?;
-        let name = length.name;
-        Some(format!("note: {name} = {allowed} can fall to {needed}: cargo xtask tidy --lower"))
-    };
-    lengths.iter().filter_map(note).collect()
-}
-
-fn record(recorded: &str, name: &str) -> Option<usize> {
-    recorded.lines().find_map(|line| {
-        let (found, value) = line.split_once('=')?;
-        if found.trim() == name { value.trim().parse().ok() } else { None }
-    })
-}
-
-/// The ratchet's file with every record that can fall lowered.
-pub fn lowered(lengths: &[Length], recorded: &str) -> String {
-    let lower = |line: &str| {
-        let name = line.split('=').next().unwrap_or_default().trim();
-        match lengths.iter().find(|length| length.name == name) {
-            Some(length) => {
-                let allowed = record(line, name).unwrap_or(usize::MAX);
-                format!("{name} = {}", allowed.min(length.longest.max(length.limit)))
-            }
-            None => line.to_owned(),
-        }
-    };
-    recorded.lines().map(lower).map(|line| line + "\n").collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,21 +187,21 @@ mod tests {
     }
 
     #[test]
-    fn the_ratchet_only_falls() {
-        let files = [file("a.rs", &"x\n".repeat(300))];
-        let lengths = lengths(&files);
-        let with = |lines| {
-            format!(
-                "rust_file_lines = {lines}\nrust_function_lines = 70\n\
-                                    php_file_lines = 250\nphp_function_lines = 70\n"
-            )
+    fn crates_are_measured_by_their_sources() {
+        let lines = |count| "x\n".repeat(count);
+        let files = [
+            file("crates/a/src/lib.rs", &lines(6_000)),
+            file("crates/a/src/b/c.rs", &lines(5_000)),
+            file("crates/a/tests/d.rs", &lines(90_000)),
+            file("crates/pagewell/src/main.rs", &lines(20_000)),
+        ];
+        let member = |name: &str| Member {
+            name: name.to_owned(),
+            directory: format!("crates/{name}"),
+            dependencies: Vec::new(),
         };
-        assert_eq!(ratchet(&lengths, &with(300)), []);
-        assert!(ratchet(&lengths, &with(299))[0].message.contains("has 300 lines"));
-        assert_eq!((ratchet(&lengths, &with(301)), slack(&lengths, &with(300))), (vec![], vec![]));
-        assert!(slack(&lengths, &with(301))[0].contains("can fall to 300"));
-        assert_eq!(lowered(&lengths, &with(301)), with(300));
-        assert_eq!(lowered(&lengths, &with(299)), with(299));
-        assert_eq!(ratchet(&lengths, "").len(), 4);
+        let found = crate_sizes(&files, &[member("a"), member("pagewell")]);
+        assert_eq!((found[0].value, found[1].value), (11_000, 20_000));
+        assert!(found[0].places[0].to_string().contains("the crate `a` has 11000 lines"));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The binary is the one of all acceptance tests, with light optimisation: additional work per hit shows in it
 //! as in the release build, and nothing is built for this test alone
-//! (docs/decisions/0037-counting-instructions.md). `cargo xtask bench instructions` counts for the release
+//! (docs/decisions/0037-counting-instructions.md). `cargo measure instructions` counts for the release
 //! build.
 
 use harness::instructions::{Bounds, HitMeasurement, Protocol};
@@ -40,7 +40,7 @@ fn check(section: &str, protocol: Protocol, more: &[&str]) {
         assert!(
             !bounds.exceeded(bound, counted),
             "a hit ({kind} headers) takes {counted} instructions; {bound} are written down, and \
-             {} % more are allowed.\nWhere: cargo xtask bench instructions --dev --places\n\
+             {} % more are allowed.\nWhere: cargo measure instructions --dev --places\n\
              If it is worth that: write {counted} into crates/testing/acceptance/tests/instructions.toml, \
              [{section}] {kind}, and say why in the commit.",
             bounds.margin_percent

@@ -1,0 +1,163 @@
+//! A database that is followed, and pages made from its rows: what the torture and the benchmark of
+//! changes share.
+//!
+//! One table, `item` (`id`, `n`). The origin ([`origin`]) makes a page from four items as the database
+//! has them at that moment; Pagewell follows the database and knows which page is made from what. The
+//! truth is in the database. All over Unix sockets and loopback; everything ends when it is dropped.
+
+pub mod origin;
+mod server;
+pub mod sql;
+
+pub use server::{Kind, Server};
+
+use harness::Port;
+use harness::{Address, Pagewell, PrivateDir, StartReason};
+use origin::Origin;
+use sql::Sql;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many items a page is made from.
+pub const OF_A_PAGE: usize = 4;
+/// How often a start is tried that finds its port taken.
+const STARTS_MAX: usize = 5;
+
+/// The programs that are to run, and their settings.
+#[derive(Clone, Copy)]
+pub struct RowsSetup<'a> {
+    /// The path of the program `pagewell`.
+    pub binary: &'a Path,
+    /// The kind of database to start.
+    pub kind: Kind,
+    /// How many items there are.
+    pub items: usize,
+    /// Pagewell's memory budget, as in the option `--memory`.
+    pub memory: &'a str,
+    /// Further lines of `[[database]]`.
+    pub more: &'a str,
+    /// Lines behind all tables: `[snapshot]`, say. `DIRECTORY` stands for a directory that exists.
+    pub last: &'a str,
+}
+
+/// What runs. Fields are dropped in this order: each before what it asks.
+pub struct Rows {
+    pagewell: Mutex<Pagewell>,
+    binary: PathBuf,
+    arguments: Vec<String>,
+    address: Address,
+    /// The origin, which renders the pages.
+    pub origin: Origin,
+    /// The database that Pagewell follows.
+    pub database: Server,
+    _ports: (Port, Port),
+    _dir: PrivateDir,
+}
+
+impl Rows {
+    /// Starts everything.
+    ///
+    /// # Errors
+    /// A server that did not start.
+    pub fn start(wanted: &RowsSetup<'_>) -> Result<Rows, String> {
+        let dir = PrivateDir::temporary("rows").map_err(told)?;
+        let database = Server::start(wanted.kind, wanted.items)?;
+        let origin = Origin::start(database.kind(), &database.socket(), wanted.items)?;
+        let config = dir.path().join("pagewell.toml");
+        let last = wanted.last.replace("DIRECTORY", &dir.path().display().to_string());
+        let text = format!(
+            "{}{}\n\
+             [[change]]\ntable = \"item\"\ntags = [\"item:{{id}}\"]\nany_row = [\"items\"]\n\
+             [[change]]\ntable = \"other\"\ntags = [\"other:{{item}}\"]\nany_row = [\"others\"]\n{last}\n",
+            database.config(),
+            wanted.more,
+        );
+        fs::write(&config, text).map_err(|error| error.to_string())?;
+        let system = |error: std::io::Error| error.to_string();
+        let ports = (Port::take().map_err(system)?, Port::take().map_err(system)?);
+        let [listen, admin] = [&ports.0, &ports.1].map(|port| port.address().to_string());
+        let arguments = [
+            ["--config", &config.display().to_string()],
+            ["--origin", &origin.url()],
+            ["--listen", &listen],
+            ["--admin", &admin],
+            ["--memory", wanted.memory],
+            ["--log", "warn"],
+        ];
+        let arguments: Vec<String> = arguments.concat().into_iter().map(str::to_owned).collect();
+        let pagewell = Pagewell::start(wanted.binary, &arguments).map_err(told)?;
+        let (address, binary) = (pagewell.address().clone(), wanted.binary.to_owned());
+        let pagewell = Mutex::new(pagewell);
+        Ok(Rows {
+            pagewell,
+            binary,
+            arguments,
+            address,
+            origin,
+            database,
+            _ports: ports,
+            _dir: dir,
+        })
+    }
+
+    /// The address at which Pagewell serves pages.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The id of Pagewell's process.
+    pub fn pid(&self) -> u32 {
+        self.pagewell().pid()
+    }
+
+    /// Kills Pagewell as a crash would, and starts it again at the same address.
+    ///
+    /// # Errors
+    /// It does not come up again.
+    pub fn kill(&self) -> Result<(), String> {
+        let mut pagewell = self.pagewell();
+        pagewell.kill();
+        for _ in 0..STARTS_MAX {
+            match Pagewell::start(&self.binary, &self.arguments) {
+                Ok(started) => {
+                    *pagewell = started;
+                    return Ok(());
+                }
+                Err(error) if error.reason == StartReason::PortTaken => {}
+                Err(error) => return Err(told(error)),
+            }
+        }
+        Err("its port is taken".into())
+    }
+
+    /// A connection to the database, for one who writes.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn sql(&self) -> Result<Sql, String> {
+        self.database.sql()
+    }
+
+    /// One of Pagewell's counters.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub fn counter(&self, name: &str) -> Result<u64, String> {
+        let stats = self.pagewell().stats().map_err(|error| error.to_string())?;
+        stats.get(name).copied().ok_or_else(|| format!("pagewell has no counter {name}"))
+    }
+
+    fn pagewell(&self) -> MutexGuard<'_, Pagewell> {
+        self.pagewell.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The items that a page is made from.
+pub fn items_of(page: usize, items: usize) -> [usize; OF_A_PAGE] {
+    std::array::from_fn(|at| (page * 7 + at * 13) % items)
+}
+
+fn told(error: harness::StartError) -> String {
+    error.to_string()
+}

@@ -1,0 +1,185 @@
+//! The origin: HTTP/1.1, a thread and a database connection for each kept connection.
+//!
+//! | | |
+//! |---|---|
+//! | `GET /p/K` | the page K: `id=n` of each of its items, as the database has them now |
+//! | `GET /k/K` | the page K of the item K, without asking the database |
+//! | `POST /w/I` | the item I is one more; the answer is how many |
+//! | `POST /sync` | nothing |
+//!
+//! It is held a little before it answers with a page, now and then: so that changes come between.
+
+use super::sql::Sql;
+use super::{Kind, OF_A_PAGE, items_of};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+const LINE_BYTES: u64 = 16 << 10;
+const LINES: usize = 100;
+
+/// A running origin; it ends when it is dropped.
+pub struct Origin {
+    shared: Arc<OriginState>,
+    address: SocketAddr,
+    listening: Option<JoinHandle<()>>,
+}
+
+struct OriginState {
+    kind: Kind,
+    socket: PathBuf,
+    items: usize,
+    stopping: AtomicBool,
+    renders: AtomicU64,
+}
+
+impl Origin {
+    /// Starts it on a free port.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn start(kind: Kind, socket: &Path, items: usize) -> Result<Origin, String> {
+        let fault = |error: std::io::Error| format!("origin: {error}");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fault)?;
+        let address = listener.local_addr().map_err(fault)?;
+        let shared = Arc::new(OriginState {
+            kind,
+            socket: socket.to_owned(),
+            items,
+            stopping: AtomicBool::new(false),
+            renders: AtomicU64::new(0),
+        });
+        let own = shared.clone();
+        let listening = thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if own.stopping.load(Ordering::SeqCst) {
+                    return;
+                }
+                let shared = own.clone();
+                // It ends with its connection.
+                thread::spawn(move || serve(&shared, stream));
+            }
+        });
+        Ok(Origin { shared, address, listening: Some(listening) })
+    }
+
+    /// The URL of the origin, without a path.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// How many pages it has made.
+    pub fn renders(&self) -> u64 {
+        self.shared.renders.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+        if let Some(listening) = self.listening.take() {
+            let _ = listening.join();
+        }
+    }
+}
+
+fn serve(shared: &OriginState, stream: TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let Ok(mut writer) = stream.try_clone() else { return };
+    let mut reader = BufReader::new(stream);
+    let mut sql = None;
+    while let Some((method, path)) = request(&mut reader) {
+        let answer = answer(shared, &mut sql, &method, &path).unwrap_or_else(|error| {
+            format!("HTTP/1.1 500 x\r\ncontent-length: {}\r\n\r\n{error}", error.len())
+        });
+        if writer.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// The method and the path of the next request; its content is passed over.
+fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+    let mut line = String::new();
+    reader.by_ref().take(LINE_BYTES).read_line(&mut line).ok().filter(|len| *len > 0)?;
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let first = words.next().zip(words.next())?;
+    let mut content = 0;
+    for _ in 0..LINES {
+        let mut line = String::new();
+        reader.by_ref().take(LINE_BYTES).read_line(&mut line).ok()?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            content = value.trim().parse().ok()?;
+        }
+    }
+    std::io::copy(&mut reader.by_ref().take(content), &mut std::io::sink()).ok()?;
+    Some(first)
+}
+
+fn answer(
+    shared: &OriginState,
+    sql: &mut Option<Sql>,
+    method: &str,
+    path: &str,
+) -> Result<String, String> {
+    let mut connection = || match sql.take() {
+        Some(connection) => Ok(connection),
+        None => Sql::open(shared.kind, &shared.socket),
+    };
+    let number = |start: &str| path.strip_prefix(start).and_then(|rest| rest.parse::<usize>().ok());
+    if let (Some(page), "GET") = (number("/p/"), method) {
+        let mut own = connection()?;
+        let text = page_of(shared, &mut own, page);
+        *sql = Some(own);
+        return text;
+    }
+    if let (Some(page), "GET") = (number("/k/"), method) {
+        shared.renders.fetch_add(1, Ordering::SeqCst);
+        return Ok(stored(&format!("\"item:{page}\", \"items\""), &format!("page {page}")));
+    }
+    let mut body = String::new();
+    if let (Some(item), "POST") = (number("/w/"), method) {
+        let mut own = connection()?;
+        own.run(&format!("UPDATE item SET n = n + 1 WHERE id = {item}"))?;
+        let now = own.numbers(&format!("SELECT id, n FROM item WHERE id = {item}"))?;
+        *sql = Some(own);
+        body = now.first().map(|(_, n)| n.to_string()).unwrap_or_default();
+    }
+    Ok(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
+}
+
+fn page_of(shared: &OriginState, sql: &mut Sql, page: usize) -> Result<String, String> {
+    let made = shared.renders.fetch_add(1, Ordering::SeqCst);
+    let items = items_of(page, shared.items);
+    let ids = items.map(|item| item.to_string()).join(",");
+    let found = sql.numbers(&format!("SELECT id, n FROM item WHERE id IN ({ids})"))?;
+    let (mut tags, mut text) = (String::from("\"items\""), String::new());
+    for (id, n) in found {
+        // Writing to a string does not fail.
+        let _ = (write!(tags, ", \"item:{id}\""), write!(text, "{id}={n};"));
+    }
+    // Of every few one is slow: something changes while it is made.
+    if made.is_multiple_of(OF_A_PAGE as u64) {
+        thread::sleep(Duration::from_millis(made % 7));
+    }
+    Ok(stored(&tags, &text))
+}
+
+fn stored(tags: &str, text: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\ncache-control: max-age=3600\r\ncontent-type: text/plain\r\n\
+         cache-groups: {tags}\r\ncontent-length: {}\r\n\r\n{text}",
+        text.len()
+    )
+}

@@ -1,0 +1,177 @@
+//! HTTP/1.1 and HTTP/2 over TLS, asked by h2load: Pagewell and nginx with its cache, in turn.
+//!
+//! The certificate is made for the run. h2load takes its times in microseconds; handshakes are made once
+//! for each connection and count with the rest.
+
+use super::compare::two_cores;
+use super::figures::{Round, Series, table};
+use super::pages::Pages;
+use super::rivals::{Ground, Rival, Server};
+use super::{Amount, CaseResult, plot, told};
+use harness::{PrivateDir, cpu};
+use serde_json::json;
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TARGET: &str = "/p/2042-0";
+const CONNECTIONS: u32 = 50;
+
+/// The protocol over TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, ten requests at once on a connection.
+    Http2,
+}
+
+impl Protocol {
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Protocol::Http1 => ("tls", "A page of 2,042 bytes over TLS, HTTP/1.1, 50 connections"),
+            Protocol::Http2 => {
+                ("http2", "A page of 2,042 bytes over TLS, HTTP/2, 50 connections of ten streams")
+            }
+        }
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// A server that did not start; a program that is missing.
+pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseResult, String> {
+    let (core, load_core) = two_cores()?;
+    let (name, title) = protocol.names();
+    eprintln!("bench: {title}");
+    let dir = PrivateDir::temporary("tls").map_err(told)?;
+    let ground = Ground {
+        pages: Pages::start(4)?,
+        binary: binary.to_owned(),
+        core: Some(core),
+        load_core,
+        targets: vec![TARGET],
+        connections: 1024,
+        gzip: false,
+        certificate: Some(certificate(dir.path())?),
+        logs: None,
+        log: RefCell::default(),
+    };
+    let mut servers = Vec::new();
+    for rival in [Rival::Pagewell, Rival::NginxCache] {
+        let started = rival.start(&ground).map_err(|e| format!("bench: {}: {e}", rival.name()))?;
+        ask(&started, protocol, load_core, 200, dir.path())?;
+        servers.push(started);
+    }
+    let mut series: Vec<Series> = servers.iter().map(|one| Series::new(one.rival.name())).collect();
+    for _ in 0..amount.rounds {
+        for (server, series) in servers.iter().zip(&mut series) {
+            let before = server.cpu_seconds();
+            let asked = ask(server, protocol, load_core, amount.requests(), dir.path())?;
+            let used = server.cpu_seconds() - before;
+            #[allow(clippy::cast_precision_loss, reason = "far fewer than 2^52 requests")]
+            let cpu_micros = used * 1e6 / asked.micros.len().max(1) as f64;
+            series.rounds.push(Round { cpu_micros, per_second: asked.per_second });
+            asked.micros.iter().for_each(|micros| series.times.record(micros * 1000));
+            series.failures += asked.failed;
+            series.rss_bytes = server.rss_bytes();
+        }
+    }
+    plot::write(amount, name, title, &series)?;
+    let text = format!("### {title}\n\n{}", table(&series, None, Some(0)));
+    let figures = json!({
+        "title": title,
+        "servers": series.iter().map(|one| one.json(&series[0])).collect::<Vec<_>>(),
+    });
+    Ok(CaseResult { name: name.to_owned(), text, figures })
+}
+
+/// What h2load found.
+struct H2loadResult {
+    per_second: f64,
+    failed: u64,
+    micros: Vec<u64>,
+}
+
+fn ask(
+    server: &Server,
+    protocol: Protocol,
+    core: usize,
+    requests: u64,
+    dir: &Path,
+) -> Result<H2loadResult, String> {
+    let log = dir.join("times");
+    let _ = fs::remove_file(&log);
+    let mut command = Command::new(harness::program(&["h2load"]).map_err(told)?);
+    command.args(["-c", &CONNECTIONS.to_string(), "-n", &requests.to_string(), "-t", "1"]);
+    command.arg(format!("--log-file={}", log.display()));
+    match protocol {
+        Protocol::Http1 => command.arg("--h1"),
+        Protocol::Http2 => command.args(["-m", "10", "--npn-list=h2"]),
+    };
+    command.arg(format!("https://{}{TARGET}", server.address));
+    let output = cpu::on_core(core, || command.output()).and_then(|output| output);
+    let output = output.map_err(|error| format!("bench: h2load: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let times = fs::read_to_string(&log).unwrap_or_default();
+    read(&said, &times, protocol)
+        .ok_or_else(|| format!("bench: {}: h2load says: {said}", server.rival.name()))
+}
+
+/// Reads h2load's summary, and its log: start, status and time of each request, in tabs.
+fn read(said: &str, times: &str, protocol: Protocol) -> Option<H2loadResult> {
+    let version = if protocol == Protocol::Http2 { "Application protocol: h2" } else { "" };
+    let finished = said.lines().find(|line| line.starts_with("finished in "))?;
+    let per_second = finished.split(", ").nth(1)?.split(' ').next()?.parse().ok()?;
+    let counts = said.lines().find(|line| line.starts_with("requests: "))?;
+    let failed = counts.split(", ").find_map(|part| part.strip_suffix(" failed"))?.parse().ok()?;
+    let mut micros = Vec::new();
+    for line in times.lines() {
+        let mut fields = line.split('\t').skip(1);
+        if fields.next()? != "200" {
+            return None;
+        }
+        micros.push(fields.next()?.parse().ok()?);
+    }
+    (said.contains(version) && !micros.is_empty()).then_some(H2loadResult {
+        per_second,
+        failed,
+        micros,
+    })
+}
+
+/// A certificate for 127.0.0.1, good for a day.
+fn certificate(dir: &Path) -> Result<(PathBuf, PathBuf), String> {
+    let (certificate, key) = (dir.join("cert.pem"), dir.join("key.pem"));
+    let mut command = Command::new(harness::program(&["openssl"]).map_err(told)?);
+    command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+    command.args(["-nodes", "-days", "1", "-subj", "/CN=bench", "-addext"]);
+    command.arg("subjectAltName=IP:127.0.0.1,DNS:localhost");
+    command.arg("-keyout").arg(&key).arg("-out").arg(&certificate);
+    let output = command.output().map_err(|error| format!("bench: openssl: {error}"))?;
+    if output.status.success() {
+        Ok((certificate, key))
+    } else {
+        Err(format!("bench: openssl: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "Application protocol: h2\n\nfinished in 1.50s, 20000.50 req/s, 42.1MB/s\n\
+         requests: 2 total, 2 started, 2 done, 2 succeeded, 1 failed, 0 errored, 0 timeout\n";
+
+    #[test]
+    fn what_h2load_says_is_read() {
+        let asked = read(SAID, "1\t200\t310\n2\t200\t290\n", Protocol::Http2).expect("readable");
+        assert_eq!((asked.failed, asked.micros), (1, vec![310, 290]));
+        assert!((asked.per_second - 20000.5).abs() < 0.1);
+        assert!(read(SAID, "1\t500\t310\n", Protocol::Http2).is_none());
+        let plain = SAID.replace("protocol: h2", "protocol: http/1.1");
+        assert!(read(&plain, "1\t200\t310\n", Protocol::Http2).is_none());
+    }
+}

@@ -1,0 +1,203 @@
+//! An origin that misbehaves: hangs, trickles, lies about its length, sends garbage; and the clients that
+//! ask for that, and know which answers are allowed. An answer that is complete and successful has to be
+//! one that the origin really gave; in all other cases the client has to see that something failed.
+
+use super::site::BAD_HOST;
+use super::tally::name_of;
+use super::told;
+use harness::Port;
+use harness::{Client, ClientError, Response};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Further connections are closed at once.
+const CONNECTIONS: usize = 256;
+/// How long it hangs, and between two bytes when it trickles.
+const HANGS: Duration = Duration::from_millis(1_500);
+const TRICKLES: Duration = Duration::from_millis(20);
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long those who ask for it wait.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Its paths, each with the content that may arrive complete with status 200.
+pub const PATHS: [(&str, Option<&str>); 14] = [
+    ("/hang", None),
+    ("/hang-in-the-head", None),
+    ("/hang-in-the-content", None),
+    ("/trickle", None),
+    ("/short", None),
+    ("/long", Some("hello")),
+    ("/garbage", None),
+    ("/close", None),
+    ("/two-lengths", None),
+    ("/bad-chunk", None),
+    ("/cut-chunks", None),
+    ("/huge-head", None),
+    ("/control-character", None),
+    ("/good", Some("a good page")),
+];
+
+/// A running origin that misbehaves.
+pub struct BadOrigin {
+    port: Port,
+    stopping: Arc<AtomicBool>,
+    listening: Option<JoinHandle<()>>,
+}
+
+impl BadOrigin {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn start() -> io::Result<BadOrigin> {
+        let port = Port::take()?;
+        let listener = TcpListener::bind(port.address())?;
+        let stopping = Arc::new(AtomicBool::new(false));
+        let listening = thread::Builder::new().name("bad origin".into()).spawn({
+            let stopping = stopping.clone();
+            move || listen(&listener, &stopping)
+        })?;
+        Ok(BadOrigin { port, stopping, listening: Some(listening) })
+    }
+
+    /// The address at which it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+}
+
+impl Drop for BadOrigin {
+    fn drop(&mut self) {
+        self.stopping.store(true, SeqCst);
+        let _ = TcpStream::connect(self.address());
+        if let Some(listening) = self.listening.take() {
+            let _ = listening.join();
+        }
+    }
+}
+
+fn listen(listener: &TcpListener, stopping: &AtomicBool) {
+    let open = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming() {
+        if stopping.load(SeqCst) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        if open.fetch_add(1, SeqCst) >= CONNECTIONS {
+            open.fetch_sub(1, SeqCst);
+            continue;
+        }
+        let open = open.clone();
+        let _ = thread::Builder::new().name("bad origin".into()).spawn(move || {
+            // The client may leave at any time.
+            let _ = serve(stream);
+            open.fetch_sub(1, SeqCst);
+        });
+    }
+}
+
+fn serve(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(SILENCE))?;
+    stream.set_write_timeout(Some(SILENCE))?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    loop {
+        let (mut first, mut line) = (String::new(), String::new());
+        if reader.read_line(&mut first)? == 0 {
+            return Ok(());
+        }
+        while reader.read_line(&mut line)? > 2 {
+            line.clear();
+        }
+        let path = first.split(' ').nth(1).unwrap_or_default();
+        misbehave(path.split('?').next().unwrap_or_default(), &mut stream)?;
+    }
+}
+
+/// An answer as it should be, of one that goes wrong from here on.
+const KEPT: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
+
+/// Answers; an error is its way to hang up.
+fn misbehave(path: &str, to: &mut TcpStream) -> io::Result<()> {
+    let hang_up = || Err(io::ErrorKind::ConnectionAborted.into());
+    let mut say = |text: String| to.write_all(text.as_bytes());
+    match path {
+        "/good" => return say(format!("{KEPT}Content-Length: 11\r\n\r\na good page")),
+        "/websocket" => {
+            say("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
+                 Upgrade: websocket\r\n\r\n"
+                .into())?;
+            thread::park_timeout(HANGS);
+        }
+        "/hang" => thread::park_timeout(HANGS),
+        "/hang-in-the-head" => {
+            say("HTTP/1.1 200 OK\r\nCache-Con".into())?;
+            thread::park_timeout(HANGS);
+        }
+        "/hang-in-the-content" => {
+            say(format!("{KEPT}Content-Length: 100\r\n\r\nhalf"))?;
+            thread::park_timeout(HANGS);
+        }
+        "/trickle" => {
+            say(format!("{KEPT}Content-Length: 1000\r\n\r\n"))?;
+            for _ in 0..100 {
+                say("x".into())?;
+                thread::park_timeout(TRICKLES);
+            }
+        }
+        "/short" => say(format!("{KEPT}Content-Length: 1000\r\n\r\nfar too short"))?,
+        "/long" => return say(format!("{KEPT}Content-Length: 5\r\n\r\nhello, and more than that")),
+        "/garbage" => say("\u{1}\u{2}garbage\r\n\r\nof no use".repeat(50))?,
+        "/two-lengths" => {
+            say(format!("{KEPT}Content-Length: 4\r\nContent-Length: 9\r\n\r\nfourandmore"))?;
+        }
+        "/bad-chunk" => {
+            say(format!("{KEPT}Transfer-Encoding: chunked\r\n\r\nzz\r\nnone\r\n0\r\n\r\n"))?
+        }
+        "/cut-chunks" => say(format!("{KEPT}Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"))?,
+        "/huge-head" => {
+            say(format!("{KEPT}X-Huge: {}\r\nContent-Length: 1\r\n\r\nx", "x".repeat(600_000)))?
+        }
+        "/control-character" => say(format!("{KEPT}X-Odd: a\0b\r\nContent-Length: 1\r\n\r\nx"))?,
+        _ => {}
+    }
+    hang_up()
+}
+
+/// Asks for one of [`PATHS`]; whether something was answered.
+///
+/// # Errors
+/// An answer that should never have been given.
+pub fn ask(at: SocketAddr, turn: usize) -> Result<bool, String> {
+    let (path, good) = PATHS[turn % PATHS.len()];
+    let mut client = Client::new(at).host(BAD_HOST).within(PATIENCE);
+    let answer = client.get(&format!("{path}?{}", turn / PATHS.len() % 5));
+    judge(path, good, &answer).map_err(told)
+}
+
+fn judge(
+    path: &str,
+    good: Option<&str>,
+    answer: &Result<Response, ClientError>,
+) -> Result<bool, String> {
+    match answer {
+        Ok(response) if response.status == 200 && good == Some(response.text().as_ref()) => {
+            Ok(true)
+        }
+        Ok(response) if response.status == 200 => {
+            Err(format!("whole, and not what {path} gave: {} bytes", response.content.len()))
+        }
+        Ok(response) if path == "/good" => Err(format!("{} for a good page", response.status)),
+        // A header section of over 64 KiB is passed on where the operator allows it; ours refuses.
+        Ok(response) if matches!(response.status, 502..=504) => Ok(true),
+        Ok(response) => Err(format!("{} for {path}", response.status)),
+        Err(error) if path == "/good" => Err(format!("{error} for a good page")),
+        Err(error) => match name_of(error) {
+            Some(_) => Ok(false),
+            None => Err(format!("unreadable, of {path}: {error}")),
+        },
+    }
+}

@@ -1,0 +1,207 @@
+//! `cargo soak`: what do honest visitors see while everything around them breaks?
+//!
+//! The real binary before a php-fpm of its own and a MariaDB, under the load of honest visitors and
+//! writers throughout ([`honest`]), who know what is right. One fault after the other is put upon it
+//! ([`phases`]): processes killed, a full disk, no descriptors, no memory, an origin that lies
+//! ([`bad_origin`]), more than 24 kinds of hostile client at once ([`hostile`]). No answer may be
+//! outdated, somebody else's or cut short without saying so, in any of them; where a fault does not
+//! touch what honest visitors need, none of them may fail either. Loopback only; ends by itself; ends
+//! only what it has started.
+
+mod bad_origin;
+mod faults;
+mod honest;
+mod hostile;
+mod phases;
+mod report;
+mod site;
+mod stand;
+mod tally;
+
+use clap::Parser;
+use harness::root::{self, Profile};
+use harness::{Chance, Deadline};
+use honest::Truth;
+use phases::Fault;
+use site::Site;
+use stand::Stand;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tally::Tally;
+
+/// How long each fault lasts in the short form, and in one round of the long one.
+const SHORT: Duration = Duration::from_secs(5);
+const LONG: Duration = Duration::from_secs(40);
+/// How many write.
+const WRITERS: usize = 2;
+/// The resident memory that Pagewell may have at the end: its budget, and the memory of a program with all
+/// those connections.
+const RESIDENT_MAX: u64 = 192 << 20;
+
+/// How long the run takes, and with which faults.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "cargo soak",
+    about = "What honest visitors see while everything around them breaks, for an hour or --short"
+)]
+pub struct Amount {
+    /// How many seconds: as many rounds of all faults as fit, one at least
+    #[arg(long, default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    seconds: u64,
+    /// One short round, with Pagewell built as the tests do
+    #[arg(long, conflicts_with = "seconds")]
+    short: bool,
+    /// How many honest visitors
+    #[arg(long, default_value_t = 12, value_parser = visitors())]
+    visitors: usize,
+    /// These faults alone
+    #[arg(long, value_enum)]
+    only: Vec<Fault>,
+    /// The seed of all draws
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the table to this file, too
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// A bounded number of them.
+fn visitors() -> impl clap::builder::TypedValueParser<Value = usize> {
+    use clap::builder::TypedValueParser;
+    let range = clap::value_parser!(u64).range(1..=1_000);
+    range.map(|count| usize::try_from(count).unwrap_or(1))
+}
+
+/// A run under way: the truth, and what was seen.
+pub struct Run {
+    /// Where visitors are served.
+    address: SocketAddr,
+    truth: Truth,
+    seed: u64,
+    /// The place of the fault of this moment in [`Fault::ALL`].
+    fault: AtomicUsize,
+    over: AtomicBool,
+    tallies: Vec<Mutex<Tally>>,
+}
+
+impl Run {
+    fn new(address: SocketAddr, seed: u64) -> Run {
+        Run {
+            address,
+            truth: Truth::new(site::ITEMS),
+            seed,
+            fault: AtomicUsize::new(0),
+            over: AtomicBool::new(false),
+            tallies: Fault::ALL.iter().map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(SeqCst)
+    }
+
+    /// The place of the fault that is on now.
+    fn now(&self) -> usize {
+        self.fault.load(SeqCst)
+    }
+
+    /// The answers during a fault, counted.
+    fn tally(&self, fault: usize) -> MutexGuard<'_, Tally> {
+        self.tallies[fault].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn chance(&self, stream: usize) -> Chance {
+        Chance::new(self.seed, stream as u64)
+    }
+}
+
+fn main() -> ExitCode {
+    match run(&Amount::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Soaks, and prints what honest visitors saw.
+///
+/// # Errors
+/// A wrong answer; a failure where there should be none; or what kept the run from showing anything.
+pub fn run(amount: &Amount) -> Result<(), String> {
+    let profile = if amount.short { Profile::Dev } else { Profile::Release };
+    let binary = root::pagewell(profile)?;
+    let mut site = Site::start()?;
+    let mut stand = Stand::start(&binary, &site)?;
+    let run = Run::new(site.ports.visitors.address(), amount.seed);
+    honest::warm(&run)?;
+    let rounds = thread::scope(|scope| {
+        let visitors: Vec<_> = (0..amount.visitors)
+            .map(|number| {
+                scope.spawn({
+                    let run = &run;
+                    move || honest::visit(run, number)
+                })
+            })
+            .collect();
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|number| {
+                scope.spawn({
+                    let run = &run;
+                    move || honest::write(run, number)
+                })
+            })
+            .collect();
+        let rounds = rounds(amount, &run, &mut site, &mut stand);
+        run.over.store(true, SeqCst);
+        for one in visitors.into_iter().chain(writers) {
+            one.join().map_err(|_| "soak: an honest visitor panicked".to_owned())?;
+        }
+        rounds
+    });
+    let text = report::text(&run, amount.seed, &stand);
+    print!("{text}");
+    if let Some(path) = &amount.out {
+        fs::write(path, &text).map_err(|error| format!("soak: {}: {error}", path.display()))?;
+    }
+    let rounds = rounds?;
+    stand.wait_idle()?;
+    let resident = stand.pagewell().rss_bytes();
+    println!("soak: {rounds} rounds; Pagewell has {} MB at the end", resident >> 20);
+    if resident > RESIDENT_MAX {
+        return Err(format!("soak: {resident} bytes are resident at the end"));
+    }
+    report::verdict(&run)
+}
+
+/// One round after the other; returns how many there were.
+fn rounds(amount: &Amount, run: &Run, site: &mut Site, stand: &mut Stand) -> Result<u64, String> {
+    let chosen = |fault: &Fault| amount.only.is_empty() || amount.only.contains(fault);
+    let long = if amount.short { SHORT } else { LONG };
+    let until = Deadline::after(Duration::from_secs(amount.seconds));
+    let mut rounds = 0;
+    while rounds == 0 || !(amount.short || until.passed()) {
+        for (place, fault) in Fault::ALL.into_iter().enumerate().filter(|(_, one)| chosen(one)) {
+            run.fault.store(place, SeqCst);
+            let long = long.min(until.remaining().max(SHORT));
+            eprintln!("soak: {}", fault.title());
+            phases::suffer(fault, run, site, stand, long)
+                .map_err(|error| format!("soak: {}: {error}", fault.title()))?;
+            stand.check_alive()?;
+            run.tally(place).rounds += 1;
+        }
+        rounds += 1;
+    }
+    Ok(rounds)
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,90 @@
+//! `cargo torture --machines N`: once a write was answered, and not as late, does any machine show what
+//! was before?
+//!
+//! Several Pagewells before one site, each with memory of its own, which tell each other by a stream what was
+//! changed; the real binary, a real php-fpm, a real Redis or Valkey. Writers change what pages are made from
+//! through one machine after the other ([`writer`]); readers ask all of them, and judge as in the other
+//! tortures; meanwhile one fault comes after the other ([`fault`]). In the end, when nothing goes wrong any
+//! more, every machine has to show the newest of every page ([`end`]). Loopback only; ends by itself.
+
+mod end;
+pub mod fault;
+mod late;
+mod machine;
+mod report;
+mod stand;
+mod suffer;
+mod tally;
+mod truth;
+mod wire;
+mod writer;
+
+use super::reader::{self, AnswerCounts};
+use super::writer::Rate;
+use super::{Amount, root};
+use fault::Plan;
+use harness::root::Profile;
+use report::Figures;
+use stand::Stand;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How many machines there may be.
+pub const MACHINES: std::ops::RangeInclusive<u64> = 2..=5;
+
+/// Tortures so many machines, up to so many wrong answers; what was found.
+///
+/// # Errors
+/// The reason why it did not run.
+pub fn torture(amount: &Amount, machines: usize, enough: u64) -> Result<Figures, String> {
+    let binary = root::pagewell(Profile::Dev)?;
+    let stand = Stand::start(amount, machines, &binary, enough)
+        .map_err(|error| format!("torture: {error}"))?;
+    let seen = play(amount, &stand)?;
+    let left = end::settle(&stand);
+    Ok(Figures::of(amount, &stand, seen, left))
+}
+
+/// Readers, writers and faults, until all of them have ended.
+fn play(amount: &Amount, stand: &Stand) -> Result<AnswerCounts, String> {
+    let watched = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watching = scope.spawn(|| end::watch(stand, &watched));
+        let rate: Rate = amount.writes_per_second;
+        let each = amount.readers.div_ceil(stand.runs.len());
+        let mut all = Vec::new();
+        for (machine, run) in stand.runs.iter().enumerate() {
+            all.extend(
+                (0..each).map(|n| scope.spawn(move || reader::read(run, machine << 10 | n))),
+            );
+        }
+        for n in 0..amount.writers {
+            all.push(scope.spawn(move || writer::write(stand, n, amount.writers, rate)));
+        }
+        let humming = scope.spawn(|| writer::hum(stand, amount.seed));
+        suffer::disturb(stand, Plan::new(amount.seed, stand.machines.len(), &amount.only));
+        let mut seen = AnswerCounts::default();
+        for one in all {
+            seen.add(&one.join().map_err(|_| "torture: a reader or writer panicked")?);
+        }
+        humming.join().map_err(|_| "torture: who adds entries panicked")?;
+        watched.store(true, SeqCst);
+        watching.join().map_err(|_| "torture: who watches panicked")?;
+        Ok(seen)
+    })
+}
+
+fn pause(time: Duration) {
+    thread::sleep(time);
+}
+
+/// A lock that nobody can have left in disorder.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,349 @@
+//! The torture of changes that are read from a database (`--database`).
+//!
+//! Writers change rows straight in MariaDB or PostgreSQL, by transactions of one to three rows, some rolled back; none
+//! of them publishes anything to Pagewell. Another thread asks the database what is committed, then sends a
+//! request that writes nothing through Pagewell. When that is answered, everything committed before is applied:
+//! from then on no page may show less. Others write through Pagewell, and the very next page must show at least
+//! the value of their answer. Readers compare each page with the values that were applied when they asked. With
+//! faults the stream is cut again and again, and Pagewell is killed and started again: with the pages of its
+//! last snapshot, while the writers go on.
+
+use super::writer::Rate;
+use super::{Amount, LeaseCheck, binary};
+use followed_database::{Kind, Rows, RowsSetup, items_of};
+use harness::Chance;
+use harness::{Client, Deadline, Request, Response};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, sleep};
+use std::time::Duration;
+
+/// How many write through Pagewell.
+const THROUGH: usize = 2;
+/// How often the stream is cut, with faults; and after how many cuts Pagewell is killed.
+const CUT_EVERY: Duration = Duration::from_millis(400);
+const CUTS_A_LIFE: u64 = 7;
+/// A run of so many seconds has to have seen pages of an earlier life, if there are no more transactions
+/// than so many a second: of more every page has changed since the snapshot.
+const WARM_SECONDS: u64 = 10;
+const WARM_RATE: u32 = 10;
+const SNAPSHOT: &str = "[snapshot]\ndirectory = \"DIRECTORY/snapshots\"\nevery = \"1s\"";
+const HOST: &str = "torture.test";
+
+/// A run under way: the truth, and what was seen.
+struct Run<'a> {
+    rows: &'a Rows,
+    amount: &'a Amount,
+    until: Deadline,
+    /// Up to how many wrong answers it goes on.
+    enough: u64,
+    /// The value of each item that is applied at least.
+    applied: Vec<AtomicU64>,
+    answers: AtomicU64,
+    hits: AtomicU64,
+    outdated: AtomicU64,
+    own_outdated: AtomicU64,
+    own: AtomicU64,
+    commits: AtomicU64,
+    synced: AtomicU64,
+    late: AtomicU64,
+    cuts: AtomicU64,
+    /// Held while Pagewell is killed and started again; and how often that was.
+    dying: Mutex<()>,
+    deaths: AtomicU64,
+    /// Of all lives together.
+    gaps: AtomicU64,
+    restored: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// A client of Pagewell, and the life of Pagewell in which it began.
+struct Visitor {
+    client: Client,
+    born: u64,
+}
+
+/// Tortures; returns a line that says what was found.
+///
+/// # Errors
+/// Outdated answers; or none, without the lease check; or what kept it from showing anything.
+pub fn torture(
+    amount: &Amount,
+    kind: Kind,
+    lease_check: LeaseCheck,
+    enough: u64,
+) -> Result<String, String> {
+    let rows = Rows::start(&RowsSetup {
+        binary: &binary(lease_check)?,
+        kind,
+        items: amount.items,
+        memory: "64M",
+        more: "barrier = \"20s\"",
+        last: if amount.faults { SNAPSHOT } else { "" },
+    })?;
+    let zero = || AtomicU64::new(0);
+    let run = Run {
+        rows: &rows,
+        amount,
+        until: Deadline::after(Duration::from_secs(amount.seconds)),
+        enough,
+        applied: (0..amount.items).map(|_| zero()).collect(),
+        answers: zero(),
+        hits: zero(),
+        outdated: zero(),
+        own_outdated: zero(),
+        own: zero(),
+        commits: zero(),
+        synced: zero(),
+        late: zero(),
+        cuts: zero(),
+        dying: Mutex::new(()),
+        deaths: zero(),
+        gaps: zero(),
+        restored: zero(),
+        refused: zero(),
+    };
+    thread::scope(|scope| {
+        let mut all = Vec::new();
+        for number in 0..amount.readers {
+            let run = &run;
+            all.push(scope.spawn(move || run.read(number)));
+        }
+        for number in 0..amount.writers {
+            let run = &run;
+            all.push(scope.spawn(move || run.write(number)));
+        }
+        for number in 0..THROUGH {
+            let run = &run;
+            all.push(scope.spawn(move || run.write_through(number)));
+        }
+        all.push(scope.spawn(|| run.sync()));
+        if amount.faults {
+            all.push(scope.spawn(|| run.disturb()));
+        }
+        for one in all {
+            one.join().map_err(|_| "torture: somebody panicked".to_owned())??;
+        }
+        Ok::<_, String>(())
+    })?;
+    run.verdict(lease_check)
+}
+
+impl Run<'_> {
+    fn is_over(&self) -> bool {
+        self.until.passed() || self.wrong() >= self.enough
+    }
+
+    fn wrong(&self) -> u64 {
+        self.outdated.load(SeqCst) + self.own_outdated.load(SeqCst)
+    }
+
+    fn visitor(&self) -> Visitor {
+        let born = self.deaths.load(SeqCst);
+        Visitor { client: Client::new(self.rows.address().clone()).host(HOST), born }
+    }
+
+    /// The answer to a request; none where Pagewell died meanwhile, or was dead.
+    fn ask(&self, visitor: &mut Visitor, request: &Request) -> Result<Option<Response>, String> {
+        self.until_it_lives();
+        let deaths = self.deaths.load(SeqCst);
+        if visitor.born != deaths {
+            *visitor = self.visitor();
+        }
+        let error = match visitor.client.send(request) {
+            Ok(response) => return Ok(Some(response)),
+            Err(error) => error,
+        };
+        self.until_it_lives();
+        if self.deaths.load(SeqCst) == deaths { Err(format!("torture: {error}")) } else { Ok(None) }
+    }
+
+    fn until_it_lives(&self) {
+        drop(self.dying.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Asks for pages, and holds each against what was applied before.
+    fn read(&self, number: usize) -> Result<(), String> {
+        let mut chance = Chance::new(self.amount.seed, 1000 + number as u64);
+        let mut visitor = self.visitor();
+        while !self.is_over() {
+            let page = chance.below(self.amount.pages);
+            let items = items_of(page, self.amount.items);
+            let known = items.map(|item| (item, self.applied[item].load(SeqCst)));
+            if self.is_less(&mut visitor, page, &known)? {
+                self.outdated.fetch_add(1, SeqCst);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a page shows less than what is known of some of its items.
+    fn is_less(
+        &self,
+        visitor: &mut Visitor,
+        page: usize,
+        known: &[(usize, u64)],
+    ) -> Result<bool, String> {
+        let target = format!("/p/{page}");
+        let Some(response) = self.ask(visitor, &Request::get(&target))? else { return Ok(false) };
+        let text = response.text();
+        if response.status != 200 {
+            return Err(format!("torture: {target}: {} {text}", response.status));
+        }
+        self.answers.fetch_add(1, SeqCst);
+        if response.header("cache-status").is_some_and(|status| status.contains("; hit")) {
+            self.hits.fetch_add(1, SeqCst);
+        }
+        let shown = |item: usize| {
+            let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+            let mut own = pairs.filter(|(id, _)| id.parse() == Ok(item));
+            own.next().and_then(|(_, n)| n.parse::<u64>().ok()).unwrap_or_default()
+        };
+        Ok(known.iter().any(|(item, n)| shown(*item) < *n))
+    }
+
+    /// Changes rows in the database.
+    fn write(&self, number: usize) -> Result<(), String> {
+        let mut chance = Chance::new(self.amount.seed, number as u64);
+        let mut sql = self.rows.sql()?;
+        let pause = match self.amount.writes_per_second {
+            Rate::Max => Duration::ZERO,
+            Rate::PerSecond(all) => Duration::from_secs(self.amount.writers as u64) / all,
+        };
+        while !self.is_over() {
+            // In the order of their numbers: two writers never wait for each other.
+            let mut items: Vec<usize> =
+                (0..=chance.below(3)).map(|_| chance.below(self.amount.items)).collect();
+            items.sort_unstable();
+            sql.run("START TRANSACTION")?;
+            for item in items {
+                sql.run(&format!("UPDATE item SET n = n + 1 WHERE id = {item}"))?;
+            }
+            sql.run(if chance.one_in(10) { "ROLLBACK" } else { "COMMIT" })?;
+            self.commits.fetch_add(1, SeqCst);
+            sleep(pause);
+        }
+        Ok(())
+    }
+
+    /// Writes through Pagewell, and looks at the page at once.
+    fn write_through(&self, number: usize) -> Result<(), String> {
+        let mut chance = Chance::new(self.amount.seed, 2000 + number as u64);
+        let mut visitor = self.visitor();
+        while !self.is_over() {
+            let page = chance.below(self.amount.pages);
+            let item = items_of(page, self.amount.items)[0];
+            let request = Request::form(&format!("/w/{item}"), "");
+            let Some(response) = self.ask(&mut visitor, &request)? else { continue };
+            if self.is_late(&response) {
+                continue;
+            }
+            let now = response.text().parse().map_err(|_| format!("/w/: {}", response.text()))?;
+            self.own.fetch_add(1, SeqCst);
+            if self.is_less(&mut visitor, page, &[(item, now)])? {
+                self.own_outdated.fetch_add(1, SeqCst);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_late(&self, response: &Response) -> bool {
+        let status = response.header("cache-status").unwrap_or_default();
+        let is_late = response.status != 200 || status.contains("changes-late");
+        if is_late {
+            self.late.fetch_add(1, SeqCst);
+        }
+        is_late
+    }
+
+    /// Takes the truth from the database, and says so once Pagewell has applied it.
+    fn sync(&self) -> Result<(), String> {
+        let (mut sql, mut visitor) = (self.rows.sql()?, self.visitor());
+        while !self.is_over() {
+            let committed = sql.numbers("SELECT id, n FROM item")?;
+            let response = self.ask(&mut visitor, &Request::form("/sync", ""))?;
+            if response.is_none_or(|response| self.is_late(&response)) {
+                continue;
+            }
+            for (item, n) in committed {
+                if let Some(applied) = self.applied.get(item) {
+                    applied.fetch_max(n, SeqCst);
+                }
+            }
+            self.synced.fetch_add(1, SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Cuts the stream, and now and then kills Pagewell.
+    fn disturb(&self) -> Result<(), String> {
+        for round in 1.. {
+            sleep(CUT_EVERY);
+            if self.is_over() {
+                break;
+            }
+            if round % CUTS_A_LIFE == 0 {
+                self.kill()?;
+            } else {
+                self.cuts.fetch_add(self.rows.database.cut()?, SeqCst);
+            }
+        }
+        Ok(())
+    }
+
+    fn kill(&self) -> Result<(), String> {
+        self.take_counters()?;
+        let _dying = self.dying.lock().unwrap_or_else(PoisonError::into_inner);
+        self.deaths.fetch_add(1, SeqCst);
+        self.rows.kill()
+    }
+
+    /// Adds what this life has counted.
+    fn take_counters(&self) -> Result<(), String> {
+        for (name, all) in [
+            ("database_gaps", &self.gaps),
+            ("snapshot_pages", &self.restored),
+            ("store_refused", &self.refused),
+        ] {
+            all.fetch_add(self.rows.counter(name)?, SeqCst);
+        }
+        Ok(())
+    }
+
+    fn verdict(&self, lease_check: LeaseCheck) -> Result<String, String> {
+        let get = |count: &AtomicU64| count.load(SeqCst);
+        self.take_counters()?;
+        let line = format!(
+            "torture by the database {:>7} answers, {} from memory; {} transactions, {} times known \
+             to be applied, {} writes through Pagewell; {} renders, {} not stored; {} cuts, {} late; \
+             {} times killed, {} pages taken up; {} outdated, {} outdated for their writer; leases {}",
+            get(&self.answers),
+            get(&self.hits),
+            get(&self.commits),
+            get(&self.synced),
+            get(&self.own),
+            self.rows.origin.renders(),
+            get(&self.refused),
+            get(&self.cuts),
+            get(&self.late),
+            get(&self.deaths),
+            get(&self.restored),
+            get(&self.outdated),
+            get(&self.own_outdated),
+            lease_check.as_str(),
+        );
+        let gaps = get(&self.gaps);
+        let is_slow = matches!(self.amount.writes_per_second, Rate::PerSecond(0..=WARM_RATE));
+        let has_to_be = self.amount.faults && is_slow && self.amount.seconds >= WARM_SECONDS;
+        let is_warm = !has_to_be || get(&self.restored) > 0;
+        let met = [&self.answers, &self.hits, &self.commits, &self.synced, &self.own];
+        let has_met = is_warm && met.iter().all(|count| get(count) > 0);
+        match (lease_check, self.wrong()) {
+            (LeaseCheck::Kept, 0) if has_met && gaps == 0 => Ok(line),
+            (LeaseCheck::Kept, 0) => Err(format!("{line}: it met nothing, or {gaps} gaps")),
+            (LeaseCheck::Kept, _) => Err(format!("{line}: outdated answers")),
+            (LeaseCheck::LeftOut, 0) => Err(format!("{line}: it should have found some")),
+            (LeaseCheck::LeftOut, _) => Ok(line),
+        }
+    }
+}
