@@ -156,7 +156,7 @@ impl NominatedFields {
         key
     }
 
-    /// The [`variant_key`](Nominated::variant_key) of a response to this request that nominates the same
+    /// The [`variant_key`](NominatedFields::variant_key) of a response to this request that nominates the same
     /// fields.
     pub fn variant_key_for(&self, request: &dyn Fields) -> Vec<u8> {
         let mut key = Vec::new();

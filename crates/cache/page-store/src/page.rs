@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 use triomphe::ThinArc;
 
-/// The caller's part of a page, beside its [bytes](New).
+/// The caller's part of a page, beside its [bytes](PageInput).
 pub trait Payload: Send + Sync + 'static {
     /// The heap bytes that this payload owns, in addition to its own `size_of`. It must not change while
     /// stored.
