@@ -22,8 +22,8 @@ use crate::request_fields::{AsSent, read_facts};
 use crate::serve;
 use crate::site::Site;
 use crate::steering_fields::is_from_clients;
+use crate::successor;
 use crate::switch;
-use crate::take_over;
 use crate::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
@@ -176,7 +176,7 @@ pub async fn dispatch(
         // Another process has the pages now: what changes is told to it, and its pages are right. Or nobody
         // has, who stops: the other machines do not wait for what is applied here.
         (Kind::Get | Kind::Head, _) if site.is_leaving() => {
-            let detail = site.successor().map_or(take_over::STOPPING, |_| take_over::HANDED_OVER);
+            let detail = site.successor().map_or(successor::STOPPING, |_| successor::HANDED_OVER);
             let (forward, detail) = (ForwardReason::Bypass, Some(detail));
             let why = Why { forward, detail, patience: Patience::WhileAsked };
             Box::pin(forward::pass_bypassed(site, request, target, visitor, why, None)).await

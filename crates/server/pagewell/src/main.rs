@@ -207,7 +207,7 @@ async fn run(
     let server = Server::start_with(Arc::new(config), clock.clone(), prepared, predecessor);
     let mut server = server.await?;
     if let Some(reload) = reload {
-        let _ = server.site().reload.set(reload);
+        server.reload_with(reload);
     }
     say_where(&server);
     supervisor.tell(Tell::Ready);
@@ -220,13 +220,8 @@ async fn run(
             _ = terminated.recv() => break,
             _ = hung_up.recv() => {
                 server.reopen();
-                let door = server.site().clone();
-                // Signals are heard meanwhile; what came of it is logged.
-                tokio::spawn(async move {
-                    if let Some(reload) = door.reload.get() {
-                        let _ = reload.run(&door).await;
-                    }
-                });
+                // Further signals are handled meanwhile; the result is logged.
+                tokio::spawn(server.reload());
             }
             _ = told.recv() => server.reopen(),
             _ = replaced.recv() => {

@@ -16,6 +16,7 @@ use crate::memcached::{self, Begun, Keeper};
 use crate::origin::Origin;
 use crate::origin::php_fpm::PhpFpm;
 use crate::phase::{Phase, Told};
+use crate::reload::Reload;
 use crate::rewarm;
 use crate::site::Site;
 use crate::sites::Neighbours;
@@ -26,7 +27,7 @@ use crate::traces;
 use crate::unused;
 use crate::wake;
 use page_store::TidyOutcome;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -102,6 +103,8 @@ pub struct Server {
     memcached: Vec<Address>,
     admin: Address,
     control: JoinHandle<()>,
+    /// Reloads the configuration, once it is set and if there is a file.
+    reload: Arc<OnceLock<Reload>>,
     phase: Arc<watch::Sender<Phase>>,
     doorway: Arc<Doorway>,
     /// Completes when another process has taken over.
@@ -170,6 +173,8 @@ impl Server {
         let all = listeners.iter().chain(&tls_listeners).chain(&items).chain([&admin]);
         let doorway = Doorway::new(site.clone(), phase.clone(), copies(all)?);
         let doorway = Arc::new(doorway);
+        let reload = Arc::new(OnceLock::new());
+        let controlled = (site.clone(), reload.clone());
         let server = Server {
             writing,
             exporting: tokio::spawn(traces::run(site.state().clone())),
@@ -181,7 +186,8 @@ impl Server {
             tls_addresses: tls_listeners.iter().map(Listener::address).collect(),
             memcached: items.iter().map(Listener::address).collect(),
             admin: admin.address(),
-            control: tokio::spawn(control::serve(admin, site.clone(), stopped.clone())),
+            control: tokio::spawn(control::serve(admin, controlled, stopped.clone())),
+            reload,
             site: site.clone(),
             php,
         };
@@ -223,6 +229,22 @@ impl Server {
     pub fn reopen(&self) {
         if let Some(log) = &self.site.access_log {
             log.reopen();
+        }
+    }
+
+    /// The configuration is reloaded in this way, by a signal and by the control API. Without it, there is no file.
+    pub fn reload_with(&self, reload: Reload) {
+        // It is set once, at the start.
+        let _ = self.reload.set(reload);
+    }
+
+    /// Reloads the configuration, if there is a file. The result is logged.
+    pub fn reload(&self) -> impl Future<Output = ()> + use<> {
+        let (site, reload) = (self.site.clone(), self.reload.clone());
+        async move {
+            if let Some(reload) = reload.get() {
+                let _ = reload.run(&site).await;
+            }
         }
     }
 

@@ -13,7 +13,6 @@ use crate::database::ChangeSources;
 use crate::origin::Origin;
 use crate::per_address::PerAddress;
 use crate::purge::Searches;
-use crate::reload::Reload;
 use crate::render::Waiter;
 use crate::routes::{Resolved, Root};
 use crate::site_state::SiteState;
@@ -23,7 +22,7 @@ use crate::static_files::StaticFiles;
 use page_store::{FillLimits, Fills};
 use site_rules::Load;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Semaphore;
 
 /// A site by one reading of the configuration. A request keeps the one that it came to, so that nothing is
@@ -57,8 +56,6 @@ pub struct Site {
     pub per_address: Arc<PerAddress>,
     /// Places for connections that have changed to another protocol.
     pub upgrades: Arc<Semaphore>,
-    /// What reads the configuration again, where this is the default site and there is a file to be read.
-    pub reload: Arc<OnceLock<Reload>>,
     /// The site by the reading that counts. Guards that one value.
     current: Arc<Mutex<Weak<Site>>>,
 }
@@ -100,7 +97,6 @@ impl Site {
             connections: Arc::new(Semaphore::new(limits.connections)),
             per_address: Arc::default(),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
-            reload: Arc::default(),
             current: Arc::default(),
             state: SiteState::new(config, clock, sources.cluster(), is_door),
             sources,

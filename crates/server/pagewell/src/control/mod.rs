@@ -28,7 +28,7 @@ use crate::body::{Content, Failed, ResponseBody};
 use crate::listen::{Accepted, Listener, accept_each};
 use crate::pending_changes::PendingBatch;
 use crate::phase::{Phase, Told};
-use crate::reload::{Changed, NotReloaded, Reloaded};
+use crate::reload::{Changed, NotReloaded, Reload, Reloaded};
 use crate::site::Site;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
@@ -41,7 +41,7 @@ use serde::Deserialize;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -143,6 +143,7 @@ impl ControlError {
 /// The state for a call: the sites, the event streams, and the process's phase.
 struct Control {
     site: Arc<Site>,
+    reload: Arc<OnceLock<Reload>>,
     live: Arc<Live>,
     stop: Told,
 }
@@ -150,16 +151,21 @@ struct Control {
 impl Control {
     /// Returns the state with the current configuration.
     fn now(&self) -> Control {
-        Control { site: self.site.now(), live: self.live.clone(), stop: self.stop.clone() }
+        let (site, reload) = (self.site.now(), self.reload.clone());
+        Control { site, reload, live: self.live.clone(), stop: self.stop.clone() }
     }
 }
 
 /// Serves the control interface until the server stops and all running calls are answered.
-pub async fn serve(listener: Listener, site: Arc<Site>, stop: Told) {
+pub async fn serve(
+    listener: Listener,
+    (site, reload): (Arc<Site>, Arc<OnceLock<Reload>>),
+    stop: Told,
+) {
     // One more than the permanent ones, for a new connection.
     let most = CONNECTIONS + 1;
     let (places, connections) = (Arc::new(Semaphore::new(most)), Arc::<Places>::default());
-    let control = Arc::new(Control { site, live: Arc::default(), stop: stop.clone() });
+    let control = Arc::new(Control { site, reload, live: Arc::default(), stop: stop.clone() });
     let ended = accept_each(
         &listener,
         places.clone(),
@@ -379,7 +385,7 @@ async fn call(
         }
         ("/v1/reload", &Method::POST) => {
             let Nothing {} = read_json(request).await?;
-            reload(site).await.map(Answer::Json)
+            reload(control).await.map(Answer::Json)
         }
         #[cfg(feature = "settable-clock")]
         ("/v1/clock", &Method::POST) => {
@@ -428,9 +434,9 @@ struct Nothing {}
 
 /// Reloads the configuration of all sites. Returns the changed keys and the number of purged pages
 /// as JSON.
-async fn reload(site: &Arc<Site>) -> Result<serde_json::Value, ControlError> {
-    let done = match site.reload.get() {
-        Some(reload) => reload.run(site).await,
+async fn reload(control: &Control) -> Result<serde_json::Value, ControlError> {
+    let done = match control.reload.get() {
+        Some(reload) => reload.run(&control.site).await,
         None => Err(NotReloaded::NoFile),
     };
     let Reloaded { changed, dropped } = done.map_err(ControlError::NotReloaded)?;
