@@ -21,8 +21,8 @@ pub use config::access_log_format::{
 pub use entry::Entry;
 pub use writer::{Sink, Writing, start};
 
-use config::access_log_format::{SHARD_BYTES_MIN, Stamp};
 use config::AccessLog as Chosen;
+use config::access_log_format::{SHARD_BYTES_MIN, Stamp};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

@@ -8,14 +8,14 @@
 
 use crate::codings::OnTheWay;
 use crate::in_flight::InFlightGuard;
-use site_state::page::{ReadPage, SharedPage};
 use crate::response_spool::{ContentEnd, SpoolItem, SpoolReceiver};
 use crate::send_backlog::{self, Client, ClientBacklog};
-use origin::spool::PieceReader;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_cache::Failure;
+use origin::spool::PieceReader;
+use site_state::page::{ReadPage, SharedPage};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::pin::Pin;

@@ -16,16 +16,16 @@
 mod compressor;
 mod on_the_way;
 
-pub use site_state::content_encoding::{make, make_for_file};
 pub use compressor::Compressor;
 pub use on_the_way::{OnTheWay, on_the_way};
+pub use site_state::content_encoding::{make, make_for_file};
 
-use site_state::page::{NewPage, Plain, ReadPage, SharedPage, StoredPage};
-use site_state::phase::{Phase, Told};
 use crate::site::Site;
 use http_cache::codings::{choose, vary_on_accept_encoding};
 use http_cache::{Forms, RequestFacts, StoredResponse};
 use page_store::KeyBuf;
+use site_state::page::{NewPage, Plain, ReadPage, SharedPage, StoredPage};
+use site_state::phase::{Phase, Told};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

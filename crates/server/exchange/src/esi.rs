@@ -18,24 +18,24 @@
 //! disconnects.
 
 use crate::body::{Content, Gathered, ResponseBody};
-use site_state::client::Besides;
-use site_state::client::{RequestContent, Visitor};
 use crate::codings::on_the_way;
-use config::Hosts;
 use crate::exchange::dispatch;
-use config::log::Seldom;
-use site_state::request_fields::{METHOD_OVERRIDES, read_facts};
 use crate::serve;
 use crate::site::Site;
-use config::target::Target;
-use site_state::trailers::Trailers;
 use bytes::Bytes;
+use config::Hosts;
+use config::log::Seldom;
+use config::target::Target;
 use esi::{Include, Part, Template};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use http_cache::codings::says_no_transform;
 use http_cache::{Failure, Forms, ResponseDirectives, StoredFacts, StoredResponse, says_esi};
+use site_state::client::Besides;
+use site_state::client::{RequestContent, Visitor};
+use site_state::request_fields::{METHOD_OVERRIDES, read_facts};
+use site_state::trailers::Trailers;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -474,8 +474,8 @@ fn resolve(reference: &str, page: &Target, hosts: &Hosts) -> Option<Target> {
 #[cfg(test)]
 mod tests {
     use super::{resolve, say_whose};
-    use config::{Hosts, OtherHosts};
     use config::target::Target;
+    use config::{Hosts, OtherHosts};
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     #[test]

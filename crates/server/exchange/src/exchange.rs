@@ -4,26 +4,20 @@
 //! do not come here: `hit` answers them in front of hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
-use site_state::client::{RequestContent, Visitor};
 use crate::codings::{self, on_the_way};
 use crate::esi::{self, Asked};
 use crate::forward::{self, Why};
 use crate::heard::Patience;
 use crate::litespeed;
 use crate::lookup::decide_on;
-use config::networks::forwarded_scheme;
-use site_state::page::{SharedPage, ttl_seconds};
-use site_state::panics::{self, Place};
 use crate::private;
 use crate::purge;
 use crate::render::{self, Ask, ExtraFields, Ranges};
-use site_state::request_fields::view_of;
-use site_state::request_fields::{AsSent, read_facts};
 use crate::serve;
 use crate::site::Site;
-use config::steering_fields::is_from_clients;
-use site_state::successor;
 use crate::switch;
+use config::networks::forwarded_scheme;
+use config::steering_fields::is_from_clients;
 use config::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
@@ -33,6 +27,12 @@ use http_cache::{
 };
 use hyper::body::Incoming;
 use site_rules::{BypassBecause, Handling, Peer, Plan, SiteRules};
+use site_state::client::{RequestContent, Visitor};
+use site_state::page::{SharedPage, ttl_seconds};
+use site_state::panics::{self, Place};
+use site_state::request_fields::view_of;
+use site_state::request_fields::{AsSent, read_facts};
+use site_state::successor;
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -5,39 +5,37 @@
 //! left `heard`'s.
 
 use crate::body::{Content, ResponseBody, SpoolContent};
-use site_state::client::Besides;
-use site_state::client::{RequestContent, Visitor};
 use crate::codings::on_the_way;
-use config::Limits;
 use crate::esi;
 use crate::heard::{self, Patience};
 use crate::litespeed;
-use config::log::Seldom;
-use origin::{
-    Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent,
-};
-use site_state::pending_changes::PendingChange;
 use crate::private::{self, Keep, Taken};
-use site_state::propagation::Propagation;
-use site_state::refusal::Refusal;
-use site_state::request_fields::read_facts;
 use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
-use origin::routes::{Route, Script, Withheld, route_in};
 use crate::sendfile;
 use crate::serve;
 use crate::site::Site;
 use crate::static_files;
+use crate::writes;
+use config::Limits;
+use config::log::Seldom;
 use config::steering_fields::is_from_clients;
 use config::target::Target;
-use site_state::traces;
-use site_state::trailers;
-use origin::upload::Upload;
-use crate::writes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
+use origin::routes::{Route, Script, Withheld, route_in};
+use origin::upload::Upload;
+use origin::{Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent};
 use site_rules::PlannedFields;
+use site_state::client::Besides;
+use site_state::client::{RequestContent, Visitor};
+use site_state::pending_changes::PendingChange;
+use site_state::propagation::Propagation;
+use site_state::refusal::Refusal;
+use site_state::request_fields::read_facts;
+use site_state::traces;
+use site_state::trailers;
 use std::sync::Arc;
 use std::time::Duration;
 

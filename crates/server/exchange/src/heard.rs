@@ -9,9 +9,9 @@
 //! | any other | it is cancelled at the origin |
 
 use crate::forward::send_following;
-use origin::{OriginRequest, OriginResponse, Reached, Unsent};
 use crate::site::Site;
 use http_cache::{Failure, FieldUse};
+use origin::{OriginRequest, OriginResponse, Reached, Unsent};
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;

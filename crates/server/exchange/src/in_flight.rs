@@ -14,12 +14,12 @@
 //! One lock, held to store or take a value. It is not taken while no request is in flight.
 
 use crate::access_log::Entry;
-use site_state::client::{InterimResponses, Interims};
 use crate::send_backlog::Client;
 use crate::site::Site;
-use site_state::traces::Trace;
 use http::{HeaderMap, Response, StatusCode};
 use http_cache::fields;
+use site_state::client::{InterimResponses, Interims};
+use site_state::traces::Trace;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;

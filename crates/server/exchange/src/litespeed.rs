@@ -7,10 +7,9 @@
 //! LiteSpeed's ESI is not announced, because it is not supported. `private` applies purges with private
 //! scope, to the private copies of the client that sent the request.
 
-use config::Dialects;
 use crate::private;
 use crate::site::Site;
-use site_state::why::Cause;
+use config::Dialects;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use http_cache::litespeed::{
     CACHE_CONTROL_FIELD, CacheControl, LSC_COOKIE, Purge, PurgeTarget, Scope, Staleness,
@@ -20,6 +19,7 @@ use http_cache::{FieldUse, NotStored, Policy, StoredResponse};
 use page_store::{ChangeTarget as Changed, Strength};
 use purge_requests::{Coverage, Purge as PurgeRequest, Selection};
 use site_rules::Plan;
+use site_state::why::Cause;
 
 /// The beginnings of the `User-Agent` of LiteSpeed's crawlers.
 const CRAWLERS: [&[u8]; 2] = [b"lscache_runner", b"lscache_walker"];

@@ -12,8 +12,6 @@
 //! Not here: the cache key, and the lease rules.
 
 use crate::esi;
-use site_state::page::{SharedPage, StoredPage, marked};
-use site_state::request_fields::AsSent;
 use crate::site::Site;
 use http::HeaderMap;
 use http_cache::{
@@ -22,6 +20,8 @@ use http_cache::{
 };
 use page_store::Candidates;
 use site_rules::{Plan, PlannedFields, key_without_vary};
+use site_state::page::{SharedPage, StoredPage, marked};
+use site_state::request_fields::AsSent;
 use std::slice;
 
 /// The stored pages among which one is chosen.

@@ -12,23 +12,18 @@
 //! much. Deliberately not here: stale copies, validation, renders in the background.
 
 use crate::body::ResponseBody;
-use site_state::client::{RequestContent, Visitor};
 use crate::codings;
-use config::PrivateCopies;
 use crate::esi;
 use crate::exchange::{bypassing_field, tell_bypassed};
 use crate::forward::{self, Why};
 use crate::heard::Patience;
 use crate::lookup::{self, StoredPages};
-use origin::OriginResponse;
 use crate::render::{self, Ask, ExtraFields, Ranges};
-use site_state::request_fields::view_of;
-use site_state::request_fields::{AsSent, read_facts};
 use crate::sendfile;
 use crate::serve;
 use crate::site::Site;
+use config::PrivateCopies;
 use config::target::Target;
-use site_state::why::Cause;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
 use http_cache::status::{CacheOutcome, CacheStatus};
@@ -36,8 +31,13 @@ use http_cache::{
     FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
     storable_for_owner,
 };
+use origin::OriginResponse;
 use page_store::{ChangeTarget as Changed, Dependencies, Lease, Strength};
 use site_rules::{BypassBecause, Owner, Plan};
+use site_state::client::{RequestContent, Visitor};
+use site_state::request_fields::view_of;
+use site_state::request_fields::{AsSent, read_facts};
+use site_state::why::Cause;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 

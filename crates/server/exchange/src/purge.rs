@@ -8,24 +8,24 @@
 //! gets the response for an unsupported method (405).
 
 use crate::body::{Content, ResponseBody};
-use site_state::client::Visitor;
-use config::{Hosts, OtherHosts};
 use crate::litespeed;
-use site_state::memcached_keys::NAMESPACE;
-use site_state::page::{ReadPage, StoredPage};
-use site_state::pending_changes::PendingBatch;
-use site_state::propagation::Propagation;
 use crate::purger;
 use crate::serve;
 use crate::site::Site;
-use config::target::Target;
-use site_state::why::Cause;
-use site_state::why::shown::cut;
 use bytes::Bytes;
+use config::target::Target;
+use config::{Hosts, OtherHosts};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};
 use purge_requests::{Conditions, Coverage, PageProperties, Purge, PurgeRefusal, Scope, Selection};
+use site_state::client::Visitor;
+use site_state::memcached_keys::NAMESPACE;
+use site_state::page::{ReadPage, StoredPage};
+use site_state::pending_changes::PendingBatch;
+use site_state::propagation::Propagation;
+use site_state::why::Cause;
+use site_state::why::shown::cut;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 

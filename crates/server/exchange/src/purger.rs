@@ -10,10 +10,10 @@
 //! Its requests cannot be distinguished from those of a local program. The response does not reveal the
 //! reason.
 
-use site_state::client::{SaidBy, Visitor};
-use config::{Config, Purging};
 use crate::constant_time::same;
+use config::{Config, Purging};
 use http::{HeaderMap, header};
+use site_state::client::{SaidBy, Visitor};
 
 /// Fields by which a proxy reveals that it forwards a request.
 const PASSED_ON: [&str; 16] = [

@@ -32,17 +32,10 @@ use turns::Taken;
 pub use understood::{is_stream, understand};
 
 use crate::body::ResponseBody;
-use site_state::client::Visitor;
 use crate::forward::{self, Answerer, answerer};
 use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
 use crate::lookup::decide_on;
-use origin::{OriginRequest, OriginResponse, Unsent};
-use site_state::page::{ReadPage, SharedPage, StoredPage};
-use site_state::panics::{self, Place};
-use site_state::reached::Limit;
-use site_state::request_fields::{AsSent, read_facts};
-use origin::routes::Script;
 use crate::serve;
 use crate::site::Site;
 use config::target::Target;
@@ -52,8 +45,15 @@ use http_cache::{
     Failure, ForwardReason, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
     make_conditional,
 };
+use origin::routes::Script;
+use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, PlannedFields};
+use site_state::client::Visitor;
+use site_state::page::{ReadPage, SharedPage, StoredPage};
+use site_state::panics::{self, Place};
+use site_state::reached::Limit;
+use site_state::request_fields::{AsSent, read_facts};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -16,14 +16,14 @@
 //! One lock per response, held to add, remove or examine a piece.
 
 use crate::body::Piece;
-use site_state::page::SharedPage;
-use site_state::refusal::Refusal;
 use crate::send_backlog::{self, ClientBacklog};
 use crate::site::Site;
-use origin::spool::{self, PieceReader, RING_BYTES_MIN, Ring};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_cache::Failure;
+use origin::spool::{self, PieceReader, RING_BYTES_MIN, Ring};
+use site_state::page::SharedPage;
+use site_state::refusal::Refusal;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker, ready};

@@ -10,17 +10,17 @@
 //! or the rules bypass this request, the page waits for its next client. Not here: the choice of
 //! the pages (`page_store`), and renders that a stale hit starts.
 
-use site_state::client::{Besides, SaidBy, Visitor};
 use crate::lookup::decide_on;
-use site_state::phase::{Phase, Told};
 use crate::render::{self, Ask, ExtraFields, Ranges, Refreshed};
-use site_state::request_fields::{AsSent, read_facts, view_of};
 use crate::site::Site;
 use config::target::Target;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 use http_cache::{ForwardReason, Reuse, Verdict};
 use page_store::KeyBuf;
 use site_rules::{Handling, Peer};
+use site_state::client::{Besides, SaidBy, Visitor};
+use site_state::phase::{Phase, Told};
+use site_state::request_fields::{AsSent, read_facts, view_of};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

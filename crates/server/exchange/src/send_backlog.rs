@@ -16,12 +16,12 @@
 //! One lock, around the table of clients: taken when a client begins or stops waiting for a response.
 //! Byte counts of responses are atomics. No memory is freed and no task is woken under the lock.
 
-use site_state::let_go;
-use config::log::Seldom;
-use site_state::page::{ReadPage, SharedPage};
-use site_state::reached::Limit;
 use crate::site::Site;
 use bytes::Bytes;
+use config::log::Seldom;
+use site_state::let_go;
+use site_state::page::{ReadPage, SharedPage};
+use site_state::reached::Limit;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};

@@ -5,8 +5,8 @@
 //!
 //! If a web server in front of Pagewell sends the file, `dialects.pass_on` forwards the field.
 
-use config::log::Seldom;
 use crate::site::Site;
+use config::log::Seldom;
 use http::HeaderMap;
 use http_cache::SENDFILE_FIELDS;
 use http_cache::fields::is_there;

@@ -3,14 +3,12 @@
 //! carries Cache-Status (RFC 9211).
 
 use crate::body::{Content, ResponseBody};
-use site_state::client::Spent;
-use config::Address;
 use crate::esi;
 use crate::litespeed;
-use site_state::page::{Laid, ReadPage, SharedPage, select, select_coding};
 use crate::site::Site;
-use config::target::Target;
 use bytes::Bytes;
+use config::Address;
+use config::target::Target;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::{Coding, coded_etag, describe};
 use http_cache::range::{ByteRange, Multipart, Ranges, unsatisfied_content_range};
@@ -19,6 +17,8 @@ use http_cache::{
     Answer, Failure, Method, Policy, RequestFacts, StoredResponse, Timestamp, answer, fields,
     not_modified_fields,
 };
+use site_state::client::Spent;
+use site_state::page::{Laid, ReadPage, SharedPage, select, select_coding};
 use std::collections::VecDeque;
 use std::ops::Range;
 

@@ -6,21 +6,21 @@
 //! there is another [`Site`] that shares all parts with the one before, and requests from then on come to that one.
 
 use crate::access_log::AccessLog;
-use site_state::clock::Clock;
 use crate::codings;
-use config::{Config, FilesConfig};
-use change_sources::ChangeSources;
-use origin::Origin;
-use site_state::per_address::PerAddress;
 use crate::purge::Searches;
 use crate::render::Waiter;
-use origin::routes::{Resolved, Root};
-use site_state::SiteState;
 use crate::sites::Neighbours;
-use origin::spool::Spool;
 use crate::static_files::StaticFiles;
+use change_sources::ChangeSources;
+use config::{Config, FilesConfig};
+use origin::Origin;
+use origin::routes::{Resolved, Root};
+use origin::spool::Spool;
 use page_store::{FillLimits, Fills};
 use site_rules::Load;
+use site_state::SiteState;
+use site_state::clock::Clock;
+use site_state::per_address::PerAddress;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Semaphore;

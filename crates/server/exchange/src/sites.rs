@@ -5,8 +5,8 @@
 //! answers for hosts nobody has named if there is one, else the first. Its limits and counters are
 //! those of connections, and it alone has neighbours. A single site has none, and looks nothing up.
 
-use config::OtherHosts;
 use crate::site::Site;
+use config::OtherHosts;
 use config::target::normal_host;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -11,13 +11,13 @@
 
 use crate::body::{Content, FileContent, ResponseBody};
 use crate::codings::{self, PLAIN_BYTES, Work};
-use site_state::page::{NewPage, Plain, SharedPage};
 use crate::serve;
 use crate::site::Site;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::Coding;
 use http_cache::{Answer, Forms, RequestFacts, StoredResponse, Timestamp};
+use site_state::page::{NewPage, Plain, SharedPage};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;

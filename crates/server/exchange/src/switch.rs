@@ -12,26 +12,26 @@
 //! `h2c`, the Upgrade field is ignored. In HTTP/2 there is no such request.
 
 use crate::body::{Content, ResponseBody};
-use site_state::client::Besides;
-use site_state::client::{RequestContent, Visitor};
-use config::Limits;
 use crate::forward;
 use crate::litespeed;
-use origin::http::{HttpOrigin, Switch};
-use origin::{Origin, OriginRequest, Reached, RequestBody};
-use site_state::pending_changes::PendingChange;
-use site_state::phase::{Phase, Told};
-use site_state::reached::Limit;
 use crate::serve;
 use crate::site::Site;
+use config::Limits;
 use config::target::Target;
-use site_state::traces;
-use site_state::trailers::Trailers;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{FieldUse, ForwardReason};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use origin::http::{HttpOrigin, Switch};
+use origin::{Origin, OriginRequest, Reached, RequestBody};
+use site_state::client::Besides;
+use site_state::client::{RequestContent, Visitor};
+use site_state::pending_changes::PendingChange;
+use site_state::phase::{Phase, Told};
+use site_state::reached::Limit;
+use site_state::traces;
+use site_state::trailers::Trailers;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -3,24 +3,24 @@
 //! (RFC 9875 section 3), and the private copies of whoever sent them. Where nobody knows whether it was
 //! carried out, its target goes all the same (decision 0032).
 
-use site_state::client::Visitor;
 use crate::forward::send_following;
 use crate::heard;
-use origin::{OriginRequest, OriginResponse, Unsent};
-use site_state::pending_changes::PendingChange;
 use crate::private;
-use site_state::propagation::Propagation;
-use site_state::request_fields::AsSent;
-use site_state::request_fields::view_of;
 use crate::site::Site;
 use config::target::Target;
-use site_state::traces::Trace;
-use site_state::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::tags::{self, GroupInvalidation};
 use http_cache::{Failure, Method as Kind};
+use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{ChangeTarget as Changed, Strength};
 use site_rules::RequestView;
+use site_state::client::Visitor;
+use site_state::pending_changes::PendingChange;
+use site_state::propagation::Propagation;
+use site_state::request_fields::AsSent;
+use site_state::request_fields::view_of;
+use site_state::traces::Trace;
+use site_state::why::Cause;
 use std::sync::Arc;
 use tokio::task::JoinError;
 

@@ -37,8 +37,9 @@ pub use ::config::{
     target,
 };
 pub use ::exchange::{
-    access_log, body, codings, constant_time, esi, exchange, forward, heard, in_flight, litespeed, lookup, private, purge,
-    purger, render, response_spool, rewarm, send_backlog, sendfile, serve, site, sites, static_files, switch, writes,
+    access_log, body, codings, constant_time, esi, exchange, forward, heard, in_flight, litespeed,
+    lookup, private, purge, purger, render, response_spool, rewarm, send_backlog, sendfile, serve,
+    site, sites, static_files, switch, writes,
 };
 pub use ::origin;
 pub use ::origin::{pace, routes, spool, upload};

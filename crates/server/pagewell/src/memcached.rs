@@ -18,12 +18,12 @@ pub use crate::memcached_keys::{NAMESPACE, is_of_client};
 pub use crate::memcached_leases::Leases;
 pub use keeper::Keeper;
 
-use crate::listen::{Accepted, Listener, accept_each};
 use crate::pending_changes::PendingChange;
 use crate::phase::{Phase, Told, is_told};
 use crate::site::Site;
 use bytes::BytesMut;
 use memcache::{Answer, Command, Decoder, Limits, Moment, Next, Refusal, Step, execute};
+use sockets::{Accepted, Listener, accept_each};
 use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;

@@ -3,12 +3,12 @@
 //! exactly once, even if the client disconnects before there is a response.
 
 use super::{Client, Line, Logged, outcome};
-use site_state::client::{Spent, Visitor};
-use config::networks::forwarded_scheme;
 use crate::site::Site;
+use config::networks::forwarded_scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
 use http_cache::Timestamp;
 use site_rules::Peer;
+use site_state::client::{Spent, Visitor};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;

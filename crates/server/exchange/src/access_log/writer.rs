@@ -12,8 +12,8 @@
 //! later lines.
 
 use super::{AccessLog, lock};
-use config::AccessLogTo;
 use crate::site::Site;
+use config::AccessLogTo;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;

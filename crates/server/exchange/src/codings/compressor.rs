@@ -10,10 +10,10 @@
 //! of their arrival, so a site with many pages does not block one with few. The thread exits only
 //! between two pages, so none is lost.
 
-use site_state::content_encoding::make;
-use site_state::page::{ReadPage, SharedPage};
 use bytes::Bytes;
 use http_cache::codings::Coding;
+use site_state::content_encoding::make;
+use site_state::page::{ReadPage, SharedPage};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

@@ -12,13 +12,13 @@
 //! (RFC 9111 section 4.1). Fields that ask for another method never go along.
 
 use super::{Ask, Sent};
-use site_state::page::StoredPage;
-use site_state::request_fields::{AsSent, METHOD_OVERRIDES};
 use crate::site::Site;
 use http::HeaderName;
 use http_cache::{Fields, StoredResponse};
 use page_store::Candidates;
 use site_rules::PlannedFields;
+use site_state::page::StoredPage;
+use site_state::request_fields::{AsSent, METHOD_OVERRIDES};
 
 /// The reason not to store a response to a request with a field that is neither in the key nor in `Vary`.
 pub(super) const FIELD_NOT_IN_KEY: &str = "field-not-in-key";

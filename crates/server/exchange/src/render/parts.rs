@@ -13,8 +13,6 @@
 use super::{Ask, Outcome, Render};
 use crate::body::ResponseBody;
 use crate::lookup::decide_on;
-use origin::OriginResponse;
-use site_state::page::{NewPage, ReadPage, SharedPage, variant};
 use crate::serve;
 use crate::site::Site;
 use bytes::Bytes;
@@ -22,6 +20,8 @@ use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::parts::{Part, StoredPart, joined, range_inside, whole_if_complete};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{ForwardReason, NotStored, Reuse, StoredResponse, Verdict};
+use origin::OriginResponse;
+use site_state::page::{NewPage, ReadPage, SharedPage, variant};
 use std::sync::Arc;
 
 /// What follows the page's key in that of its parts. What rules add to a key has a space (a name, and a

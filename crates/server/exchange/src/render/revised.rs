@@ -6,16 +6,16 @@
 
 use super::{Ask, Ranges, Sent, fields, parts};
 use crate::esi;
-use origin::OriginResponse;
-use site_state::page::{ReadPage, SharedPage};
-use site_state::request_fields::view_of;
-use site_state::request_fields::{AsSent, read_facts};
 use crate::sendfile;
 use crate::site::Site;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::parts::storable_part;
 use http_cache::{Forms, NotStored, StoredResponse, freshen, storable};
+use origin::OriginResponse;
 use site_rules::{IgnoredFields, Revision};
+use site_state::page::{ReadPage, SharedPage};
+use site_state::request_fields::view_of;
+use site_state::request_fields::{AsSent, read_facts};
 use std::borrow::Cow;
 
 /// What is kept of a response.

@@ -7,13 +7,13 @@ use super::{Ask, Render};
 use crate::body::ResponseBody;
 use crate::forward;
 use crate::lookup;
-use origin::Unsent;
-use site_state::page::ttl_seconds;
-use site_state::request_fields::AsSent;
 use crate::serve;
 use crate::site::Site;
 use http::Response;
 use http_cache::Failure;
+use origin::Unsent;
+use site_state::page::ttl_seconds;
+use site_state::request_fields::AsSent;
 use std::sync::Arc;
 
 /// The recipient of an answer.

@@ -18,19 +18,19 @@
 
 use super::turns::is_personal;
 use super::{Ask, Ranges, Render, refresh};
-use site_state::client::Besides;
 use crate::exchange::{may_refresh, plan};
-use origin::OriginResponse;
-use site_state::page::{ReadPage, SharedPage, variant_of};
-use site_state::request_fields::AsSent;
 use crate::site::Site;
-use site_state::why::Cause;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::validators::strong_match;
 use http_cache::variants::NominatedFields;
 use http_cache::{Fields, ForwardReason, NotStored, StoredResponse, Timestamp};
+use origin::OriginResponse;
 use page_store::{ChangeTarget, Key, Lease, Number};
 use site_rules::{Handling, PlannedFields, key_without_vary};
+use site_state::client::Besides;
+use site_state::page::{ReadPage, SharedPage, variant_of};
+use site_state::request_fields::AsSent;
+use site_state::why::Cause;
 use std::pin::Pin;
 use std::sync::Arc;
 

@@ -4,16 +4,16 @@
 
 use super::{Ask, ForNobody, Render, Right};
 use crate::body::ResponseBody;
-use origin::{OriginRequest, OriginResponse, Reached, RequestBody};
-use origin::routes::Script;
 use crate::serve;
 use crate::site::Site;
-use site_state::why::shown::cut;
-use site_state::why::{Content, Outcome, Rendered};
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::status::CacheStatus;
 use http_cache::{FieldUse, ForwardReason, StoredFacts, StoredResponse};
+use origin::routes::Script;
+use origin::{OriginRequest, OriginResponse, Reached, RequestBody};
 use page_store::Lease;
+use site_state::why::shown::cut;
+use site_state::why::{Content, Outcome, Rendered};
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;

@@ -25,15 +25,15 @@ use super::{Ask, Outcome, Ranges, Right, Waiter, on_failure, stale_on};
 use crate::body::ResponseBody;
 use crate::codings;
 use crate::lookup::{self, StoredPages};
-use site_state::page::SharedPage;
-use site_state::reached::Limit;
-use site_state::request_fields::AsSent;
 use crate::serve;
 use crate::site::Site;
 use http::Response;
 use http::header::AUTHORIZATION;
 use http_cache::{Failure, RequestControl, Verdict};
 use page_store::{Follower, Number, SoloReason, SoloRender, Turn};
+use site_state::page::SharedPage;
+use site_state::reached::Limit;
+use site_state::request_fields::AsSent;
 use std::borrow::Cow;
 use std::sync::Arc;
 

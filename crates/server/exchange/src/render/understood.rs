@@ -2,13 +2,13 @@
 //! a client gets it who does not accept it. Invariant: the fields that tell of the coding go with it, and
 //! an entity tag of the coded form is weakened. What cannot be understood stays as it is.
 
-use origin::{OriginBody, OriginResponse};
-use origin::{Understanding, may_be_understood};
-use site_state::request_fields::read_facts;
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, header};
 use http_cache::StoredResponse;
 use http_cache::codings::{CODED_FIELDS, choose, weaken};
+use origin::{OriginBody, OriginResponse};
+use origin::{Understanding, may_be_understood};
+use site_state::request_fields::read_facts;
 
 /// Undoes the coding of a response that nobody asked to be in one: where it is about to be `stored`,
 /// or where the client, whose method and lines these are, does not accept it.

@@ -25,7 +25,6 @@ use metrics::Format;
 use places::{CONNECTIONS, Call, Place, Places};
 
 use crate::body::{Content, Failed, ResponseBody};
-use crate::listen::{Accepted, Listener, accept_each};
 use crate::pending_changes::PendingBatch;
 use crate::phase::{Phase, Told};
 use crate::reload::{Changed, NotReloaded, Reload, Reloaded};
@@ -38,6 +37,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
+use sockets::{Accepted, Listener, accept_each};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};

@@ -8,9 +8,9 @@
 //! Nothing waits on an unregistered socket: the first read or write that would block registers it. It
 //! stays registered.
 
+use crate::UnixSocket;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
-use sockets::UnixSocket;
 use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;

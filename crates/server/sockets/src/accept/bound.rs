@@ -4,7 +4,7 @@
 //! origin.
 
 use super::deferred;
-use crate::config::Address;
+use config::Address;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
