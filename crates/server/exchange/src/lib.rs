@@ -30,3 +30,5 @@ pub mod sites;
 pub mod static_files;
 pub mod switch;
 pub mod writes;
+
+pub use exchange::{answer, is_redirected, is_timed};

@@ -4,28 +4,19 @@
 //! A hit goes `listen` → `connection` (→ `front`) → `exchange` → `http_cache::decide` → `serve`. A
 //! fill adds `render` and one file of `origin`. Start reading at [`exchange`].
 
-pub mod connection;
 pub mod control;
-pub mod deadline;
 pub mod doctor;
 pub mod explain;
 pub mod figures;
-pub mod front;
-pub mod hit;
-pub mod http2;
 pub mod keep_time;
 pub mod kernel_counts;
-pub mod listen;
 pub mod memcached;
 pub mod privileges;
-pub mod proxy_protocol;
 pub mod reload;
-pub mod request_head;
 pub mod server;
 pub mod service;
 pub mod snapshot;
 pub mod take_over;
-pub mod tls;
 pub mod top;
 pub mod unused;
 pub mod wake;
@@ -40,6 +31,9 @@ pub use ::exchange::{
     access_log, body, codings, constant_time, esi, exchange, forward, heard, in_flight, litespeed,
     lookup, private, purge, purger, render, response_spool, rewarm, send_backlog, sendfile, serve,
     site, sites, static_files, switch, writes,
+};
+pub use ::front::{
+    connection, deadline, front, hit, http2, listen, proxy_protocol, request_head, tls,
 };
 pub use ::origin;
 pub use ::origin::{pace, routes, spool, upload};

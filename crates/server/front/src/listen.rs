@@ -6,17 +6,17 @@
 //! trusted proxies may connect, and each must send the header within `header_timeout`. Its addresses
 //! replace those of the socket. Nothing after the header is read here.
 
-use crate::client::Besides;
-use crate::client::{SaidBy, Visitor};
-use crate::config::Begin;
 use crate::connection::{self, Spoken};
-use crate::per_address::Counted;
-use crate::phase::{Phase, Told};
 use crate::proxy_protocol::{self, Refused, Said, Step};
-use crate::reached::Limit;
-use crate::site::Site;
 use crate::tls::Tls;
+use config::Begin;
+use exchange::site::Site;
 use site_rules::Peer;
+use site_state::client::Besides;
+use site_state::client::{SaidBy, Visitor};
+use site_state::per_address::Counted;
+use site_state::phase::{Phase, Told};
+use site_state::reached::Limit;
 use sockets::accept::Ends;
 use sockets::{Accepted, Listener, accept_each};
 use std::net::SocketAddr;

@@ -8,11 +8,11 @@
 //! `PlainHead::read_lines` says what the lines mean for the cache.
 
 use super::send::After;
-use crate::config::Limits;
-use crate::request_fields::AllAsSent;
-use crate::site::Site;
+use config::Limits;
+use exchange::site::Site;
 use http_cache::{Fields, Method, RequestFacts};
 use site_rules::Peer;
+use site_state::request_fields::AllAsSent;
 
 /// Maximum number of header lines of a plain request.
 const LINES_MAX: usize = 64;

@@ -14,9 +14,9 @@
 //!
 //! One lock per connection, held to add or remove a stream or to count a frame.
 
-use crate::config::Limits;
-use crate::reached::Limit;
+use config::Limits;
 use http::HeaderMap;
+use site_state::reached::Limit;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -7,13 +7,13 @@
 
 use super::Front;
 use super::State;
-use crate::access_log::{AccessLog, Client, Line, Outcome};
-use crate::client::Visitor;
 use crate::hit::Hit;
 use crate::hit::read::Lines as HeaderLines;
-use crate::refusal::Refusal;
-use crate::site::Site;
+use exchange::access_log::{AccessLog, Client, Line, Outcome};
+use exchange::site::Site;
 use site_rules::Peer;
+use site_state::client::Visitor;
+use site_state::refusal::Refusal;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -8,7 +8,7 @@
 //! logged once per change of the files. One lock, taken for a look-up per handshake and to replace one
 //! pointer; never while a file is read.
 
-use crate::config::TlsPair;
+use config::TlsPair;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;

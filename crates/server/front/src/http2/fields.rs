@@ -219,8 +219,8 @@ fn has_space_around(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Limits;
     use crate::hit::read;
+    use config::Limits;
     use proptest::prelude::*;
 
     fn fields(list: &[(&[u8], &[u8])]) -> Fields {

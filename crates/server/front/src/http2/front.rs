@@ -13,7 +13,7 @@ use super::frame::{ErrorCode, kind, write_goaway, write_number};
 use super::reader::{Reader, Step};
 use super::sent::Sent;
 use super::windows::Windows;
-use crate::send_backlog::HeldBytes;
+use exchange::send_backlog::HeldBytes;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;

@@ -7,28 +7,27 @@
 //! With TLS, ALPN selects the protocol; without TLS, the first bytes do. A connection ends when the
 //! client closes it, at an error, or at shutdown after the request in progress has been answered.
 
-use crate::access_log::Entry;
-use crate::body::ResponseBody;
-use crate::client::Besides;
-use crate::client::Spent;
-use crate::client::Visitor;
-use crate::exchange;
 use crate::front::{Front, Next};
 use crate::hit::HitFinder;
 use crate::http2;
-use crate::in_flight::InFlight;
-use crate::origin::Origin;
-use crate::phase::{Phase, Told};
-use crate::reached::Limit;
-use crate::site::Site;
-use crate::switch::{self, Slot};
-use crate::traces::Trace;
-use crate::trailers;
+use exchange::access_log::Entry;
+use exchange::body::ResponseBody;
+use exchange::in_flight::InFlight;
+use exchange::site::Site;
+use exchange::switch::{self, Slot};
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use origin::Origin;
+use site_state::client::Besides;
+use site_state::client::Spent;
+use site_state::client::Visitor;
+use site_state::phase::{Phase, Told};
+use site_state::reached::Limit;
+use site_state::traces::Trace;
+use site_state::trailers;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;

@@ -6,12 +6,11 @@
 
 use super::frame::{flag, write_block, write_content};
 use super::reader::Request;
-use crate::client::Visitor;
-use crate::exchange;
 use crate::front::logged::{Lines, Said};
 use crate::hit::{Hit, HitFinder};
-use crate::site::Site;
+use exchange::site::Site;
 use hpack::{write_field, write_status};
+use site_state::client::Visitor;
 use std::sync::Arc;
 
 /// Maximum content length, in bytes. Longer content is left to hyper, which sends it in pieces without

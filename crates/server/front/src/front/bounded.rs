@@ -3,10 +3,10 @@
 //! measured. And whether it is among those that are cut off because too much waits for all together (`send_backlog`).
 
 use super::{Front, State};
-use crate::pace::Verdict;
-use crate::page::SharedPage;
-use crate::reached::Limit;
-use crate::send_backlog::{BacklogEntry, LONG_BYTES};
+use exchange::send_backlog::{BacklogEntry, LONG_BYTES};
+use origin::pace::Verdict;
+use site_state::page::SharedPage;
+use site_state::reached::Limit;
 use std::io;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -6,12 +6,12 @@
 //! (RFC 9112 section 9.3).
 
 use super::read::PlainVersion;
-use crate::access_log::{FILE, HIT, Outcome};
-use crate::page::{Form, Laid, ReadPage, Section, SharedPage};
-use crate::serve;
+use exchange::access_log::{FILE, HIT, Outcome};
+use exchange::serve;
 use http::StatusCode;
 use http_cache::Timestamp;
 use http_cache::codings::Coding;
+use site_state::page::{Form, Laid, ReadPage, Section, SharedPage};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};

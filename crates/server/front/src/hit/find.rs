@@ -10,12 +10,12 @@
 
 use super::read::{self, LineAt, Lines, PlainHead, PlainRequest};
 use super::send::{Hit, HitForm, HitParts, HitSource};
-use crate::codings;
-use crate::lookup::{self, StoredPages};
-use crate::page::{ReadPage, Section, SharedPage, select};
-use crate::site::Site;
+use exchange::codings;
+use exchange::lookup::{self, StoredPages};
+use exchange::site::Site;
 use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
 use site_rules::{Handling, Peer, Plan, RequestView};
+use site_state::page::{ReadPage, Section, SharedPage, select};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -257,7 +257,7 @@ impl Schemes {
 }
 
 /// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
-/// bytes that [`Target::read`](crate::target::Target::read), `by_scheme` and `write_key` come to, without allocating. `None` for what
+/// bytes that [`Target::read`](config::target::Target::read), `by_scheme` and `write_key` come to, without allocating. `None` for what
 /// only they can judge.
 pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
@@ -303,7 +303,7 @@ pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::Target;
+    use config::target::Target;
     use http::{HeaderMap, header};
 
     const HTTP: Schemes = Schemes { target: "http", connection: "http" };

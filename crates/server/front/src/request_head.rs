@@ -5,9 +5,9 @@
 //! chunked, two Hosts. A request that passes is well-formed for every parser. The functions are pure:
 //! they map bytes to a result, and do not consider the requested resource.
 
-use crate::config::Limits;
-use crate::refusal::Refusal;
+use config::Limits;
 use http::{HeaderValue, Uri};
+use site_state::refusal::Refusal;
 use std::mem::MaybeUninit;
 
 /// Maximum number of header lines that are parsed; `Limits::headers` can be lower but not higher.
