@@ -31,4 +31,4 @@ pub mod static_files;
 pub mod switch;
 pub mod writes;
 
-pub use exchange::{answer, is_redirected, is_timed};
+pub use exchange::{answer, is_redirected, is_timed, plan};

@@ -4,20 +4,13 @@
 //! A hit goes `listen` → `connection` (→ `front`) → `exchange` → `http_cache::decide` → `serve`. A
 //! fill adds `render` and one file of `origin`. Start reading at [`exchange`].
 
-pub mod control;
-pub mod doctor;
-pub mod explain;
-pub mod figures;
 pub mod keep_time;
-pub mod kernel_counts;
 pub mod memcached;
 pub mod privileges;
-pub mod reload;
 pub mod server;
 pub mod service;
 pub mod snapshot;
 pub mod take_over;
-pub mod top;
 pub mod unused;
 pub mod wake;
 
@@ -27,6 +20,7 @@ pub use ::config::{
     access_log_format, log, networks, nginx_config, options, percent_encoding, steering_fields,
     target,
 };
+pub use ::control::{control, doctor, explain, figures, kernel_counts, reload, top};
 pub use ::exchange::{
     access_log, body, codings, constant_time, esi, exchange, forward, heard, in_flight, litespeed,
     lookup, private, purge, purger, render, response_spool, rewarm, send_backlog, sendfile, serve,
