@@ -292,7 +292,7 @@ async fn told(stop: &mut Told) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listen::Socket;
+    use sockets::accept::Socket;
     use std::net::TcpStream;
     use std::time::Duration;
     use tokio::sync::watch;

@@ -2,31 +2,29 @@
 //! shutdown it stops accepting, finishes the requests in flight within a limit, and then stops
 //! php-fpm. Periodic background tasks are started here as well.
 
-use crate::access_log::{self, Sink, Writing};
-use crate::clock::Clock;
-use crate::codings::{self, Compressor};
-use crate::config::{Address, Config};
-use crate::control;
-use crate::database;
-use crate::journal::Snapshots;
 use crate::keep_time;
-use crate::let_go;
-use crate::listen;
 use crate::memcached::{self, Begun, Keeper};
-use crate::origin::Origin;
-use crate::origin::php_fpm::PhpFpm;
-use crate::phase::{Phase, Told};
-use crate::reload::Reload;
-use crate::rewarm;
-use crate::site::Site;
-use crate::sites::Neighbours;
 use crate::snapshot;
 use crate::take_over::{Doorway, Following, Left, Open, Predecessor};
-use crate::tls::Tls;
-use crate::traces;
 use crate::unused;
 use crate::wake;
+use config::{Address, Config};
+use control::reload::Reload;
+use exchange::access_log::{self, Sink, Writing};
+use exchange::codings::{self, Compressor};
+use exchange::rewarm;
+use exchange::site::Site;
+use exchange::sites::Neighbours;
+use front::listen;
+use front::tls::Tls;
+use origin::Origin;
+use origin::php_fpm::PhpFpm;
 use page_store::TidyOutcome;
+use site_state::clock::Clock;
+use site_state::journal::Snapshots;
+use site_state::let_go;
+use site_state::phase::{Phase, Told};
+use site_state::traces;
 use sockets::accept::{Bound, Listener, NotOpened, Passed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -187,7 +185,7 @@ impl Server {
             tls_addresses: tls_listeners.iter().map(Listener::address).collect(),
             memcached: items.iter().map(Listener::address).collect(),
             admin: admin.address(),
-            control: tokio::spawn(control::serve(admin, controlled, stopped.clone())),
+            control: tokio::spawn(control::control::serve(admin, controlled, stopped.clone())),
             reload,
             site: site.clone(),
             php,
@@ -278,8 +276,8 @@ impl Server {
         self.phase.send_replace(Phase::Stopping);
         let mut leaves = Vec::new();
         for site in door.all_or(None) {
-            database::ended(&site.sources).await;
-            leaves.push(database::gone(&site.sources));
+            change_sources::ended(&site.sources).await;
+            leaves.push(change_sources::gone(&site.sources));
         }
         self.drain(&door).await;
         for leave in leaves {
@@ -437,7 +435,7 @@ async fn take_place(
     let placed = match predecessor {
         Some(predecessor) => {
             // Errors here must be found before the running process gives up its cache.
-            database::check::before_following(&door.config).await?;
+            change_sources::check::before_following(&door.config).await?;
             Some(predecessor.take_place().await?)
         }
         None => None,
@@ -474,7 +472,7 @@ async fn start_all(
     let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site, before)?));
     let loading = door.all_or(None).map(begin).collect::<Result<Vec<_>, String>>()?;
     let sites = door.all_or(None).map(|site| (site.state(), &*site.sources));
-    database::start(sites, patience, stopped).await?;
+    change_sources::start(sites, patience, stopped).await?;
     for (site, loading) in loading {
         tokio::spawn(snapshot::run(site, loading, stopped.clone()));
     }

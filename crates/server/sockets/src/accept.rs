@@ -29,6 +29,9 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Semaphore;
 
+/// The addresses of a connection: client, then local. `None` for a Unix socket.
+pub type Ends = (Option<SocketAddr>, Option<SocketAddr>);
+
 /// How long accepting pauses after the system had no file descriptors left.
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
@@ -274,6 +277,3 @@ mod tests {
         assert!(!is_of_one(&io::Error::other("no place")));
     }
 }
-
-/// The addresses of a connection: client, then local. `None` for a Unix socket.
-pub type Ends = (Option<SocketAddr>, Option<SocketAddr>);
