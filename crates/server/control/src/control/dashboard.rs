@@ -1,5 +1,5 @@
 //! The dashboard: a page on the admin address, and its files from
-//! `crates/server/pagewell/dashboard`. They are embedded in the binary without a build step, and
+//! `crates/server/control/dashboard`. They are embedded in the binary without a build step, and
 //! refer to no other host.
 //!
 //! The files contain nothing secret, so they are served without a token. Their data comes from the
