@@ -6,8 +6,8 @@
 //! Nothing here is hostile, for both sides are of one user; it is bounded and checked all the same, and what
 //! cannot be read ends the connection, which costs the new process its pages.
 
-use crate::propagation::Propagation;
 use page_store::{ChangeTarget, Strength};
+use site_state::propagation::Propagation;
 use std::io::{self, Read};
 
 /// The longest frame in bytes: a call of the control interface, with some reserve.
