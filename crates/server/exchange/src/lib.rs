@@ -4,6 +4,15 @@
 //! Start reading at [`exchange`] (the match on the verdict), then [`lookup`] (does a stored page answer this request),
 //! [`render`] (leases, collapsing, storing) and [`writes`]. It accepts no connection and reads no head: a request
 //! comes with its [client](site_state::client::Visitor) from the crate above, and a plain cache hit never comes here.
+//!
+//! | subject | modules |
+//! |---|---|
+//! | a request from its arrival to its response | `exchange`, `lookup`, `serve`, `static_files` |
+//! | a page that is not cached | `render`, `rewarm` (cache warming), `private` (copies for one client), `esi` (fragments) |
+//! | forwarded requests | `forward`, `writes`, `heard` (after the client has disconnected), `switch` (upgrades), `litespeed`, `sendfile` |
+//! | purges | `purge`, `purger` (authorisation), `constant_time` |
+//! | content on its way to the client | `body`, `codings`, `response_spool`, `send_backlog`, `in_flight`, `access_log` |
+//! | the site that a request is for | `site`, `sites` (the choice by host) |
 
 pub mod access_log;
 pub mod body;

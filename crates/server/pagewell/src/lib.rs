@@ -3,6 +3,13 @@
 //!
 //! How requests are answered is in `front` and `exchange`, how pages change in `site_state::changes`. Start reading
 //! at [`server`]; ARCHITECTURE.md has the map of the crates.
+//!
+//! | subject | modules |
+//! |---|---|
+//! | the process | `main`, `server`, `service` (service manager), `privileges`, `check` (commands without serving) |
+//! | restarts | `snapshot` (warm), `take_over` (zero-downtime) |
+//! | the memcached port | `memcached` |
+//! | periodic tasks | `keep_time`, `unused` (inactive pages), `wake` |
 
 pub mod keep_time;
 pub mod memcached;

@@ -4,7 +4,17 @@
 //! Start reading at [`SiteState`], then [`changes`] (what a change does, in which order) and [`pending_changes`] (when
 //! a write may be acknowledged). It depends on the configuration and on libraries only: no request is answered and
 //! no connection is accepted here. What a lower module needs of a higher one is a trait here ([`cluster`],
-//! [`successor`], [`client`]).
+//! [`successor`], [`client`], [`terms`]).
+//!
+//! | what | files |
+//! |---|---|
+//! | the site itself | `state`, `phase` (of the process), `runtime` |
+//! | changes | `changes`, `pending_changes`, `propagation`, `journal`, `cluster`, `successor` |
+//! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `terms`, `uncovered_tags` |
+//! | requests | `client`, `request_fields`, `refusal`, `trailers`, `per_address` |
+//! | the memcached port | `memcached_keys`, `memcached_leases` |
+//! | observation | `clock`, `counters`, `reached` (limits), `why` (history), `traces`, `panics` |
+//! | memory | `let_go` returns unused memory to the system |
 
 pub mod changes;
 pub mod client;
