@@ -1,8 +1,9 @@
-//! Pagewell: a full-page cache in front of a PHP site. All that touches a socket, a clock or a file
-//! is in this crate; the rules of caching, the store and the protocols are libraries without I/O.
+//! Pagewell: a full-page cache in front of a PHP site. All code that uses a socket, a clock or a
+//! file is in this crate; the caching rules, the store and the protocols are libraries without I/O.
 //!
-//! A hit goes `listen` → `connection` (→ `front`) → `exchange` → `http_cache::decide` → `serve`. A
-//! fill adds `render` and one file of `origin`. Start reading at [`exchange`].
+//! A cache hit takes this path: `listen` → `connection` (→ `front`) → `exchange` →
+//! `http_cache::decide` → `serve`. A miss adds `render` and one file of `origin`. Start reading at
+//! [`exchange`].
 
 pub mod access_log;
 pub mod body;

@@ -6,7 +6,6 @@
 //! client gets the rest from the stored page's bytes. So there is no second copy, and the render
 //! does not wait for the client. A page that exceeds the limit is buffered in memory and on disk
 //! (`response_spool`), and still read at the origin's speed.
-//! origin's speed as before.
 
 use super::superseded::Unstored;
 use super::{Outcome, Render, parts, turns};
