@@ -103,8 +103,8 @@ pub struct Front<IO> {
     unflushed: bool,
     /// Whether a header section waits until hyper has flushed.
     held_up: bool,
-    /// Whether hyper has received a request and has not been polled since at the end of the
-    /// client's data.
+    /// Whether hyper has received a request, and has not been notified since that the client closed
+    /// its side.
     begun: bool,
     /// Whether the client is idle and the buffers have been freed.
     rested: bool,

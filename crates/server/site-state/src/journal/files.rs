@@ -202,7 +202,7 @@ impl Files {
         })
     }
 
-    /// What is there must not be used: it is deleted now or later.
+    /// The existing files must not be used: they are deleted now or later.
     pub fn are_unusable(&self) {
         self.is_unusable.store(true, Ordering::Release);
     }
