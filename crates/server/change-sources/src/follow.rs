@@ -54,7 +54,7 @@ enum Log {
 
 /// The task that follows one database of a site and passes its open changes on to be settled.
 pub struct Follower {
-    /// The site.
+    /// The site whose database is followed.
     pub site: Arc<SiteState>,
     /// The database that this task follows.
     pub feed: Arc<Feed>,

@@ -49,7 +49,7 @@ pub struct Lasting {
     pub clock: Clock,
     /// The store with the site's pages.
     pub store: Store<StoredPage>,
-    /// The site's counters.
+    /// The counters of the site.
     pub counters: Counters,
     /// Notified when a change has left entries of the index that need tidying.
     pub untidy: Notify,

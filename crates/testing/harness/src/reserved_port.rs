@@ -32,7 +32,7 @@ impl Port {
         Ok(Port { _socket: socket, address })
     }
 
-    /// Its address.
+    /// The address of the reserved port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -65,7 +65,7 @@ pub struct PlainHead<'a> {
     pub head_bytes: usize,
     /// The method, GET or HEAD.
     pub method: PlainMethod,
-    /// The protocol version.
+    /// The HTTP version of the request.
     pub version: PlainVersion,
     /// Path and query: visible ASCII, beginning with a slash.
     pub target: &'a str,
