@@ -1,6 +1,5 @@
 //! Pagewell: a full-page cache in front of a PHP site. All code that uses a socket, a clock or a
-//! file is in this crate; the caching rules, the store and the protocols are libraries without I/O.
-//!
+//! file is in this crate. The caching rules, the store and the protocols are libraries without I/O.
 //! A cache hit takes this path: `listen` → `connection` (→ `front`) → `exchange` →
 //! `http_cache::decide` → `serve`. A miss adds `render` and one file of `origin`. Start reading at
 //! [`exchange`].

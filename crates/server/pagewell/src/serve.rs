@@ -1,5 +1,7 @@
-//! Builds the responses to clients: from a stored page (whole, partial, or 304; RFC 9110 sections
-//! 13 to 15), from a file, and Pagewell's own errors. Every response has a Cache-Status field (RFC
+//! Builds the responses to clients: from a stored page, from a file, and Pagewell's own errors.
+//!
+//! A response contains the whole content, a part of it, or only the information that the content
+//! has not changed (RFC 9110 sections 13 to 15). Every response has a Cache-Status field (RFC
 //! 9211).
 
 use crate::body::{Content, ResponseBody};

@@ -1,5 +1,6 @@
-//! One site with everything that its requests need: its run-time state ([`SiteState`]), the renders
-//! in progress, the origin, the files, the databases that it follows, the limits on connections.
+//! One site with everything that its requests need. These are its run-time state ([`SiteState`]),
+//! the renders in progress, the origin, the files, the followed databases, and the limits on
+//! connections.
 //!
 //! This is composition only; other modules implement the behaviour. Those that need only the state
 //! get that ([`Site::state`]). The configuration can be reloaded while Pagewell runs (`reload`).

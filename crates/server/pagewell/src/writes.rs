@@ -1,7 +1,7 @@
-//! Unsafe requests. Their invalidations take effect before the client gets the response. They are
-//! the target URI, Location and Content-Location (RFC 9111 section 4.4), the groups in the response
-//! (RFC 9875 section 3), and the sender's private copies. The target is also invalidated if it is
-//! unknown whether the request was executed (decision 0032).
+//! Unsafe requests. Their invalidations take effect before the client gets the response: the target
+//! URI, Location and Content-Location (RFC 9111 section 4.4), the response's groups (RFC 9875
+//! section 3), and the sender's private copies. The target is also invalidated if it is unknown
+//! whether the request was executed (decision 0032).
 
 use crate::client::Visitor;
 use crate::database;

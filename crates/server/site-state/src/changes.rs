@@ -10,10 +10,10 @@
 //! | 5. the successor, after the journal: one that is closed has a successor | where the source is not the predecessor | as everything | | | yes |
 //! | 6. memcached leases, tidying, cache warming | yes | yes | warming when it is settled | leases | |
 //!
-//! When a call returns, no later request gets a page from before the change, in this process or in one that has
-//! taken over. The other nodes are waited for where the change is acknowledged (`pending_changes`). No lock is
-//! held between two steps: a render that began before step 1 is refused by the store (rule 1), a page that is
-//! stored between two steps is from after the change.
+//! When a call returns, no later request gets a page from before the change, in this process or in
+//! its successor. The other nodes are waited for when the change is acknowledged
+//! (`pending_changes`). No lock is held between two steps. A render that began before step 1 is
+//! refused by the store (rule 1). A page that is stored between two steps is from after the change.
 
 use crate::SiteState;
 use crate::page::StoredPage;

@@ -15,8 +15,8 @@ use http_cache::tags::DIALECTS;
 pub struct Dialects {
     /// Whether LiteSpeed's fields are used and announced to its plugins.
     pub litespeed: FieldUse,
-    /// Fields that are still forwarded to clients, for a cache or a web server in front: those of
-    /// tags, and those that request the sending of a file.
+    /// Fields that are still sent to clients, for a cache or a web server in front: those of tags,
+    /// and those that request a file.
     pub pass_on: Vec<HeaderName>,
 }
 

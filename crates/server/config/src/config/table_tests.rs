@@ -1,4 +1,4 @@
-//! Compares the tables of options and limits with the code: every default can be parsed, every
+//! Compares the tables of options and limits with the code. Every default can be parsed, every
 //! option is a key of the file, every limit is a field.
 //!
 //! Scenario tests show what the options do; these tests only compare names.

@@ -1,6 +1,6 @@
-//! Sends a plain hit to the client. It consists of a status line and the lines that differ from hit
-//! to hit, the header lines that were laid out when the page was stored, and the content. As many
-//! writes are made as the client's socket needs.
+//! Sends a plain hit to the client. It consists of the status line and the lines that differ from
+//! hit to hit, the stored header lines, and the content. As many writes are made as the client's
+//! socket needs.
 //!
 //! The response has the HTTP version of the request. A `Connection` field is sent only if the
 //! version does not imply its option (RFC 9112 section 9.3).

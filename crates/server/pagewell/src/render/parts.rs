@@ -2,10 +2,10 @@
 //! shareable.
 //!
 //! If the whole page is stored, the range is cut from it. Otherwise the origin is asked for the
-//! whole. If the whole cannot be stored and the origin supports ranges, the request is sent again
-//! with its Range; for a while, others for the page are so at once. The 206 response may be stored
-//! as a part (RFC 9111 section 3.3) and combined with older parts (section 3.4). A complete part
-//! becomes the page.
+//! whole. If that cannot be stored and the origin supports ranges, the request is sent again with
+//! its Range. For a while, others for the page are so at once. The 206 response may be stored as a
+//! part (RFC 9111 section 3.3) and combined with older parts (section 3.4). A complete part becomes
+//! the page.
 //!
 //! Leases: older parts are looked up after the render's lease was taken. A change before the lease
 //! has removed them. A change after it refuses the insertion, because the combined part has the

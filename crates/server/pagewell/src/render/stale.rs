@@ -1,5 +1,5 @@
-//! Answers a request whose render has failed: by the stored fallback page if that is allowed, else
-//! by an error (RFC 5861 section 4, RFC 9111 section 4.2.4).
+//! Answers a request whose render has failed. The answer is the stored fallback page if that is
+//! allowed, else an error (RFC 5861 section 4, RFC 9111 section 4.2.4).
 //!
 //! `lookup::choose_on_failure` decides at the time of the failure whether the page may be used.
 

@@ -1,5 +1,5 @@
-//! Rule 9 of the freshness promise: a final answer of the origin ends every use of the older pages that it
-//! answers for, also where it is not stored (decision 0076).
+//! Rule 9 of the freshness promise: a final answer of the origin ends every use of the older pages
+//! of the same request. It does so even if it is not stored (decision 0076).
 //!
 //! | answer | older pages that the request selects |
 //! |---|---|

@@ -1,7 +1,6 @@
-//! Decodes responses in a content coding that the client did not ask for, before they are stored or
-//! sent to a client that does not accept it. Invariant: the fields that describe the coding are
-//! removed with it, and a strong entity tag is weakened. A response that cannot be decoded stays
-//! unchanged.
+//! Decodes responses in a content coding that the client did not ask for: before they are stored,
+//! or if the client does not accept it. Invariant: the fields that describe the coding are removed
+//! with it, and a strong entity tag is weakened. A response that cannot be decoded stays unchanged.
 
 use crate::origin::{OriginBody, OriginResponse};
 use crate::origin::{Understanding, may_be_understood};

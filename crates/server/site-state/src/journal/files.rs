@@ -207,13 +207,13 @@ impl Files {
         self.is_unusable.store(true, Ordering::Release);
     }
 
-    /// Whether something unusable is still there.
+    /// Whether unusable files still exist.
     #[must_use]
     pub fn has_unusable(&self) -> bool {
         self.is_unusable.load(Ordering::Acquire)
     }
 
-    /// A usable snapshot is in place.
+    /// Records that a usable snapshot exists.
     pub fn are_usable(&self) {
         self.is_unusable.store(false, Ordering::Release);
     }

@@ -3,8 +3,8 @@
 //! memory.
 //!
 //! The header section omits the status line, the content length and the lines that differ from hit
-//! to hit, because they are written for each hit. The lines that a 304 has, too, are at its end,
-//! followed by the empty line.
+//! to hit: they are written for each hit. The lines that a 304 has, too, are at its end, followed
+//! by the empty line.
 
 use bytes::Bytes;
 use http::HeaderMap;

@@ -1,5 +1,5 @@
-//! Parses values that the file may contain in several forms: a word or a list of words, one table
-//! `[site]` or several, a PHP setting as text, number or boolean.
+//! Parses values that the file may contain in several forms. These are a word or a list of words,
+//! one table `[site]` or several, and a PHP setting as text, number or boolean.
 //!
 //! Error messages describe the expected value for the author of the file; the TOML parser adds the
 //! position.
