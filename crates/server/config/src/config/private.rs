@@ -1,7 +1,7 @@
 //! `[private]` as used: the owners of private copies, the number of copies, and their lifetime.
 //!
-//! Disabled unless the site lists the cookies that identify an owner, or a LiteSpeed plugin uses
-//! the compatibility headers. In the latter case the cookies are those of the applications of such
+//! Disabled if the site lists no cookies that identify an owner, and LiteSpeed's compatibility
+//! headers are off. Without a list, the cookies are those of the applications of LiteSpeed's
 //! plugins, and only responses that the plugin declares private are stored.
 
 use super::raw;

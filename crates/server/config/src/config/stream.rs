@@ -13,9 +13,9 @@ use std::time::Duration;
 
 /// Its name in the log and in a snapshot, in place of a database's name.
 pub const STREAM: &str = "stream";
-/// The prefix of the default key, before the host.
+/// The default key of the stream, without the host.
 const KEY: &str = "pagewell";
-/// Maximum length of the key, in bytes.
+/// Maximum length of the configured key, in bytes.
 const KEY_MAX: usize = 256;
 /// The default number of entries: about 20 MB in Valkey, if changes are short.
 const KEEP: u64 = 100_000;
