@@ -8,9 +8,9 @@ use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
 use change_feed::{ChangeRule, Feed, Rules, TouchedTags};
+use change_sources::MariaDbTables;
 use mysql_replication::position::{GtidList, GtidSet, Start};
 use mysql_replication::{Step, Transactions};
-use pagewell::database::MariaDbTables;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 

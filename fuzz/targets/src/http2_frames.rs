@@ -3,11 +3,11 @@
 //! the front answered is forwarded. A request, converted to HTTP/1.1, parses as exactly one request.
 
 use config::Limits;
-use pagewell::hit::read;
-use pagewell::http2::PREFACE;
-use pagewell::http2::frame::{FrameHead, HEAD_BYTES, flag, kind};
-use pagewell::http2::reader::{Reader, Step};
-use pagewell::http2::windows::Windows;
+use front::hit::read;
+use front::http2::PREFACE;
+use front::http2::frame::{FrameHead, HEAD_BYTES, flag, kind};
+use front::http2::reader::{Reader, Step};
+use front::http2::windows::Windows;
 
 /// The maximum size of a header list in bytes.
 const HEADER_BYTES: usize = 16 << 10;

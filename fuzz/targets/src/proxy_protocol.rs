@@ -2,7 +2,7 @@
 //! bytes finishes within the limit, and consumes no byte after the header. A prefix of a header is neither
 //! complete nor refused for another reason.
 
-use pagewell::proxy_protocol::{Step, V2_BYTES_MAX, read};
+use front::proxy_protocol::{Step, V2_BYTES_MAX, read};
 
 /// Decodes the data as the first bytes of a connection.
 pub fn run(data: &[u8]) {

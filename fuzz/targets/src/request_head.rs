@@ -5,9 +5,9 @@
 //! accepts as plain must be well-formed for the strict parser, and end at the same byte.
 
 use config::Limits;
-use pagewell::hit::read;
-use pagewell::refusal::Refusal;
-use pagewell::request_head::{Inspection, inspect};
+use front::hit::read;
+use front::request_head::{Inspection, inspect};
+use site_state::refusal::Refusal;
 
 /// Parses the data, its prefixes, and the result again.
 pub fn run(data: &[u8]) {

@@ -4,7 +4,7 @@
 //! The root is a directory of this crate; nothing is written.
 
 use config::{FilesConfig, HIDDEN, Symlinks};
-use pagewell::routes::{Route, route};
+use origin::routes::{Route, route};
 use std::path::Path;
 use std::sync::LazyLock;
 

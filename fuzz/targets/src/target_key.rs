@@ -4,8 +4,8 @@
 //! The data are a request target and a Host, one per line.
 
 use config::target::{Target, normal_host};
+use front::hit::find::{Schemes, write_plain_origin, write_plain_path};
 use http::{HeaderMap, HeaderValue, Uri, header};
-use pagewell::hit::find::{Schemes, write_plain_origin, write_plain_path};
 
 /// Builds the key in both ways.
 pub fn run(data: &[u8]) {

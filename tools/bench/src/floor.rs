@@ -5,11 +5,11 @@
 //! and one write for each request; who wants one answer is never waited for. It decides nothing: no
 //! freshness, no conditions, no limits worth the name. Never use it for anything else.
 
-use pagewell::listen::defer;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with, listen, sockopt};
+use sockets::accept::defer;
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};

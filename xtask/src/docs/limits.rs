@@ -4,8 +4,8 @@
 
 use super::tables::{MADE, RELOAD, cell};
 use config::table::LIMITS;
-use pagewell::reached::{Limit, NOT_COUNTED};
-use pagewell::reload::may_change;
+use control::reload::may_change;
+use site_state::reached::{Limit, NOT_COUNTED};
 use std::fmt::Write as _;
 
 /// The test that shows each limit, from the root of the repository.

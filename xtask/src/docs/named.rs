@@ -20,8 +20,15 @@ const PAGES: &[Page] = &[
     Page {
         path: "docs/operating/errors.md",
         sources: &[
-            "crates/server/pagewell/src",
+            "crates/server/change-sources/src",
             "crates/server/config/src",
+            "crates/server/control/src",
+            "crates/server/exchange/src",
+            "crates/server/front/src",
+            "crates/server/origin/src",
+            "crates/server/pagewell/src",
+            "crates/server/site-state/src",
+            "crates/server/sockets/src",
             "crates/cache/http-cache/src/not_stored.rs",
             "crates/cache/site-rules/src/plan.rs",
             "crates/cache/site-rules/src/revise.rs",
@@ -34,7 +41,18 @@ const PAGES: &[Page] = &[
 ];
 const LOG: &str = "docs/operating/log.md";
 /// The crates of the server.
-const SERVER: [&str; 2] = ["crates/server/config/src", "crates/server/pagewell/src"];
+const SERVER: [&str; 10] = [
+    "crates/server/change-sources/src",
+    "crates/server/config/src",
+    "crates/server/control/src",
+    "crates/server/doctor/src",
+    "crates/server/exchange/src",
+    "crates/server/front/src",
+    "crates/server/origin/src",
+    "crates/server/pagewell/src",
+    "crates/server/site-state/src",
+    "crates/server/sockets/src",
+];
 
 /// The names that the pages leave out, each with a sentence.
 ///
@@ -200,7 +218,7 @@ mod tests {
 
     #[test]
     fn places_are_told_from_other_words() {
-        assert!(is_place("crates/server/pagewell/src/front.rs") && is_place("docs/decisions/"));
+        assert!(is_place("crates/server/front/src/front.rs") && is_place("docs/decisions/"));
         assert!(!is_place("tests/scenarios/<topic>/*.scn") && !is_place("max-age=60"));
         let pages = manual(&repository()).expect("the manual");
         assert!(pages.iter().any(|page| page.ends_with("ARCHITECTURE.md")), "{pages:?}");

@@ -7,9 +7,9 @@ use clap::{Command, CommandFactory};
 use config::HIDDEN;
 use config::options::CommandLine;
 use config::table::{LIMITS, OPTIONS, OptionRow};
-use pagewell::counters::Counters;
-use pagewell::figures::{FIGURES, KERNEL, PROCESS};
-use pagewell::reload::may_change;
+use control::figures::{FIGURES, KERNEL, PROCESS};
+use control::reload::may_change;
+use site_state::counters::Counters;
 use std::fmt::Write as _;
 
 pub(super) const MADE: &str =

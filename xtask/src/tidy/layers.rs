@@ -49,8 +49,8 @@ const PROTOCOLS: [&str; 8] = [
 const SERVER: [(&str, &[&str]); 10] = [
     ("doctor", &[]),
     ("config", &["doctor"]),
-    ("sockets", &["doctor", "config"]),
-    ("site-state", &["doctor", "config", "sockets"]),
+    ("site-state", &["doctor", "config"]),
+    ("sockets", &["doctor", "config", "site-state"]),
     ("change-sources", &["doctor", "config", "sockets", "site-state"]),
     ("origin", &["doctor", "config", "sockets", "site-state"]),
     ("exchange", &["doctor", "config", "sockets", "site-state", "change-sources", "origin"]),

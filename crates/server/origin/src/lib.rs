@@ -4,6 +4,18 @@
 //! A response is complete only if its end was signalled as its protocol requires. Any other end is a
 //! failure, and the response is never stored. Failures are expected results, for which the cache has
 //! rules (stale-if-error).
+//!
+//! | file | contents |
+//! |---|---|
+//! | `routes` | maps a URL path to a file or script |
+//! | `fastcgi`, `http` | the two kinds of origin; `strict` validates what an HTTP origin sends |
+//! | `php_fpm` | Pagewell's own php-fpm; `held` is its directory, `child` ends it with Pagewell |
+//! | `places` | the limit of concurrent requests, and their queue |
+//! | `upload`, `spool` | the content of requests, and its files; `pace` measures slow clients |
+//! | `understand` | decompresses responses that nobody asked to be compressed |
+//! | `announce` | request fields and params that announce a LiteSpeed-compatible cache |
+//!
+//! Start reading at [`Origin::send`]. Not here: which requests go to the origin, and what becomes of a response.
 
 mod announce;
 mod child;

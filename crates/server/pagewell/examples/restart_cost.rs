@@ -6,16 +6,16 @@
 //! hit is a lookup in the store.
 
 use bytes::Bytes;
+use config::{Config, raw, resolve};
+use exchange::site::Site;
+use exchange::sites::Neighbours;
 use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
+use origin::Origin;
 use page_store::Walk;
-use pagewell::clock::Clock;
-use pagewell::config::{Config, raw, resolve};
-use pagewell::origin::Origin;
-use pagewell::page::{NewPage, dependencies};
-use pagewell::phase::Phase;
-use pagewell::site::Site;
-use pagewell::sites::Neighbours;
 use pagewell::snapshot;
+use site_state::clock::Clock;
+use site_state::page::{NewPage, dependencies};
+use site_state::phase::Phase;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;

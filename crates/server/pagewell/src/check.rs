@@ -8,12 +8,12 @@
 mod of_machine;
 
 use crate::{once, say};
-use pagewell::config::shown::shown;
-use pagewell::config::{Config, database_servers, load};
-use pagewell::control::client;
-use pagewell::database::check as database;
-use pagewell::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
-use pagewell::tls::Tls;
+use change_sources::check as database;
+use config::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
+use config::shown::shown;
+use config::{Config, database_servers, load};
+use control::control::client;
+use front::tls::Tls;
 
 /// Reads a configuration and prints warnings about it.
 ///

@@ -8,10 +8,10 @@
 //! - It is **behind**: setting the process's clock back would extend lifetimes. So every page is
 //!   purged before that, and the pages stored in between are purged after it.
 
-use crate::phase::{Phase, Told};
-use crate::site::Site;
-use crate::why::Cause;
+use exchange::site::Site;
 use page_store::{ChangeTarget, Strength};
+use site_state::phase::{Phase, Told};
+use site_state::why::Cause;
 use std::sync::Arc;
 use std::time::Duration;
 

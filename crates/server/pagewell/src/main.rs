@@ -5,22 +5,22 @@
 mod check;
 
 use clap::Parser;
-use page_heap::PageHeap;
-use pagewell::clock::Clock;
-use pagewell::config::Config;
-use pagewell::control::client;
-use pagewell::let_go;
-use pagewell::listen::{NotOpened, Passed};
-use pagewell::nginx_config;
-use pagewell::options::{
+use config::Config;
+use config::nginx_config;
+use config::options::{
     ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, InvalidateArgs,
     ServeArgs,
 };
+use control::control::client;
+use control::reload::Reload;
+use page_heap::PageHeap;
 use pagewell::privileges;
-use pagewell::reload::Reload;
 use pagewell::server::{Prepared, Server};
 use pagewell::service::{Supervisor, Tell, passed, successor, watchdog};
 use pagewell::take_over::Predecessor;
+use site_state::clock::Clock;
+use site_state::let_go;
+use sockets::accept::{NotOpened, Passed};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => {
             once(async { client::stats(&args).await.and_then(|text| say(&text)) })
         }
-        Command::Top(args) => once(pagewell::top::run(&args)),
+        Command::Top(args) => once(control::top::run(&args)),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -86,17 +86,17 @@ fn main() -> ExitCode {
 /// Exit status: 0 no failure and none expected, 1 the check could not run, 3 a failure, present or
 /// expected.
 fn doctor(args: &DoctorArgs) -> ExitCode {
-    let findings = match pagewell::doctor::look(args) {
+    let findings = match control::doctor::look(args) {
         Ok(findings) => findings,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "pagewell: {error}");
             return ExitCode::FAILURE;
         }
     };
-    if say(pagewell::doctor::text(&findings, args.json).trim_end()).is_err() {
+    if say(control::doctor::text(&findings, args.json).trim_end()).is_err() {
         return ExitCode::FAILURE;
     }
-    if pagewell::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
+    if control::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
 }
 
 /// Writes a line to standard output. A reader that closes the pipe early is not an error.
@@ -142,8 +142,8 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     if std::env::var("GLIBC_TUNABLES").is_ok_and(|said| said.contains(HUGE_PAGES)) {
         page_heap::use_huge_pages();
     }
-    pagewell::log::start(args.log)?;
-    pagewell::panics::watch();
+    config::log::start(args.log)?;
+    site_state::panics::watch();
     let (config, _) = args.read()?;
     let reload = Reload::of(args)?;
     let standing = privileges::standing(&config)?;
@@ -209,7 +209,7 @@ async fn run(
     let server = Server::start_with(Arc::new(config), clock.clone(), prepared, predecessor);
     let mut server = server.await?;
     if let Some(reload) = reload {
-        let _ = server.site().reload.set(reload);
+        server.reload_with(reload);
     }
     say_where(&server);
     supervisor.tell(Tell::Ready);
@@ -222,13 +222,8 @@ async fn run(
             _ = terminated.recv() => break,
             _ = hung_up.recv() => {
                 server.reopen();
-                let door = server.site().clone();
-                // Signals are still processed during the reload; its result is logged.
-                tokio::spawn(async move {
-                    if let Some(reload) = door.reload.get() {
-                        let _ = reload.run(&door).await;
-                    }
-                });
+                // Further signals are handled in between; the result is logged.
+                tokio::spawn(server.reload());
             }
             _ = told.recv() => server.reopen(),
             _ = replaced.recv() => {
@@ -289,9 +284,9 @@ fn say_where(server: &Server) {
     let _ = say(&format!("control on {}", shown(server.admin())));
 }
 
-fn shown(address: &pagewell::config::Address) -> String {
+fn shown(address: &config::Address) -> String {
     match address {
-        pagewell::config::Address::Tcp(tcp) => format!("http://{tcp}"),
+        config::Address::Tcp(tcp) => format!("http://{tcp}"),
         unix => unix.to_string(),
     }
 }

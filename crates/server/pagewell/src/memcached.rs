@@ -14,16 +14,16 @@
 mod keeper;
 mod page_line;
 
-pub use crate::memcached_keys::{NAMESPACE, is_of_client};
-pub use crate::memcached_leases::Leases;
 pub use keeper::Keeper;
+pub use site_state::memcached_keys::{NAMESPACE, is_of_client};
+pub use site_state::memcached_leases::Leases;
 
-use crate::listen::{Accepted, Listener, accept_each};
-use crate::pending_changes::PendingChange;
-use crate::phase::{Phase, Told, is_told};
-use crate::site::Site;
 use bytes::BytesMut;
+use exchange::site::Site;
 use memcache::{Answer, Command, Decoder, Limits, Moment, Next, Refusal, Step, execute};
+use site_state::pending_changes::PendingChange;
+use site_state::phase::{Phase, Told, is_told};
+use sockets::{Accepted, Listener, accept_each};
 use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;
@@ -291,7 +291,7 @@ async fn written<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &Answer, patience:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pending_changes::PendingChanges;
+    use site_state::pending_changes::PendingChanges;
 
     fn command(line: &str) -> Command {
         let mut input = BytesMut::from(line);

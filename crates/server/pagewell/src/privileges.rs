@@ -11,7 +11,7 @@ mod accounts;
 
 pub use accounts::{Account, of};
 
-use crate::config::{AccessLogTo, Address, Config};
+use config::{AccessLogTo, Address, Config};
 use rustix::fs::{Gid, Uid};
 use rustix::process::{getegid, geteuid, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid, set_thread_uid};

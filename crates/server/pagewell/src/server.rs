@@ -2,31 +2,31 @@
 //! shutdown it stops accepting, finishes the requests in flight within a limit, and then stops
 //! php-fpm. Periodic background tasks are started here as well.
 
-use crate::access_log::{self, Sink, Writing};
-use crate::clock::Clock;
-use crate::codings::{self, Compressor};
-use crate::config::{Address, Config};
-use crate::control;
-use crate::database;
-use crate::journal::Snapshots;
 use crate::keep_time;
-use crate::let_go;
-use crate::listen::{self, Bound, Listener, NotOpened, Passed};
 use crate::memcached::{self, Begun, Keeper};
-use crate::origin::Origin;
-use crate::origin::php_fpm::PhpFpm;
-use crate::phase::{Phase, Told};
-use crate::rewarm;
-use crate::site::Site;
-use crate::sites::Neighbours;
 use crate::snapshot;
 use crate::take_over::{Doorway, Following, Left, Open, Predecessor};
-use crate::tls::Tls;
-use crate::traces;
 use crate::unused;
 use crate::wake;
+use config::{Address, Config};
+use control::reload::Reload;
+use exchange::access_log::{self, Sink, Writing};
+use exchange::codings::{self, Compressor};
+use exchange::rewarm;
+use exchange::site::Site;
+use exchange::sites::Neighbours;
+use front::listen;
+use front::tls::Tls;
+use origin::Origin;
+use origin::php_fpm::PhpFpm;
 use page_store::TidyOutcome;
-use std::sync::Arc;
+use site_state::clock::Clock;
+use site_state::journal::Snapshots;
+use site_state::let_go;
+use site_state::phase::{Phase, Told};
+use site_state::traces;
+use sockets::accept::{Bound, Listener, NotOpened, Passed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -102,6 +102,8 @@ pub struct Server {
     memcached: Vec<Address>,
     admin: Address,
     control: JoinHandle<()>,
+    /// Reloads the configuration, once it is set and if there is a file.
+    reload: Arc<OnceLock<Reload>>,
     phase: Arc<watch::Sender<Phase>>,
     doorway: Arc<Doorway>,
     /// Completes when another process has taken over.
@@ -170,6 +172,8 @@ impl Server {
         let all = listeners.iter().chain(&tls_listeners).chain(&items).chain([&admin]);
         let doorway = Doorway::new(site.clone(), phase.clone(), copies(all)?);
         let doorway = Arc::new(doorway);
+        let reload = Arc::new(OnceLock::new());
+        let controlled = (site.clone(), reload.clone());
         let server = Server {
             writing,
             exporting: tokio::spawn(traces::run(site.state().clone())),
@@ -181,7 +185,8 @@ impl Server {
             tls_addresses: tls_listeners.iter().map(Listener::address).collect(),
             memcached: items.iter().map(Listener::address).collect(),
             admin: admin.address(),
-            control: tokio::spawn(control::serve(admin, site.clone(), stopped.clone())),
+            control: tokio::spawn(control::control::serve(admin, controlled, stopped.clone())),
+            reload,
             site: site.clone(),
             php,
         };
@@ -226,6 +231,22 @@ impl Server {
         }
     }
 
+    /// The configuration is reloaded in this way, by a signal and by the control API. Without it, there is no file.
+    pub fn reload_with(&self, reload: Reload) {
+        // It is set once, at the start.
+        let _ = self.reload.set(reload);
+    }
+
+    /// Reloads the configuration, if there is a file. The result is logged.
+    pub fn reload(&self) -> impl Future<Output = ()> + use<> {
+        let (site, reload) = (self.site.clone(), self.reload.clone());
+        async move {
+            if let Some(reload) = reload.get() {
+                let _ = reload.run(&site).await;
+            }
+        }
+    }
+
     /// Returns the default site.
     pub fn site(&self) -> &Arc<Site> {
         &self.site
@@ -255,8 +276,8 @@ impl Server {
         self.phase.send_replace(Phase::Stopping);
         let mut leaves = Vec::new();
         for site in door.all_or(None) {
-            database::ended(&site.sources).await;
-            leaves.push(database::gone(&site.sources));
+            change_sources::ended(&site.sources).await;
+            leaves.push(change_sources::gone(&site.sources));
         }
         self.drain(&door).await;
         for leave in leaves {
@@ -414,7 +435,7 @@ async fn take_place(
     let placed = match predecessor {
         Some(predecessor) => {
             // Errors here must be found before the running process gives up its cache.
-            database::check::before_following(&door.config).await?;
+            change_sources::check::before_following(&door.config).await?;
             Some(predecessor.take_place().await?)
         }
         None => None,
@@ -451,7 +472,7 @@ async fn start_all(
     let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site, before)?));
     let loading = door.all_or(None).map(begin).collect::<Result<Vec<_>, String>>()?;
     let sites = door.all_or(None).map(|site| (site.state(), &*site.sources));
-    database::start(sites, patience, stopped).await?;
+    change_sources::start(sites, patience, stopped).await?;
     for (site, loading) in loading {
         tokio::spawn(snapshot::run(site, loading, stopped.clone()));
     }

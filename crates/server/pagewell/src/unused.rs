@@ -11,12 +11,12 @@
 //! Every lookup for a request counts, hit or not, and so does a background refresh. Items under
 //! keys of memcached clients stay, because they have their own expiry time.
 
-use crate::memcached_keys::is_of_client;
-use crate::phase::{Phase, Told};
 use crate::server::BETWEEN_BATCHES;
-use crate::site::Site;
+use exchange::site::Site;
 use http_cache::Timestamp;
 use page_store::{AgeStep, IdleScan};
+use site_state::memcached_keys::is_of_client;
+use site_state::phase::{Phase, Told};
 use std::sync::Arc;
 use std::time::Duration;
 

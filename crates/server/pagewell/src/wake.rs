@@ -10,17 +10,17 @@
 //! Not here: changes that the request causes. The application announces them over the control
 //! interface, or its database does.
 
-use crate::body::ResponseBody;
-use crate::client::Besides;
-use crate::client::{SaidBy, Visitor};
-use crate::config::Wake;
-use crate::forward::{self, Why};
-use crate::phase::{Phase, Told};
-use crate::site::Site;
+use config::Wake;
+use exchange::body::ResponseBody;
+use exchange::forward::{self, Why};
+use exchange::site::Site;
 use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt;
 use http_cache::ForwardReason;
 use site_rules::Peer;
+use site_state::client::Besides;
+use site_state::client::{SaidBy, Visitor};
+use site_state::phase::{Phase, Told};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 //! closed when there are too many, and the files of the dashboard.
 
 use acceptance::{BOUND, Raw, Site, client, counter, until};
+use control::control::{FILES, STREAMS};
 use harness::{Client, Pagewell, Request, Response, Signal, Wait, free_port};
-use pagewell::control::{FILES, STREAMS};
 use serde_json::{Value, json};
 
 /// The maximum number of open connections to the control API.

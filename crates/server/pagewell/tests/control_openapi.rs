@@ -3,8 +3,8 @@
 //! description contains every route of the binary. Requests that violate a schema are refused.
 
 use acceptance::Site;
+use control::control::{ROUTES, STREAMS};
 use harness::{Client, Pagewell, Request, Response};
-use pagewell::control::{ROUTES, STREAMS};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -288,7 +288,7 @@ fn the_schema_of_a_call_is_what_is_understood() {
 
 #[test]
 fn every_name_of_an_error_is_in_the_description() {
-    use pagewell::control::ControlError as E;
+    use control::control::ControlError as E;
     let names =
         document()["components"]["schemas"]["Refused"]["properties"]["error"]["enum"].clone();
     let known = [
@@ -300,7 +300,7 @@ fn every_name_of_an_error_is_in_the_description() {
         E::NotJson,
         E::Unreadable(String::new()),
         E::SiteUnknown(String::new()),
-        E::NotReloaded(pagewell::reload::NotReloaded::NoFile),
+        E::NotReloaded(control::reload::NotReloaded::NoFile),
         E::TooLarge,
         E::StreamsFull,
     ];

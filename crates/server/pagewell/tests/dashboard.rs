@@ -3,8 +3,8 @@
 //! never become markup.
 
 use acceptance::{Site, binary, client, is_hit, until};
+use control::control::ROUTES;
 use harness::{Address, Browser, BrowserError, Pagewell, PrivateDir, Request, key};
-use pagewell::control::ROUTES;
 use serde_json::Value;
 
 const PAGE: &str = "<?php keep(); header('Cache-Groups: \"news\", \"news:4\"');

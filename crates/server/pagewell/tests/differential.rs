@@ -14,18 +14,18 @@
 mod http2;
 
 use bytes::Bytes;
+use config::raw::{File, OneOrMany};
+use config::{Limits, resolve};
+use front::connection;
+use front::request_head::{Framing, Inspection, inspect};
 use harness::Random;
 use http_body_util::{BodyExt, Full};
-use pagewell::client::Besides;
-use pagewell::client::{SaidBy, Visitor};
-use pagewell::clock::Clock;
-use pagewell::config::raw::{File, OneOrMany};
-use pagewell::config::{Limits, resolve};
-use pagewell::connection;
-use pagewell::phase::Phase;
-use pagewell::request_head::{Framing, Inspection, inspect};
 use pagewell::server::Server;
 use site_rules::Peer;
+use site_state::client::Besides;
+use site_state::client::{SaidBy, Visitor};
+use site_state::clock::Clock;
+use site_state::phase::Phase;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

@@ -2,13 +2,13 @@
 //! checks the requests at the origin and the responses of the clients. The server runs in this process; the
 //! origin is an HTTP server that counts the concurrent renders of each page.
 
+use config::raw::File;
+use config::{Address, resolve};
 use harness::Client;
 use page_store::{ChangeTarget, Strength};
-use pagewell::clock::Clock;
-use pagewell::config::raw::File;
-use pagewell::config::{Address, resolve};
 use pagewell::server::Server;
-use pagewell::why::Cause;
+use site_state::clock::Clock;
+use site_state::why::Cause;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,8 +1,8 @@
 //! `/metrics`, parsed with the official Prometheus client library, in both formats.
 
 use acceptance::{Site, binary, client};
+use control::figures::{self, Kind};
 use harness::{Client, Pagewell, Request};
-use pagewell::figures::{self, Kind};
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -6,16 +6,16 @@
 //! its own limit. There is only one test, because the allocator counts for the whole process.
 
 use bytes::Bytes;
+use config::target::Target;
 use counting_allocator::{Counting, held_bytes};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use page_store::{Limits, Site, Store};
-use pagewell::page::{NewPage, StoredPage, dependencies};
-use pagewell::target::Target;
-use pagewell::why::memory::entries_for;
-use pagewell::why::{Content, Outcome, Rendered, Why};
+use site_state::page::{NewPage, StoredPage, dependencies};
+use site_state::why::memory::entries_for;
+use site_state::why::{Content, Outcome, Rendered, Why};
 
 const PAGES: usize = 4000;
 const READ_BYTES: usize = 8 << 10;

@@ -5,11 +5,11 @@
 //! Two properties must hold: no page made for one client reaches another, and no page is older than the last
 //! acknowledged write of its client. The server runs in this process; no sleeps, ephemeral ports only.
 
+use config::raw::File;
+use config::{Address, resolve};
 use page_store::Walk;
-use pagewell::clock::Clock;
-use pagewell::config::raw::File;
-use pagewell::config::{Address, resolve};
 use pagewell::server::Server;
+use site_state::clock::Clock;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

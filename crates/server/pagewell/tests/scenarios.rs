@@ -4,12 +4,12 @@
 //! `SCENARIO=substring` selects scenarios. The clock of the binary can only be set if it is built with the
 //! feature `settable-clock`. Without it, scenarios that advance the clock run only in this process.
 
-use pagewell::clock::Clock;
-use pagewell::config::raw::{File, OneOrMany};
-use pagewell::config::{Address, resolve};
-use pagewell::options::{Command, CommandLine};
+use config::options::{Command, CommandLine};
+use config::raw::{File, OneOrMany};
+use config::{Address, resolve};
 use pagewell::server::Server;
 use scenario::{Config, Subject, run_dir, run_dir_where};
+use site_state::clock::Clock;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};

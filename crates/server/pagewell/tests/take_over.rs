@@ -8,8 +8,8 @@ mod database;
 mod in_hand;
 
 use acceptance::{BOUND, Raw, Site, binary, cache_status, client, counter, is_hit, until};
+use config::Address as Configured;
 use harness::{Address, Client, Pagewell, PrivateDir, Request, Signal, Wait, cpu};
-use pagewell::config::Address as Configured;
 use pagewell::take_over::Socket;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

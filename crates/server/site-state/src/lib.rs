@@ -5,7 +5,17 @@
 //! Start reading at [`SiteState`], then [`changes`] (the steps of a change) and [`pending_changes`]
 //! (when a write may be acknowledged). It depends only on the configuration and on libraries; it
 //! answers no request and accepts no connection. Higher modules are accessed through traits
-//! ([`cluster`], [`successor`], [`client`]).
+//! ([`cluster`], [`successor`], [`client`], [`terms`]).
+//!
+//! | subject | files |
+//! |---|---|
+//! | the site itself | `state`, `phase` (of the process), `runtime` |
+//! | changes | `changes`, `pending_changes`, `propagation`, `journal`, `cluster`, `successor` |
+//! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `terms`, `uncovered_tags` |
+//! | requests | `client`, `request_fields`, `refusal`, `trailers`, `per_address` |
+//! | the memcached port | `memcached_keys`, `memcached_leases` |
+//! | observation | `clock`, `counters`, `reached` (limits), `why` (history), `traces`, `panics` |
+//! | memory | `let_go` returns unused memory to the system |
 
 pub mod changes;
 pub mod client;

@@ -1,11 +1,14 @@
-//! Connections over TCP or a Unix socket as one type: to a FastCGI responder, to a database, from a client.
+//! TCP and Unix sockets: listening ([`accept`]), and connections as one type: to a FastCGI responder, to a
+//! database, from a client.
 //!
-//! All I/O is non-blocking. Nothing here knows a protocol.
+//! All I/O is non-blocking. Nothing here knows a protocol, or the purpose of a connection.
 
+pub mod accept;
 mod socket;
 mod unix_socket;
 mod watched;
 
+pub use accept::{Accepted, Accepting, Listener, accept_each};
 pub use socket::Socket;
 pub use unix_socket::UnixSocket;
 pub use watched::watched;

@@ -4,12 +4,10 @@
 //!
 //! This module only reads files. It starts no process, binds no socket and connects to nothing.
 
-use pagewell::config::{
-    AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes,
-};
-use pagewell::origin::php_fpm::find_binary;
+use config::{AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes};
+use origin::php_fpm::find_binary;
+use origin::routes::leading_outside;
 use pagewell::privileges::of;
-use pagewell::routes::leading_outside;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -10,14 +10,14 @@
 //! stale (soft purge) counts as absent.
 
 use super::page_line;
-use crate::memcached_keys::NAMESPACE;
-use crate::memcached_leases::Leases;
-use crate::page::{NewPage, SharedPage};
-use crate::site::Site;
-use crate::why::Cause;
 use bytes::Bytes;
+use exchange::site::Site;
 use memcache::{Edit, EditResult, Item, Items, LastRead, Moment, NewCas, Page, SetRefusal};
 use page_store::{ChangeTarget, Dependencies, Lease, NotReplaced, StoreRefusal, Strength};
+use site_state::memcached_keys::NAMESPACE;
+use site_state::memcached_leases::Leases;
+use site_state::page::{NewPage, SharedPage};
+use site_state::why::Cause;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};

@@ -12,7 +12,7 @@
 //! is enabled.
 
 use super::{Supervisor, Tell};
-use crate::clock::Clock;
+use site_state::clock::Clock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;

@@ -12,14 +12,14 @@
 //! served while pages are restored; missing pages are fetched from the origin.
 
 use super::page;
-use crate::database::{self, Bookmark};
-use crate::journal::{Open, Running, Snapshots, target};
-use crate::page::StoredPage;
-use crate::site::Site;
+use change_sources::Bookmark;
+use exchange::site::Site;
 use page_snapshot::{
     ChangedName, Head, JournalContents, Piece, Reader, SnapshotError, read_journal,
 };
 use page_store::{ChangeTarget, NotRestored, RestoreSession, StoreRefusal};
+use site_state::journal::{Open, Running, Snapshots, target};
+use site_state::page::StoredPage;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -220,7 +220,7 @@ fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<ChangedName>,
 /// Applies the journalled changes, and sets the databases' positions.
 fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Usable) -> Loading {
     // The gates first: a gate that closes later is about a gap.
-    database::close_gates(site.state(), &site.sources);
+    change_sources::close_gates(site.state(), &site.sources);
     let restoring = site.store.restoring(site.name);
     let targets: Vec<ChangeTarget<'_>> = left.names.iter().map(target).collect();
     if !targets.is_empty() {

@@ -4,11 +4,11 @@
 //! It also has no items of the memcached port, whose clients manage expiry themselves. The
 //! dependencies of a page follow from its key and its tags, as when it was first stored.
 
-use crate::page::{NewPage, Plain, ReadPage, StoredPage, variant};
-use crate::site::Site;
 use bytes::Bytes;
+use exchange::site::Site;
 use page_snapshot::{Content, Record, SavedPage};
 use page_store::{NotRestored, RestoreSession, Stay, WalkedPage, Worth};
+use site_state::page::{NewPage, Plain, ReadPage, StoredPage, variant};
 
 const PROVEN: u8 = 1 << 7;
 const USES: u8 = 0b11;

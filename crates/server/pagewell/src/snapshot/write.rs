@@ -9,12 +9,12 @@
 //! Not here: whether a snapshot may be used at the start (`load`).
 
 use super::page;
-use crate::database::{Feed, Needed};
-use crate::journal::{Open, Snapshots, Stage};
-use crate::phase::{Phase, Told};
-use crate::site::Site;
+use change_sources::{Feed, Needed};
+use exchange::site::Site;
 use page_snapshot::{Head, Position, WriteOutcome, Writer};
 use page_store::Walk;
+use site_state::journal::{Open, Snapshots, Stage};
+use site_state::phase::{Phase, Told};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};

@@ -6,15 +6,14 @@
 use super::frame::{Answer, Frame, Numbered};
 use super::socket::{self, Socket};
 use super::{FREE, GREETING, PREPARED};
-use crate::config::Address;
-use crate::database;
-use crate::journal::InHand;
-use crate::listen::{Binder, Passed};
-use crate::propagation::Propagation;
-use crate::site::Site;
-use crate::why::Cause;
+use config::Address;
+use exchange::site::Site;
 use page_store::{ChangeTarget, Strength};
 use serde::Deserialize;
+use site_state::journal::InHand;
+use site_state::propagation::Propagation;
+use site_state::why::Cause;
+use sockets::accept::{Binder, Passed};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -198,7 +197,7 @@ fn follow(
                 let (site, writer) = (site.cloned(), writer.clone());
                 handle.spawn(async move {
                     let waited = match &site {
-                        Some(site) => database::barrier(site.state(), &site.sources).await,
+                        Some(site) => change_sources::barrier(site.state(), &site.sources).await,
                         None => Propagation::TimedOut,
                     };
                     let _ = answer(&writer, Answer { number, waited });

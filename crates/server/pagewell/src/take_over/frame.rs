@@ -7,8 +7,8 @@
 //! checked. An invalid frame ends the connection, and the new process then starts with an empty
 //! cache.
 
-use crate::propagation::Propagation;
 use page_store::{ChangeTarget, Strength};
+use site_state::propagation::Propagation;
 use std::io::{self, Read};
 
 /// The longest frame in bytes: a call of the control interface, with some reserve.

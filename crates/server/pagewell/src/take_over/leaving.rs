@@ -5,12 +5,11 @@
 
 use super::socket::{self, Peer, Socket};
 use super::{FREE, GREETING, PREPARED, Successor};
-use crate::config::Address;
-use crate::database;
-use crate::phase::Phase;
-use crate::site::Site;
 use crate::snapshot;
+use config::Address;
+use exchange::site::Site;
 use serde_json::json;
+use site_state::phase::Phase;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -137,8 +136,8 @@ impl Doorway {
         self.phase.send_replace(Phase::Held);
         sites.iter().for_each(|site| site.leave(successor.clone()));
         for site in &sites {
-            database::ended(&site.sources).await;
-            database::gone(&site.sources);
+            change_sources::ended(&site.sources).await;
+            change_sources::gone(&site.sources);
             if let Some(snapshots) = &site.snapshots {
                 snapshots.hand_over().await;
             }

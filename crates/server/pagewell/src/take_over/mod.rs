@@ -31,12 +31,6 @@ pub use leaving::{Doorway, Left, Open};
 pub use socket::Socket;
 pub use successor::Successor;
 
-/// The detail in `Cache-Status` (RFC 9211) for a request while another process has the pages.
-pub const HANDED_OVER: &str = "handed-over";
-/// The detail in `Cache-Status` for a response while the server stops and other nodes do not wait
-/// for it.
-pub const STOPPING: &str = "stopping";
-
 /// The first line of both sides. A process with another protocol version is rejected.
 const GREETING: &str = "pagewell take-over 2";
 /// The new process is prepared: sent before step 3.

@@ -4,7 +4,7 @@
 //! each side checks the peer's user before the first byte: it must be its own user or root. A
 //! process that runs as root and will switch to another user (`user`) accepts that user too.
 
-use crate::config::Address;
+use config::Address;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,

@@ -9,10 +9,10 @@
 //! and purges its pages.
 
 use super::frame::{self, Answer, Frame, Numbered};
-use crate::propagation::Propagation;
-use crate::runtime::off_the_way;
-use crate::successor::{Handed, SuccessorProcess};
 use page_store::{ChangeTarget, Strength};
+use site_state::propagation::Propagation;
+use site_state::runtime::off_the_way;
+use site_state::successor::{Handed, SuccessorProcess};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::Shutdown;

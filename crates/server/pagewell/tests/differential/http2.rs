@@ -4,9 +4,9 @@
 //! same response. The origin must receive the same requests.
 
 use super::{BOUND, LINES, Side, TARGETS, number};
+use front::http2::PREFACE;
+use front::http2::frame::{FrameHead, HEAD_BYTES, flag, kind, write_number};
 use harness::Random;
-use pagewell::http2::PREFACE;
-use pagewell::http2::frame::{FrameHead, HEAD_BYTES, flag, kind, write_number};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf};
 
 /// RFC 7541 appendix A, as far as requests need it: fields that a client sends by their index.

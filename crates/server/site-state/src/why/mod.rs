@@ -7,7 +7,8 @@
 //! private copies are left out. A hit records nothing (its page counts it,
 //! `page_store::Page::serve`).
 //!
-//! Lock: one, for all of it. No other lock is taken under it, and it is taken under no other.
+//! Lock: one, for all of it. No other lock is taken under it. It may be taken under the lock of a
+//! database's gate and under a stripe of the memcached port, which are held during a change.
 
 pub mod cause;
 pub mod changes;

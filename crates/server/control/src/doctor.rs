@@ -1,0 +1,346 @@
+//! `pagewell doctor`: collects facts about the machine, PHP and the site, lets the crate `doctor`
+//! evaluate them, and prints the findings.
+//!
+//! It only reads: `/proc`, `/sys`, configuration files, the output of `php-fpm -i`, and a few pages of
+//! the site. A fact that cannot be read is skipped silently. Only an invalid configuration is an error.
+//! Process limits are those of the running Pagewell whose control interface has the configured address.
+//! Counters are read twice, one second apart, to detect what is increasing now.
+
+mod ask;
+mod processes;
+mod running;
+
+use crate::kernel_counts::kernel_counts;
+use config::options::{DoctorArgs, ServeArgs};
+use config::{Config, FilesConfig, OriginConfig, OwnPhp};
+use doctor::{
+    Cgroup, EarlierCounters, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight, examine,
+    read,
+};
+use origin::php_fpm::{find_binary, newest_binary};
+use origin::routes::leading_outside;
+use processes::Processes;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Maximum number of entries of the document root that are examined.
+const SITE_FILES: usize = 200_000;
+/// Default of `max_connections` in MariaDB and MySQL.
+const DATABASE_CONNECTIONS: u64 = 151;
+const LOGS: &str = "/var/log";
+/// The interval between the two readings of counters.
+const MOMENT: Duration = Duration::from_secs(1);
+/// Maximum number of sites whose root page is requested.
+const SITES: usize = 20;
+
+/// Collects all facts and evaluates them.
+///
+/// # Errors
+/// The configuration or a URL is invalid.
+pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
+    let config = configuration(args)?;
+    let processes = Processes::now();
+    let running = match &config {
+        Some(config) => running::at(&config.admin),
+        None => processes.first("pagewell"),
+    };
+    let before = counts(running);
+    let answers = match (args.urls.as_slice(), &config) {
+        ([], Some(config)) => {
+            let sites = every_site(config).take(SITES);
+            sites
+                .filter_map(|site| {
+                    ask::root(&ask::Own { host: site.hosts.canonical.clone(), ..ask::own(config) })
+                })
+                .collect()
+        }
+        (urls, _) => urls.iter().map(|url| ask::ask(url)).collect::<Result<_, _>>()?,
+    };
+    std::thread::sleep(MOMENT);
+    let mut facts = machine(&processes, running);
+    (facts.before, facts.answers) = (before, answers);
+    let own_php = config.as_ref().and_then(|config| site(&mut facts, config, args, &processes));
+    facts.opcache = opcache(own_php);
+    Ok(examine(&facts))
+}
+
+/// The configuration of Pagewell, if the command line names one.
+fn configuration(args: &DoctorArgs) -> Result<Option<Config>, String> {
+    if args.config.is_none() && args.dir.is_none() {
+        return Ok(None);
+    }
+    let (config, dir) = (args.config.clone(), args.dir.clone());
+    let (config, _) = ServeArgs { config, dir, ..ServeArgs::default() }.read()?;
+    Ok(Some(config))
+}
+
+fn every_site(config: &Config) -> impl Iterator<Item = &Config> {
+    std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site))
+}
+
+fn counts(running: Option<u32>) -> EarlierCounters {
+    let (tcp, conntrack) = kernel_counts();
+    EarlierCounters { tcp, conntrack, cgroup: cgroup(&shown(running)) }
+}
+
+/// The directory name of a process in `/proc`; `self` if there is no such process.
+fn shown(running: Option<u32>) -> String {
+    running.map_or("self".to_owned(), |pid| pid.to_string())
+}
+
+/// Whether a finding says that something fails or will fail.
+#[must_use]
+pub fn hurts(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.weight <= Weight::WillFail)
+}
+
+/// The findings as text, or as JSON.
+#[must_use]
+pub fn text(findings: &[Finding], json: bool) -> String {
+    if json {
+        return serde_json::json!({ "findings": findings }).to_string();
+    }
+    let mut text = String::new();
+    for finding in findings {
+        let _ = writeln!(
+            text,
+            "{} ({})\n  {}\n  seen     {}\n  do       {}\n  risk     {}\n",
+            finding.name,
+            finding.weight.as_str(),
+            finding.what,
+            finding.evidence,
+            finding.command,
+            finding.risk
+        );
+    }
+    match findings.len() {
+        0 => "Nothing was found that hurts under load.".into(),
+        count => format!("{text}{count} found; nothing was changed."),
+    }
+}
+
+fn text_of(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The facts that do not depend on the configuration, for the process `running`.
+fn machine(processes: &Processes, running: Option<u32>) -> Facts {
+    let of = shown(running);
+    let (mut tcp, conntrack) = kernel_counts();
+    let kernel = kernel();
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(text_of).concat();
+    tcp.ports_kept = kernel.ports.map(|ports| read::ports_kept(&tables, ports));
+    let limits = text_of(format!("/proc/{of}/limits"));
+    Facts {
+        kernel,
+        tcp,
+        conntrack,
+        memory: read::memory(&text_of("/proc/meminfo"), &text_of("/proc/vmstat")),
+        cgroup: cgroup(&of),
+        pools: pools(processes),
+        database_connections: database(processes),
+        open_files: read::soft_limit(&limits, "Max open files"),
+        running,
+        turning_disk: turning_disk(),
+        log_space: rustix::fs::statvfs(LOGS).ok().map(|found| found.f_bavail * found.f_frsize),
+        clock_source: Some(text_of(CLOCK_SOURCE).trim().to_owned()).filter(|name| !name.is_empty()),
+        clock_kept: clock_kept(processes),
+        sysctl_lines: sysctl_lines(),
+        ..Facts::default()
+    }
+}
+
+const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+fn kernel() -> Kernel {
+    let setting = |name: &str| read::number(&text_of(format!("/proc/sys/{name}")));
+    Kernel {
+        somaxconn: setting("net/core/somaxconn"),
+        syn_backlog: setting("net/ipv4/tcp_max_syn_backlog"),
+        syncookies: setting("net/ipv4/tcp_syncookies"),
+        tw_recycle: setting("net/ipv4/tcp_tw_recycle"),
+        timestamps: setting("net/ipv4/tcp_timestamps"),
+        tw_buckets: setting("net/ipv4/tcp_max_tw_buckets"),
+        ports: read::two_numbers(&text_of("/proc/sys/net/ipv4/ip_local_port_range")),
+        file_max: setting("fs/file-max"),
+        swappiness: setting("vm/swappiness"),
+        huge_pages: read::chosen(&text_of("/sys/kernel/mm/transparent_hugepage/enabled")),
+    }
+}
+
+/// The limits of a process from control groups, version 2. Version 1 is not supported.
+fn cgroup(of: &str) -> Cgroup {
+    let groups = text_of(format!("/proc/{of}/cgroup"));
+    let Some(group) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
+        return Cgroup::default();
+    };
+    let root = Path::new("/sys/fs/cgroup");
+    let place = root.join(group.trim_start_matches('/'));
+    // A limit of a group also applies to all groups below it.
+    let above: Vec<&Path> = place.ancestors().take_while(|above| above.starts_with(root)).collect();
+    let least = |file: &str| {
+        let bounds = above.iter().filter_map(|group| read::number(&text_of(group.join(file))));
+        bounds.min()
+    };
+    Cgroup {
+        memory_max: least("memory.max"),
+        killed: read::keyed(&text_of(place.join("memory.events")), "oom_kill"),
+        throttled: read::keyed(&text_of(place.join("cpu.stat")), "nr_throttled"),
+        pids_max: least("pids.max"),
+    }
+}
+
+/// The files in these directories that have this extension, sorted.
+fn files_in(directories: &[&str], ending: &str) -> Vec<PathBuf> {
+    let entries = directories.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|is| is == ending));
+    paths.sort();
+    paths
+}
+
+fn pools(processes: &Processes) -> Vec<Pool> {
+    let mut places = vec!["/etc/php-fpm.d".to_owned(), "/usr/local/etc/php-fpm.d".to_owned()];
+    let versions = fs::read_dir("/etc/php").into_iter().flatten().flatten();
+    places.extend(versions.map(|one| format!("{}/fpm/pool.d", one.path().display())));
+    let places: Vec<&str> = places.iter().map(String::as_str).collect();
+    let mut found = Vec::new();
+    // Pools count only if a php-fpm other than Pagewell's own is running.
+    for path in files_in(&places, "conf") {
+        for mut pool in read::pools(&text_of(&path), &path.display().to_string()) {
+            pool.child_bytes = processes.average_bytes(&format!("php-fpm: pool {}", pool.name));
+            found.push(pool);
+        }
+    }
+    if !processes.any_titled(is_foreign_php) {
+        found.clear();
+    }
+    found
+}
+
+/// Whether `title` belongs to a php-fpm master that is not Pagewell's own. Pagewell's has its
+/// configuration in a private directory.
+fn is_foreign_php(title: &str) -> bool {
+    title.starts_with("php-fpm: master process (") && !title.contains("/pagewell-")
+}
+
+/// The opcache settings that php-fpm reports: Pagewell's own php-fpm with its settings, else the
+/// machine's newest.
+fn opcache(own: Option<&OwnPhp>) -> Option<Opcache> {
+    let mut command = match own {
+        Some(php) => {
+            let mut command = Command::new(find_binary(php).ok()?);
+            for (name, value) in &php.ini {
+                command.arg("-d").arg(format!("{name}={value}"));
+            }
+            command
+        }
+        None => Command::new(newest_binary()?),
+    };
+    let output = command.arg("-i").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    read::opcache(&String::from_utf8_lossy(&output.stdout))
+}
+
+fn database(processes: &Processes) -> Option<u64> {
+    processes.first("mariadbd").or(processes.first("mysqld"))?;
+    let places =
+        ["/etc/mysql", "/etc/mysql/conf.d", "/etc/mysql/mariadb.conf.d", "/etc/mysql/mysql.conf.d"];
+    let texts = files_in(&places, "cnf").into_iter().map(text_of);
+    let mut said = texts.filter_map(|text| read::database_option(&text, "max_connections"));
+    // The last file takes precedence.
+    Some(said.next_back().unwrap_or(DATABASE_CONNECTIONS))
+}
+
+fn turning_disk() -> Option<bool> {
+    let device = fs::metadata(LOGS).ok()?.dev();
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let place = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    let texts = [place.join("queue/rotational"), place.join("../queue/rotational")].map(text_of);
+    let turns = texts.iter().find_map(|text| read::number(text))?;
+    Some(turns == 1)
+}
+
+/// Whether a service keeps the clock synchronised. `None` in a container without systemd, where the
+/// host sets the clock.
+fn clock_kept(processes: &Processes) -> Option<bool> {
+    let services = ["systemd-timesyn", "chronyd", "ntpd", "openntpd", "ptp4l"];
+    let runs = services.iter().any(|name| processes.first(name).is_some());
+    (runs || Path::new("/run/systemd/system").exists()).then_some(runs)
+}
+
+fn sysctl_lines() -> Vec<(String, String)> {
+    let mut paths = files_in(&["/etc/sysctl.d", "/run/sysctl.d", "/usr/lib/sysctl.d"], "conf");
+    paths.push("/etc/sysctl.conf".into());
+    let lines = paths.into_iter().flat_map(|path| {
+        let settings = read::sysctl(&text_of(&path));
+        let file = path.display().to_string();
+        settings.into_iter().map(move |(name, value)| (format!("{name}={value}"), file.clone()))
+    });
+    lines.collect()
+}
+
+/// Adds the facts from the configuration and from the document root. Returns the settings of Pagewell's
+/// own php-fpm, if it has one.
+fn site<'a>(
+    facts: &mut Facts,
+    config: &'a Config,
+    args: &DoctorArgs,
+    processes: &Processes,
+) -> Option<&'a OwnPhp> {
+    facts.connections = Some(config.limits.connections as u64);
+    facts.page_budget = Some(config.memory_bytes as u64);
+    facts.php_files = config.site.files.as_ref().map(|files| php_files(&files.root));
+    facts.links_outside = config.site.files.as_ref().and_then(links_outside);
+    let path = args.config.as_ref().map(|path| path.display().to_string());
+    let file = path.unwrap_or_else(|| "Pagewell's configuration".into());
+    let own: Vec<&OwnPhp> = every_site(config)
+        .filter_map(|site| match &site.site.origin {
+            OriginConfig::OwnPhp(php) => Some(php),
+            _ => None,
+        })
+        .collect();
+    let child_bytes = processes.average_bytes("php-fpm: pool pagewell");
+    facts.pools.extend(own.iter().map(|php| Pool {
+        name: "pagewell".into(),
+        file: file.clone(),
+        own: true,
+        children: php.children as u64,
+        child_bytes,
+        ..Pool::default()
+    }));
+    facts.own_php = own.first().map(|_| file);
+    own.first().copied()
+}
+
+fn links_outside(files: &FilesConfig) -> Option<LinksOutside> {
+    let found = leading_outside(files)?;
+    let (link, target) = &found.example;
+    Some(LinksOutside {
+        count: found.count,
+        example: (link.display().to_string(), target.display().to_string()),
+        allowing: found.allowing(),
+    })
+}
+
+fn php_files(root: &Path) -> u64 {
+    let (mut waiting, mut seen, mut found) = (vec![root.to_owned()], 0, 0);
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            seen += 1;
+            if seen > SITE_FILES {
+                return found;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                waiting.push(entry.path());
+            } else if entry.path().extension().is_some_and(|is| is == "php") {
+                found += 1;
+            }
+        }
+    }
+    found
+}

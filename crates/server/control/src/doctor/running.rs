@@ -1,0 +1,88 @@
+//! Finds the process that listens on an address. If several Pagewells run, the one that a configuration
+//! belongs to is the one that listens on the configured control interface.
+//!
+//! The socket is looked up in the kernel's tables (`/proc/net`), and its process by the open files in
+//! `/proc`. A process of another user, whose open files cannot be read, is not found.
+
+use config::Address;
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+/// The state of a listening TCP socket in `/proc/net/tcp`, and the flags of a listening Unix socket.
+const TCP_LISTENS: &str = "0A";
+const UNIX_LISTENS: &str = "00010000";
+
+/// The id of the process that listens on `address`.
+pub(super) fn at(address: &Address) -> Option<u32> {
+    let inode = match address {
+        Address::Tcp(tcp) => {
+            let table = if tcp.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
+            of_tcp(&super::text_of(table), *tcp)
+        }
+        Address::Unix(path) => of_unix(&super::text_of("/proc/net/unix"), path),
+    }?;
+    let socket = format!("socket:[{inode}]");
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.find(|pid| has_open(*pid, &socket))
+}
+
+fn has_open(pid: u32, socket: &str) -> bool {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut links = files.filter_map(|file| fs::read_link(file.path()).ok());
+    links.any(|link| link.to_str() == Some(socket))
+}
+
+/// The inode of the socket that listens on `address`, from the text of `/proc/net/tcp` or `tcp6`. The
+/// table has addresses in hexadecimal, as 32-bit words in the machine's byte order.
+fn of_tcp(table: &str, address: SocketAddr) -> Option<String> {
+    let words = |octets: &[u8]| -> String {
+        let words = octets.chunks_exact(4).filter_map(|four| four.try_into().ok());
+        words.map(|four| format!("{:08X}", u32::from_ne_bytes(four))).collect()
+    };
+    let ip = match address.ip() {
+        IpAddr::V4(v4) => words(&v4.octets()),
+        IpAddr::V6(v6) => words(&v6.octets()),
+    };
+    let wanted = format!("{ip}:{:04X}", address.port());
+    table.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let listens = *fields.get(1)? == wanted && *fields.get(3)? == TCP_LISTENS;
+        listens.then(|| fields.get(9).map(|inode| (*inode).to_owned()))?
+    })
+}
+
+/// The inode of the socket that listens on `path`, from the text of `/proc/net/unix`.
+fn of_unix(table: &str, path: &Path) -> Option<String> {
+    table.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let listens = Path::new(*fields.get(7)?) == path && *fields.get(3)? == UNIX_LISTENS;
+        listens.then(|| fields.get(6).map(|inode| (*inode).to_owned()))?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn whoever_listens_is_found() {
+        let own = Some(std::process::id());
+        for any in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(any) else { continue };
+            let address = listener.local_addr().unwrap();
+            assert_eq!(at(&Address::Tcp(address)), own, "{address}");
+            drop(listener);
+            assert_eq!(at(&Address::Tcp(address)), None, "{address}");
+        }
+        let path = std::env::temp_dir().join(format!("pagewell-running-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        let found = at(&Address::Unix(path.clone()));
+        drop(listener);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(found, own);
+    }
+}

@@ -1,0 +1,193 @@
+//! Determines how a request would be answered: the steps of `exchange`, without executing them.
+//!
+//! | verdict | meaning |
+//! |---|---|
+//! | `hit` | from the cache, fresh |
+//! | `stale` | from the cache, while it is refreshed |
+//! | `render` | fetched from the origin; the response may be stored |
+//! | `bypass` | forwarded to the origin; nothing is stored |
+//! | `answered` | answered by Pagewell itself: a file, a redirect, an error |
+
+use super::{Asked, visitor};
+use config::steering_fields::is_from_clients;
+use config::target::Target;
+use exchange::forward::route_of;
+use exchange::lookup::decide_by;
+use exchange::site::Site;
+use exchange::{is_redirected, plan};
+use http::{HeaderMap, HeaderName, header};
+use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
+use origin::routes::Route;
+use page_store::Candidates;
+use serde_json::{Value, json};
+use site_rules::{BypassBecause, Handling, Plan, key_without_vary};
+use site_state::page::{SharedPage, StoredPage};
+use site_state::request_fields::read_facts;
+use site_state::why::memory::Entry;
+use site_state::why::{Outcome, shown};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::sync::Arc;
+
+/// The result of judging a request.
+pub(super) struct Judged {
+    /// The normalised URL of the page.
+    pub(super) target: Target,
+    /// The key under which the page is stored.
+    pub(super) key: Vec<u8>,
+    /// The rule that applies.
+    pub(super) rule: Value,
+    pub(super) verdict: &'static str,
+    /// The reason for the verdict.
+    pub(super) reason: Option<&'static str>,
+    /// The names of the cookies that cause the bypass.
+    pub(super) cookies: Vec<Box<str>>,
+    /// Whether the client may get a private copy instead.
+    pub(super) may_be_private: bool,
+    /// The stored page for such a request, if there is one.
+    pub(super) page: Option<SharedPage>,
+    /// The number of variants under the key.
+    pub(super) variants: usize,
+    /// The request fields by which the variants differ (`Vary`).
+    pub(super) varies_by: BTreeSet<String>,
+    /// If a render is in progress: how many requests wait for it.
+    pub(super) waiting: Option<usize>,
+    /// The remembered history of the page.
+    pub(super) remembered: Option<Entry>,
+    /// The names of the request's fields that are not sent to the origin.
+    pub(super) removed: Vec<String>,
+}
+
+/// A verdict, its reason, and its page.
+type Said = (&'static str, Option<&'static str>, Option<SharedPage>);
+
+/// Determines how a request would be answered.
+pub(super) fn judge(asked: &Asked) -> Judged {
+    let Asked { site, method, headers, target, .. } = asked;
+    let shared = site.shared(target).unwrap_or_else(|| target.clone());
+    let (plan, key) = plan(site, method, headers, &shared, &visitor(target.scheme));
+    let facts = read_facts(method, headers);
+    let peek = |site: &Site, key: &[u8]| site.store.peek(site.store.key(key));
+    let (candidates, decided) = decide_by(site, &facts, headers, (&plan, &key), peek);
+    let plain = || key_without_vary(&key);
+    let remembered = site.why.of_key(&key).or_else(|| site.why.of_key(&plain()?));
+    let (verdict, reason, page) = match facts.method {
+        _ if is_redirected(site, target.scheme) => ("answered", Some("to-https"), None),
+        Kind::Get | Kind::Head => said(asked, &shared, &plan, &candidates, decided),
+        _ => ("bypass", Some(ForwardReason::Method.as_str()), None),
+    };
+    let fields = site_state::request_fields::AsSent(headers);
+    let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
+    let rule = site.config.rules.ruling_of(&plan);
+    let rule =
+        rule.map(|rule| json!({ "number": rule.number, "name": rule.name, "path": rule.path }));
+    let removed = removed(site, &plan, headers);
+    let is_session = plan.handling == Handling::Bypass(BypassBecause::SessionCookie);
+    Judged {
+        may_be_private: is_session && site.config.private.is_some(),
+        rule: rule.unwrap_or_default(),
+        cookies: cookies.iter().map(|name| shown::cut(name)).collect(),
+        variants: candidates.as_slice().len(),
+        varies_by: varies_by(&candidates),
+        waiting: site.fills.followers(site.store.key(&key)),
+        reason: reason_now(verdict, reason, page.as_ref(), remembered.as_ref()),
+        target: shared,
+        key,
+        verdict,
+        page,
+        remembered,
+        removed,
+    }
+}
+
+/// Returns the request's fields that are not sent to the origin. For a page that may be shared,
+/// these are the fields that no `Vary` names; otherwise only those that clients may not set.
+fn removed(site: &Site, plan: &Plan, headers: &HeaderMap) -> Vec<String> {
+    let is_shared = plan.handling == Handling::Store;
+    let is_sent =
+        |name: &str| is_from_clients(name) && (!is_shared || site.config.rules.sends_field(name));
+    let names = headers.keys().map(HeaderName::as_str);
+    names
+        .filter(|name| !is_sent(name))
+        .take(REMOVED_MAX)
+        .map(|name| shown::cut(name).into())
+        .collect()
+}
+
+/// The most removed fields that are listed.
+const REMOVED_MAX: usize = 32;
+
+/// Returns the request fields in the `Vary` of the stored variants.
+fn varies_by(candidates: &Candidates<StoredPage>) -> BTreeSet<String> {
+    let names = candidates.iter().flat_map(|page| page.payload().stored.nominated().names());
+    names.map(|name| name.as_str().to_owned()).collect()
+}
+
+fn said(
+    asked: &Asked,
+    shared: &Target,
+    plan: &Plan,
+    candidates: &Candidates<StoredPage>,
+    decided: Verdict,
+) -> Said {
+    if let Handling::Bypass(because) = plan.handling {
+        return ("bypass", Some(because.as_str()), None);
+    }
+    let page = |at: usize| candidates.as_slice().get(at).cloned();
+    let (why, old) = match decided {
+        Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
+            return ("hit", None, page(candidate));
+        }
+        Verdict::Reuse { candidate, state: Reuse::Stale(because), .. } => {
+            let because = match because {
+                StaleBecause::WhileRevalidate => "stale-while-revalidate",
+                StaleBecause::MaxStale => "max-stale",
+            };
+            return ("stale", Some(because), page(candidate));
+        }
+        Verdict::Unsatisfied => return ("answered", Some("only-if-cached"), None),
+        Verdict::Forward { why: ForwardReason::Bypass, .. } => {
+            let is_signed = asked.headers.contains_key(header::AUTHORIZATION);
+            let reason = if is_signed { "authorization" } else { "unknown-cookie" };
+            return ("bypass", Some(reason), None);
+        }
+        Verdict::Forward { why, validate, fallback } => {
+            let old = validate.or(fallback).and_then(page);
+            let only = || candidates.as_slice().last().cloned();
+            let is_there = matches!(why, ForwardReason::Stale | ForwardReason::Request);
+            (why, if is_there { old.or_else(only) } else { old })
+        }
+    };
+    match answered_here(&asked.site, shared) {
+        Some(reason) => ("answered", Some(reason), None),
+        None => ("render", Some(why.as_str()), old),
+    }
+}
+
+/// Returns how a site with files answers by itself, without a request to the origin.
+fn answered_here(site: &Arc<Site>, target: &Target) -> Option<&'static str> {
+    site.files.as_ref()?;
+    match route_of(site, target) {
+        Route::Script(_) => None,
+        Route::Static(path) if File::open(&path).is_err() => Some("file-failed"),
+        Route::Static(_) => Some("file"),
+        Route::NotFound => Some("not-found"),
+        Route::Hidden(withheld) => Some(withheld.as_str()),
+        Route::Malformed => Some("path-malformed"),
+        Route::AddSlash(_) => Some("add-slash"),
+    }
+}
+
+/// If nothing is stored because the last response could not be, that is the reason to show.
+fn reason_now(
+    verdict: &str,
+    reason: Option<&'static str>,
+    page: Option<&SharedPage>,
+    remembered: Option<&Entry>,
+) -> Option<&'static str> {
+    let last = remembered.and_then(|entry| entry.render.as_ref()).map(|render| render.outcome);
+    match (verdict, page, last) {
+        ("render", None, Some(Outcome::NotStored(not_stored))) => Some(not_stored),
+        _ => reason,
+    }
+}

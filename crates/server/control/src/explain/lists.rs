@@ -1,0 +1,136 @@
+//! Lists for explanations: the pages of a tag, the last changes, and the top causes of misses.
+//!
+//! Each list is bounded; the lists of several sites are merged.
+
+use super::{named, page};
+use exchange::site::Site;
+use page_store::{ChangeTarget, Strength};
+use serde_json::{Value, json};
+use site_state::page::ttl_seconds;
+use site_state::why::changes::Named;
+use site_state::why::offenders::{Counted, Slow, Top};
+use site_state::why::remedies::remedy;
+use site_state::why::{Change, shown};
+use std::sync::Arc;
+
+/// The most pages of a tag that are listed.
+const PAGES_MAX: usize = 100;
+
+/// Returns the pages that depend on a tag, and the last change of it.
+pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
+    let (mut pages, mut total, mut rules) = (Vec::new(), 0, Vec::new());
+    let mut last: Option<(&Arc<Site>, Arc<Change>)> = None;
+    for site in door.all_or(chosen) {
+        let listed = site.store.pages(site.name, &ChangeTarget::Tag(tag.as_bytes()), 0, PAGES_MAX);
+        total += listed.total;
+        let room = PAGES_MAX.saturating_sub(pages.len());
+        let now = site.clock.now();
+        pages.extend(listed.pages.iter().take(room).map(|page| {
+            let (key, stored) = (page.key().bytes(), &page.payload().stored);
+            json!({
+                "site": site.config.hosts.canonical,
+                "url": shown::masked(&shown::address_of(key)),
+                "stored_at_ms": stored.response_time.0,
+                "ttl_seconds": ttl_seconds(page, now),
+            })
+        }));
+        rules.extend(page::rules_of(site, std::iter::once(tag.as_bytes())));
+        if let Some(change) = site.why.last_change_of(&Named::tag(tag.as_bytes()))
+            && last.as_ref().is_none_or(|(_, known)| known.at_ms <= change.at_ms)
+        {
+            last = Some((site, change));
+        }
+    }
+    let left_out = total.saturating_sub(pages.len());
+    json!({
+        "about": "tag",
+        "now_ms": door.clock.now().0,
+        "tag": shown::cut(tag),
+        "pages": pages,
+        "pages_total": total,
+        "pages_left_out": left_out,
+        "last_change": last.map(|(site, change)| change_of(site, &change)),
+        "rules": rules,
+    })
+}
+
+/// Returns the last changes of all sites, newest first.
+pub fn changes(door: &Arc<Site>) -> Value {
+    let of_site = |site: &Arc<Site>| {
+        let site = site.clone();
+        let all = site.why.changes();
+        all.into_iter()
+            .map(move |change| (change.at_ms, change_of(&site, &change)))
+            .collect::<Vec<_>>()
+    };
+    let mut all: Vec<_> = door.all_or(None).flat_map(of_site).collect();
+    // The sort is stable, so changes of one site with the same time stay newest first.
+    all.sort_by_key(|(at_ms, _)| std::cmp::Reverse(*at_ms));
+    let all: Vec<Value> = all.into_iter().map(|(_, change)| change).collect();
+    json!({ "now_ms": door.clock.now().0, "changes": all })
+}
+
+fn change_of(site: &Site, change: &Change) -> Value {
+    let (dropped, marked) = change.touched;
+    json!({
+        "number": change.number,
+        "at_ms": change.at_ms,
+        "site": site.config.hosts.canonical,
+        "strength": if change.strength == Strength::Drop { "drop" } else { "mark" },
+        "by": change.by.json(),
+        "names": change.names.iter().map(named).collect::<Vec<_>>(),
+        "names_left_out": change.names_left_out,
+        "dropped": dropped,
+        "marked": marked,
+    })
+}
+
+/// Returns the top causes of misses, over all sites.
+pub fn offenders(door: &Arc<Site>) -> Value {
+    let mut all = door.why.offenders();
+    door.all_or(None).skip(1).for_each(|site| all.merge(site.why.offenders()));
+    let since_ms = door.all_or(None).map(|site| site.why.since_ms).min();
+    json!({
+        "now_ms": door.clock.now().0,
+        "since_ms": since_ms,
+        "not_stored": each(&all.not_stored, by_reason),
+        "bypassed": each(&all.bypassed, by_reason),
+        "cookies": each(&all.cookies, |one| json!({ "name": one.name, "effect": one.kind })),
+        "parameters": each(&all.parameters, |one| json!({ "name": one.name })),
+        "dropped": each(&all.dropped, |one| {
+            json!({ "by": one.by.as_ref().map(|by| by.json()) })
+        }),
+        "slowest": all.slowest.iter().map(slow).collect::<Vec<_>>(),
+        "over_invalidation": {
+            "compared": all.compared,
+            "unchanged": all.compared_unchanged,
+            "pages": each(&all.unchanged, |_| json!({})),
+        },
+    })
+}
+
+/// Formats a list: each entry with its count, an example URL, and the fields of `more`.
+fn each(top: &Top, more: impl Fn(&Counted) -> Value) -> Vec<Value> {
+    let entry = |one: &Counted| {
+        let mut value = more(one);
+        value["count"] = json!(one.count);
+        value["over"] = json!(one.over);
+        value["url"] = json!(one.url);
+        value
+    };
+    top.worst().into_iter().map(entry).collect()
+}
+
+fn by_reason(one: &Counted) -> Value {
+    json!({ "reason": one.name, "remedy": remedy(&one.name) })
+}
+
+fn slow(slow: &Slow) -> Value {
+    json!({
+        "url": slow.url,
+        "took_ms": slow.took_ms,
+        "at_ms": slow.at_ms,
+        "status": slow.status,
+        "stored": slow.stored,
+    })
+}

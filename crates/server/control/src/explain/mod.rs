@@ -1,0 +1,200 @@
+//! Explains how a page is answered, for the control interface and `pagewell explain`: a URL, a tag,
+//! the last changes, and the top causes of misses.
+//!
+//! A URL is judged by the functions that answer requests (`exchange::plan`, `lookup::decide_by`),
+//! with a lookup that does not count as a use. Nothing is changed, and no request is sent to the
+//! origin. For a site with files, the file or script of the URL is looked up. [`site_state::why`]
+//! remembers the past: the last render, the last purge.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `judge` | determines how a request would be answered |
+//! | `page` | describes the stored page, and what would purge it |
+//! | `sentence` | summarises the verdict in a sentence |
+//! | `lists` | lists a tag's pages, the last changes, the top causes of misses |
+//! | `text` | formats explanations for the terminal |
+
+mod judge;
+mod lists;
+mod page;
+mod sentence;
+pub mod text;
+
+pub use lists::{changes, offenders, tag};
+
+use config::target::Target;
+use exchange::site::Site;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use judge::judge;
+use serde_json::{Value, json};
+use site_rules::Peer;
+use site_state::client::Besides;
+use site_state::client::{SaidBy, Visitor};
+use site_state::page_name::PATH_OR_URL;
+use site_state::why::changes::Named;
+use site_state::why::memory::{Entry, LastRender};
+use site_state::why::remedies::remedy;
+use site_state::why::{Outcome, shown};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A request to explain.
+pub struct Asked {
+    /// The site that answers it.
+    pub site: Arc<Site>,
+    /// The method of the request.
+    pub method: Method,
+    /// Its header fields, with a `Host`.
+    pub headers: HeaderMap,
+    /// Its URL as given.
+    pub target: Target,
+    /// Whether the host is guessed, because neither the call nor the configuration names one.
+    pub is_guess: bool,
+}
+
+/// The reasons for which there is no request to explain.
+pub enum NotAsked {
+    /// The call is invalid, with an explanation.
+    Unreadable(String),
+    /// No site has this host.
+    SiteUnknown(String),
+}
+
+/// Creates a request from its parts. `url` is a path with its query, or an absolute URL. `chosen`
+/// is the site that the call names, if any.
+///
+/// # Errors
+/// See [`NotAsked`].
+pub fn asked(
+    door: &Arc<Site>,
+    chosen: Option<&Arc<Site>>,
+    url: &str,
+    method: Option<&str>,
+    lines: &BTreeMap<String, String>,
+) -> Result<Asked, NotAsked> {
+    let wrong = |what: &dyn std::fmt::Display| NotAsked::Unreadable(format!("{url:?}: {what}"));
+    let method = Method::from_bytes(method.unwrap_or("GET").as_bytes());
+    let method = method.map_err(|error| wrong(&error))?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| wrong(&error))?;
+        headers.insert(name, HeaderValue::from_str(value).map_err(|error| wrong(&error))?);
+    }
+    let url = url.split('#').next().unwrap_or_default();
+    if !url.starts_with('/') && !url.contains("://") {
+        return Err(wrong(&PATH_OR_URL));
+    }
+    let uri: Uri = url.parse().map_err(|error| wrong(&error))?;
+    let mut is_guess = false;
+    let (scheme, host) = match (uri.scheme_str(), uri.authority()) {
+        (Some("http"), Some(host)) => ("http", host.as_str().to_owned()),
+        (Some("https"), Some(host)) => ("https", host.as_str().to_owned()),
+        (None, None) if url.starts_with('/') => {
+            let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+            let by_host = named.and_then(|host| door.named(host));
+            let site = chosen.or(by_host).unwrap_or(door);
+            let (scheme, host) = where_it_is(site, url);
+            is_guess = named.is_none() && site.config.hosts.canonical.is_none();
+            (scheme, named.map_or(host, str::to_owned))
+        }
+        _ => return Err(wrong(&PATH_OR_URL)),
+    };
+    let name = HeaderValue::from_str(&host).map_err(|error| wrong(&error))?;
+    headers.insert(header::HOST, name);
+    let target = Target::read(&uri, &headers, &host, scheme);
+    let target = target.map_err(|error| wrong(&error.as_str()))?;
+    let site = chosen.unwrap_or_else(|| door.for_host(&target.host)).clone();
+    if !site.config.hosts.have(&target.host) {
+        return Err(NotAsked::SiteUnknown(target.host));
+    }
+    Ok(Asked { site, method, headers, target, is_guess })
+}
+
+/// Returns the most likely scheme and host for a path: those of its stored page, else the site's
+/// own, else those of the last render.
+fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String) {
+    let page = site.config.rules.form().normal(path).page;
+    let url = page_store::ChangeTarget::Url(page.as_bytes());
+    let stored = site.store.pages(site.name, &url, 0, 8).pages;
+    let of_key = |key: &[u8]| Target::of_key(key.split(|byte| *byte == b'\n').next()?);
+    if let Some(target) = stored.iter().find_map(|page| of_key(page.key().bytes())) {
+        return (target.scheme, target.host);
+    }
+    let own = site.config.hosts.canonical.clone();
+    match (site.why.last_host(), own) {
+        (Some((scheme, host)), None) => (scheme, host.into()),
+        (Some((scheme, host)), Some(own)) if *host == *own => (scheme, own),
+        (_, own) => {
+            let scheme = if site.config.https_redirect.is_some() { "https" } else { "http" };
+            (scheme, own.unwrap_or_else(|| "localhost".into()))
+        }
+    }
+}
+
+/// Explains how a request is answered.
+pub fn url(asked: &Asked) -> Value {
+    let site = &asked.site;
+    let now = site.clock.now();
+    let judged = judge(asked);
+    let entry = judged.remembered.as_ref();
+    json!({
+        "about": "url",
+        "now_ms": now.0,
+        "site": site.config.hosts.canonical,
+        "url": judged.target.uri_of_page(),
+        "host_is_a_guess": asked.is_guess,
+        "key": shown::parts_of(&judged.key),
+        "rule": judged.rule,
+        "verdict": judged.verdict,
+        "reason": judged.reason,
+        "sentence": sentence::of(&judged, now.0),
+        "remedy": sentence::remedy(&judged),
+        "removed_fields": judged.removed,
+        "page": judged.page.as_ref().map(|page| page::json(site, page, &judged, now)),
+        "memcached": page::stored_by_memcached(site, &judged.target, now),
+        "last_render": entry.and_then(|entry| Some(last_render(entry, entry.render.as_ref()?))),
+        "last_drop": entry.and_then(last_drop),
+    })
+}
+
+fn last_render(entry: &Entry, render: &LastRender) -> Value {
+    let reason = match render.outcome {
+        Outcome::Stored(_) => None,
+        Outcome::NotStored(reason) => Some(reason),
+    };
+    json!({
+        "at_ms": render.at_ms,
+        "took_ms": render.took_ms,
+        "status": render.status,
+        "stored": reason.is_none(),
+        "reason": reason,
+        "remedy": reason.and_then(remedy),
+        "cookies": entry.cookies(),
+        "renders": entry.renders,
+        "not_stored": entry.not_stored,
+    })
+}
+
+fn last_drop(entry: &Entry) -> Option<Value> {
+    let (rare, dropped) = (entry.rare.as_ref()?, entry.dropped()?);
+    Some(json!({
+        "change": dropped.change,
+        "at_ms": dropped.at_ms,
+        "how": if dropped.is_mark { "marked" } else { "dropped" },
+        "by": dropped.by.json(),
+        "name": dropped.name.as_deref().map(named),
+        "unchanged": dropped.unchanged,
+        "drops": rare.drops,
+        "drops_unchanged": rare.drops_unchanged,
+    }))
+}
+
+fn named(named: &Named) -> Value {
+    json!({ "kind": named.kind, "name": named.name })
+}
+
+/// A client without any credentials, with this scheme.
+fn visitor(scheme: &'static str) -> Visitor {
+    let (believed, said_by) = (Peer::Anybody, SaidBy::Socket);
+    Visitor { peer: None, local: None, believed, said_by, scheme, besides: Besides::default() }
+}

@@ -1,0 +1,130 @@
+//! Describes a stored page for explanations.
+//!
+//! It shows freshness, dependencies, render, number of uses, and what would purge the page.
+
+use super::judge::Judged;
+use config::target::Target;
+use exchange::site::Site;
+use http::header;
+use http_cache::{Forms, Timestamp};
+use page_store::SERVED_MAX;
+use serde_json::{Value, json};
+use site_state::memcached_keys::NAMESPACE;
+use site_state::page::{ReadPage, SharedPage, ttl_seconds};
+use site_state::why::{Outcome, shown};
+
+/// The most tags of a page that are listed.
+const TAGS_MAX: usize = 100;
+/// The most rules that are listed for its tags.
+const RULES_MAX: usize = 50;
+
+/// Returns the current state of a page as JSON.
+pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timestamp) -> Value {
+    let stored = &page.payload().stored;
+    let content_type = page.field(&header::CONTENT_TYPE).map(shown::cut_bytes);
+    let lasts_ms = i64::try_from(stored.lifetime_ms()).unwrap_or(i64::MAX);
+    let age_ms = i64::try_from(stored.age_ms(now)).unwrap_or(i64::MAX);
+    let now_ms = i64::try_from(now.0).unwrap_or(i64::MAX);
+    let tags: Vec<_> = stored.tags().iter().take(TAGS_MAX).map(shown::cut_bytes).collect();
+    json!({
+        "stored_at_ms": stored.response_time.0,
+        "age_seconds": stored.age_seconds(now),
+        "fresh_until_ms": now_ms.saturating_add(lasts_ms).saturating_sub(age_ms),
+        "ttl_seconds": ttl_seconds(page, now),
+        "lifetime_from": stored.lifetime_source.as_str(),
+        "status": stored.status.as_u16(),
+        "bytes": page.length(),
+        "content_type": content_type,
+        "tags": tags,
+        "tags_left_out": stored.tags().len().saturating_sub(TAGS_MAX),
+        "template": stored.forms == Forms::Assembled,
+        "varies_by": stored.nominated().names().map(|name| name.as_str()).collect::<Vec<_>>(),
+        "variants": judged.variants,
+        "marked_at_ms": page.marked().map(|marked| marked.at_ms),
+        "render_ms": render_ms(page, judged),
+        "served": page.served(),
+        "served_at_least": page.served() == SERVED_MAX,
+        "dropped_by": {
+            "tags": tags,
+            "url": judged.target.page(),
+            "prefixes": prefixes(judged.target.page()),
+            "rules": rules_of(site, stored.tags().iter()),
+        },
+    })
+}
+
+/// The most pages of a URL from the memcached port that are listed.
+const ITEMS_MAX: usize = 8;
+
+/// Returns the items stored for a URL over the memcached port, where nginx reads them. They answer
+/// no HTTP request.
+pub(super) fn stored_by_memcached(site: &Site, target: &Target, now: Timestamp) -> Vec<Value> {
+    if site.config.memcached.is_none() {
+        return Vec::new();
+    }
+    let url = page_store::ChangeTarget::Url(target.page().as_bytes());
+    let pages = site.store.pages(site.name, &url, 0, ITEMS_MAX).pages;
+    let shown = |page: &SharedPage| {
+        let item = page.payload().item()?;
+        let key = page.key().bytes().strip_prefix(NAMESPACE)?;
+        let ends_at_ms = item.ends.map(|ends| ends.0);
+        Some(json!({
+            "key": shown::cut_bytes(key),
+            "bytes": item.value.len(),
+            "stored_at_ms": item.stored.0,
+            "ends_at_ms": ends_at_ms,
+            "has_ended": ends_at_ms.is_some_and(|ends| ends <= now.0),
+            "marked_at_ms": page.marked().map(|marked| marked.at_ms),
+        }))
+    };
+    pages.iter().filter_map(shown).collect()
+}
+
+/// Returns the duration of the page's render in milliseconds. If it is not remembered, that is the
+/// time until the header section arrived.
+fn render_ms(page: &SharedPage, judged: &Judged) -> u64 {
+    let stored = &page.payload().stored;
+    let last = judged.remembered.as_ref().and_then(|entry| entry.render.as_ref());
+    let own = last.filter(|render| {
+        matches!(render.outcome, Outcome::Stored(_)) && render.at_ms >= stored.response_time.0
+    });
+    let head_ms = stored.response_time.0.saturating_sub(stored.request_time().0);
+    own.map_or(head_ms, |render| render.took_ms.into())
+}
+
+/// Returns the directories above a path, deepest first, without the root.
+fn prefixes(path_and_query: &str) -> Vec<&str> {
+    let path = path_and_query.split('?').next().unwrap_or_default();
+    let ends = path.match_indices('/').map(|(at, _)| at + 1).filter(|end| *end > 1);
+    let mut all: Vec<_> = ends.map(|end| &path[..end]).collect();
+    all.reverse();
+    all.truncate(8);
+    all
+}
+
+/// Returns the change rules that can produce one of these tags.
+pub(super) fn rules_of<'t>(site: &Site, tags: impl Iterator<Item = &'t [u8]>) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    for tag in tags.take(TAGS_MAX).filter_map(|tag| str::from_utf8(tag).ok()) {
+        for database in &site.config.databases {
+            for (table, written) in database.rules.touching(tag) {
+                let rule = json!({ "database": database.name, "table": table, "tag": written });
+                if all.len() < RULES_MAX && !all.contains(&rule) {
+                    all.push(rule);
+                }
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_the_deepest_first() {
+        assert_eq!(prefixes("/news/4/?a=/b/"), ["/news/4/", "/news/"]);
+        assert!(prefixes("/a").is_empty() && prefixes("/").is_empty());
+    }
+}

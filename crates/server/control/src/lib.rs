@@ -1,0 +1,21 @@
+//! What an operator sees of a running Pagewell, and tells it: the control API, the dashboard, `explain`, metrics,
+//! `doctor`, `top`, and reloading of the configuration.
+//!
+//! Start reading at [`control`], the routes of the API. `pagewell` alone uses it; nothing here answers visitors, and
+//! nothing that answers them depends on it.
+//!
+//! | subject | modules |
+//! |---|---|
+//! | the API, `/metrics`, the dashboard, the client of the command line | `control`, `figures` (the table of metrics) |
+//! | why a page is answered as it is | `explain` |
+//! | diagnostics of the machine: facts are collected here, and judged by the crate `doctor` | `doctor`, `kernel_counts` |
+//! | `pagewell top` | `top` |
+//! | a new configuration without a restart | `reload` |
+
+pub mod control;
+pub mod doctor;
+pub mod explain;
+pub mod figures;
+pub mod kernel_counts;
+pub mod reload;
+pub mod top;

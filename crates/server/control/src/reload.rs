@@ -1,0 +1,175 @@
+//! Reloads the configuration at run time: on SIGHUP, and by a call of the control interface.
+//!
+//! It is atomic: the file is read, checked and compared with the current one. If a changed key
+//! requires a restart, nothing is applied. Otherwise every site gets a successor with the same live
+//! state (`site`), which answers later requests. Connections stay open. If the fingerprint changes
+//! (the settings that decide what a page is and which request finds it), the site's pages are
+//! purged.
+//!
+//! Invariant: after the reload returns, no page made under the old rules is found. Pages are purged
+//! before the successor is activated, and again afterwards, which invalidates the leases of all
+//! renders in progress. A later render invalidates its lease itself (`render`). Lock: `state`, for
+//! a whole reload.
+
+mod diff;
+
+pub use diff::{Changed, may_change};
+
+use config::Config;
+use config::options::ServeArgs;
+use exchange::site::Site;
+use exchange::sites::Neighbours;
+use page_store::{ChangeTarget, Strength};
+use site_state::why::Cause;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// Reloads the configuration of a running server.
+pub struct Reload {
+    args: ServeArgs,
+    file: PathBuf,
+    state: Mutex<State>,
+}
+
+/// The configuration that is in effect.
+struct State {
+    /// The configuration file as parsed TOML.
+    written: toml::Table,
+    /// The default site, if it is not the one of the start. This may be the only reference to it.
+    _door: Option<Arc<Site>>,
+}
+
+/// The result of a successful reload.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Reloaded {
+    /// The keys that have changed.
+    pub changed: Vec<Changed>,
+    /// The number of purged pages.
+    pub dropped: u64,
+}
+
+/// The reasons for which nothing was applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotReloaded {
+    /// Pagewell was started without a configuration file.
+    NoFile,
+    /// The file is invalid, with an explanation.
+    Wrong(String),
+    /// These changed keys require a restart.
+    NeedsRestart(Vec<Changed>),
+}
+
+impl std::fmt::Display for NotReloaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotReloaded::NoFile => f.write_str("there is no --config to be read again"),
+            NotReloaded::Wrong(why) => f.write_str(why),
+            NotReloaded::NeedsRestart(changed) => {
+                let keys: Vec<&str> = changed.iter().map(|changed| changed.key.as_str()).collect();
+                write!(f, "needs a restart, so nothing was applied: {}", keys.join(", "))
+            }
+        }
+    }
+}
+
+impl Reload {
+    /// Creates the state for a server that was started with these arguments; `None` if they name no
+    /// file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn of(args: &ServeArgs) -> Result<Option<Reload>, String> {
+        let Some(file) = args.config.clone() else { return Ok(None) };
+        let state = Mutex::new(State { written: written(&file)?, _door: None });
+        Ok(Some(Reload { args: args.clone(), file, state }))
+    }
+
+    /// Reloads the configuration. When this returns, the new one is in effect, or nothing has
+    /// changed.
+    ///
+    /// # Errors
+    /// The file is invalid, or a changed key requires a restart.
+    pub async fn run(&self, door: &Arc<Site>) -> Result<Reloaded, NotReloaded> {
+        let mut state = self.state.lock().await;
+        let done = self.try_run(&door.now(), &mut state).await;
+        match &done {
+            Ok(Reloaded { changed, dropped }) => {
+                for Changed { key, from, to } in changed {
+                    tracing::info!(event = "config-changed", key, from, to);
+                }
+                tracing::info!(event = "reloaded", changed = changed.len(), dropped);
+            }
+            Err(error) => tracing::error!(event = "not-reloaded", %error),
+        }
+        done
+    }
+
+    async fn try_run(&self, door: &Arc<Site>, state: &mut State) -> Result<Reloaded, NotReloaded> {
+        // The file is read twice: as resolved configuration, and as written keys for the
+        // comparison.
+        let (config, _) = self.args.read().map_err(NotReloaded::Wrong)?;
+        let written = written(&self.file).map_err(NotReloaded::Wrong)?;
+        let changed = diff::between(&state.written, &written);
+        let fixed: Vec<_> = changed.iter().filter(|one| !may_change(&one.key)).cloned().collect();
+        if !fixed.is_empty() {
+            return Err(NotReloaded::NeedsRestart(fixed));
+        }
+        let (dropped, successor) = put_in_place(door, Arc::new(config)).await;
+        *state = State { written, _door: Some(successor) };
+        Ok(Reloaded { changed, dropped })
+    }
+}
+
+fn written(file: &Path) -> Result<toml::Table, String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+    text.parse().map_err(|error| format!("{}:\n{error}", file.display()))
+}
+
+/// Activates a configuration. Returns the number of purged pages, and the new default site.
+async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>) {
+    // In the order of the file, which is unchanged: a change of hosts or sites requires a restart.
+    let others: Vec<Arc<Site>> = door
+        .all_or(None)
+        .skip(1)
+        .zip(&config.other_sites)
+        .map(|(site, config)| site.reread(config.clone(), Neighbours::default()))
+        .collect();
+    let successor = door.reread(config, Neighbours::new(others));
+    let outdated: Vec<Arc<Site>> = door
+        .all_or(None)
+        .zip(successor.all_or(None))
+        .filter(|(before, after)| before.config.print != after.config.print)
+        .map(|(_, after)| after.clone())
+        .collect();
+    let mut paused = Vec::new();
+    for snapshots in outdated.iter().filter_map(|site| site.snapshots.as_ref()) {
+        paused.push(snapshots.pause().await);
+    }
+    let before = drop_all(outdated.clone()).await;
+    // The default site comes last, so that its requests find the other sites in place.
+    for site in successor.all_or(None).skip(1) {
+        site.activate();
+    }
+    successor.activate();
+    for snapshots in outdated.iter().filter_map(|site| site.snapshots.as_ref()) {
+        snapshots.start_over();
+    }
+    let after = drop_all(outdated.clone()).await;
+    drop(paused);
+    (before + after, successor)
+}
+
+/// Purges all pages of these sites, on a blocking thread because it may take a while.
+async fn drop_all(sites: Vec<Arc<Site>>) -> u64 {
+    let dropping = tokio::task::spawn_blocking(move || {
+        let all = sites.iter();
+        all.map(|site| {
+            site.changes().apply(&[ChangeTarget::Everything], Strength::Drop, Cause::Reload).dropped
+        })
+        .sum()
+    });
+    // A panic is in the log already.
+    dropping.await.unwrap_or_default()
+}

@@ -1,0 +1,403 @@
+//! Answers one request. The pure function `http_cache::decide`, called by `lookup`, decides what to
+//! do. This module contains the one match on its verdict. Renders are in `render`, forwarded
+//! requests in `forward`, and responses as they are sent in `serve`. Plain hits over HTTP/1.1 do
+//! not come here: `hit` answers them before hyper, by the same verdict.
+
+use crate::body::{Content, ResponseBody};
+use crate::codings::{self, on_the_way};
+use crate::esi::{self, Asked};
+use crate::forward::{self, Why};
+use crate::heard::Patience;
+use crate::litespeed;
+use crate::lookup::decide_on;
+use crate::private;
+use crate::purge;
+use crate::render::{self, Ask, ExtraFields, Ranges};
+use crate::serve;
+use crate::site::Site;
+use crate::switch;
+use config::networks::forwarded_scheme;
+use config::steering_fields::is_from_clients;
+use config::target::Target;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body;
+use http_cache::status::{CacheOutcome, CacheStatus};
+use http_cache::{
+    Answer, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict,
+};
+use hyper::body::Incoming;
+use site_rules::{BypassBecause, Handling, Peer, Plan, SiteRules};
+use site_state::client::{RequestContent, Visitor};
+use site_state::page::{SharedPage, ttl_seconds};
+use site_state::panics::{self, Place};
+use site_state::request_fields::view_of;
+use site_state::request_fields::{AsSent, read_facts};
+use site_state::successor;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Answers a request to the default site `door`, by the site of its host.
+pub async fn answer(
+    door: &Arc<Site>,
+    request: Request<Incoming>,
+    visitor: &Visitor,
+) -> Response<ResponseBody> {
+    panics::may_happen(Place::Request);
+    panics::may_happen(Place::Store);
+    // Bytes after chunked content are not read, so this response closes the connection.
+    let last = request.headers().contains_key(header::TRANSFER_ENCODING);
+    let response = match purge::is_asked(door, &request) {
+        true => purge::answer(door, &request, visitor).await,
+        false => by_site(door, request.map(Some), visitor).await,
+    };
+    closing(last, response)
+}
+
+/// Adds `Connection: close` if the response is the last of its connection.
+fn closing(last: bool, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    if last {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// Answers a request by the site of its host.
+async fn by_site(
+    door: &Arc<Site>,
+    request: Request<RequestContent>,
+    visitor: &Visitor,
+) -> Response<ResponseBody> {
+    let fallback = door.unnamed_host();
+    let target = Target::read(request.uri(), request.headers(), fallback, visitor.scheme);
+    match target {
+        Ok(target) => {
+            let (visitor, target) = believed(door, request.headers(), visitor, target);
+            let site = door.for_host(&target.host);
+            site.counters.requests.add();
+            if !site.config.hosts.have(&target.host) {
+                serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None)
+            } else if is_redirected(site, target.scheme) && !is_challenge(&target) {
+                serve::to_https(site, &target)
+            } else {
+                let told = litespeed::is_told(&site.config.dialects, request.headers());
+                let is_timed = is_told_timing(site, &request, &target, &visitor);
+                let asked = esi::may_come(site).then(|| Asked::of(&request, &target, &visitor));
+                let mut response = dispatch(site, request, target, &visitor).await;
+                if let Some(asked) = asked.filter(|_| esi::is_template(&response)) {
+                    response = Box::pin(esi::assembled(site, asked, response)).await;
+                }
+                if is_timed {
+                    serve::tell_timing(&mut response, visitor.besides.spent.as_ref());
+                }
+                if told {
+                    litespeed::tell_crawler(&mut response);
+                }
+                response
+            }
+        }
+        Err(error) => {
+            door.counters.requests.add();
+            serve::error(StatusCode::BAD_REQUEST, error.as_str(), None)
+        }
+    }
+}
+
+/// Whether the origin's response time is needed on connections to `door`.
+pub fn is_timed(door: &Arc<Site>) -> bool {
+    let tells = |site: &Site| site.config.server_timing || site.config.rules.have_timing();
+    door.access_log.is_some() || door.all_or(None).any(|site| tells(site))
+}
+
+/// Whether the client gets the origin's response time: by the rule for the page, or else by the
+/// site's option.
+fn is_told_timing(
+    site: &Site,
+    request: &Request<RequestContent>,
+    target: &Target,
+    visitor: &Visitor,
+) -> bool {
+    let rules = &site.config.rules;
+    let of_rule = || {
+        let (fields, shared) = (AsSent(request.headers()), site.shared(target));
+        let target = shared.as_ref().unwrap_or(target);
+        rules.server_timing(&view_of(target, request.method(), &fields, visitor))
+    };
+    rules.have_timing().then(of_rule).flatten().unwrap_or(site.config.server_timing)
+}
+
+/// Applies the client address and the scheme that a trusted proxy sends. For any other peer,
+/// visitor and target stay unchanged.
+fn believed(
+    site: &Arc<Site>,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+    target: Target,
+) -> (Visitor, Target) {
+    let trusted = &site.config.trusted_proxies;
+    if visitor.believed != Peer::Trusted {
+        return (visitor.clone(), target);
+    }
+    let client = trusted.client(headers).map(|address| SocketAddr::new(address, 0));
+    let peer = client.or(visitor.peer);
+    let visitor = Visitor { peer, ..visitor.clone() };
+    match forwarded_scheme(headers) {
+        Some(scheme) => (visitor, target.by_scheme(scheme)),
+        None => (visitor, target),
+    }
+}
+
+/// Whether a request with this scheme is redirected to HTTPS.
+pub fn is_redirected(site: &Site, scheme: &str) -> bool {
+    site.config.https_redirect.is_some() && scheme == "http"
+}
+
+/// Whether the target is an ACME challenge, which is always answered over HTTP (RFC 8555 section
+/// 8.3).
+fn is_challenge(target: &Target) -> bool {
+    target.path_and_query.starts_with("/.well-known/acme-challenge/")
+}
+
+/// Answers a request for this target of the site.
+pub async fn dispatch(
+    site: &Arc<Site>,
+    request: Request<RequestContent>,
+    target: Target,
+    visitor: &Visitor,
+) -> Response<ResponseBody> {
+    if let Some(origin) = switch::asked(site, &request) {
+        return Box::pin(switch::pass(site, origin, request, target, visitor)).await;
+    }
+    let has_content = request.body().as_ref().is_some_and(|body| !body.is_end_stream());
+    match (Kind::of(request.method()), request.method()) {
+        (Kind::Get | Kind::Head, _) if target.path_and_query == "*" => {
+            serve::error(StatusCode::BAD_REQUEST, "target-invalid", None)
+        }
+        // The content of a GET is not part of the key.
+        (Kind::Get | Kind::Head, _) if has_content => {
+            pass(site, request, target, visitor, ForwardReason::Bypass).await
+        }
+        // After a handover the successor has the cache and receives the invalidations. During
+        // shutdown no process has it, and the other nodes do not wait for this one. This cache may
+        // be outdated, so the request bypasses it.
+        (Kind::Get | Kind::Head, _) if site.is_leaving() => {
+            let detail = site.successor().map_or(successor::STOPPING, |_| successor::HANDED_OVER);
+            let (forward, detail) = (ForwardReason::Bypass, Some(detail));
+            let why = Why { forward, detail, patience: Patience::WhileAsked };
+            Box::pin(forward::pass_bypassed(site, request, target, visitor, why, None)).await
+        }
+        (Kind::Get | Kind::Head, _) => get(site, request, target, visitor).await,
+        (_, &Method::TRACE) => {
+            let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-trace", None);
+            // RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            response
+        }
+        (_, &Method::OPTIONS) if target.path_and_query == "*" => {
+            let mut response = Response::new(ResponseBody::from(Content::Empty));
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+        _ => pass(site, request, target, visitor, ForwardReason::Method).await,
+    }
+}
+
+/// Forwards a request. The future is boxed, like those of other rare paths. Otherwise the future of
+/// every request would be as large as the largest of them, and it is copied for each request.
+async fn pass(
+    site: &Arc<Site>,
+    request: Request<RequestContent>,
+    target: Target,
+    visitor: &Visitor,
+    why: ForwardReason,
+) -> Response<ResponseBody> {
+    Box::pin(forward::pass(site, request, target, visitor, Why::of(why))).await
+}
+
+/// Answers a GET or HEAD request from the store if the verdict allows it, else by a render.
+async fn get(
+    site: &Arc<Site>,
+    request: Request<RequestContent>,
+    target: Target,
+    visitor: &Visitor,
+) -> Response<ResponseBody> {
+    let shared = site.shared(&target);
+    let (method, headers) = (request.method(), request.headers());
+    let (plan, key) = plan(site, method, headers, shared.as_ref().unwrap_or(&target), visitor);
+    if let (Handling::Bypass(BypassBecause::SessionCookie), Some(copies)) =
+        (plan.handling, &site.config.private)
+    {
+        return Box::pin(private::answer(site, copies, request, target, visitor, plan)).await;
+    }
+    if let Handling::Bypass(because) = plan.handling {
+        return bypass(site, request, target, visitor, (&plan, because)).await;
+    }
+    let target = shared.unwrap_or(target);
+    let head = request.into_parts().0;
+    // A render shares the headers, and may outlive its client's connection.
+    let headers = Arc::new(head.headers);
+    let facts = read_facts(&head.method, &headers);
+    let (candidates, verdict) = decide_on(site, &facts, &headers, &plan, &key);
+    let ask = |why: ForwardReason| Ask {
+        target,
+        key,
+        method: head.method,
+        headers: headers.clone(),
+        version: head.version,
+        visitor: visitor.clone(),
+        plan,
+        why,
+        validate: None,
+        fallback: None,
+        ranges: Ranges::Cut,
+        owner: None,
+        extra_fields: ExtraFields::default(),
+    };
+    let pages = candidates.as_slice();
+    let (why, validate, fallback) = match verdict {
+        Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
+            return hit(site, &facts, &pages[candidate], answer);
+        }
+        Verdict::Reuse { candidate, state: Reuse::Stale(because), answer } => {
+            let page = &pages[candidate];
+            if because == StaleBecause::WhileRevalidate && may_refresh(site) {
+                let again = Some(page.clone());
+                let mut ask =
+                    Ask { validate: again.clone(), fallback: again, ..ask(ForwardReason::Stale) };
+                // The client does not wait for the refresh.
+                (ask.visitor.besides.spent, ask.visitor.besides.trace) = (None, None);
+                tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
+            }
+            return stale_hit(site, &facts, (page, answer), because);
+        }
+        Verdict::Unsatisfied => {
+            return serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
+        }
+        Verdict::Forward { why, validate, fallback } => (why, validate, fallback),
+    };
+    let page = |at: Option<usize>| at.map(|at| pages[at].clone());
+    let ask = Ask { validate: page(validate), fallback: page(fallback), ..ask(why) };
+    let response = render::get(site, ask).await;
+    on_the_way(site, &facts, response)
+}
+
+/// Whether a background refresh may begin: clients that wait for a page have priority. If it may
+/// not, the next request that gets the stale page tries again.
+pub fn may_refresh(site: &Site) -> bool {
+    let may = site.origin.places().is_one_to_spare();
+    if !may {
+        site.counters.refreshes_put_off.add();
+    }
+    may
+}
+
+/// Applies the rules to a request. Returns the plan, and the key of the page that would answer it.
+pub fn plan(
+    site: &Site,
+    method: &Method,
+    headers: &HeaderMap,
+    target: &Target,
+    visitor: &Visitor,
+) -> (Plan, Vec<u8>) {
+    let rules = &site.config.rules;
+    let fields = AsSent(headers);
+    let view = view_of(target, method, &fields, visitor);
+    let mut plan = rules.plan(&view, site.load(), site.clock.now().0);
+    if plan.handling == Handling::Store
+        && let Some(because) = bypassing_field(rules, &plan, headers)
+    {
+        plan = plan.bypassing(because);
+    }
+    let mut key = Vec::with_capacity(128);
+    target.write_key(&mut key);
+    rules.write_key(&plan, &fields, &mut key);
+    (plan, key)
+}
+
+/// Returns the reason if one of the fields that the origin would get makes the request bypass the
+/// cache.
+pub fn bypassing_field(
+    rules: &SiteRules,
+    plan: &Plan,
+    headers: &HeaderMap,
+) -> Option<BypassBecause> {
+    headers.iter().find_map(|(name, value)| {
+        let name = name.as_str();
+        rules.field_bypasses(plan, name, value.as_bytes()).filter(|_| is_from_clients(name))
+    })
+}
+
+/// Forwards a GET or HEAD unchanged; the response is for one client and is not stored.
+async fn bypass(
+    site: &Arc<Site>,
+    request: Request<RequestContent>,
+    target: Target,
+    visitor: &Visitor,
+    (plan, because): (&Plan, BypassBecause),
+) -> Response<ResponseBody> {
+    tell_bypassed(site, request.headers(), &target, plan, because.as_str());
+    let patience = match because {
+        BypassBecause::SessionCookie => Patience::ToTheHead,
+        _ => Patience::WhileAsked,
+    };
+    let why = Why { forward: ForwardReason::Bypass, detail: Some(because.as_str()), patience };
+    Box::pin(forward::pass_bypassed(site, request, target, visitor, why, None)).await
+}
+
+/// Records for explanations that a request bypasses the cache, and the cookies that cause it.
+pub fn tell_bypassed(
+    site: &Site,
+    headers: &HeaderMap,
+    target: &Target,
+    plan: &Plan,
+    reason: &'static str,
+) {
+    let cookies = site.config.rules.bypassing_cookies(plan, &AsSent(headers));
+    site.why.bypassed(target, reason, &cookies);
+}
+
+/// Answers a request by a fresh stored page, and counts the hit.
+pub fn hit(
+    site: &Arc<Site>,
+    facts: &RequestFacts<'_>,
+    page: &SharedPage,
+    answer: Answer,
+) -> Response<ResponseBody> {
+    site.counters.hits.add();
+    page.serve();
+    from_store(site, facts, (page, answer), None)
+}
+
+fn stale_hit(
+    site: &Arc<Site>,
+    facts: &RequestFacts<'_>,
+    (page, answer): (&SharedPage, Answer),
+    because: StaleBecause,
+) -> Response<ResponseBody> {
+    site.counters.stale_hits.add();
+    page.serve();
+    let detail = match because {
+        StaleBecause::WhileRevalidate => "stale-while-revalidate",
+        StaleBecause::MaxStale => "max-stale",
+    };
+    from_store(site, facts, (page, answer), Some(detail))
+}
+
+fn from_store(
+    site: &Arc<Site>,
+    facts: &RequestFacts<'_>,
+    (page, answer): (&SharedPage, Answer),
+    detail: Option<&'static str>,
+) -> Response<ResponseBody> {
+    let now = site.clock.now();
+    let payload = page.payload();
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
+    status.ttl_seconds = Some(ttl_seconds(page, now));
+    status.detail = detail;
+    let response = serve::page(facts, page, answer, now, &status);
+    let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);
+    if in_none && response.status() == payload.stored.status && facts.method == Kind::Get {
+        codings::keep_plain(site, page);
+        codings::wanted(site, facts, page);
+    }
+    response
+}

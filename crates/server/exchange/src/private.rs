@@ -1,0 +1,359 @@
+//! Private copies: a page for one client is stored for that client alone and never served to
+//! another.
+//!
+//! | event | how |
+//! |---|---|
+//! | lookup | by the target as the client sent it, the plan's key parts, and every cookie except script cookies (`site_rules::Owner`) |
+//! | storing | only a response with `private` and an explicit lifetime, under a lease taken before the request was sent |
+//! | invalidation | like any page (tags, URLs, everything), by private purges, by each unsafe request of the owner, by a response that sets one of the owner's cookies |
+//!
+//! Invariants: a request is forwarded unchanged and waits for no other; only a fresh copy is used.
+//! A copy depends on each cookie of its owner separately, so a request with any of them invalidates
+//! it. Owner names begin with a byte that no field can contain; a hash collision only invalidates
+//! too much. Out of scope: stale copies, validation, background refresh.
+
+use crate::body::ResponseBody;
+use crate::codings;
+use crate::esi;
+use crate::exchange::{bypassing_field, tell_bypassed};
+use crate::forward::{self, Why};
+use crate::heard::Patience;
+use crate::lookup::{self, StoredPages};
+use crate::render::{self, Ask, ExtraFields, Ranges};
+use crate::sendfile;
+use crate::serve;
+use crate::site::Site;
+use config::PrivateCopies;
+use config::target::Target;
+use http::{HeaderMap, Method, Request, Response, StatusCode, header};
+use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
+use http_cache::status::{CacheOutcome, CacheStatus};
+use http_cache::{
+    FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
+    storable_for_owner,
+};
+use origin::OriginResponse;
+use page_store::{ChangeTarget as Changed, Dependencies, Lease, Strength};
+use site_rules::{BypassBecause, Owner, Plan};
+use site_state::client::{RequestContent, Visitor};
+use site_state::request_fields::view_of;
+use site_state::request_fields::{AsSent, read_facts};
+use site_state::why::Cause;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The data from which a private copy is stored.
+pub struct Keep {
+    owner: Arc<Owner>,
+    key: Vec<u8>,
+    /// The normalised target, on which the copy depends.
+    target: Target,
+    visitor: Visitor,
+    plan: Plan,
+    lease: Lease,
+    request_time: Timestamp,
+}
+
+impl Keep {
+    /// Removes the older copies for the same request, because the response is not stored (rule 9).
+    /// A 304 response answers the client's own condition and says nothing about the copy.
+    fn end_copies(&self, site: &Site, status: StatusCode, reason: &'static str) {
+        // Also if there is no copy yet: an earlier request may be about to store one.
+        if status != StatusCode::NOT_MODIFIED {
+            let (page, began) =
+                ((&*self.key, self.target.page()), (&self.lease, self.request_time));
+            render::end_private_copies(site, page, began, (status, reason));
+        }
+    }
+}
+
+/// Answers a GET or HEAD with a session cookie by its owner's copy, or forwards it. The response
+/// may then be stored as a private copy.
+pub async fn answer(
+    site: &Arc<Site>,
+    copies: &PrivateCopies,
+    request: Request<RequestContent>,
+    target: Target,
+    visitor: &Visitor,
+    plan: Plan,
+) -> Response<ResponseBody> {
+    let headers = request.headers();
+    let owner = match site.config.rules.owner(&copies.cookies, &AsSent(headers)) {
+        Ok(owner) => Arc::new(owner),
+        Err(reason) => {
+            tell_bypassed(site, headers, &target, &plan, reason.as_str());
+            let why = passed_on(reason.as_str());
+            return forward::pass_bypassed(site, request, target, visitor, why, None).await;
+        }
+    };
+    // A fragment of a page is not a copy of the page. Neither is a response that depends on a field
+    // which identifies the client.
+    if let Some(because) = bypassing_field(&site.config.rules, &plan, headers) {
+        tell_bypassed(site, headers, &target, &plan, because.as_str());
+        let why = passed_on(because.as_str());
+        return forward::pass_bypassed(site, request, target, visitor, why, None).await;
+    }
+    let key = key_of(site, &target, &plan, &owner, headers);
+    let facts = read_facts(request.method(), headers);
+    if let Some(response) = from_store(site, &facts, headers, &plan, &key) {
+        return response;
+    }
+    tell_bypassed(site, headers, &target, &plan, BypassBecause::SessionCookie.as_str());
+    let keep = (request.method() == Method::GET).then(|| Keep {
+        owner,
+        key,
+        target: site.shared(&target).unwrap_or_else(|| target.clone()),
+        visitor: visitor.clone(),
+        plan,
+        // Taken before the request is sent, so that any later change refuses the copy.
+        lease: site.store.lease(),
+        request_time: site.clock.now(),
+    });
+    let why = passed_on(BypassBecause::SessionCookie.as_str());
+    forward::pass_bypassed(site, request, target, visitor, why, keep).await
+}
+
+/// The reason for forwarding a request with a session cookie.
+fn passed_on(detail: &'static str) -> Why {
+    let patience = Patience::ToTheHead;
+    Why { forward: ForwardReason::Bypass, detail: Some(detail), patience }
+}
+
+/// The key of an owner's copy. It contains the target as the client sent it, because the origin
+/// gets that target.
+fn key_of(
+    site: &Site,
+    target: &Target,
+    plan: &Plan,
+    owner: &Owner,
+    headers: &HeaderMap,
+) -> Vec<u8> {
+    let mut key = Vec::with_capacity(256);
+    Target { normal: None, written: None, ..target.clone() }.write_key(&mut key);
+    site.config.rules.write_key(plan, &AsSent(headers), &mut key);
+    key.extend_from_slice(&owner.key);
+    key
+}
+
+/// Answers from the owner's copy if it is fresh.
+fn from_store(
+    site: &Arc<Site>,
+    facts: &RequestFacts<'_>,
+    headers: &HeaderMap,
+    plan: &Plan,
+    key: &[u8],
+) -> Option<Response<ResponseBody>> {
+    let candidates = site.store.candidates(site.store.key(key));
+    let (copies, now) = (StoredPages::Private(candidates.as_slice()), site.clock.now());
+    let verdict = lookup::choose(site, facts, &AsSent(headers), plan, copies, now);
+    let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = verdict else { return None };
+    let found = &candidates.as_slice()[candidate];
+    let page = found.payload();
+    codings::wanted(site, facts, found);
+    site.counters.private_hits.add();
+    found.serve();
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
+    status.ttl_seconds = Some(page.stored.ttl_seconds(now));
+    status.detail = Some("private");
+    Some(serve::page(facts, found, answer, now, &status))
+}
+
+/// The result of trying to store a response for its owner.
+pub enum Taken {
+    /// The complete answer. The page was stored, or `Cache-Status` contains the reason why not.
+    Answer(Response<ResponseBody>),
+    /// The response has to be forwarded, with the reason why it was not stored, if any.
+    PassOn(OriginResponse, Option<&'static str>),
+}
+
+/// Stores a response for its owner if it may be stored.
+pub async fn take(
+    site: &Arc<Site>,
+    keep: Keep,
+    head: &http::request::Parts,
+    mut response: OriginResponse,
+) -> Taken {
+    let Some(copies) = &site.config.private else { return Taken::PassOn(response, None) };
+    let mut stored = match storable(site, copies, &keep, head, &response) {
+        Ok(Some(stored)) => stored,
+        Ok(None) => {
+            keep.end_copies(site, response.status, "not-kept");
+            return Taken::PassOn(response, None);
+        }
+        Err(reason) => {
+            keep.end_copies(site, response.status, reason);
+            site.counters.not_stored.add();
+            return Taken::PassOn(response, Some(reason));
+        }
+    };
+    esi::note(site, &response.headers, &mut stored);
+    render::understand(site, &head.method, &head.headers, &mut response, Some(&mut stored));
+    if stored.headers.contains_key(header::CONTENT_ENCODING) {
+        // The owner's next request may come from a browser that does not support the content
+        // coding.
+        keep.end_copies(site, response.status, "owner-coded");
+        return Taken::PassOn(response, Some("owner-coded"));
+    }
+    let mut status =
+        CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(ForwardReason::UriMiss));
+    status.forward_status = Some(response.status);
+    let ask = Ask {
+        target: keep.target,
+        key: keep.key,
+        method: head.method.clone(),
+        headers: Arc::new(head.headers.clone()),
+        version: head.version,
+        visitor: keep.visitor,
+        plan: keep.plan,
+        why: ForwardReason::UriMiss,
+        validate: None,
+        fallback: None,
+        ranges: Ranges::Cut,
+        owner: Some(keep.owner),
+        extra_fields: ExtraFields::default(),
+    };
+    Taken::Answer(render::kept_for_owner(site, ask, keep.lease, stored, response, status).await)
+}
+
+/// The response to store; `None` if it is not marked private or must not be stored.
+fn storable(
+    site: &Site,
+    copies: &PrivateCopies,
+    keep: &Keep,
+    head: &http::request::Parts,
+    response: &OriginResponse,
+) -> Result<Option<StoredResponse>, &'static str> {
+    let (status, fields) = (response.status, AsSent(&head.headers));
+    if status.is_server_error() || status == StatusCode::NOT_MODIFIED {
+        return Ok(None);
+    }
+    if sendfile::field_of(&response.headers).is_some() {
+        return Err(sendfile::REASON);
+    }
+    let view = view_of(&keep.target, &head.method, &fields, &keep.visitor);
+    let rules = &site.config.rules;
+    let revision = rules.revise(&keep.plan, &view, status, &response.headers, site.load());
+    let terms = OwnedTerms {
+        request_time: keep.request_time,
+        response_time: site.clock.now(),
+        word: copies.word,
+        lifetime_max_ms: u64::try_from(copies.lifetime_max.as_millis()).unwrap_or(u64::MAX),
+    };
+    let facts = read_facts(&head.method, &head.headers);
+    let headers = &response.headers;
+    let stored = storable_for_owner(&facts, &fields, status, headers, terms, revision.policy)
+        .map_err(|reason| reason.as_str())?;
+    match (stored, revision.refusal) {
+        (Some(_), Some(refusal)) => Err(refusal.as_str()),
+        _ if render::is_stream(headers) => Ok(None),
+        // A response with a directive that a rule ignores is not stored.
+        (stored, _) => Ok(stored.filter(|_| revision.ignored.is_empty())),
+    }
+}
+
+/// Adds to a copy's dependencies that it belongs to its owner, once for each of the owner's
+/// cookies.
+pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &StoredResponse, page: &str) {
+    dependencies.owner(&owner.cookies.join(&b'\n'));
+    for cookie in &owner.cookies {
+        dependencies.tag(&name(cookie, What::Everything));
+        dependencies.tag(&name(cookie, What::Url(page)));
+        for tag in stored.extras().owner_tags.iter() {
+            dependencies.tag(&name(cookie, What::Tag(tag)));
+        }
+    }
+}
+
+/// The subset of an owner's copies to name.
+#[derive(Clone, Copy)]
+enum What<'a> {
+    Everything,
+    Url(&'a str),
+    Tag(&'a [u8]),
+}
+
+/// The tag of an owner's copies; no field of a response can contain it.
+fn name(cookie: &[u8], what: What<'_>) -> Vec<u8> {
+    let (kind, of): (&[u8], &[u8]) = match what {
+        What::Everything => (b"\0owner ", b""),
+        What::Url(url) => (b"\0owner-url ", url.as_bytes()),
+        What::Tag(tag) => (b"\0owner-tag ", tag),
+    };
+    [kind, &xxh3_128(cookie).to_be_bytes(), &xxh3_128(of).to_be_bytes()].concat()
+}
+
+/// Returns the cookies of a request that identify its owner, for invalidation. It is empty if the
+/// site stores no private copies.
+fn cookies(site: &Site, request: &HeaderMap) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    if let Some(copies) = &site.config.private {
+        copies.cookies.each(&AsSent(request), &mut |cookie| found.push(cookie.to_vec()));
+    }
+    found
+}
+
+/// Invalidates every copy of the owner that sent these lines.
+fn drop_all(site: &Site, request: &HeaderMap) {
+    let names: Vec<_> =
+        cookies(site, request).iter().map(|cookie| name(cookie, What::Everything)).collect();
+    change(site, &names, Strength::Drop);
+}
+
+fn change(site: &Site, names: &[Vec<u8>], strength: Strength) {
+    let changed: Vec<Changed<'_>> = names.iter().map(|name| Changed::Tag(name)).collect();
+    if !changed.is_empty() {
+        site.changes().apply(&changed, strength, Cause::Visitor);
+    }
+}
+
+/// Invalidates the owner's copies after an unsafe request was sent to the origin, whatever the
+/// response was, and without one. RFC 9111 section 4.4 requires less. LiteSpeed's `no-autoflush`
+/// prevents it.
+pub fn wrote(site: &Site, request: &HeaderMap, response: Option<&OriginResponse>) {
+    let said = response.and_then(|response| CacheControl::read(&response.headers));
+    let obeyed = site.config.dialects.litespeed == FieldUse::Obey;
+    if obeyed && said.is_some_and(|said| said.no_autoflush == Switch::On) {
+        return;
+    }
+    drop_all(site, request);
+}
+
+/// Invalidates the owner's copies if the response sets one of the owner's cookies, as at login and
+/// logout.
+pub fn signed(site: &Site, request: &HeaderMap, response: &HeaderMap) {
+    let Some(copies) = &site.config.private else { return };
+    let mut lines = response.get_all(header::SET_COOKIE).iter();
+    if lines.any(|line| copies.cookies.are_set_by(line.as_bytes())) {
+        drop_all(site, request);
+    }
+}
+
+/// Applies purges with private scope to the copies of the client that sent the request.
+pub fn purged<'p>(
+    site: &Site,
+    request: &HeaderMap,
+    purges: impl Iterator<Item = &'p Purge>,
+    strength: Strength,
+) {
+    let mut private = purges.filter(|purge| purge.scope != Scope::Public).peekable();
+    if private.peek().is_none() {
+        return;
+    }
+    let cookies = cookies(site, request);
+    let form = site.config.rules.form();
+    let mut names = Vec::new();
+    for purge in private {
+        for cookie in &cookies {
+            names.push(match &purge.what {
+                PurgeTarget::Tag(tag) => name(cookie, What::Tag(tag)),
+                PurgeTarget::Url(url) => name(cookie, What::Url(&form.normal(url).page)),
+                PurgeTarget::Everything => name(cookie, What::Everything),
+            });
+        }
+    }
+    change(site, &names, strength);
+}
+
+#[cfg(test)]
+#[path = "private_tests.rs"]
+mod tests;

@@ -1,0 +1,371 @@
+//! Finds the page of a plain hit. It writes the cache key, gets the candidates from the store, and
+//! calls `lookup` and `page::select`, as `exchange` and `serve` do for all other requests.
+//!
+//! No memory is allocated. The key is written into a buffer of the connection. The page's header
+//! lines were laid out when it was stored. The lines that differ from hit to hit (Age, ttl) go into
+//! another buffer. Most requests of a connection have the same host. So the beginning of the key is
+//! reused for the next request, together with the Host line from which it was derived.
+//!
+//! If no page is stored, a file of the document root that was found within the last second is sent
+//! in the same way.
+
+use super::read::{self, LineAt, Lines, PlainHead, PlainRequest};
+use super::send::{Hit, HitForm, HitParts, HitSource};
+use exchange::codings;
+use exchange::lookup::{self, StoredPages};
+use exchange::site::Site;
+use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
+use site_rules::{Handling, Peer, Plan, RequestView};
+use site_state::page::{ReadPage, Section, SharedPage, select};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Looks up plain hits for one connection.
+pub struct HitFinder {
+    /// The default site of the listener. It has references to the other sites.
+    site: Arc<Site>,
+    scheme: &'static str,
+    key: Key,
+    /// Reusable buffer for the positions of the header lines.
+    places: Vec<LineAt>,
+    /// Whether the client is a trusted proxy, whose forwarding fields are used.
+    believed: Peer,
+    /// Maximum content length of a plain hit, in bytes. Larger hits are sent by hyper.
+    content_max: usize,
+}
+
+/// A buffer for cache keys. Scheme and host are reused for the next request.
+#[derive(Default)]
+struct Key {
+    bytes: Vec<u8>,
+    /// The length of scheme and host in `bytes`; 0 if they are unknown.
+    origin_bytes: usize,
+    scheme: &'static str,
+    /// The Host line from which they were derived.
+    host_line: Vec<u8>,
+}
+
+impl HitFinder {
+    /// Creates a finder for one connection to `site` with this scheme. `believed` tells whether the
+    /// client is a trusted proxy.
+    pub fn new(site: Arc<Site>, believed: Peer, scheme: &'static str) -> HitFinder {
+        let (key, places) = (Key::default(), Vec::new());
+        HitFinder { site, scheme, key, places, believed, content_max: usize::MAX }
+    }
+
+    /// Limits plain hits to `content_max` bytes of content. Larger ones are sent by hyper.
+    pub fn bound(&mut self, content_max: usize) {
+        self.content_max = content_max;
+    }
+
+    /// Returns the answer to the request at the start of `bytes` and the length of its header
+    /// section, if it is a plain hit. Otherwise returns `buffer`, which is reused.
+    pub fn find(&mut self, bytes: &[u8], buffer: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
+        if !self.site.is_current() {
+            self.site = self.site.now();
+            // A process that hands over never becomes current again, so this costs hits nothing.
+            if self.site.is_leaving() {
+                return Err(buffer);
+            }
+        }
+        let mut places = std::mem::take(&mut self.places);
+        let found = read::read(bytes, &self.site.limits, &mut places)
+            .and_then(|request| Some((self.find_by_head(&request)?, request.head_bytes)));
+        self.places = places;
+        match found {
+            Some(((source, parts), head_bytes)) => {
+                Ok((Hit::new(source, parts, buffer), head_bytes))
+            }
+            None => Err(buffer),
+        }
+    }
+
+    /// Frees the buffers and the cached beginning of the key.
+    pub fn rest(&mut self) {
+        self.places = Vec::new();
+        self.key = Key::default();
+    }
+
+    /// Returns the header lines of the request last passed to `find`. `head` begins with its header
+    /// section.
+    pub fn lines<'a>(&'a self, head: &'a [u8]) -> Lines<'a> {
+        Lines::at(head, &self.places)
+    }
+
+    fn find_by_head(&mut self, request: &PlainHead<'_>) -> Option<(HitSource, HitParts)> {
+        let asked = request.read_lines(&self.site, self.believed, self.scheme)?;
+        let schemes = Schemes { target: asked.scheme, connection: self.scheme };
+        self.key.write(schemes, asked.host, request.target)?;
+        let site = match self.site.neighbours.is_empty() {
+            true => &self.site,
+            false => self.site.for_host(self.key.host()?),
+        };
+        let instant = site.clock.instant();
+        let now = site.clock.at(instant);
+        if !asked.is_plain_for(site, &self.key) {
+            return None;
+        }
+        let (when, most) = ((now, instant), self.content_max);
+        let page = HitFinder::page(site, self.believed, &asked, &mut self.key, when, most);
+        page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most))
+    }
+
+    /// Returns the page that answers the request, if it is a plain hit.
+    fn page(
+        site: &Site,
+        peer: Peer,
+        asked: &PlainRequest<'_>,
+        key: &mut Key,
+        (now, instant): (Timestamp, Instant),
+        content_max: usize,
+    ) -> Option<(HitSource, HitParts)> {
+        let plan = asked.plan(site, peer, now, key)?;
+        let candidates = site.store.candidates(site.store.key(&key.bytes));
+        let pages = candidates.as_slice();
+        if pages.is_empty() {
+            return None;
+        }
+        let shared = StoredPages::Shared(pages);
+        let verdict = lookup::choose(site, &asked.facts, &asked.fields, &plan, shared, now);
+        let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = &verdict else {
+            return None;
+        };
+        let page = &pages[*candidate];
+        let form = form(&asked.facts, page, answer, content_max)?;
+        if form.coding.is_none() && form.head == Section::Whole {
+            codings::wanted(site, &asked.facts, page);
+        }
+        site.counters.requests.add();
+        site.counters.hits.add();
+        page.serve();
+        Some((HitSource::Page(page.clone()), asked.answered(form, (now, instant))))
+    }
+
+    /// Returns the file that answers the request, if it was found at its path within the last
+    /// second.
+    fn file(
+        site: &Site,
+        asked: &PlainRequest<'_>,
+        key: &Key,
+        (now, instant): (Timestamp, Instant),
+        content_max: usize,
+    ) -> Option<(HitSource, HitParts)> {
+        let (_, files) = site.files.as_deref()?;
+        let path = asked.target.split('?').next()?;
+        let file = files.found(path, now)?;
+        if asked.facts.cache_control.only_if_cached || !site.config.hosts.have(key.host()?) {
+            return None;
+        }
+        let length = file.length() as u64;
+        let answer = http_cache::answer(&asked.facts, &file.payload().stored, Some(length));
+        let form = form(&asked.facts, &file, &answer, content_max)?;
+        site.counters.requests.add();
+        site.counters.files.add();
+        Some((HitSource::File(file), asked.answered(form, (now, instant))))
+    }
+}
+
+impl Key {
+    /// Writes the key of a request in origin form. `None` if only hyper and `exchange` can
+    /// interpret the request.
+    fn write(&mut self, schemes: Schemes, host_line: &[u8], path: &str) -> Option<()> {
+        let scheme = schemes.target;
+        let known = self.origin_bytes > 0 && self.scheme == scheme && self.host_line == host_line;
+        if known {
+            self.bytes.truncate(self.origin_bytes);
+        } else {
+            self.origin_bytes = 0;
+            write_plain_origin(schemes, host_line, &mut self.bytes)?;
+            self.origin_bytes = self.bytes.len();
+            self.scheme = scheme;
+            self.host_line.clear();
+            self.host_line.extend_from_slice(host_line);
+        }
+        write_plain_path(path, &mut self.bytes)
+    }
+
+    /// The host of the key, normalised.
+    fn host(&self) -> Option<&str> {
+        str::from_utf8(&self.bytes[self.scheme.len() + 3..self.origin_bytes]).ok()
+    }
+}
+
+impl PlainRequest<'_> {
+    /// Combines the selected form with this request's method, version and connection options.
+    fn answered(&self, form: HitForm, (now, instant): (Timestamp, Instant)) -> HitParts {
+        let (is_get, version, after) = (self.kind == Method::Get, self.version, self.after);
+        HitParts { form, is_get, version, after, now, instant }
+    }
+
+    /// Whether the target is normalised and the host is the canonical host of the site.
+    fn is_plain_for(&self, site: &Site, key: &Key) -> bool {
+        let normal = site.config.rules.form().normal(self.target);
+        let canonical = &site.config.hosts.canonical;
+        matches!((normal.sent, normal.page), (Cow::Borrowed(_), Cow::Borrowed(_)))
+            && (canonical.is_none() || canonical.as_deref() == key.host())
+    }
+
+    /// Applies the rules to the request and completes its key, which has been written. `None` if
+    /// the request cannot be answered from the store here.
+    fn plan(&self, site: &Site, peer: Peer, now: Timestamp, key: &mut Key) -> Option<Plan> {
+        let rules = &site.config.rules;
+        if !self.has_cookies && !rules.has_rules() {
+            return Some(rules.plain_plan());
+        }
+        let is_head = self.kind == Method::Head;
+        let view = RequestView {
+            method: if is_head { &http::Method::HEAD } else { &http::Method::GET },
+            scheme: self.scheme,
+            host: key.host()?,
+            path_and_query: self.target,
+            fields: &self.fields,
+            peer,
+        };
+        let plan = rules.plan(&view, site.load(), now.0);
+        rules.write_key(&plan, &self.fields, &mut key.bytes);
+        (plan.handling == Handling::Store).then_some(plan)
+    }
+}
+
+/// Returns the form of a page that answers the request unchanged, with at most `content_max` bytes
+/// of content. `None` if the answer has to be built for the request: `serve` does that.
+#[inline]
+fn form(
+    facts: &RequestFacts<'_>,
+    page: &SharedPage,
+    answer: &Answer,
+    content_max: usize,
+) -> Option<HitForm> {
+    let selected = select(facts, page, answer);
+    let (head, coding) = (selected.section?, selected.coding);
+    let (lines, length) = (selected.lines()?, selected.content_bytes()?);
+    (length <= content_max).then_some(HitForm { head, coding, lines_bytes: lines.len(), length })
+}
+
+/// The schemes of a request and of its connection.
+#[derive(Clone, Copy)]
+pub struct Schemes {
+    /// The scheme of the target URI: the connection's, or the one that a trusted proxy sends.
+    pub target: &'static str,
+    /// The scheme of the connection.
+    pub connection: &'static str,
+}
+
+impl Schemes {
+    /// Whether either scheme equals `scheme`. If so, its default port is omitted from the key. A
+    /// proxy that terminates TLS may forward the `Host` of either side.
+    #[inline]
+    fn have(self, scheme: &str) -> bool {
+        self.target == scheme || self.connection == scheme
+    }
+}
+
+/// Clears `out` and writes the beginning of a host's keys into it: scheme and host. The bytes are
+/// the same as those of [`Target::read`](config::target::Target::read), `by_scheme` and
+/// `write_key`, but no memory is allocated. `None` if only those functions can interpret the host.
+pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
+    let (name_part, port_part) = host.split_at(colon);
+    let valid = !name_part.is_empty() && name_part.len() <= 255 && name_part.iter().all(name);
+    if !valid {
+        return None;
+    }
+    let port = match port_part {
+        [] => &[][..],
+        b":80" if schemes.have("http") => &[],
+        b":443" if schemes.have("https") => &[],
+        // Leading zeros and numbers beyond 65,535 are left to `Target::read`.
+        [b':', digits @ ..] if is_plain_port(digits) => port_part,
+        _ => return None,
+    };
+    out.clear();
+    out.extend_from_slice(schemes.target.as_bytes());
+    out.extend_from_slice(b"://");
+    out.extend(name_part.iter().map(u8::to_ascii_lowercase));
+    out.extend_from_slice(port);
+    Some(())
+}
+
+/// Whether a port is written in the same form as in a key.
+fn is_plain_port(digits: &[u8]) -> bool {
+    let begins = matches!(digits, [b'1'..=b'9', ..]) && digits.len() <= 5;
+    begins && str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
+}
+
+/// Appends the path and query of a request in origin form to the output of [`write_plain_origin`].
+/// `None` if only `Target::read` can interpret them.
+pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
+    let bytes = path.as_bytes();
+    if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {
+        return None;
+    }
+    out.extend_from_slice(bytes);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::target::Target;
+    use http::{HeaderMap, header};
+
+    const HTTP: Schemes = Schemes { target: "http", connection: "http" };
+
+    /// The key as `exchange` computes it.
+    fn key(uri: &str, host: &str, schemes: Schemes) -> String {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        let uri = uri.parse().unwrap();
+        let target = Target::read(&uri, &headers, "fallback", schemes.connection).unwrap();
+        let target = match schemes.target == schemes.connection {
+            true => target,
+            false => target.by_scheme(schemes.target),
+        };
+        let mut key = Vec::new();
+        target.write_key(&mut key);
+        String::from_utf8(key).unwrap()
+    }
+
+    #[test]
+    fn the_two_writers_of_keys_agree() {
+        let hosts = [
+            "a", "A.b", "a:80", "a:443", "a:8080", "a:080", "a:65535", "a:65536", "a:+80", "[::1]",
+            "a b", "",
+        ];
+        for host in hosts {
+            for path in ["/", "/a?b=c", "/A%41", "/a#b", "//x"] {
+                let mut plain = Vec::new();
+                let written = write_plain_origin(HTTP, host.as_bytes(), &mut plain);
+                if written.and_then(|()| write_plain_path(path, &mut plain)).is_some() {
+                    assert_eq!(key(path, host, HTTP), String::from_utf8(plain).unwrap());
+                }
+            }
+        }
+        for (port, is_plain) in [(":1", true), (":8080", true), (":65535", true), (":65536", false)]
+        {
+            let mut plain = Vec::new();
+            let host = format!("Example.org{port}");
+            let written = write_plain_origin(HTTP, host.as_bytes(), &mut plain);
+            assert_eq!(written.is_some(), is_plain, "{port}");
+            assert!(!is_plain || write_plain_path("/a?b", &mut plain).is_some());
+            assert!(!is_plain || plain == format!("http://example.org{port}/a?b").as_bytes());
+        }
+    }
+
+    #[test]
+    fn they_agree_behind_a_proxy_that_terminates_tls() {
+        for host in ["a", "a:80", "a:443", "a:8080", "A.b:80"] {
+            for connection in ["http", "https"] {
+                for target in ["http", "https"] {
+                    let (schemes, mut plain) = (Schemes { target, connection }, Vec::new());
+                    write_plain_origin(schemes, host.as_bytes(), &mut plain).unwrap();
+                    write_plain_path("/a", &mut plain).unwrap();
+                    let plain = String::from_utf8(plain).unwrap();
+                    assert_eq!(plain, key("/a", host, schemes), "over {connection}");
+                }
+            }
+        }
+    }
+}

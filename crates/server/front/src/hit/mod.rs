@@ -1,0 +1,38 @@
+//! The hit path: it answers a GET or HEAD whose page is stored and fresh, before hyper. It serves
+//! HTTP/1.1 and 1.0, and HTTP/2 after its fields have been written as a header section of HTTP/1.1
+//! (`http2::answers`).
+//!
+//! | file | step |
+//! |---|---|
+//! | `read.rs` | reads the header section in one pass |
+//! | `find.rs` | writes the cache key, takes the candidates from the store, asks [`lookup::choose`](exchange::lookup::choose) |
+//! | `send.rs` | writes status line, header lines and content |
+//!
+//! A **plain hit** is a request that meets every condition of this table. All other requests are
+//! answered completely by hyper and `exchange`.
+//!
+//! | condition | checked by | otherwise |
+//! |---|---|---|
+//! | `hits_in_front` is on; the scheme is not redirected to HTTPS; no successor process has taken over | `connection.rs`, `http2/answers.rs`, when a connection begins | hyper answers all requests of the connection |
+//! | hyper has no request of this connection in progress, and nothing to write | `front.rs` `poll_head` | the request waits |
+//! | it is not the last request of the connection (`limits.connection_requests`) | `front.rs` `inspect` | hyper, whose response ends the connection |
+//! | the configuration is the current one | `find.rs` `find` | the current one is used from then on, unless the process is being replaced |
+//! | GET or HEAD, HTTP/1.1 or 1.0, a target in origin form, a complete header section within the limits, every line unambiguous | `read.rs` `read` | `request_head.rs` waits for more bytes, refuses the request, or hands it to hyper |
+//! | one `Host`; no `Expect`, `Upgrade`, `Content-Length`, `Transfer-Encoding`; no field that bypasses the cache; `Connection` says `keep-alive` or `close`; a trusted proxy names the scheme in one word and sends no `traceparent` while traces are exported; it is no LiteSpeed crawler | `read.rs` `read_lines` | hyper |
+//! | the host is a name, its port is written as in a key, and the target has no fragment | `find.rs` `write_plain_origin`, `write_plain_path` | hyper; an invalid host is a 400 |
+//! | the target is in its normal form, and the host is the canonical one | `find.rs` `is_plain_for` | `exchange` normalises it |
+//! | the rules let the request use shared pages | `find.rs` `plan` | `exchange` bypasses the cache, or looks for a private copy |
+//! | a page is stored under this key | `find.rs` `page` | a file that was found there within the last second (`find.rs` `file`); else `exchange` |
+//! | the page is fresh, and allowed for this client | `lookup::choose` | `exchange`: stale, validated, rendered, or 504 |
+//! | the answer is the whole page or a 304, in a form that is laid out with the page | [`page::select`](site_state::page::select) | `serve.rs` makes the answer: 206, 412, 416, ESI |
+//! | the content fits the client's window and 128 KiB (HTTP/2 only) | `find.rs` `form` | hyper sends it piece by piece |
+//!
+//! Invariants: a plain hit allocates nothing and takes one lock, that of the page's shard, for
+//! reading. It is answered in the same way as by `exchange` (`tests/differential.rs`).
+
+pub mod find;
+pub mod read;
+pub mod send;
+
+pub use find::HitFinder;
+pub use send::{After, Hit};

@@ -1,0 +1,195 @@
+//! The listening sockets: accepts connections until shutdown, up to the configured number at a time.
+//! Further connections wait in the kernel's queue. If the system has no file descriptors left,
+//! accepting pauses for a moment. Binding: `bound`. An accepted socket: `socket`.
+//!
+//! If configured (`proxy_protocol`), a connection begins with a PROXY protocol header. Then only
+//! trusted proxies may connect, and each must send the header within `header_timeout`. Its addresses
+//! replace those of the socket. Nothing after the header is read here.
+
+use crate::connection::{self, Spoken};
+use crate::proxy_protocol::{self, Refused, Said, Step};
+use crate::tls::Tls;
+use config::Begin;
+use exchange::site::Site;
+use site_rules::Peer;
+use site_state::client::Besides;
+use site_state::client::{SaidBy, Visitor};
+use site_state::per_address::Counted;
+use site_state::phase::{Phase, Told};
+use site_state::reached::Limit;
+use sockets::accept::Ends;
+use sockets::{Accepted, Listener, accept_each};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::time::timeout;
+
+/// Accepts client connections until shutdown; over TLS if `tls` is given.
+pub async fn serve(
+    listener: Listener,
+    begin: Begin,
+    tls: Option<Arc<Tls>>,
+    site: Arc<Site>,
+    stop: Told,
+) {
+    let places = site.connections.clone();
+    let full = || site.counters.reached.note(Limit::Connections);
+    let ended = accept_each(&listener, places, full, stop.clone(), |accepted, place| {
+        let (tls, site, stop) = (tls.clone(), site.now(), stop.clone());
+        async move {
+            site.counters.connections_accepted.add();
+            let _open = site.counters.connections.during();
+            match accepted {
+                Accepted::Tcp(stream, ends) => {
+                    welcome(stream, begin, ends, tls, &site, stop).await;
+                }
+                Accepted::Unix(stream) => {
+                    welcome(stream, begin, (None, None), tls, &site, stop).await;
+                }
+            }
+            drop(place);
+        }
+    })
+    .await;
+    listener.close(ended);
+}
+
+/// Serves an accepted connection, after the PROXY header and the TLS handshake where configured.
+async fn welcome<IO>(
+    mut io: IO,
+    begin: Begin,
+    ends: Ends,
+    tls: Option<Arc<Tls>>,
+    site: &Arc<Site>,
+    mut stop: Told,
+) where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let ((peer, local), said) = match begin {
+        Begin::Client => (ends, Said::Own),
+        Begin::Proxied => {
+            let named = tokio::select! {
+                named = introduced(&mut io, ends.0, site) => named,
+                _ = stop.wait_for(Phase::is_over) => return,
+            };
+            match named {
+                Some(said @ Said::Client { from, to }) => ((Some(from), Some(to)), said),
+                Some(said) => (ends, said),
+                None => return,
+            }
+        }
+    };
+    let Ok(_counted) = count_in(site, peer) else {
+        site.counters.reached.note(Limit::ConnectionsPerAddress);
+        tracing::debug!(event = "too-many-of-one-address", peer = %shown(peer));
+        return;
+    };
+    // If the proxy does not know the client, header fields that it forwards are not trusted.
+    let believed = match said != Said::Unknown && site.config.trusted_proxies.have_peer(peer) {
+        true => Peer::Trusted,
+        false => Peer::Anybody,
+    };
+    let said_by = match said {
+        Said::Own => SaidBy::Socket,
+        Said::Client { .. } => SaidBy::Proxy,
+        Said::Unknown => SaidBy::Nobody,
+    };
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let visitor = Visitor { peer, local, scheme, believed, said_by, besides: Besides::default() };
+    match tls {
+        None => connection::serve_plain(io, visitor, site.clone(), stop).await,
+        Some(tls) => Box::pin(shake(io, &tls, visitor, site.clone(), stop)).await,
+    }
+}
+
+/// Counts a connection for its address, unless the address is exempt.
+///
+/// # Errors
+/// The address has the maximum number of connections.
+fn count_in(site: &Site, peer: Option<SocketAddr>) -> Result<Option<Counted>, ()> {
+    match peer.filter(|peer| is_counted(site, *peer)) {
+        Some(peer) => {
+            site.per_address.enter(peer, site.limits.connections_per_address).map(Some).ok_or(())
+        }
+        None => Ok(None),
+    }
+}
+
+/// Whether an address is subject to limits per address. Proxies are not, because they connect for many
+/// clients.
+pub fn is_counted(site: &Site, peer: SocketAddr) -> bool {
+    let config = &site.config;
+    !config.connections_exempt.have(peer.ip()) && !config.trusted_proxies.have(peer.ip())
+}
+
+fn shown(peer: Option<SocketAddr>) -> String {
+    peer.map_or_else(|| "unix".to_owned(), |peer| peer.to_string())
+}
+
+/// Reads the addresses in the PROXY protocol header; `None` if the connection has to end.
+async fn introduced<IO>(io: &mut IO, peer: Option<SocketAddr>, site: &Site) -> Option<Said>
+where
+    IO: AsyncRead + Unpin,
+{
+    let header = async {
+        match site.config.trusted_proxies.have_peer(peer) {
+            true => read_header(io).await,
+            false => Err(Refused::Untrusted),
+        }
+    };
+    let refused = match timeout(site.limits.header_timeout, header).await {
+        Ok(Ok(said)) => return said,
+        Ok(Err(refused)) => refused,
+        Err(_) => {
+            site.counters.reached.note(Limit::HeaderTimeout);
+            Refused::Incomplete
+        }
+    };
+    site.counters.proxies_refused.add();
+    tracing::debug!(event = "proxy-refused", reason = refused.as_str(), peer = %shown(peer));
+    None
+}
+
+/// Reads the header and nothing after it. `None` if the peer closes the connection without sending
+/// anything, as health checks do.
+async fn read_header<IO: AsyncRead + Unpin>(io: &mut IO) -> Result<Option<Said>, Refused> {
+    let mut bytes = Vec::new();
+    loop {
+        let missing = match proxy_protocol::read(&bytes)? {
+            Step::Done(said) => return Ok(Some(said)),
+            Step::More(missing) => missing as u64,
+        };
+        match (&mut *io).take(missing).read_buf(&mut bytes).await {
+            Ok(0) | Err(_) if bytes.is_empty() => return Ok(None),
+            Ok(0) | Err(_) => return Err(Refused::Incomplete),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Serves a connection after its TLS handshake.
+async fn shake<IO>(io: IO, tls: &Tls, visitor: Visitor, site: Arc<Site>, mut stop: Told)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let shaken = tokio::select! {
+        shaken = timeout(site.limits.handshake_timeout, tls.acceptor().accept(io)) => shaken,
+        _ = stop.wait_for(Phase::is_over) => return,
+    };
+    let refused = match shaken {
+        Ok(Ok(io)) => {
+            let spoken = match io.get_ref().1.alpn_protocol() {
+                Some(b"h2") => Spoken::Http2(Vec::new()),
+                _ => Spoken::Http1(Vec::new()),
+            };
+            return connection::serve(io, spoken, visitor, site, stop).await;
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => {
+            site.counters.reached.note(Limit::HandshakeTimeout);
+            "it took too long".to_owned()
+        }
+    };
+    site.counters.handshakes_failed.add();
+    tracing::debug!(event = "handshake-failed", error = refused);
+}
