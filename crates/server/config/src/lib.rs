@@ -1,6 +1,6 @@
 //! The configuration: command line options, the file as written and as used, and the parsers for
-//! their values (networks, target URIs, percent-encoding, the access log format). `pagewell
-//! nginx-config` and the set-up of the log are here, too, because they need only options.
+//! their values (networks, target URIs, percent-encoding, the access log format). It includes
+//! `pagewell nginx-config` and the set-up of the log, because they need only options.
 //!
 //! It depends only on libraries, and on no other part of the server: it opens no socket and starts
 //! no process. Files are read once, when a configuration is loaded.

@@ -1,7 +1,7 @@
-//! Unsafe requests. Their invalidations take effect before the client gets the response: the target
-//! URI, Location and Content-Location (RFC 9111 section 4.4), the response's groups (RFC 9875
-//! section 3), and the sender's private copies. The target is also invalidated if it is unknown
-//! whether the request was executed (decision 0032).
+//! Unsafe requests. Their invalidations take effect before the client gets the response.
+//! Invalidated are the target URI, Location and Content-Location (RFC 9111 section 4.4), the
+//! response's groups (RFC 9875 section 3), and the sender's private copies. If it is unknown
+//! whether the request was executed, the target is invalidated, too (decision 0032).
 
 use crate::forward::send_following;
 use crate::heard;

@@ -1,6 +1,6 @@
 //! Measures the cost of a restart: writing and loading a snapshot of many pages, the longest hold
-//! of the index lock in between, and the time to the first hit. Run `cargo run --release -p
-//! pagewell --example restart_cost -- PAGES DIRECTORY`. The caller has to remove the directory.
+//! of the index lock, and the time to the first hit. Run `cargo run --release -p pagewell --example
+//! restart_cost -- PAGES DIRECTORY`. The caller has to remove the directory.
 //!
 //! Pages have half a kilobyte of content, five header lines and three tags. No request is sent: a
 //! hit is a lookup in the store.

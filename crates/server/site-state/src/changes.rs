@@ -1,5 +1,5 @@
-//! The steps of a change. Every invalidation of a site's pages uses this module, whatever its
-//! source: a write, a purge, the control API, a database, another node, a process that hands over.
+//! The steps of a change. Every invalidation of a site's pages uses this module. Sources are
+//! writes, purges, the control API, databases, other nodes, and a process that hands over.
 //!
 //! | step | `apply` | `apply_where` | `open` | `drop_local` | `ended_elsewhere` |
 //! |---|---|---|---|---|---|

@@ -1,5 +1,5 @@
-//! The configuration, in two stages: as written (`raw`: one TOML file, and the command line flags
-//! for it), and as used (`Config`: every value checked, with defaults).
+//! The configuration, in two stages. It is parsed as written (`raw`: one TOML file and its command
+//! line flags) and then completed (`Config`: every value checked, with defaults).
 //!
 //! Unknown keys are errors with a suggestion. Every key is in `table::OPTIONS`, from which the
 //! manual is generated; a test compares the table with the types.
