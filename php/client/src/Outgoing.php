@@ -205,8 +205,7 @@ final class Outgoing
     private function say(string $call, Held $held): void
     {
         $this->teller->say($call, $held);
-        // The control interface is called before the response is sent; for a command no client
-        // waits.
+        // Called before the response is sent; for a command no client waits.
         if ($this->wire->method() !== null && !$this->wire->isSent()) {
             $this->register();
         }
@@ -230,8 +229,7 @@ final class Outgoing
 
     private function sending(): void
     {
-        // No callback ran before sending: the page is not declared, and changes set earlier have
-        // been sent.
+        // No callback ran before sending: the page is not declared, but earlier changes have been sent.
         if (!$this->wire->isSent()) {
             $this->wire->set($this->declaration->lines($this->wire->response()));
             $this->carried->write();
