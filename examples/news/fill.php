@@ -3,11 +3,11 @@
 /**
  * Fills the database with articles and comments: `php fill.php [--news=3000] [--anew]`.
  *
- * Makes the tables where they are missing. Leaves a database alone that has articles in it,
- * unless told to empty it first (--anew). The text is the same each time; the newest article
- * is of 20 November 2026, or of now with --until=now, or of any other --until=TIME. News 1
- * is short and has no comments: its page, about 2 KB, is the one that benchmarks ask for.
- * Configured by the environment, as the site is (NEWS_DB_DSN …).
+ * Creates missing tables. A database with articles in it is left unchanged, unless the option
+ * --anew empties it first. The text is the same each time. The newest article is of 20 November
+ * 2026, or of now with --until=now, or of any other --until=TIME. News 1 is short and has no
+ * comments: benchmarks request its page, about 2 KB. Configured by the environment, like the site
+ * (NEWS_DB_DSN …).
  */
 
 declare(strict_types=1);

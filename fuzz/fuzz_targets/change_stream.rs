@@ -1,5 +1,5 @@
 //! The target `change_stream` for libFuzzer: `cargo +nightly fuzz run change_stream`.
-//! What it demands is in `fuzz/targets/src/change_stream.rs`; the corpus is `fuzz/corpus/change_stream`.
+//! Its assertions are in `fuzz/targets/src/change_stream.rs`; the corpus is `fuzz/corpus/change_stream`.
 //! Nothing else is decided here.
 #![no_main]
 

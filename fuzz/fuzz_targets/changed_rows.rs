@@ -1,5 +1,5 @@
 //! The target `changed_rows` for libFuzzer: `cargo +nightly fuzz run changed_rows`.
-//! What it demands is in `fuzz/targets/src/changed_rows.rs`; the corpus is `fuzz/corpus/changed_rows`.
+//! Its assertions are in `fuzz/targets/src/changed_rows.rs`; the corpus is `fuzz/corpus/changed_rows`.
 //! Nothing else is decided here.
 #![no_main]
 

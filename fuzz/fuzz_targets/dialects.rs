@@ -1,5 +1,5 @@
 //! The target `dialects` for libFuzzer: `cargo +nightly fuzz run dialects`.
-//! What it demands is in `fuzz/targets/src/dialects.rs`; the corpus is `fuzz/corpus/dialects`.
+//! Its assertions are in `fuzz/targets/src/dialects.rs`; the corpus is `fuzz/corpus/dialects`.
 //! Nothing else is decided here.
 #![no_main]
 

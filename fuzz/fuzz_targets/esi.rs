@@ -1,5 +1,5 @@
 //! The target `esi` for libFuzzer: `cargo +nightly fuzz run esi`.
-//! What it demands is in `fuzz/targets/src/esi.rs`; the corpus is `fuzz/corpus/esi`.
+//! Its assertions are in `fuzz/targets/src/esi.rs`; the corpus is `fuzz/corpus/esi`.
 //! Nothing else is decided here.
 #![no_main]
 

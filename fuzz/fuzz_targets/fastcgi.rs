@@ -1,5 +1,5 @@
 //! The target `fastcgi` for libFuzzer: `cargo +nightly fuzz run fastcgi`.
-//! What it demands is in `fuzz/targets/src/fastcgi.rs`; the corpus is `fuzz/corpus/fastcgi`.
+//! Its assertions are in `fuzz/targets/src/fastcgi.rs`; the corpus is `fuzz/corpus/fastcgi`.
 //! Nothing else is decided here.
 #![no_main]
 

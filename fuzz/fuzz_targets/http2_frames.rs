@@ -1,5 +1,5 @@
 //! The target `http2_frames` for libFuzzer: `cargo +nightly fuzz run http2_frames`.
-//! What it demands is in `fuzz/targets/src/http2_frames.rs`; the corpus is `fuzz/corpus/http2_frames`.
+//! Its assertions are in `fuzz/targets/src/http2_frames.rs`; the corpus is `fuzz/corpus/http2_frames`.
 //! Nothing else is decided here.
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! The target `http_cache` for libFuzzer: `cargo +nightly fuzz run http_cache`.
-//! What it demands is in `fuzz/targets/src/http_cache.rs`; the corpus is `fuzz/corpus/http_cache`.
+//! Its assertions are in `fuzz/targets/src/http_cache.rs`; the corpus is `fuzz/corpus/http_cache`.
 //! Nothing else is decided here.
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! The target `logical_replication` for libFuzzer: `cargo +nightly fuzz run logical_replication`.
-//! What it demands is in `fuzz/targets/src/logical_replication.rs`; the corpus is `fuzz/corpus/logical_replication`.
+//! Its assertions are in `fuzz/targets/src/logical_replication.rs`; the corpus is `fuzz/corpus/logical_replication`.
 //! Nothing else is decided here.
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! The target `memcache` for libFuzzer: `cargo +nightly fuzz run memcache`.
-//! What it demands is in `fuzz/targets/src/memcache.rs`; the corpus is `fuzz/corpus/memcache`.
+//! Its assertions are in `fuzz/targets/src/memcache.rs`; the corpus is `fuzz/corpus/memcache`.
 //! Nothing else is decided here.
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! The target `proxy_protocol` for libFuzzer: `cargo +nightly fuzz run proxy_protocol`.
-//! What it demands is in `fuzz/targets/src/proxy_protocol.rs`; the corpus is `fuzz/corpus/proxy_protocol`.
+//! Its assertions are in `fuzz/targets/src/proxy_protocol.rs`; the corpus is `fuzz/corpus/proxy_protocol`.
 //! Nothing else is decided here.
 #![no_main]
 

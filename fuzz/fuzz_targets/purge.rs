@@ -1,5 +1,5 @@
 //! The target `purge` for libFuzzer: `cargo +nightly fuzz run purge`.
-//! What it demands is in `fuzz/targets/src/purge.rs`; the corpus is `fuzz/corpus/purge`.
+//! Its assertions are in `fuzz/targets/src/purge.rs`; the corpus is `fuzz/corpus/purge`.
 //! Nothing else is decided here.
 #![no_main]
 

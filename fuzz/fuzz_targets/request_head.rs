@@ -1,5 +1,5 @@
 //! The target `request_head` for libFuzzer: `cargo +nightly fuzz run request_head`.
-//! What it demands is in `fuzz/targets/src/request_head.rs`; the corpus is `fuzz/corpus/request_head`.
+//! Its assertions are in `fuzz/targets/src/request_head.rs`; the corpus is `fuzz/corpus/request_head`.
 //! Nothing else is decided here.
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! The target `route` for libFuzzer: `cargo +nightly fuzz run route`.
-//! What it demands is in `fuzz/targets/src/route.rs`; the corpus is `fuzz/corpus/route`.
+//! Its assertions are in `fuzz/targets/src/route.rs`; the corpus is `fuzz/corpus/route`.
 //! Nothing else is decided here.
 #![no_main]
 

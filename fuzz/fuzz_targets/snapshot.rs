@@ -1,5 +1,5 @@
 //! The target `snapshot` for libFuzzer: `cargo +nightly fuzz run snapshot`.
-//! What it demands is in `fuzz/targets/src/snapshot.rs`; the corpus is `fuzz/corpus/snapshot`.
+//! Its assertions are in `fuzz/targets/src/snapshot.rs`; the corpus is `fuzz/corpus/snapshot`.
 //! Nothing else is decided here.
 #![no_main]
 

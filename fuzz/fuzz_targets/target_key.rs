@@ -1,5 +1,5 @@
 //! The target `target_key` for libFuzzer: `cargo +nightly fuzz run target_key`.
-//! What it demands is in `fuzz/targets/src/target_key.rs`; the corpus is `fuzz/corpus/target_key`.
+//! Its assertions are in `fuzz/targets/src/target_key.rs`; the corpus is `fuzz/corpus/target_key`.
 //! Nothing else is decided here.
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! The target `valkey` for libFuzzer: `cargo +nightly fuzz run valkey`.
-//! What it demands is in `fuzz/targets/src/valkey.rs`; the corpus is `fuzz/corpus/valkey`.
+//! Its assertions are in `fuzz/targets/src/valkey.rs`; the corpus is `fuzz/corpus/valkey`.
 //! Nothing else is decided here.
 #![no_main]
 

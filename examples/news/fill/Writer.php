@@ -104,7 +104,7 @@ final class Writer
     }
 
     /**
-     * Stories are dealt like cards: none comes again before all have been told.
+     * Returns the next story, as from a shuffled deck: none is repeated before all have been used.
      *
      * @return array{string, list<string>, list<string>, list<string>}
      */

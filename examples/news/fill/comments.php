@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What comments are put together from: one of each part, or of some of them.
+ * The parts of comments: a comment has one of each part, or of some of them.
  *
  * The slots are those of stories.php, filled as in the article that the comment is on.
  */

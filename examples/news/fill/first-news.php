@@ -3,8 +3,8 @@
 /**
  * News 1, in the order of the table's columns.
  *
- * Without comments its page is 2,042 bytes long, as that of the report from 2011 was whose
- * figures the benchmarks repeat. Whoever changes the layout adjusts this text.
+ * Without comments its page is 2,042 bytes long, like that of the report from 2011, whose figures
+ * the benchmarks repeat. If you change the layout, adjust this text.
  */
 
 declare(strict_types=1);

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What articles are written from: for each story a topic, headlines, summaries and paragraphs.
+ * The parts of articles: for each story a topic, headlines, summaries and paragraphs.
  *
  * Writer picks one of the alternatives of each and fills the slots: {street}, {place},
  * {name} and {other} (people), {group}, {day}, {month}, numbers: {n} and {th} (small), {score}, {long}, {m}, {p} and {q} (dozens),

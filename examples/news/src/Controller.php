@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What all controllers do: answer a request.
+ * The interface of all controllers: they answer a request.
  */
 
 declare(strict_types=1);

@@ -1,11 +1,12 @@
 <?php
 
 /**
- * From a request to a response: finds the controller, has it declare what its page is made
- * from, asks it for the page, and turns what goes wrong into an answer.
+ * Converts a request to a response: finds the controller, declares the dependencies of its page,
+ * calls it for the page, and converts errors to a response.
  *
- * This is the one place that joins the site to Pagewell: what a controller says by #[Uses] is what
- * its pages are made from. One that says nothing works all the same and is made anew each time.
+ * Only this class connects the site to Pagewell: the #[Uses] of a controller are the dependencies
+ * of its pages. A controller without declarations works, too, but its page is rendered for each
+ * request.
  */
 
 declare(strict_types=1);

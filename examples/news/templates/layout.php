@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What is around every page: head, masthead, foot.
+ * The frame of every page: head, masthead, foot.
  *
  * Sees $title and $content (HTML). The foot says when the page was made and from what, so
  * that one can watch it being kept. The masthead bears no date of today: it would be wrong

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What each page is made from: the dependency list of the site, held against its controllers.
+ * The dependencies of each page: the dependency list of the site, compared with its controllers.
  *
  * A route that is in neither list fails the test, so that nobody adds a page without
  * deciding whether it may be kept.

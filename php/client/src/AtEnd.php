@@ -1,14 +1,16 @@
 <?php
 
 /**
- * What is to be done when the request or the command ends, in a process that may answer many.
+ * Functions to call when the request or the command ends, in a process that may answer many
+ * requests.
  *
- *     the process (or PHP's request) ends     everything is done, in the order in which it was said
- *     Outgoing::begin(), a further request    the same, but for what concerns the response before it
+ *     the process (or PHP's request) ends     all are called, in the order of registration
+ *     Outgoing::begin(), a further request    the same, without those for the previous response
  *
- * PHP is asked once, however many requests and jobs there are: what register_shutdown_function() is
- * given it keeps until the process ends. A function of the application's that calls exit() there keeps
- * PHP from calling those behind it; objects are still taken down after that, and one of ours is.
+ * One function is registered in PHP for all requests and jobs, because PHP keeps what
+ * register_shutdown_function() gets until the process ends. If a function of the application calls
+ * exit() there, PHP does not call the later ones. It still destroys objects after that, and this
+ * library registers one.
  */
 
 declare(strict_types=1);
@@ -29,14 +31,14 @@ final class AtEnd
     {
     }
 
-    /** PHP takes down what is left, when all functions for the end were called or given up. */
+    /** PHP destroys the remaining objects after all shutdown functions were called or abandoned. */
     public function __destruct()
     {
         self::run();
     }
 
     /**
-     * Has a function called once.
+     * Registers a function that is called once.
      *
      * @param callable(): void $then
      * @param bool             $toResponse it writes to the response, and is forgotten when the next one begins
@@ -48,14 +50,15 @@ final class AtEnd
             self::$registered = true;
             self::$last ??= new self();
             register_shutdown_function(static function (): void {
-                // Who says something in a function of his own that PHP calls later is asked for again.
+                // If a later shutdown function of the application declares something, it is
+                // registered again.
                 self::$registered = false;
                 self::run();
             });
         }
     }
 
-    /** Another request begins. */
+    /** Another request begins, in the same process. */
     public static function next(): void
     {
         self::$waiting = array_values(array_filter(self::$waiting, static fn (array $done): bool => !$done[1]));
@@ -68,13 +71,13 @@ final class AtEnd
             try {
                 array_shift(self::$waiting)[0]();
             } catch (\Throwable $fault) {
-                // What else waits is done all the same.
+                // The other functions are called anyway.
                 Configuration::log()->warn("pagewell: {$fault->getMessage()}", $fault);
             }
         }
     }
 
-    /** How much there is to be done. */
+    /** The number of registered functions. */
     public static function count(): int
     {
         return count(self::$waiting);

@@ -1,23 +1,22 @@
 <?php
 
 /**
- * What the response says has changed: on the wire from the moment it is said.
+ * The changes that the response reports. They are in its fields as soon as they are declared.
  *
- *     few tags                       all lines are written anew with each change
- *     more than TOGETHER             what is new, and nothing else, becomes lines of its own; each
- *                                    TOGETHER-th time, and whenever tags have given way, all lines are
- *                                    written anew
- *     the header section is sent     all lines are written anew
+ *     few tags                       all lines are rewritten with each change
+ *     more than TOGETHER             new tags get lines of their own; each TOGETHER-th time, and
+ *                                    whenever tags were merged, all lines are rewritten
+ *     the header section is sent     all lines are rewritten
  *
- * So a response says everything at any time, however its script ends, and thousands of changes do not
- * take the square of their number.
+ * So a response is complete at any time, however its script ends, and the cost of thousands of
+ * changes does not grow with the square of their number.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Puts changes onto the response. */
+/** Adds changes to the response. */
 final class Carried
 {
     private const FIELD = 'Cache-Group-Invalidation';
@@ -37,7 +36,7 @@ final class Carried
         $this->changes = new Changes();
     }
 
-    /** The response says these too. */
+    /** Adds these changes to the response. */
     public function add(Changes $more): void
     {
         [$bytes, $widenings] = [$this->changes->bytes(), $this->changes->widenings()];
@@ -56,7 +55,7 @@ final class Carried
         $this->wire->set(Tag::lines(self::FIELD, $new));
     }
 
-    /** Writes all lines, in place of those that are there. */
+    /** Writes all lines, in place of the existing ones. */
     public function write(): void
     {
         $lines = $this->changes->lines();
@@ -68,8 +67,8 @@ final class Carried
     }
 
     /**
-     * Whether the header section has gone out without some of them: taken off by the application, and
-     * nobody was asked before it was sent.
+     * Whether the header section was sent without some of the lines: the application removed them,
+     * and no callback ran before it was sent.
      */
     public function isMissed(): bool
     {
@@ -80,7 +79,7 @@ final class Carried
     }
 
     /**
-     * Whether a response says all that these lines say, on whichever lines of its own.
+     * Whether a response contains everything in these lines, in whatever form.
      *
      * @param list<string> $lines as they were set
      */
@@ -93,7 +92,7 @@ final class Carried
         return !in_array('*', $meant, true) && array_diff(Tag::listed(implode(', ', $meant)), Tag::listed(implode(', ', $said))) === [];
     }
 
-    /** What is said so far. From here on it says nothing. */
+    /** Returns the changes so far, and clears them. */
     public function take(): Changes
     {
         $changes = $this->changes;

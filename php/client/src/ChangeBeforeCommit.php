@@ -3,7 +3,7 @@
 /**
  * changedNow() was called while a transaction was open.
  *
- * Blame: the program. Pages would be made anew from the old rows, and kept. Call it after the
+ * Blame: the program. Pages would be rendered from the old rows, and stored. Call it after the
  * commit, or call changed(), which waits for it.
  */
 

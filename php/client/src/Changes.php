@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What one request has changed, and the field lines that say so.
+ * The changes of one request, and the field lines that report them.
  *
  *     Cache-Group-Invalidation: "news", "news:4"   RFC 9875 section 3
  *
@@ -19,7 +19,7 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Collects what a request has changed. */
+/** Collects the changes of a request. */
 final class Changes
 {
     /** The most ids of one kind that a response names; from there on `kind:*` stands for all of them. */

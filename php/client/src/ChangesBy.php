@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Who hears of a change that is said in answer to a write.
+ * The recipient of changes that are declared in a write.
  *
  *     PAGEWELL_CHANGES=response   its answer says so, and Pagewell reads it in passing: when not given
  *     PAGEWELL_CHANGES=control    the control interface is called, before the answer goes out: where

@@ -1,21 +1,21 @@
 <?php
 
 /**
- * The control interface of Pagewell, as far as a site needs it: dropping pages.
+ * The control interface of Pagewell, as far as a site needs it: purging pages.
  *
- * Two forms: SocketControl calls Pagewell, RecordingControl keeps what it is told, for tests.
- * Whoever implements it returns only when the pages are gone, and throws when that is not known.
+ * Two implementations: SocketControl calls Pagewell, RecordingControl records calls, for tests. An
+ * implementation returns only after the pages are purged, and throws if that is unknown.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Tells Pagewell what to drop. */
+/** Purges pages in Pagewell. */
 interface Control
 {
     /**
-     * Drops pages, and returns when that is done.
+     * Purges pages, and returns after that is done.
      *
      * @throws ControlAway       Pagewell cannot be reached, or did not answer in time: a retry may help
      * @throws ControlRefused    Pagewell refused the call: the token, the site, the call itself

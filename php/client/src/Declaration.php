@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What one page is made from, and the field lines that say so.
+ * The dependencies of one page, and the field lines that declare them.
  *
  * Collects; sends nothing and knows nothing of PHP's output, so it serves frameworks with
  * response objects and tests alike. The wire form:

@@ -6,8 +6,8 @@
  *     $configuration->setMiddlewares([new Pagewell\DoctrineMiddleware()]);
  *
  * In Symfony the bundle does it. Doctrine nests transactions by savepoints, which pass through
- * exec(), as `BEGIN` and `COMMIT` by executeStatement() do; with parameters these are prepared, and
- * not seen. A commit that fails is told, for nobody knows whether it was made.
+ * exec(), as do `BEGIN` and `COMMIT` by executeStatement(). With parameters these are prepared, and
+ * not detected. The changes of a failed commit are sent, because it may have succeeded.
  */
 
 declare(strict_types=1);

@@ -1,9 +1,10 @@
 <?php
 
 /**
- * What came of an invalidation.
+ * The result of an invalidation.
  *
- * A value, made from Pagewell's answer. Nothing dropped is no error: nobody had asked for the page.
+ * A value object, created from Pagewell's response. No purged page is not an error: the page was
+ * not cached.
  */
 
 declare(strict_types=1);

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Changes that wait: for a commit, or for the control interface to be told.
+ * Changes that wait for a commit, or for a call of the control interface.
  *
  * Hard ones and soft ones apart. Bounded, as Changes::byControl() is: from IDS_MAX_BY_CONTROL ids of
  * a kind on, the kind as a whole stands for them; of more than 4 MiB of tags, everything.
@@ -11,7 +11,7 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Changes not yet told. */
+/** Changes that have not been sent yet. */
 final class Held
 {
     /** Pages to be dropped. */
@@ -26,7 +26,7 @@ final class Held
         $this->soft = Changes::byControl();
     }
 
-    /** One change alone. */
+    /** Creates a single change. */
     public static function one(Changes $changes, bool $soft = false): self
     {
         $held = new self();
@@ -34,26 +34,26 @@ final class Held
         return $held;
     }
 
-    /** These too. */
+    /** Adds further changes. */
     public function add(self $others): void
     {
         $this->hard->add($others->hard);
         $this->soft->add($others->soft);
     }
 
-    /** Whether nothing waits. */
+    /** Whether no change waits. */
     public function isEmpty(): bool
     {
         return $this->hard->isEmpty() && $this->soft->isEmpty();
     }
 
-    /** How many tags wait. */
+    /** The number of waiting tags. */
     public function count(): int
     {
         return $this->hard->count() + $this->soft->count();
     }
 
-    /** @return list<Invalidation> the calls that tell of it: hard ones first */
+    /** @return list<Invalidation> the calls to make: hard ones first */
     public function calls(): array
     {
         return [
@@ -63,9 +63,9 @@ final class Held
     }
 
     /**
-     * @param Control|null $control who could not be told: the command is for the same site
+     * @param Control|null $control the unreachable interface: the command is for the same site
      *
-     * @return string what an operator runs when Pagewell could not be told
+     * @return string the command for an operator if Pagewell was unreachable
      */
     public function command(?Control $control = null): string
     {

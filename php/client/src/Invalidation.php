@@ -3,16 +3,16 @@
 /**
  * One call to `POST /v1/invalidate`: tags, URLs, or everything.
  *
- * A value. What one call names is one change. Hard: the pages are gone when the call returns.
- * Soft: they are stale, and may be shown for a moment while one render makes them anew, where
- * the site allows that. At most TAGS_MAX tags; batches() makes several calls of more.
+ * A value object. The tags and URLs of one call are one change. Hard: the pages are purged when the
+ * call returns. Soft: they are stale, and may be served for a moment while one render refreshes
+ * them, if the site allows that. At most TAGS_MAX tags per call; batches() makes several calls.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** What to drop. */
+/** The pages to purge. */
 final class Invalidation
 {
     /** The most tags and URLs of one call. Pagewell takes 16 MiB: twice as many of the longest tags. */

@@ -1,19 +1,19 @@
 <?php
 
 /**
- * Changes on their way to the control interface: collected, and told together.
+ * Queue of changes for the control interface: they are collected and sent together.
  *
  *     when                                     what happens
- *     the request or command ends              everything is told, within END_SECONDS
- *     5,000 tags wait, or the oldest a second  everything is told at the next change
- *     the response has been sent, and nobody   everything is told at once
- *     says when its request is over; or nobody
- *     says when it is sent (HeaderCallback)
- *     Pagewell is away                         they stay; tried again after PAUSE_SECONDS, and at the end
- *     it is away at the end                    one line in the log, with the command to run
+ *     the request or command ends              everything is sent, within END_SECONDS
+ *     5,000 tags wait, or the oldest a second  everything is sent at the next change
+ *     the response has been sent, and the end  everything is sent at once
+ *     of the request is not reported; or the
+ *     sending is not (HeaderCallback)
+ *     Pagewell is unreachable                  they stay; retried after PAUSE_SECONDS, and at the end
+ *     it is unreachable at the end             one line in the log, with the command to run
  *
- * Never throws but from now(), whatever a Control of the application's own does: a page or a job does not
- * fail because Pagewell is away.
+ * Only now() throws, whatever an application's own Control does: a page or a job does not fail
+ * because Pagewell is unreachable.
  */
 
 declare(strict_types=1);
@@ -36,15 +36,15 @@ final class Later
     private int $pausedUntil = 0;
 
     /**
-     * @param Control $control whom to tell
-     * @param Log     $log     where to say what could not be told
+     * @param Control $control where changes are sent
+     * @param Log     $log     where failures are logged
      */
     public function __construct(private readonly Control $control, private readonly Log $log)
     {
         $this->held = new Held();
     }
 
-    /** Takes changes up, and tells if it is time to. */
+    /** Adds changes, and sends everything if it is due. */
     public function add(Held $held, bool $atOnce = false): void
     {
         $now = hrtime(true);
@@ -62,14 +62,14 @@ final class Later
         }
     }
 
-    /** How many tags wait. */
+    /** The number of waiting tags. */
     public function count(): int
     {
         return $this->held->count();
     }
 
     /**
-     * Tells what waits. What could not be told goes on waiting.
+     * Sends all waiting changes. Those that could not be sent stay in the queue.
      *
      * @throws PagewellException see Control::invalidate()
      */
@@ -83,7 +83,7 @@ final class Later
         return $dropped;
     }
 
-    /** Tells what waits, or says in the log that it could not. Nothing waits afterwards. */
+    /** Sends all waiting changes, or logs that it could not. The queue is empty afterwards. */
     public function end(): void
     {
         $held = $this->held;

@@ -7,9 +7,9 @@
  *     uses('news', 4);
  *     $page->store($html);                        // before anything is sent
  *
- * A page is stored under its address, as nginx looks it up, with a first line that says what it was
- * made from and with which lease; Pagewell takes the line off. Nothing is stored that nginx would
- * give out otherwise than PHP does, and nothing of which a change would not be heard.
+ * A page is stored under its URL, as nginx looks it up. Its first line contains its tags and its
+ * lease; Pagewell removes that line. A page is not stored if nginx could not deliver it exactly as
+ * PHP does, or if its changes would not be published.
  */
 
 declare(strict_types=1);
@@ -35,7 +35,7 @@ final class MemcachedPage
     }
 
     /**
-     * Takes the lease. What is read from here on is known to be as new as that.
+     * Takes the lease. Data that is read afterwards is at least as recent as the lease.
      *
      * @param string|null $uri path and query as the visitor sent them; null: REQUEST_URI
      */
@@ -46,7 +46,8 @@ final class MemcachedPage
     }
 
     /**
-     * Stores the page, unless something speaks against it; the visitor gets it in either case.
+     * Stores the page, unless there is a reason against it. The client gets the page in either
+     * case.
      *
      * @param string $html all of it
      *
@@ -68,7 +69,7 @@ final class MemcachedPage
         return $this->refusal === null;
     }
 
-    /** Why store() did not store it; null when it did. */
+    /** The reason why store() did not store the page; null if it did. */
     public function refusal(): NotDeclared|NotStored|null
     {
         return $this->refusal;

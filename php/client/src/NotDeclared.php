@@ -1,10 +1,10 @@
 <?php
 
 /**
- * Why a page that may have called uses() is not offered for storing.
+ * The reason why a page that may have called uses() is not offered for storing.
  *
- * One case each, in the order in which they are looked for. The page is delivered as it
- * is; it is just made anew for everybody.
+ * One case each, in the order in which they are checked. The page is delivered unchanged; it is
+ * rendered again for each request.
  */
 
 declare(strict_types=1);

@@ -10,10 +10,10 @@
  *     sent, or a command            UseAfterHeaders              by the control interface, at the end
  *     a transaction is open         the same                     held until its commit, then as above
  *
- * What a page uses is set at the last moment, because only then it is known whether the page may
- * be stored at all. What has changed is set at once: if anything goes wrong after the write, the
- * response to it still says so. A safe method's response cannot say it (RFC 9875 section 3).
- * Sending ends the state, so that in a PHP that serves several requests each begins with nothing.
+ * The page's dependencies are sent at the last moment, because only then is it known whether the
+ * page may be stored. Changes are set at once: if anything fails after the write, its response
+ * still reports them. The response to a safe method cannot (RFC 9875 section 3). Sending ends the
+ * state, so that each request of a PHP process begins with an empty one.
  */
 
 declare(strict_types=1);
@@ -170,7 +170,7 @@ final class Outgoing
         $this->teller->flush();
     }
 
-    /** The response that the changes were put on will never be sent: they are told by the control interface. */
+    /** Reports that the response with the changes is never sent; they are sent over the control interface. */
     public function responseLost(): void
     {
         $changes = $this->carried->take()->add($this->gone);
@@ -178,7 +178,7 @@ final class Outgoing
         $this->teller->late(Held::one($changes));
     }
 
-    /** The request or command is over: everything is told. A transaction that is still open is taken as committed. */
+    /** Ends the request or command: everything is sent. A transaction that is still open counts as committed. */
     public function end(): void
     {
         $this->teller->end();
@@ -205,7 +205,7 @@ final class Outgoing
     private function say(string $call, Held $held): void
     {
         $this->teller->say($call, $held);
-        // The control interface hears of it before the visitor does: a command has nobody to wait.
+        // Called before the response is sent; for a command no client waits.
         if ($this->wire->method() !== null && !$this->wire->isSent()) {
             $this->register();
         }
@@ -229,7 +229,7 @@ final class Outgoing
 
     private function sending(): void
     {
-        // Nobody was asked before it was sent: the page is not declared, and what was set at once has gone out.
+        // No callback ran before sending: the page is not declared, but earlier changes have been sent.
         if (!$this->wire->isSent()) {
             $this->wire->set($this->declaration->lines($this->wire->response()));
             $this->carried->write();

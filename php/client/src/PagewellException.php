@@ -1,12 +1,12 @@
 <?php
 
 /**
- * What all exceptions of the library have in common, for one who wants to catch any of them.
+ * The common interface of all exceptions of the library, for catching any of them.
  *
- * Each cause has a class of its own. uses(), freshFor() and changed() throw faults of the program
- * only, found the first time that the line runs. What depends on whether Pagewell is there
- * (ControlAway, ControlRefused, ControlUnreadable, InvalidControl) is thrown by those alone that
- * are asked to do something at once.
+ * Each cause has a class of its own. uses(), freshFor() and changed() throw only for programming
+ * errors, which appear the first time that the line runs. Only functions that act at once throw the
+ * exceptions that depend on Pagewell (ControlAway, ControlRefused, ControlUnreadable,
+ * InvalidControl).
  */
 
 declare(strict_types=1);

@@ -5,11 +5,11 @@
  *
  *     $db = new Pagewell\Pdo($dsn, $user, $password);    // wherever `new PDO` stood
  *
- * What changed() says within a transaction is told after its commit, and forgotten when it is
- * rolled back; savepoints too. Statements that begin and end transactions are seen in exec() and
- * query() (`COMMIT`, `SAVEPOINT a`, `COMMIT; BEGIN`), not in prepare(). Where a transaction ended unseen (MariaDB
- * commits before `ALTER TABLE`), or nobody knows whether a commit was made (the connection broke),
- * nothing is forgotten.
+ * Changes that are declared within a transaction are sent after its commit, and discarded after a
+ * rollback, also to a savepoint. Statements that begin and end transactions are detected in exec()
+ * and query() (`COMMIT`, `SAVEPOINT a`, `COMMIT; BEGIN`), not in prepare(). Nothing is discarded if
+ * a transaction ended undetected (MariaDB commits before `ALTER TABLE`), or if the result of a
+ * commit is unknown (the connection broke).
  */
 
 declare(strict_types=1);

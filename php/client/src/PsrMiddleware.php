@@ -1,15 +1,15 @@
 <?php
 
 /**
- * PSR-15 middleware: what the application says with uses() and changed() goes onto its response.
+ * PSR-15 middleware: adds the declarations of uses() and changed() to the application's response.
  *
  *     $app->pipe(new Pagewell\PsrMiddleware());     // the outermost but for what sets cookies
  *
- * A response that sets a cookie, or was made in a PHP session, is not offered for storing. If the
- * application throws, the changes made until then are told by the control interface. What stands
- * further out may throw as well, when the changes are on a response that nobody gets then, or answer
- * with another one. PHP-FPM is asked in the end what it has sent; in a worker pipe one more as the
- * outermost, which sees to it: the two know of each other.
+ * A response that sets a cookie, or was created in a PHP session, is not offered for storing. If
+ * the application throws, the changes until then are sent over the control interface. Outer
+ * middleware may also throw, or replace the response that carries the changes. With PHP-FPM the
+ * sent response is checked at the end. In a worker, add a second instance as the outermost
+ * middleware for that check.
  */
 
 declare(strict_types=1);

@@ -12,7 +12,7 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Keeps what it is told. */
+/** Records the lines for tests. */
 final class RecordingWire implements Wire
 {
     /** @var list<string> */
@@ -30,7 +30,7 @@ final class RecordingWire implements Wire
      * @param string|null $method  of the pretended request; null pretends that there is none
      * @param int         $status  of its response
      * @param bool        $session whether a session is open
-     * @param RecordingControl $control keeps what would be told by the control interface
+     * @param RecordingControl $control records the calls of the control interface
      * @param string      $capability what the request says in Surrogate-Capability
      * @param Credentials $credentials what the request carries
      */

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What the library looks at in a response before it adds to it.
+ * The properties of a response that the library needs before it adds lines.
  *
  * A value: made by Wire::response() just before the header section goes out, or by hand.
  */

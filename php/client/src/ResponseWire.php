@@ -1,23 +1,24 @@
 <?php
 
 /**
- * The response of a framework that makes it as a value: lines wait until there is one.
+ * The response of a framework that represents it as a value: lines are collected until it exists.
  *
  *     $wire = ResponseWire::begin($request->getMethod(), credentials: Credentials::of($cookieField));
  *     …the application makes its response…
  *     foreach ($wire->finish($status, $lines, $session) as $line) { … add it … }
  *
- * Begins the request's state, so it serves processes that answer many requests. What is said after
- * finish() takes the control interface: at once, for nobody knows when such a process hears of its next
- * request; or together, where the framework says when the request is over. Where the response never comes,
- * lose(), or withdraw() once it was finished, sees to it that what has changed is told all the same.
+ * Begins the request's state, so it works in processes that answer many requests. Changes after
+ * finish() are sent over the control interface. They are sent at once, because such a process may
+ * wait long for its next request, or together, if the framework reports the end of the request. If
+ * there is no response, call lose(), or withdraw() after finish(); then the changes are sent
+ * anyway.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Lines for a response to come. */
+/** Collects the lines of a later response. */
 final class ResponseWire implements Wire
 {
     private Response $response;
@@ -64,8 +65,8 @@ final class ResponseWire implements Wire
     }
 
     /**
-     * The response is there. What the control interface has to be told is told now, before it is sent.
-     * Another one in its place, of a fault in what came afterwards, says what has changed, and nothing else.
+     * Adds to the finished response. Changes for the control interface are sent now, before the
+     * response is. If an error response replaces this one later, it reports only the changes.
      *
      * @param list<string> $lines   its fields, `Name: value`
      * @param bool         $session whether it was made in a session
@@ -88,7 +89,7 @@ final class ResponseWire implements Wire
         return $this->lines;
     }
 
-    /** There will be no response of this request that could carry anything. */
+    /** Reports that this request has no response that could carry changes. */
     public function lose(): void
     {
         if (!$this->sent) {
@@ -96,7 +97,7 @@ final class ResponseWire implements Wire
         }
     }
 
-    /** As lose(), even of a response that was finished: what stood further out has failed, and it goes to nobody. */
+    /** Like lose(), also after finish(): outer middleware has failed, and the response is not sent. */
     public function withdraw(): void
     {
         $this->sent = true;
@@ -104,8 +105,8 @@ final class ResponseWire implements Wire
     }
 
     /**
-     * Where PHP itself sends the response it is looked at in the end: what stood further out may have failed, or
-     * answered with another one. Workers send theirs in a way of their own.
+     * If PHP itself sends the response, it is checked at the end: outer middleware may have failed,
+     * or replaced it. Workers send their responses in other ways.
      */
     private function watch(): void
     {
@@ -119,7 +120,7 @@ final class ResponseWire implements Wire
         }
     }
 
-    /** @return list<string> the lines that say what has changed */
+    /** @return list<string> the lines that report changes */
     private function changes(): array
     {
         return array_values(preg_grep('/^Cache-Group-Invalidation:/i', $this->lines));
@@ -140,7 +141,7 @@ final class ResponseWire implements Wire
         return $this->sent;
     }
 
-    /** Whether nobody will ask again for what is said from here on. */
+    /** Whether later changes have to be sent at once: the response was sent, and the request's end is not reported. */
     public function isLeft(): bool
     {
         return $this->sent && !$this->isEnded;

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Which way a change takes: onto the response, to the control interface, or into waiting.
+ * Selects the way of a change: the response, the control interface, or waiting.
  *
  *     a transaction is open             waits for its commit; forgotten when it is rolled back
  *     an unsafe method, headers unsent  onto the response, unless ChangesBy::Control
@@ -10,8 +10,8 @@
  *     the control interface is off      onto the response, or refused where there is none to carry it
  *     PAGEWELL_CHANGES is mistyped      both ways, and the log says so: the write is done by now
  *
- * A change belongs to each transaction that is open: it is told at whichever commit comes first,
- * and again at the next, for nobody knows on which connection the write was.
+ * A change belongs to every open transaction. It is sent at the first commit and again at the next,
+ * because it is unknown which connection made the write.
  */
 
 declare(strict_types=1);
@@ -104,7 +104,7 @@ final class Teller
         $this->later?->end();
     }
 
-    /** What can no longer be carried by the response it was put on. */
+    /** Sends changes that their response can no longer carry. */
     public function late(Held $held): void
     {
         $later = $held->isEmpty() ? null : $this->later();
@@ -115,7 +115,7 @@ final class Teller
         }
     }
 
-    /** Everything is told. A transaction that is still open is taken as committed: perhaps it is, unseen. */
+    /** Sends everything. A transaction that is still open counts as committed, because it may be, undetected. */
     public function end(): void
     {
         foreach ($this->open() as $transaction) {

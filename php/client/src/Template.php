@@ -1,15 +1,16 @@
 <?php
 
 /**
- * The page as a template of ESI: fragments that Pagewell puts in for each visitor (docs/guide/esi.md).
+ * The page as an ESI template, with fragments that Pagewell inserts for each client
+ * (docs/guide/esi.md).
  *
  *     the request says Surrogate-Capability: …="ESI/1.0"   `<esi:include …/>`, and the response says
  *                                                          Surrogate-Control: content="ESI/1.0"
  *     it does not                                          what the function returns or prints
  *     the address cannot be written safely                 the same: it has dot segments, or is too long
  *
- * The response says it from the first element on, and once more when it is sent, for an application may set
- * the field anew. Nothing that stands in an address can end its attribute.
+ * The response has the field from the first element on. It is set once more before sending, because
+ * an application may overwrite it. No character of a URL can end its attribute.
  */
 
 declare(strict_types=1);
@@ -64,7 +65,8 @@ final class Template
     }
 
     /**
-     * Whether a response with these values of Surrogate-Control is a template for whoever reads it.
+     * Whether the client interprets a response with these values of Surrogate-Control as a
+     * template.
      *
      * @param array<string> $values
      */

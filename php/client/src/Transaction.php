@@ -1,17 +1,16 @@
 <?php
 
 /**
- * A database transaction as far as changes are concerned: what is said while it is open waits
- * for its commit.
+ * The changes of a database transaction: those declared while it is open wait for its commit.
  *
- *     begin()                 open; in an open one: a level further in, as frameworks count them
- *     savepoint(), release()  a mark, and its end
- *     rollBackTo(), rollBack()  forgets what was said since that mark, or that begin()
- *     commit()                of the outermost: what waits is told
+ *     begin()                 opens it; if it is open: a nested level, as frameworks count them
+ *     savepoint(), release()  a savepoint, and its end
+ *     rollBackTo(), rollBack()  discards the changes since that savepoint, or that begin()
+ *     commit()                of the outermost level: waiting changes are sent
  *
- * It touches no database: Pagewell\Pdo and the glue for frameworks call it when theirs does. In
- * doubt nothing is forgotten: a mark that is not known, and an end that was not seen, keep
- * everything, for dropping a page too many costs a render, and one too few shows old data.
+ * It accesses no database: Pagewell\Pdo and the glue for frameworks call it when their connection
+ * does. In doubt no change is discarded, as after an unknown savepoint or an undetected end. An
+ * unnecessary purge costs a render; a missing one shows old data.
  */
 
 declare(strict_types=1);
@@ -68,7 +67,7 @@ final class Transaction
         $this->mark(null);
     }
 
-    /** As begin(), of the outermost: what was held before ended unseen, or by this (MariaDB commits before a BEGIN). */
+    /** Like begin(), for the outermost level: the previous transaction ended undetected, or by this one. */
     public function beginAnew(): void
     {
         $this->commitAll();
@@ -88,7 +87,7 @@ final class Transaction
         $found = array_filter($found, static fn (string $part): bool => $part !== '') + ['begin' => '', 'mark' => '', 'release' => '', 'back' => ''];
         $name = strtolower(trim($found['mark'] . $found['release'] . $found['back'], " \t\n\r;\"'`[]"));
         match (true) {
-            // What is said now comes after all of it.
+            // Later changes come after the whole statement.
             $found['begin'] !== '' => preg_match(self::ENDS_LAST, $sql) === 1 ? $this->commitAll() : $this->beginAnew(),
             $found['mark'] !== '' => $this->savepoint($name),
             $found['release'] !== '' => $this->release($name),
@@ -169,7 +168,7 @@ final class Transaction
         $this->marks[array_key_last($this->marks) ?? 0][1]->add($held);
     }
 
-    /** What waits is told, and goes on waiting: for a commit of which nobody knows whether it was made. */
+    /** Sends the waiting changes, and retains them: it is unknown whether the commit succeeded. */
     public function tellEarly(): void
     {
         foreach ($this->marks as [, $held]) {

@@ -1,20 +1,21 @@
 <?php
 
 /**
- * Says beside a controller what its pages are made from.
+ * Declares at a controller on which data its pages depend.
  *
  *     #[Uses('news')]                  the kind as a whole
- *     #[Uses('news:{id}', 'comments')] the one that the parameter `id` of the route names; a kind besides
+ *     #[Uses('news:{id}', 'comments')] the one in the route's parameter `id`; and another kind
  *
- * On a class it holds for all of its actions, on a method for that one. Read by usesOf(), by the
- * glue for frameworks, and by `pagewell-php dependencies`. What comes before the first colon is the kind.
+ * On a class it applies to all of its actions, on a method to that one. It is read by usesOf(), by
+ * the glue for frameworks, and by `pagewell-php dependencies`. The part before the first colon is
+ * the kind.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** What a controller's pages are made from. */
+/** The data on which a controller's pages depend. */
 #[\Attribute(\Attribute::TARGET_CLASS | \Attribute::TARGET_METHOD | \Attribute::IS_REPEATABLE)]
 final class Uses
 {

@@ -1,10 +1,10 @@
 <?php
 
 /**
- * Where the field lines of the running request go.
+ * The destination of the running request's field lines.
  *
- * Three forms: PhpWire speaks to PHP itself, ResponseWire waits for the response of a framework
- * that makes one as a value, RecordingWire keeps what it is told, for tests.
+ * Three implementations: PhpWire uses PHP itself, ResponseWire collects lines for a framework's
+ * response object, RecordingWire records them, for tests.
  */
 
 declare(strict_types=1);

@@ -1,12 +1,13 @@
 <?php
 
 /**
- * Says beside a controller what it writes, for the dependency list alone: who reads it, who writes it.
+ * Declares at a controller which data it writes, only for the dependency list of readers and
+ * writers.
  *
  *     #[Writes('comments', 'news:{id}')]
  *
- * Nothing is told to Pagewell by this; changed() stands beside the SQL. The answer to a write is
- * never kept.
+ * It sends nothing to Pagewell; call changed() next to the SQL. The response to a write is never
+ * stored.
  */
 
 declare(strict_types=1);

@@ -1,12 +1,13 @@
 <?php
 
 /**
- * The words of the library: uses, freshFor and changed, and a few for changes outside a request.
+ * The functions of the library: uses, freshFor and changed, and a few for changes outside a
+ * request.
  *
- * A page says what it is made from, a write says what it has changed; both are collected
- * while the request runs and travel as fields of its response, so that neither costs a
- * connection and a write is acknowledged only when it has taken effect. A page that says
- * nothing gets no field and is not stored.
+ * A page declares its dependencies, and a write its changes. Both are collected during the request
+ * and sent as fields of its response. So neither needs a connection, and a write is acknowledged
+ * only after its invalidations are applied. A page without declarations gets no field and is not
+ * stored.
  */
 
 declare(strict_types=1);
@@ -114,10 +115,10 @@ function changed(int|string|null ...$said): void
 }
 
 /**
- * The same, but pages may be shown for a moment longer, as stale, while they are made anew.
+ * Like changed(), but stale pages may be served for a moment while they are refreshed.
  *
- * For what changes often and matters little: a count of views, an import of prices. Always told by
- * the control interface. Where that is switched off it is as good as changed().
+ * For frequent changes of little importance: a view counter, an import of prices. Always sent over
+ * the control interface. If that is disabled, it is the same as changed().
  *
  * @throws PagewellException as changed()
  */
@@ -160,11 +161,12 @@ function invalidate(array $urls = [], array $tags = [], bool $all = false, bool 
 }
 
 /**
- * Tells at once what waits for the end: after each job of a worker that never ends.
+ * Sends waiting changes at once, instead of at the end: after each job of a worker that never ends.
  *
  * @return int how many pages were dropped
  *
- * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl; what was not told goes on waiting
+ * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl; unsent
+ * changes stay in the queue
  */
 function tell(): int
 {
@@ -175,8 +177,8 @@ function tell(): int
  * The transaction of a database connection, for those whose connection is no Pagewell\Pdo.
  *
  *     transaction()->begin();      // after BEGIN
- *     transaction()->commit();     // after COMMIT: what changed() said meanwhile is told now
- *     transaction()->rollBack();   // after ROLLBACK: it is forgotten
+ *     transaction()->commit();     // after COMMIT: the changes declared in it are sent now
+ *     transaction()->rollBack();   // after ROLLBACK: they are discarded
  *
  * @param string $connection its name, where there are several
  */

@@ -79,7 +79,7 @@ final class ClassicTest extends TestCase
     public function testARenderThatBeganBeforeTheChangeIsNotStoredAfterIt(): void
     {
         $reader = self::$site->send('GET', '/news/4?as=slow');
-        // Whoever opens the pipe waits for the other: the render has taken its lease and read the row.
+        // Opening the pipe waits for its reader, which then has taken its lease and read the row.
         $pipe = fopen(self::$site->directory . '/notes/slow', 'w');
         self::$site->ask('POST', '/write/4?title=second');
         fwrite($pipe, 'go');

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What is sent to the control interface, and when: on a recorded one.
+ * The calls of the control interface and their times: with a recorded interface.
  */
 
 declare(strict_types=1);

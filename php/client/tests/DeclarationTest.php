@@ -1,8 +1,8 @@
 <?php
 
 /**
- * What the vectors cannot show: bounds, refusals by exception, and that a page and a change
- * meet exactly when they should.
+ * Tests that the vectors do not contain: limits, exceptions, and that a change invalidates exactly
+ * the right pages.
  */
 
 declare(strict_types=1);

@@ -1,7 +1,8 @@
 <?php
 
 /**
- * What controllers state, the list that is made of it, and the command that prints it.
+ * The declarations of controllers, the list that is generated from them, and the command that
+ * prints it.
  */
 
 declare(strict_types=1);

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What the manuals print for PHP can be copied: it parses, and says where its names come from.
+ * The PHP examples in the manuals can be copied: they parse, and import their names.
  */
 
 declare(strict_types=1);

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What is held, told and forgotten: the plain calls, and Pagewell\Pdo on SQLite.
+ * Changes that wait, are sent and are discarded: with plain calls, and with Pagewell\Pdo on SQLite.
  */
 
 declare(strict_types=1);

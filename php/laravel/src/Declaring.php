@@ -4,10 +4,9 @@
  * The middleware for Laravel: the outermost, so that it sees the cookies and the session that the
  * others have added.
  *
- * What a controller states by #[Uses] is said once its route's parameters have become models.
- * Laravel starts a session for all routes of its group `web`, and sets cookies there: such a page
- * is not offered for storing. Pages for everybody belong into a group without StartSession,
- * EncryptCookies and VerifyCsrfToken.
+ * A controller's #[Uses] is applied once its route's parameters have become models. Laravel starts
+ * a session and sets cookies for all routes of its group `web`; such a page is not offered for
+ * storing. Put public pages into a group without StartSession, EncryptCookies and VerifyCsrfToken.
  */
 
 declare(strict_types=1);

@@ -6,7 +6,7 @@
  *     event                                         what happens
  *     each request (middleware, the outermost)      lines go onto the response; #[Uses] of its controller is said
  *     TransactionBeginning, Committed, RolledBack   changes wait for the commit; levels as Laravel counts them
- *     the request has ended, a job, a command       what was said since is told, but for what waits for a
+ *     the request has ended, a job, a command       later changes are sent, except those that wait for a
  *                                                   commit: a job on `sync` runs within its caller's transaction
  *     Eloquent: saved, updated, deleted, restored   changed(kind, key), of the models in config('pagewell.models')
  *     a statement that increments (Increments)      the same, or changed(kind) where it is not one row

@@ -7,11 +7,11 @@
  *     event                                     what happens
  *     kernel.request (main)                     the state of the request begins
  *     kernel.controller_arguments (main)        usesOf(controller, attributes of the request)
- *     kernel.response (main, after the session) the lines go onto the response; what waits is told
- *     kernel.finish_request (main)              without a response: changes are told all the same
- *     kernel.terminate                          what was said since is told
- *     console.terminate, a message of the       the same, but for what waits for a commit: a command may run
- *     messenger, done or not                    within somebody's transaction, and the process goes on
+ *     kernel.response (main, after the session) the lines go onto the response; waiting changes are sent
+ *     kernel.finish_request (main)              without a response: changes are sent anyway
+ *     kernel.terminate                          later changes are sent
+ *     console.terminate, a message of the       the same, except those that wait for a commit: a command may
+ *     messenger, done or not                    run within a transaction, and the process continues
  *
  * Sub-requests belong to the page that they are part of.
  */

@@ -1,8 +1,8 @@
 //! The same load on another cache: Varnish with its module xkey.
 //!
-//! Set up as its manual advises: tags go into the header that xkey indexes, a request `PURGEKEYS`
-//! drops what has one of them, `PURGE` an address, and both are answered when that is done. The rest
-//! is Varnish's own behaviour, but for its word on whether an answer came from memory.
+//! It is configured as its manual recommends. Tags are in the header that xkey indexes, a request
+//! `PURGEKEYS` purges the pages with one of them, `PURGE` a URL. Both are answered after the purge.
+//! The rest is Varnish's default behaviour, plus a field that reports whether a response was a hit.
 
 use super::origin::Origin;
 use super::report::Figures;

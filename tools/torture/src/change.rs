@@ -1,7 +1,8 @@
-//! A change: what is changed, and the requests that say so, in each of the manners there are
+//! A change: the changed data, and the requests that publish it, in each of the available ways
 //! ([`super::manner`]).
 //!
-//! Drawn from a seed. Nothing is sent here; the sender of the requests judges the answers.
+//! It is generated from a seed. Nothing is sent here; the sender of the requests checks the
+//! responses.
 
 use super::manner::{By, Manner, Strength};
 use super::site::{Site, tag};

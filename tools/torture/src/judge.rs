@@ -1,11 +1,11 @@
-//! Whether an answer is right: the one place where a run can find fault.
+//! Decides whether a response is correct: only here can a run find an error.
 //!
-//! An answer is *outdated* when any version in it, or in the stored page that a 304 confirms, is older
-//! than what was acknowledged before the request was sent; after a soft change, when it is so for
-//! longer than site and page allow (until then it is *stale as allowed*). It is *torn* when it came as whole (by its
-//! length, its last chunk) but is not the content its stamp says, *foreign* when it is another page or
-//! variant, or nothing that was asked for. An answer that says that there is none (502, 503, 504) is
-//! no fault of freshness; the run counts those apart.
+//! A response is *outdated* if a version in it, or in the stored page that a 304 confirms, is older
+//! than the version acknowledged before the request. After a soft change it may be older for as
+//! long as site and page allow (*stale as allowed*). It is *torn* if it arrived complete, by its
+//! length or last chunk, but its content does not match its stamp. It is *foreign* if it is another
+//! page or variant, or was not requested. A 502, 503 or 504 is no error of freshness; the run
+//! counts those separately.
 
 use super::site::{Currency, Page, Site};
 use super::stamp::{Stamp, Versions};

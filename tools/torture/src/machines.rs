@@ -1,11 +1,12 @@
-//! `cargo torture --machines N`: once a write was answered, and not as late, does any machine show what
-//! was before?
+//! `cargo torture --machines N`: after a write was acknowledged, and not as late, does any node
+//! serve an older page?
 //!
-//! Several Pagewells before one site, each with memory of its own, which tell each other by a stream what was
-//! changed; the real binary, a real php-fpm, a real Redis or Valkey. Writers change what pages are made from
-//! through one machine after the other ([`writer`]); readers ask all of them, and judge as in the other
-//! tortures; meanwhile one fault comes after the other ([`fault`]). In the end, when nothing goes wrong any
-//! more, every machine has to show the newest of every page ([`end`]). Loopback only; ends by itself.
+//! Several nodes in front of one site, each with its own cache, exchange invalidations through a
+//! stream. Binary, php-fpm and Redis or Valkey are real. Writers change data through one node after
+//! the other ([`writer`]). Readers send requests to all of them, and check as in the other
+//! tortures. In between, one fault follows the other ([`fault`]). At the end, without faults, every
+//! node must serve the newest version of every page ([`end`]). It uses only loopback, and ends
+//! automatically.
 
 mod end;
 pub mod fault;

@@ -1,11 +1,12 @@
-//! `cargo torture`: is any answer older than what had been acknowledged before it was asked for?
+//! `cargo torture`: is any response older than the data acknowledged before its request?
 //!
-//! The real binary, before an origin that knows the truth ([`site`]); writers that change what pages
-//! are made from, in every way that there is ([`writer`]); readers that compare each answer with the versions
-//! that were acknowledged when they sent their request ([`reader`], [`judge`]). With faults the origin
-//! cuts answers and refuses, readers leave, and Pagewell is killed and started again. Or several of them
-//! publish changes to each other ([`machines`]). Loopback only; ends by itself. The same run against a binary
-//! whose store does not check leases must find outdated answers: this shows that the run can find them.
+//! The real binary runs in front of an origin that knows the correct data ([`site`]). Writers
+//! change data in every available way ([`writer`]). Readers compare each response with the versions
+//! acknowledged when they sent the request ([`reader`], [`judge`]). With faults, the origin
+//! truncates responses and refuses connections, readers disconnect, and Pagewell is killed and
+//! restarted. Several nodes may exchange changes ([`machines`]). It uses only loopback, and ends
+//! automatically. Against a binary without the lease check, the same run must find outdated
+//! responses: this shows that it can.
 
 mod beside;
 mod change;

@@ -1,9 +1,9 @@
 //! The origin: an HTTP/1.1 server of threads, one for each kept connection.
 //!
-//! It can refuse for a while: then nobody listens on its port, and connections that were kept are
-//! closed at their next request. It ends when it is dropped; connections end when the other side
-//! closes them, or after a silence. Bounded in connections, heads and time. It counts its renders,
-//! and how many of one page run at once.
+//! It can refuse connections for a while: then its port is closed, and existing connections are
+//! closed at their next request. It ends when it is dropped. Connections end when the other side
+//! closes them, or after an idle time. Connections, heads and times are bounded. It counts its
+//! renders, and the concurrent renders of one page.
 
 use super::renders::Renders;
 use super::script::{Faults, ReceivedRequest, Step, perform};

@@ -1,9 +1,9 @@
-//! A reader: asks for pages over a kept connection, one after the other, as fast as they come
-//! unless the run has them take their time.
+//! A reader: requests pages over a persistent connection, one after the other, without pauses
+//! unless the run requires them.
 //!
-//! Before each request it notes the acknowledged versions, and compares the answer with them. Mostly it requests
-//! the whole page; sometimes the head, a range, or a validation of the page that it got last. With faults it
-//! sometimes leaves in the middle of an answer.
+//! Before each request it records the acknowledged versions, and compares the response with them.
+//! Usually it requests the whole page; sometimes the head, a range, or a validation of its last
+//! page. With faults it sometimes disconnects in the middle of a response.
 
 use super::judge::{Fault, Judgement, Question, judge};
 use super::run::{HOST, Run};

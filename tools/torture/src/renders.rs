@@ -1,8 +1,8 @@
 //! How often pages are rendered, and how many renders of one page run at once.
 //!
-//! A render runs from when its request has been read to when its last bytes are about to be sent.
-//! Counted by the kind of page: renders of one that sets a cookie, or that has to be validated for
-//! each request, need not wait for each other.
+//! A render lasts from the end of its request until its last bytes are about to be sent. They are
+//! counted by the kind of page. Renders of a page that sets a cookie, or that requires validation
+//! for each request, need not wait for each other.
 
 use super::site::{Kind, Page};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -1,9 +1,9 @@
 //! The findings of a run: the table, the JSON, and whether the run may count as passed.
 //!
-//! With the lease check a run passes when no answer was outdated, torn or foreign, nobody was left
-//! without an answer, and it did meet what it is about: hits, renders that were shared, changes, and
-//! at a high rate of changes renders that came too late to be stored. Without the lease check it
-//! passes when it has found outdated answers: a run that cannot fail shows nothing.
+//! With the lease check, a run passes if no response was outdated, torn or foreign, and every
+//! request was answered. It must also have exercised its subject: hits, shared renders, changes,
+//! and at a high rate of changes renders that were too late to be stored. Without the lease check
+//! it passes if it has found outdated responses: a run that cannot fail proves nothing.
 
 use super::manner::By;
 use super::origin::Origin;

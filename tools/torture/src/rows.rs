@@ -1,12 +1,13 @@
-//! The torture of changes that are read from a database (`--database`).
+//! The torture of database-driven invalidation (`--database`).
 //!
-//! Writers change rows straight in MariaDB or PostgreSQL, by transactions of one to three rows, some rolled back; none
-//! of them publishes anything to Pagewell. Another thread asks the database what is committed, then sends a
-//! request that writes nothing through Pagewell. When that is answered, everything committed before is applied:
-//! from then on no page may show less. Others write through Pagewell, and the very next page must show at least
-//! the value of their answer. Readers compare each page with the values that were applied when they asked. With
-//! faults the stream is cut again and again, and Pagewell is killed and started again: with the pages of its
-//! last snapshot, while the writers go on.
+//! Writers change rows directly in MariaDB or PostgreSQL, in transactions of one to three rows,
+//! some of them rolled back. They publish nothing to Pagewell. Another thread queries the committed
+//! data, then sends a request through Pagewell that writes nothing. Once that is answered,
+//! everything committed before is applied, and no page may show less. Other writers write through
+//! Pagewell, and the next page must show at least the value of their response. Readers compare each
+//! page with the values applied when they sent the request. With faults, the stream is interrupted
+//! repeatedly, and Pagewell is killed and restarted with its last snapshot, while the writers
+//! continue.
 
 use super::writer::Rate;
 use super::{Amount, LeaseCheck, binary};

@@ -1,7 +1,7 @@
 //! The state that the threads of a run share: the site, the time, whether Pagewell is up, the faults.
 //!
-//! Wrong answers are all counted, and the first of each kind kept with every detail; so a run that goes
-//! wrong from its first second stays bounded in memory. Nothing is judged here.
+//! All wrong responses are counted, and the first of each kind is stored with every detail. So a
+//! run that fails from its first second needs bounded memory. Responses are not checked here.
 
 use super::judge::Fault;
 use super::script::Faults;

@@ -1,9 +1,9 @@
 //! The work of the origin for a request: it reads versions or commits them, then answers in steps.
 //!
-//! A render reads its versions first, one after the other as a script does with its queries, then
-//! takes up to eight milliseconds. A write commits, goes on for up to two, and names what it has
-//! changed in its response (RFC 9875 section 3, or LiteSpeed's way). With faults an answer may be cut anywhere, or be
-//! 503. Nothing here knows of sockets; the pauses are real.
+//! A render reads its versions first, one after the other like the queries of a script, and then
+//! takes up to eight milliseconds. A write commits, continues for up to two, and reports its
+//! changes in its response (RFC 9875 section 3, or LiteSpeed's fields). With faults a response may
+//! be truncated anywhere, or be a 503. This module uses no sockets; the pauses are real.
 
 use super::manner::By;
 use super::site::{Kind, Page, Site, tag};

@@ -1,11 +1,11 @@
-//! The site under torture, and the truth about it.
+//! The site under torture, and its correct data.
 //!
-//! Some items, and pages that each read four of them and something of their own. Every item, and
-//! what a page has of its own, is a *cell* with two numbers: the version committed, which renders
-//! read, and the version acknowledged, which a writer sets once it has the answer to its change. Both
-//! only grow; every access is sequentially consistent, so that a reader that takes the acknowledged
-//! versions before it sends its request may hold the answer to them. Of soft changes it is kept when
-//! each was acknowledged: from then on the page before it may be served for so long, or not at all.
+//! There are some items, and pages that each read four of them and data of their own. Every item,
+//! and a page's own data, is a *cell* with two numbers. Renders read the committed version; a
+//! writer sets the acknowledged version after the response to its change. Both only grow. Every
+//! access is sequentially consistent, so a reader may compare a response with the versions
+//! acknowledged before its request. For soft changes the time of each is recorded: from then on the
+//! older page may be served for a limited time, or not at all.
 
 use super::manner::{By, Strength};
 use super::stamp::{READS, Shape, Versions};

@@ -1,8 +1,9 @@
-//! The versions that a page was made from, written into the page: its number, its variant, five versions.
+//! The versions from which a page was rendered, written into the page: its number, its variant,
+//! five versions.
 //!
-//! Every line of the content repeats the stamp and says which line of how many it is. So any piece
-//! of a page that holds a whole line tells what the rest must be, byte for byte: a page that was cut
-//! off, or put together from two renders, cannot pass for a whole one.
+//! Every line of the content repeats the stamp, its own number and the number of lines. So any
+//! piece with a whole line determines the rest, byte for byte. A page that was truncated, or
+//! combined from two renders, is always detected.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;

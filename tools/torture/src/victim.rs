@@ -1,7 +1,7 @@
-//! Pagewell under torture, through all of its lives.
+//! Pagewell under torture, through all of its restarts.
 //!
-//! It is killed as by a crash and started again at the same addresses; its counters, which begin at
-//! nothing with each life, are added up. At the end nothing may be left under way.
+//! It is killed like a crash and restarted at the same addresses. Its counters begin at zero after
+//! each restart, and are added up. At the end no operation may be in flight.
 
 use super::manner::By;
 use super::origin::Origin;

@@ -1,8 +1,8 @@
-//! A writer: changes what pages are made from, in the ways of the run's mode ([`super::manner`]), and
-//! publishes each change as acknowledged once it has the answer.
+//! A writer: changes the data of pages, in the ways of the run's mode ([`super::manner`]), and
+//! records each change as acknowledged after the response.
 //!
-//! A write that goes through without a good answer is not acknowledged, whatever the origin has done.
-//! A call or a request to purge without one is made again until it has: the commit stands.
+//! A write without a successful response is not acknowledged, whatever the origin has done. A call
+//! or a purge request without one is repeated until it succeeds, because the commit is final.
 
 use super::change::{Change, ChangeRecipient, Way};
 use super::manner::{Manner, Strength};

@@ -40,7 +40,7 @@ pub enum RowKind {
     Delete,
 }
 
-/// A changed row.
+/// The images of a changed row.
 pub trait RowImages {
     /// The kind of the change.
     fn kind(&self) -> RowKind;

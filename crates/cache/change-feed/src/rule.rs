@@ -60,7 +60,7 @@ pub struct ChangeRule {
 pub struct Searches {
     /// The beginning of the tags: `search`.
     pub kind: String,
-    /// The searched columns.
+    /// The columns that are searched.
     pub columns: Vec<String>,
 }
 
@@ -195,7 +195,7 @@ fn list(f: &mut fmt::Formatter<'_>, names: &[String]) -> fmt::Result {
     }
 }
 
-/// Valid rules.
+/// The rules of a database, after validation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     pub(crate) all: Vec<Rule>,

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 pub struct Schema {
     /// The tables, by name in lower case.
     pub tables: BTreeMap<String, TableDefinition>,
-    /// The foreign keys.
+    /// The foreign keys of all tables.
     pub foreign_keys: Vec<ForeignKey>,
 }
 
-/// A table.
+/// The definition of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDefinition {
     /// The name as the database writes it.
@@ -34,7 +34,7 @@ pub enum TableKind {
     View,
 }
 
-/// A column.
+/// The definition of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     /// The name of the column.
@@ -70,14 +70,14 @@ pub enum Equality {
     Loose,
 }
 
-/// A foreign key.
+/// A foreign key of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKey {
     /// The table that has the key.
     pub child: String,
     /// The columns of the key.
     pub columns: Vec<String>,
-    /// The referenced table.
+    /// The name of the referenced table.
     pub parent: String,
     /// The referenced columns, in the same order.
     pub parent_columns: Vec<String>,
@@ -117,7 +117,7 @@ impl Schema {
         self.tables.get(&name.to_lowercase())
     }
 
-    /// Adds a table.
+    /// Adds a table to the schema.
     pub fn add(&mut self, table: TableDefinition) {
         self.tables.insert(table.name.to_lowercase(), table);
     }

@@ -119,7 +119,7 @@ enum Of {
 pub struct TagSpellings {
     /// With the values unchanged.
     pub tag: String,
-    /// The other spellings.
+    /// The other spellings of the value.
     pub others: Vec<String>,
 }
 
@@ -312,7 +312,7 @@ impl Template {
 }
 
 impl TagSpellings {
-    /// All spellings.
+    /// All spellings, the main one first.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.tag).chain(&self.others).map(String::as_str)
     }

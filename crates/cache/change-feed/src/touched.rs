@@ -107,7 +107,7 @@ impl TouchedTags {
         self.searches.insert(kind.to_owned(), TouchedSearches::Any);
     }
 
-    /// Touches every page.
+    /// Marks every page as touched.
     pub fn add_everything(&mut self) {
         self.everything = true;
     }

@@ -33,7 +33,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// All content codings.
+    /// All content codings of this enum.
     pub const ALL: [Coding; 3] = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
 
     /// The registered name, as used in `Content-Encoding`.
@@ -107,7 +107,7 @@ pub enum NotCompressible {
 }
 
 impl NotCompressible {
-    /// All reasons.
+    /// All reasons of this enum.
     pub const ALL: [NotCompressible; 6] = [
         NotCompressible::Status,
         NotCompressible::Encoded,

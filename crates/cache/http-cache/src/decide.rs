@@ -16,7 +16,7 @@ use crate::time::{Timestamp, milliseconds};
 /// A stored response of the requested page.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'c> {
-    /// The response.
+    /// The facts of the stored response.
     pub stored: &'c StoredFacts,
     /// The time of the soft invalidation that marked it, if any. From then on it counts as stale.
     pub marked: Option<Timestamp>,
@@ -89,7 +89,7 @@ pub enum ForwardReason {
 }
 
 impl ForwardReason {
-    /// All reasons.
+    /// All reasons of this enum.
     pub const ALL: [ForwardReason; 8] = [
         ForwardReason::Bypass,
         ForwardReason::Method,

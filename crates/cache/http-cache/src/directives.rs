@@ -58,17 +58,17 @@ pub struct ResponseDirectives {
     pub s_maxage: Option<u32>,
     /// `no-cache` without field names, §5.2.2.4.
     pub no_cache: bool,
-    /// `no-store`, §5.2.2.5.
+    /// The directive `no-store` (§5.2.2.5).
     pub no_store: bool,
     /// `private` without field names, §5.2.2.7.
     pub private: bool,
-    /// `public`, §5.2.2.9.
+    /// The directive `public` (§5.2.2.9).
     pub public: bool,
-    /// `must-revalidate`, §5.2.2.2.
+    /// The directive `must-revalidate` (§5.2.2.2).
     pub must_revalidate: bool,
-    /// `proxy-revalidate`, §5.2.2.8.
+    /// The directive `proxy-revalidate` (§5.2.2.8).
     pub proxy_revalidate: bool,
-    /// `must-understand`, §5.2.2.3.
+    /// The directive `must-understand` (§5.2.2.3).
     pub must_understand: bool,
     /// `stale-while-revalidate`, RFC 5861 §3.
     pub stale_while_revalidate: Option<u32>,

@@ -203,7 +203,7 @@ pub fn tags_by_scope(headers: &HeaderMap, scope: Scope) -> Result<TagsByScope, T
     Ok(TagsByScope { public: found.public.once(), private: found.private.once() })
 }
 
-/// Tags by scope.
+/// The tags of a response, by scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagsByScope {
     /// Tags whose change affects every copy.

@@ -64,7 +64,7 @@ pub enum NotStored {
 }
 
 impl NotStored {
-    /// All reasons.
+    /// All reasons of this enum.
     pub const ALL: [NotStored; 25] = [
         NotStored::Method,
         NotStored::Interim,

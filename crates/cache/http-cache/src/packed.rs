@@ -113,7 +113,7 @@ impl Directives {
         self.says(PRIVATE)
     }
 
-    /// `public`, §5.2.2.9.
+    /// Whether there is the directive `public` (§5.2.2.9).
     pub fn public(self) -> bool {
         self.says(PUBLIC)
     }

@@ -137,7 +137,7 @@ fn strong_tag(stored: &StoredResponse) -> Option<TagText<'_>> {
 
 /// A stored part with its content.
 pub struct StoredPart<'a> {
-    /// The stored response.
+    /// The stored response of the part.
     pub stored: &'a StoredResponse,
     /// The content: the bytes of the part.
     pub content: &'a [u8],

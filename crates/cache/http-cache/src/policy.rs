@@ -238,9 +238,9 @@ impl Failure {
 pub struct FailureSet(u16);
 
 impl FailureSet {
-    /// All failures.
+    /// The set of all failures.
     pub const ALL: FailureSet = FailureSet((1 << Failure::ALL.len()) - 1);
-    /// No failure.
+    /// The set without any failure.
     pub const NONE: FailureSet = FailureSet(0);
 
     /// The set with `failure` added. A status that is not in [`Failure::ALL`] is never in a set.

@@ -165,7 +165,7 @@ fn resolve_one(spec: &[u8], length: u64) -> One {
 
 /// A multipart/byteranges response (RFC 9110 §14.6): the text before each part and at the end.
 pub struct Multipart<'a> {
-    /// The ranges.
+    /// The ranges of the response.
     pub ranges: Ranges,
     /// The boundary: up to 70 letters and digits that do not occur in the content (RFC 2046 §5.1.1).
     pub boundary: &'a str,

@@ -65,7 +65,7 @@ impl<'a> FieldLines<'a> {
 /// The request fields that concern caching. Values have no surrounding white space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestFacts<'a> {
-    /// The method.
+    /// The method of the request.
     pub method: Method,
     /// Whether the request has an Authorization field (RFC 9111 §3.5).
     pub authorization: bool,

@@ -20,7 +20,7 @@ pub enum CacheOutcome {
 /// The member that this cache adds to Cache-Status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheStatus<'a> {
-    /// The cache's name.
+    /// The name of the cache.
     pub name: &'a str,
     /// Whether it was a hit, or why it was forwarded.
     pub handled: CacheOutcome,

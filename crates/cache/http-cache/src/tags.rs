@@ -115,7 +115,7 @@ const LENGTH_BYTES: usize = size_of::<u16>();
 impl Tags {
     pub(crate) const NONE: Tags = Tags { packed: Vec::new(), count: 0 };
 
-    /// The tags.
+    /// Iterates over all of the tags.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.packed[..];
         std::iter::from_fn(move || {

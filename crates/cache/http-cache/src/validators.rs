@@ -72,7 +72,7 @@ impl Deref for TagText<'_> {
 }
 
 impl EntityTag {
-    /// No entity tag.
+    /// The value for a response without an entity tag.
     pub const NONE: EntityTag = EntityTag(Place::Nowhere);
 
     /// An entity tag from the bytes of a field value.

@@ -27,32 +27,32 @@ const LINES_MAX: usize = 4_096;
 /// A page to be written.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
-    /// The cache key.
+    /// The cache key of the page.
     pub key: &'a [u8],
     /// The page's worth for eviction, in the caller's encoding.
     pub worth: u8,
     /// The time at which a soft invalidation marked the page, in milliseconds since the Unix epoch.
     pub marked_at_ms: Option<u64>,
-    /// The stored response.
+    /// The stored response of the page.
     pub stored: StoredResponse,
-    /// The uncompressed content.
+    /// The uncompressed content of the page.
     pub content: Content<'a>,
-    /// The compressed contents.
+    /// The compressed contents, by content coding.
     pub forms: Vec<(Coding, &'a [u8])>,
 }
 
 /// A page that was read.
 #[derive(Clone, Debug)]
 pub struct SavedPage<'a> {
-    /// The cache key.
+    /// The cache key of the page.
     pub key: &'a [u8],
     /// The page's worth for eviction, in the caller's encoding.
     pub worth: u8,
     /// The time at which a soft invalidation marked the page, in milliseconds since the Unix epoch.
     pub marked_at_ms: Option<u64>,
-    /// The stored response.
+    /// The stored response of the page.
     pub stored: StoredResponse,
-    /// The uncompressed content.
+    /// The uncompressed content of the page.
     pub content: Content<'a>,
     /// The compressed contents, at most one for each content coding.
     pub forms: Vec<(Coding, &'a [u8])>,

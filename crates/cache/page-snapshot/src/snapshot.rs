@@ -101,7 +101,7 @@ impl Writer {
         writer
     }
 
-    /// Adds a page.
+    /// Adds a page to the snapshot.
     pub fn page(&mut self, page: &Record<'_>) -> WriteOutcome {
         let at = match self.begun {
             Some(at) => at,

@@ -134,7 +134,7 @@ pub struct FillStats {
 }
 
 impl<F> Fills<F> {
-    /// An empty table.
+    /// Creates an empty table with these limits.
     pub fn new(limits: FillLimits) -> Self {
         let stripe = || Stripe {
             newest: HashMap::new(),

@@ -63,7 +63,7 @@ pub struct KeyBuf {
 }
 
 impl KeyBuf {
-    /// The key, borrowed.
+    /// The key as a borrowed value.
     pub fn as_key(&self) -> Key<'_> {
         Key { bytes: &self.bytes, hash: self.hash }
     }
@@ -89,7 +89,7 @@ pub const SERVED_MAX: u16 = u16::MAX;
 
 /// The contents of a new page: a payload, and bytes that share one allocation with it.
 pub struct PageInput<'b, P> {
-    /// The caller's payload.
+    /// The payload of the caller.
     pub payload: P,
     /// The bytes, in pieces; [`Page::bytes`] returns them concatenated.
     pub bytes: &'b [&'b [u8]],
@@ -180,12 +180,12 @@ impl<P> Page<P> {
         &self.0.header.header
     }
 
-    /// The caller's payload.
+    /// The payload of the caller.
     pub fn payload(&self) -> &P {
         &self.kept().payload
     }
 
-    /// The caller's bytes.
+    /// The bytes of the caller.
     pub fn bytes(&self) -> &[u8] {
         &self.0.slice[self.kept().key_bytes as usize..]
     }

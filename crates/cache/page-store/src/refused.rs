@@ -72,7 +72,7 @@ impl fmt::Display for StoreRefusal {
 /// A render that was not stored. Its page is in no store, but may still answer the request that it was
 /// rendered for.
 pub struct NotStored<P> {
-    /// The reason.
+    /// The reason for the refusal.
     pub reason: StoreRefusal,
     /// The page as it would have been stored.
     pub page: Page<P>,

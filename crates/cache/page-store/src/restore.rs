@@ -48,7 +48,7 @@ pub enum Stay {
 
 /// A page that a walk returned.
 pub struct WalkedPage<P> {
-    /// The page.
+    /// The page to be restored.
     pub page: Page<P>,
     /// The standing of the page for eviction.
     pub worth: Worth,

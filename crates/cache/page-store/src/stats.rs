@@ -9,7 +9,7 @@ use crate::refused::StoreRefusal;
 /// Counts of events since the store was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Pages stored.
+    /// The number of pages stored.
     pub stored: u64,
     /// Pages stored in place of a page of the same variant.
     pub replaced: u64,
@@ -23,7 +23,7 @@ pub struct Counters {
     pub refused: [u64; StoreRefusal::ALL.len()],
     /// Pages evicted for space.
     pub evicted: u64,
-    /// Inactive pages dropped.
+    /// The number of inactive pages dropped.
     pub unused: u64,
     /// Pages dropped by changes.
     pub dropped: u64,
@@ -65,7 +65,7 @@ pub struct Bytes {
     pub pages: usize,
     /// The dependency index: edges at both ends, names, remembered changes.
     pub dependencies: usize,
-    /// The page map.
+    /// The map of the pages.
     pub map: usize,
     /// Queues, places, the ghost table, and keys that wait for cache warming.
     pub eviction: usize,
@@ -99,7 +99,7 @@ pub struct Stats {
     pub to_rewarm: usize,
     /// The sum of the open counts of all names (unsettled changes).
     pub opens: usize,
-    /// Outstanding leases.
+    /// The number of outstanding leases.
     pub leases: usize,
     /// The oldest outstanding lease, if there is one.
     pub oldest_lease: Option<Number>,

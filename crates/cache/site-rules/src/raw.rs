@@ -22,7 +22,7 @@ impl Default for Words {
 }
 
 impl Words {
-    /// The words.
+    /// The words as a slice.
     pub fn as_slice(&self) -> &[String] {
         match self {
             Words::One(word) => std::slice::from_ref(word),
@@ -58,7 +58,7 @@ pub enum Store {
     ByStatus(BTreeMap<String, String>),
 }
 
-/// The table `[keys]`.
+/// The keys of the table `[keys]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -78,7 +78,7 @@ pub struct Keys {
     pub fields: Vec<String>,
 }
 
-/// The table `[cookies]`.
+/// The keys of the table `[cookies]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -91,7 +91,7 @@ pub struct Cookies {
     pub secret_file: Option<std::path::PathBuf>,
 }
 
-/// One `[[rule]]`.
+/// The keys of one `[[rule]]` table.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]

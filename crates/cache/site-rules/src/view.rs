@@ -16,9 +16,9 @@ use std::borrow::Cow;
 /// The properties of a request that the rules read.
 #[derive(Clone, Copy)]
 pub struct RequestView<'a> {
-    /// The method.
+    /// The method of the request.
     pub method: &'a Method,
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     pub scheme: &'a str,
     /// Host as in the key.
     pub host: &'a str,

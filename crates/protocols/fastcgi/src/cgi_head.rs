@@ -123,7 +123,7 @@ impl HeadRefusal {
 /// A refusal, with the line that caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadRefused {
-    /// The reason.
+    /// The reason for the refusal.
     pub reason: HeadRefusal,
     /// The line number, counted from 1.
     pub line: u32,

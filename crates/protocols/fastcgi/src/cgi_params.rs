@@ -51,11 +51,11 @@ pub struct ServerPlace<'a> {
 /// The parts of a request that the params are built from.
 #[derive(Clone, Copy, Debug)]
 pub struct CgiRequest<'a> {
-    /// `REQUEST_METHOD`.
+    /// The method, for the parameter `REQUEST_METHOD`.
     pub method: &'a http::Method,
     /// `SERVER_PROTOCOL`: the protocol version of the client's request.
     pub version: http::Version,
-    /// `REQUEST_SCHEME` and `HTTPS`.
+    /// The scheme, for the parameters `REQUEST_SCHEME` and `HTTPS`.
     pub scheme: Scheme,
     /// `HTTP_HOST`: host and optional port of the target URI (RFC 9110 §7.1). The `Host` field is not used.
     /// Empty if the request names no host.
@@ -262,7 +262,7 @@ fn protocol(version: http::Version) -> &'static str {
 }
 
 impl Scheme {
-    /// `http` or `https`.
+    /// The scheme's name: `http` or `https`.
     pub fn as_str(self) -> &'static str {
         match self {
             Scheme::Http => "http",

@@ -27,7 +27,7 @@ pub const MANAGEMENT_ID: u16 = 0;
 /// `FCGI_KEEP_CONN`: the responder leaves the connection open after END_REQUEST (FastCGI §5.1).
 pub const FLAG_KEEP_CONN: u8 = 1;
 
-/// `FCGI_RESPONDER` (FastCGI §6.2).
+/// The role of a responder: `FCGI_RESPONDER` (FastCGI §6.2).
 pub const ROLE_RESPONDER: u16 = 1;
 
 /// The length of the content of BEGIN_REQUEST and of END_REQUEST in bytes (FastCGI §5.1, §5.5).

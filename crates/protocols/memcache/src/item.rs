@@ -86,9 +86,9 @@ impl LastRead {
 /// An item stored under a key.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// The value.
+    /// The value of the item.
     pub value: Bytes,
-    /// The client's flags.
+    /// The flags that the client has set.
     pub flags: u32,
     /// A number that is unique among all states of all items.
     pub cas: u64,

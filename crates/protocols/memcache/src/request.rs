@@ -5,7 +5,7 @@
 use crate::item::{Expiry, Page};
 use bytes::Bytes;
 
-/// A parsed request.
+/// A request after parsing, with its command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The command to execute.
@@ -102,26 +102,26 @@ pub struct Set {
     pub key: Bytes,
     /// How the value is stored.
     pub mode: Mode,
-    /// The client's flags.
+    /// The flags that the client has set.
     pub flags: u32,
-    /// The expiry time.
+    /// The expiry time of the item.
     pub expiry: Expiry,
     /// The `cas` number that the item must have; 0 for any.
     pub cas: u64,
-    /// The value.
+    /// The value of the item.
     pub value: Bytes,
     /// The page metadata, which only `ms` can set.
     pub page: Page,
 }
 
-/// `delete`.
+/// The arguments of a `delete` command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delete {
     /// The key of the item.
     pub key: Bytes,
 }
 
-/// `touch`.
+/// The arguments of a `touch` command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Touch {
     /// The key of the item.
@@ -139,12 +139,12 @@ pub enum Direction {
     Down,
 }
 
-/// `incr` and `decr`.
+/// The arguments of `incr` and `decr`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arithmetic {
     /// The key of the item.
     pub key: Bytes,
-    /// The direction.
+    /// The direction of the arithmetic operation.
     pub direction: Direction,
     /// The number to add or subtract.
     pub delta: u64,
@@ -153,7 +153,7 @@ pub struct Arithmetic {
 /// A meta command: its key, its flags in order, and the arguments of this command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta<M> {
-    /// The decoded key.
+    /// The key of the item, decoded.
     pub key: Bytes,
     /// Whether the key was sent in base64.
     pub binary_key: bool,
@@ -220,7 +220,7 @@ pub struct MetaDelete {
 /// The arguments of `ma`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetaArithmetic {
-    /// The direction.
+    /// The direction of the arithmetic operation.
     pub direction: Direction,
     /// The number to add or subtract.
     pub delta: u64,

@@ -42,7 +42,7 @@ const IGNORABLE: u16 = 0x0080;
 pub struct Header {
     /// The time of the event, in seconds since 1970 by the server's clock.
     pub seconds: u32,
-    /// The type code.
+    /// The code of the event's type.
     pub code: u8,
     /// The id of the server on which the event originated.
     pub server_id: u32,
@@ -50,7 +50,7 @@ pub struct Header {
     pub len: u32,
     /// The lower 32 bits of the offset after the event in its file; 0 for events that are in no file.
     pub end: u32,
-    /// The flags.
+    /// The flags of the event.
     pub flags: u16,
 }
 
@@ -74,9 +74,9 @@ impl Header {
 /// An event of the binary log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// The header.
+    /// The header of the event.
     pub header: Header,
-    /// The decoded body.
+    /// The decoded body of the event.
     pub body: EventBody,
 }
 

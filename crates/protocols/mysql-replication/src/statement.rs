@@ -71,7 +71,7 @@ pub struct XaId {
     pub format: u32,
     /// The global transaction id, common to all branches.
     pub global: Box<[u8]>,
-    /// The branch qualifier.
+    /// The branch qualifier of the transaction.
     pub branch: Box<[u8]>,
 }
 

@@ -90,7 +90,7 @@ pub struct Table {
     pub schema: Arc<str>,
     /// The name of the table.
     pub name: Arc<str>,
-    /// The replica identity.
+    /// The replica identity of the table.
     pub identity: Identity,
     /// The columns, in order, without dropped and generated ones.
     pub columns: Vec<Column>,

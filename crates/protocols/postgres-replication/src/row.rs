@@ -65,7 +65,7 @@ enum OldRow<'a> {
     Full(Row<'a>),
 }
 
-/// A changed row.
+/// The images of a changed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowChange<'a> {
     table: &'a Table,

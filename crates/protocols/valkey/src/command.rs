@@ -120,7 +120,7 @@ pub struct NewEntry {
 }
 
 impl NewEntry {
-    /// Appends a field.
+    /// Appends a field with its value.
     pub fn field(&mut self, name: &str, value: &[u8]) {
         word(&mut self.words, name.as_bytes());
         word(&mut self.words, value);

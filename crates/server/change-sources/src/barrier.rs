@@ -1,10 +1,11 @@
-//! The write barrier: the answer to a write is held until everything that was committed before it is
-//! applied, so whoever wrote finds the pages of after.
+//! The write barrier: the response to a write is held until everything that was committed before it
+//! is applied. So the client's next request gets pages from after the write.
 //!
-//! Each of the site's databases is asked for its position after the origin has answered, on a
-//! connection of its own; whoever waits at that moment shares the question, and never one that was
-//! put before. The position counts a transaction before its COMMIT is answered, so what the origin
-//! has committed is in it. Bounded: what takes longer is answered, and said in `Cache-Status`.
+//! After the origin has responded, each of the site's databases is queried for its position on a
+//! separate connection. Writes that wait at that moment share the query, but never one that was
+//! sent earlier. A transaction is part of the position before its COMMIT is acknowledged, so the
+//! position includes all commits of the origin. After the time limit the response is sent with a
+//! detail in `Cache-Status`.
 
 use super::kept::Kept;
 use super::source::Position;
@@ -35,20 +36,20 @@ pub fn asks() -> (Asks, Questions) {
     mpsc::channel(ASKING_MAX)
 }
 
-/// Waits for all of a site's databases. Where another process follows them, it is asked.
+/// Waits for all of a site's databases. If another process follows them, the request goes to it.
 pub async fn barrier(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
     if sources.feeds.is_empty() {
         return Propagation::NotNeeded;
     }
     let waited = if site.is_leaving() { Propagation::TimedOut } else { own(site, sources).await };
     match site.successor() {
-        // It may have taken over while the question was put here.
+        // It may have taken over while the query was in progress here.
         Some(successor) if waited == Propagation::TimedOut => {
             let bound = sources.feeds.iter().map(|feed| feed.config.barrier).max();
             let host = site.config.hosts.canonical.as_deref();
             successor.barrier(host, bound.unwrap_or_default()).await
         }
-        // Nothing is answered from memory any more.
+        // Nothing is answered from the cache any more.
         None if site.is_leaving() => Propagation::NotNeeded,
         _ => waited,
     }
@@ -63,13 +64,13 @@ async fn own(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
         None => return Propagation::NotNeeded,
     };
     for waited in waiting {
-        // A task that has panicked knows nothing.
+        // After a panic of the task the result is unknown.
         all = all.and(waited.await.unwrap_or(Propagation::TimedOut));
     }
     all
 }
 
-/// Waits until all that the database has committed by now is applied, within the bound.
+/// Waits until all commits of the database so far are applied, at most for the configured time.
 async fn one(site: Arc<SiteState>, feed: Arc<Feed>) -> Propagation {
     let bound = feed.config.barrier;
     if bound.is_zero() {
@@ -86,14 +87,14 @@ async fn one(site: Arc<SiteState>, feed: Arc<Feed>) -> Propagation {
             Ok(()) => Propagation::Applied,
             Err(_) => Propagation::TimedOut,
         },
-        // Nothing is applied here any more once nobody follows the database.
+        // Nothing is applied here any more once the database is not followed.
         () = feed.ended() => Propagation::TimedOut,
     }
 }
 
 impl Feed {
-    /// Waits until all that the database has committed by now is applied, and counts how long that
-    /// took. None: the database could not be asked.
+    /// Waits until all commits of the database so far are applied, and records how long that took.
+    /// `None`: the query failed.
     pub(super) async fn reach(&self, site: &SiteState) -> Option<()> {
         let asked = Instant::now();
         let committed = self.committed().await?;
@@ -114,7 +115,7 @@ impl Feed {
     }
 }
 
-/// Counts how long it took until all was applied, or that it took at least so long.
+/// Records how long it took until all was applied, or that it took at least this long.
 pub(super) fn count_lag(site: &SiteState, lag: Duration) {
     let lag_us = lag.as_micros() as u64;
     site.counters.lag_times.0.add(lag);
@@ -122,7 +123,7 @@ pub(super) fn count_lag(site: &SiteState, lag: Duration) {
     site.counters.database_lag_max_us.raise(lag_us);
 }
 
-/// Asks the database whenever somebody wants to know.
+/// Queries the database whenever a barrier needs its position.
 pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions) {
     let mut kept = Kept::default();
     let mut asking = Vec::new();

@@ -54,7 +54,7 @@ enum Log {
 
 /// The task that follows one database of a site and passes its open changes on to be settled.
 pub struct Follower {
-    /// The site.
+    /// The site whose database is followed.
     pub site: Arc<SiteState>,
     /// The database that this task follows.
     pub feed: Arc<Feed>,
@@ -98,7 +98,7 @@ impl Follower {
     /// Handles changes that may have been missed: purges every page.
     fn gap(&self, reason: &'static str) {
         self.feed.gate.close(&self.site, self.feed.name());
-        // Where it was closed already, pages of before the gap may be about to be put in.
+        // If the gate was closed already, pages from before the gap might still be stored.
         self.site.changes().drop_local(&[ChangeTarget::Everything], reason);
         // The next process might not notice the gap, so the journal records it.
         if let Some(snapshots) = &self.site.snapshots {
@@ -243,7 +243,7 @@ fn taken_back() -> Broken {
     Broken { name: "position-ahead", text: text.into(), then: Then::Gap }
 }
 
-/// Opens a change of what was touched. Where texts were, what settles with it.
+/// Opens a change of the touched tags. If texts were touched, their scan settles with it.
 async fn open(
     site: &Arc<SiteState>,
     database: &str,
@@ -268,7 +268,7 @@ async fn open(
     let opening = move || own.changes().open(&[ChangeTarget::Everything], by);
     let opened = match tokio::task::spawn_blocking(opening).await {
         Ok(opened) => opened,
-        // It has panicked, or the server ends: here, then.
+        // The task has panicked, or the server ends, so it runs here.
         Err(_) => site.changes().open(&[ChangeTarget::Everything], again),
     };
     (opened, None)

@@ -42,13 +42,14 @@ struct Closed {
 }
 
 impl Gate {
-    /// Drops every page, and lets none in; nothing if that is so already. `name` is the database's.
+    /// Purges every page, and prevents storing; does nothing if the gate is closed. `name` is the
+    /// database's.
     pub fn close(&self, site: &SiteState, name: &str) {
         self.close_unless(site, name, || false);
     }
 
-    /// The same unless `followed`, which is asked under the lock: whoever begins to follow says so
-    /// first, and looks at the gate afterwards.
+    /// The same unless `followed` returns true. It is called under the lock, because a follower
+    /// announces itself before it checks the gate.
     fn close_unless(&self, site: &SiteState, name: &str, followed: impl Fn() -> bool) -> Attempt {
         let mut closed = self.lock();
         if closed.by.is_some() || followed() {
@@ -132,8 +133,8 @@ pub async fn watch(site: Arc<SiteState>, feed: Arc<Feed>) {
     }
 }
 
-/// Measures how far behind a database is that is followed, and closes the gate where that is more than
-/// the site allows; never for less than it takes to ask.
+/// Measures the lag of a followed database, and closes the gate if it exceeds the site's limit, or
+/// one second if the limit is lower.
 pub async fn measure(site: Arc<SiteState>, feed: Arc<Feed>) {
     let lag_max = match feed.config.on_lag {
         OnLag::BypassAfter(lag_max) => lag_max.max(ASK_EVERY),

@@ -58,16 +58,17 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-/// What changes a site's data besides its own responses: its databases, and the other nodes of its cluster.
+/// The sources of changes other than the site's own responses: its databases, and the other nodes
+/// of its cluster.
 pub struct ChangeSources {
     /// The databases whose changes invalidate pages, and the stream by which other nodes publish theirs.
     pub feeds: Vec<Arc<Feed>>,
-    /// The other nodes, where there are any.
+    /// The other nodes, if there are any.
     pub others: Option<Arc<Others>>,
 }
 
 impl ChangeSources {
-    /// Those of the configuration. Nothing is followed before [`start`].
+    /// Creates the sources of the configuration. Nothing is followed before [`start`].
     #[must_use]
     pub fn new(config: &Config) -> ChangeSources {
         let followed = config.databases.iter().chain(&config.stream);
@@ -77,13 +78,13 @@ impl ChangeSources {
         }
     }
 
-    /// How changes reach the other nodes.
+    /// The interface by which changes reach the other nodes.
     #[must_use]
     pub fn cluster(&self) -> Option<Arc<dyn Cluster>> {
         self.others.clone().map(|others| others as Arc<dyn Cluster>)
     }
 
-    /// How many changes the other nodes have not been sent yet.
+    /// The number of changes that have not been sent to the other nodes yet.
     #[must_use]
     pub fn untold(&self) -> u64 {
         self.others.as_ref().map_or(0, |others| others.untold())
@@ -191,8 +192,8 @@ impl Feed {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Something is missing from what the database says that it has committed, and it was sent in this
-    /// following: every page goes, and whoever follows begins anew when it looks next.
+    /// Handles a committed transaction that the current connection has not received: every page is
+    /// purged, and the follower reconnects at its next check.
     fn doubt(&self, site: &SiteState, generation: u64) {
         self.doubted.store(generation + 1, Ordering::Release);
         self.gate.close(site, self.name());
@@ -228,7 +229,7 @@ impl Drop for Needed {
     }
 }
 
-/// Lets no page in until all of the site's databases are followed. [`start`] does it as well.
+/// Prevents storing until all of the site's databases are followed. [`start`] does it as well.
 pub fn close_gates(site: &SiteState, sources: &ChangeSources) {
     sources.feeds.iter().for_each(|feed| feed.gate.close(site, feed.name()));
 }
@@ -319,17 +320,17 @@ impl Drop for Running {
     }
 }
 
-/// Waits until a site's databases are not followed any more, after the server was told to leave: another
-/// process may follow them.
+/// Waits until a site's databases are no longer followed, after the process has begun to leave.
+/// Then another process may follow them.
 pub async fn ended(sources: &ChangeSources) {
     for feed in &sources.feeds {
         feed.ended().await;
     }
 }
 
-/// Tells the other machines that nothing of this site is answered from memory here any more, so that nobody
-/// waits for this one. After [`ended`]. By a task of its own, for nobody is held up where the stream is away; it
-/// ends when they have been told, or cannot be.
+/// Informs the other nodes that this process no longer answers from its cache, so that they do not
+/// wait for it. Call it after [`ended`]. It runs as a separate task, so that an unreachable stream
+/// delays nothing. The task ends when the nodes are informed, or cannot be.
 pub fn gone(sources: &ChangeSources) -> JoinHandle<()> {
     let others = sources.others.clone();
     tokio::spawn(async move {

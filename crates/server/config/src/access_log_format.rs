@@ -1,7 +1,7 @@
-//! How a line of the access log is written: the format that `[access_log]` names, what it leaves out, the
-//! word for what the cache did, and the time. One line becomes bytes here, in the buffer of the caller.
+//! Formats the lines of the access log: the format that `[access_log]` selects, the omitted data,
+//! the word for the cache result, and the time. A line is written into the caller's buffer.
 //!
-//! Not here: buffers, files, threads (`access_log`).
+//! Buffers, files and threads are in `access_log`.
 
 mod escape;
 mod format;
@@ -12,10 +12,10 @@ pub use format::{Client, Format, Line, Masks, Unreadable};
 pub use outcome::{FILE, HIT, Outcome, outcome};
 pub use stamp::Stamp;
 
-/// No line is longer: seven values, cut off at [`format::VALUE_BYTES_MAX`], each byte of them written as
-/// six at worst, and what stands between them.
+/// Maximum length of a line: seven values, truncated to [`format::VALUE_BYTES_MAX`], and the text
+/// between them. Each byte of a value takes at most six bytes.
 pub const LINE_BYTES_MAX: usize = 96 << 10;
-/// A buffer is no smaller: it has room for a line, and for others while the writer comes.
+/// Minimum size of a buffer: enough for one line, and for more until the writer runs.
 pub const SHARD_BYTES_MIN: usize = 2 * LINE_BYTES_MAX;
-/// The smallest that all buffers together may be.
+/// Minimum size of all buffers together.
 pub const BUFFER_BYTES_MIN: usize = 2 * SHARD_BYTES_MIN;

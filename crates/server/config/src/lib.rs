@@ -1,9 +1,9 @@
-//! The configuration: the options of the command line, the file as written and as used, and what both need
-//! to read their values (networks of addresses, target URIs, percent-encoding, the format of the access
-//! log). `pagewell nginx-config` and the set-up of the log are here too, since options are all they know.
+//! The configuration: command line options, the file as written and as used, and the parsers for
+//! their values (networks, target URIs, percent-encoding, the access log format). It includes
+//! `pagewell nginx-config` and the set-up of the log, because they need only options.
 //!
-//! It depends on libraries only, and on nothing of the server: no socket is opened and no process is
-//! started here. Files are read once, when a configuration is loaded.
+//! It depends only on libraries, and on no other part of the server: it opens no socket and starts
+//! no process. Files are read once, when a configuration is loaded.
 
 pub mod access_log_format;
 mod config;

@@ -1,7 +1,7 @@
-//! The log: one line an event, key and value, to standard error; event names are listed in
-//! `docs/operating/log.md`. A log that cannot be written (a full disk, a closed pipe) is given up: no
-//! answer fails because of it. A value that is more than one word stands in quotes, with its line ends
-//! written as `\n`: what others wrote cannot begin a line.
+//! The log: one line per event, in key=value format, on standard error; `docs/operating/log.md`
+//! lists the event names. If the log cannot be written (full disk, closed pipe), lines are lost and
+//! no response fails. A value of more than one word is quoted, with line ends written as `\n`, so
+//! that foreign data cannot begin a line.
 
 use clap::ValueEnum;
 use std::fmt::Debug;
@@ -29,7 +29,7 @@ pub enum LogLevel {
 /// Starts logging at `level`.
 ///
 /// # Errors
-/// It has been started before.
+/// Logging has been started before.
 pub fn start(level: LogLevel) -> Result<(), String> {
     let level = match level {
         LogLevel::Error => Level::ERROR,
@@ -40,7 +40,7 @@ pub fn start(level: LogLevel) -> Result<(), String> {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(std::io::stderr)
-        // It would be told on standard error too, and panic where that cannot be written.
+        // They would also be written to standard error, and panic if that fails.
         .log_internal_errors(false)
         .with_ansi(false)
         .with_target(false)
@@ -49,19 +49,19 @@ pub fn start(level: LogLevel) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// When something is said again that may happen as often as visitors like.
+/// Limits how often a message is logged that clients can cause at any rate.
 pub struct Seldom {
     every: Duration,
     said: Mutex<Option<Duration>>,
 }
 
 impl Seldom {
-    /// Once in so long; it has not been said.
+    /// Allows one message per `every`; none has been logged yet.
     pub const fn once_in(every: Duration) -> Seldom {
         Seldom { every, said: Mutex::new(None) }
     }
 
-    /// Whether it is to be said `now`, by the monotonic clock.
+    /// Whether the message is due at the time `now` of the monotonic clock.
     #[inline]
     pub fn is_due(&self, now: Duration) -> bool {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +78,7 @@ fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std::f
     write!(out, "{field}={}", one_word(format!("{value:?}")))
 }
 
-/// In quotes what is more than a word and not in quotes yet.
+/// Quotes text of more than one word, unless it is quoted already.
 fn one_word(text: String) -> String {
     let is_plain = |letter: char| !letter.is_whitespace() && !letter.is_control() && letter != '"';
     match text.starts_with('"') || (!text.is_empty() && text.chars().all(is_plain)) {

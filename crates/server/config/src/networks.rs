@@ -1,16 +1,16 @@
-//! Networks of addresses, `10.0.0.0/8`, and the word `unix` for Unix sockets: whose word about their
-//! clients is believed, and what they said.
+//! Networks such as `10.0.0.0/8`, and the word `unix` for Unix sockets. They define the trusted
+//! proxies.
 //!
-//! A trusted proxy says for whom it asks in `X-Forwarded-For` and by which scheme in
-//! `X-Forwarded-Proto`. Of several addresses the last counts that is not itself a trusted proxy's:
-//! everything before it was written by somebody who is not trusted. From anybody else these fields
-//! mean nothing, and they never go to the origin as they came.
+//! A trusted proxy sends the client's address in `X-Forwarded-For` and its scheme in
+//! `X-Forwarded-Proto`. Of several addresses, the last one is used that is not a trusted proxy: an
+//! untrusted party may have written those before it. The fields of other clients are ignored, and
+//! the fields are never forwarded unchanged.
 
 use http::HeaderMap;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
-/// A set of addresses.
+/// A set of networks, which may include Unix sockets.
 #[derive(Clone, Debug, Default)]
 pub struct Networks {
     networks: Vec<IpNet>,
@@ -18,10 +18,10 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// Reads a list of addresses, networks, and the word `unix`.
+    /// Parses a list of addresses, networks, and the word `unix`.
     ///
     /// # Errors
-    /// The word that is none of these.
+    /// The first word that is none of these.
     pub fn read(words: &[String]) -> Result<Networks, String> {
         let mut all = Networks::default();
         for word in words {
@@ -30,7 +30,8 @@ impl Networks {
                 continue;
             }
             let wrong = || format!("{word:?}: write for instance 10.0.0.0/8, ::1 or unix");
-            // Not by IpNet's own parser, which takes addresses that the standard library does not.
+            // Not with IpNet's own parser, which accepts addresses that the standard library
+            // rejects.
             let (address, bits) = match word.split_once('/') {
                 Some((address, bits)) => (address, Some(bits)),
                 None => (word.as_str(), None),
@@ -48,13 +49,13 @@ impl Networks {
         Ok(all)
     }
 
-    /// Whether nobody is in the set.
+    /// Whether the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.networks.is_empty() && !self.unix
     }
 
-    /// Whether the peer of a connection is in the set; none over a Unix socket.
+    /// Whether the peer of a connection is in the set; `None` is a Unix socket.
     #[inline]
     pub fn have_peer(&self, peer: Option<SocketAddr>) -> bool {
         match peer {
@@ -70,13 +71,13 @@ impl Networks {
         self.networks.iter().any(|network| network.contains(&address))
     }
 
-    /// For whom a trusted proxy asks, where it says so readably.
+    /// Returns the client's address from a trusted proxy's fields, if it can be parsed.
     pub fn client(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let lines = headers.get_all("x-forwarded-for").iter().rev();
         self.client_of(lines.map(|line| line.as_bytes()))
     }
 
-    /// The same by the values of its lines, the last one first.
+    /// Returns the same from the values of the field lines, the last one first.
     pub fn client_of<'a>(&self, lines: impl Iterator<Item = &'a [u8]>) -> Option<IpAddr> {
         let mut nearest = None;
         for word in lines.flat_map(|line| line.rsplit(|byte| *byte == b',')) {
@@ -90,14 +91,14 @@ impl Networks {
     }
 }
 
-/// An address, with or without a port.
+/// Parses an address, with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let inside = text.strip_prefix('[').and_then(|rest| rest.split(']').next());
     let plain = inside.unwrap_or(text).parse().ok();
     plain.or_else(|| text.parse::<SocketAddr>().ok().map(|both| both.ip()))
 }
 
-/// By which scheme a trusted proxy was asked, where it says so.
+/// Returns the client's scheme from a trusted proxy's field, if there is one.
 pub fn forwarded_scheme(headers: &HeaderMap) -> Option<&'static str> {
     let value = headers.get_all("x-forwarded-proto").iter().next_back()?;
     let last = value.as_bytes().rsplit(|byte| *byte == b',').next().unwrap_or_default();
@@ -133,7 +134,7 @@ mod tests {
         }
         assert!(!some.have_peer(None) && networks(&["unix"]).have_peer(None));
         assert!(networks(&["0.0.0.0/0"]).have("1.2.3.4".parse().unwrap()));
-        // An address in the network stands for the network, and IPv4 has no part in that of IPv6.
+        // An address in a network selects the whole network, and IPv4 is not a part of IPv6.
         assert!(networks(&["10.1.2.3/8"]).have("10.255.0.1".parse().unwrap()));
         assert!(!networks(&["::/0"]).have("::ffff:10.0.0.1".parse().unwrap()));
         for wrong in

@@ -1,17 +1,17 @@
-//! `pagewell nginx-config`: what to put into nginx where it stays in front and reads pages over the
-//! memcached port.
+//! `pagewell nginx-config`: a configuration for an nginx in front of Pagewell that reads pages
+//! through the memcached port.
 //!
-//! nginx looks under the request's URI as it came, which PHP has as `REQUEST_URI`; the host is no part of
-//! it, so that one host only is answered. What is not stored, is no GET, or comes with a session goes to
-//! PHP: to the script that was asked for, else to the front controller. Hidden files are those of Pagewell
-//! itself (`config::HIDDEN`). Nothing is written anywhere and nothing is asked of nginx: what it would
-//! refuse, or read as something else than was meant, is refused here (`nginx_value`).
+//! nginx uses the unchanged request URI as the key (PHP's `REQUEST_URI`) without the host, so only
+//! one host is served. A miss, a method other than GET, or a request with a session goes to PHP: to
+//! the requested script, else to the front controller. Hidden files are the same as Pagewell's
+//! (`config::HIDDEN`). No file is written and nginx is not run. Values that nginx would reject or
+//! misinterpret are refused here (`nginx_value`).
 
 use crate::config::{HIDDEN, SOURCES};
 use crate::nginx_value::regex;
 use crate::options::NginxConfigArgs;
 
-/// The configuration for these addresses.
+/// Returns the configuration for these addresses.
 pub fn text(args: &NginxConfigArgs) -> String {
     let name = &args.server_name;
     TEMPLATE
@@ -25,14 +25,15 @@ pub fn text(args: &NginxConfigArgs) -> String {
         .replace("@SESSION@", &cookies(&args.session_cookies))
 }
 
-/// What a `Cookie` line has that brings one of these; `*` in a name stands for anything.
+/// Returns a regular expression for a `Cookie` field with one of these cookies; `*` in a name
+/// matches anything.
 fn cookies(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| regex(name, "[^=;]*")).collect();
     format!(r"(?:^|;)\s*(?:{})\s*=", names.join("|"))
 }
 
-/// A path with a name in it that is never served: what comes before its end is `$hidden`. The first such
-/// name: where that is not there, nothing below it is.
+/// Returns a regular expression for a path with a hidden name; `$hidden` is the path up to that
+/// name. It captures the first one: if that does not exist, nothing below it does.
 fn hidden() -> String {
     let sources = SOURCES.iter().filter(|ending| **ending != "php");
     let names = HIDDEN.iter().map(|name| (*name).to_owned());

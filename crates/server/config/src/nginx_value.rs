@@ -1,6 +1,6 @@
-//! The values that `pagewell nginx-config` is given, as nginx has to have them: normal, in quotes where
-//! they need some. What nginx would refuse is refused with a sentence, and so is what it would read as
-//! something else: a `$` begins a variable in it, and cannot be written in any other way.
+//! Validates the arguments of `pagewell nginx-config` and converts them to nginx's syntax, quoted
+//! if necessary. A value that nginx would reject or misinterpret is refused with a sentence: for
+//! example, `$` begins a variable there and cannot be escaped.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, absolute};
@@ -8,16 +8,17 @@ use std::path::{Path, absolute};
 /// `sun_path` of a Unix socket's address has 108 bytes, with the NUL at the end.
 const SOCKET_PATH_BYTES: usize = 107;
 
-/// A host that is served, and at which port if it is said.
+/// The host that nginx serves, with its port if given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerName {
-    /// Its name, in small letters.
+    /// The host name in lower case.
     pub host: String,
     port: Option<u16>,
 }
 
 impl ServerName {
-    /// What a `Host` field has that means this one, where nginx listens there.
+    /// Returns a regular expression for the `Host` fields of this server, if nginx listens at
+    /// `listen`.
     pub(crate) fn regex(&self, listen: &str) -> String {
         let of_listen = listen.rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
         let host = regex(&self.host, "");
@@ -29,7 +30,7 @@ impl ServerName {
     }
 }
 
-/// Reads `example.org` or `example.org:8080`.
+/// Parses `example.org` or `example.org:8080`.
 pub(crate) fn server_name(text: &str) -> Result<ServerName, String> {
     let (host, port) = match text.split_once(':') {
         Some((host, number)) => (host, Some(port(number)?)),
@@ -41,7 +42,7 @@ pub(crate) fn server_name(text: &str) -> Result<ServerName, String> {
     }
 }
 
-/// Where something is that nginx asks: `unix:/path`, `/path` or `host:port`.
+/// Parses the address of a server that nginx contacts: `unix:/path`, `/path` or `host:port`.
 pub(crate) fn asked(text: &str) -> Result<String, String> {
     let path = text.strip_prefix("unix:").or(text.starts_with('/').then_some(text));
     if let Some(path) = path {
@@ -61,7 +62,7 @@ pub(crate) fn asked(text: &str) -> Result<String, String> {
     }
 }
 
-/// Where nginx listens: `80`, `:80`, `*:80`, `address:80` or `unix:/path`.
+/// Parses the address at which nginx listens: `80`, `:80`, `*:80`, `address:80` or `unix:/path`.
 pub(crate) fn listen(text: &str) -> Result<String, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return socket(path);
@@ -78,14 +79,14 @@ pub(crate) fn listen(text: &str) -> Result<String, String> {
     }
 }
 
-/// The document root, from the working directory where it is relative.
+/// Returns the document root as an absolute path.
 pub(crate) fn root(text: &str) -> Result<String, String> {
     let path = absolute(text).map_err(|error| error.to_string())?;
     let path = path.to_str().ok_or("nginx needs a path in UTF-8")?;
     quoted(path)
 }
 
-/// The name of a cookie (RFC 6265 section 4.1.1: a token), in which `*` stands for anything.
+/// Validates the name of a cookie (RFC 6265 section 4.1.1: a token), in which `*` matches anything.
 pub(crate) fn cookie(text: &str) -> Result<String, String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     match !text.is_empty() && text.bytes().all(is_token) {
@@ -94,7 +95,7 @@ pub(crate) fn cookie(text: &str) -> Result<String, String> {
     }
 }
 
-/// A pattern with `*` as a regular expression, in which this is what `*` stands for.
+/// Converts a pattern with `*` to a regular expression, in which `star` replaces `*`.
 pub(crate) fn regex(pattern: &str, star: &str) -> String {
     let mut regex = String::new();
     for character in pattern.chars() {
@@ -103,7 +104,7 @@ pub(crate) fn regex(pattern: &str, star: &str) -> String {
             plain if plain.is_ascii_alphanumeric() || matches!(plain, '-' | '_') => {
                 regex.push(plain);
             }
-            // In a class of its own: nginx takes backslashes before quotes away.
+            // In a character class: nginx removes backslashes before quotes.
             '^' => regex.push_str(r"\^"),
             special => regex.extend(['[', special, ']']),
         }
@@ -133,7 +134,7 @@ fn is_host(text: &str) -> bool {
     is_name && !text.contains("..") && text.bytes().all(plain)
 }
 
-/// As one word of nginx's configuration.
+/// Formats a value as one word of nginx's configuration.
 fn quoted(text: &str) -> Result<String, String> {
     if text.contains('$') || text.chars().any(char::is_control) {
         return Err("nginx cannot have a $ or a control character there".into());

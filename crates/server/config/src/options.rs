@@ -1,6 +1,6 @@
-//! The command line. Flags are the short form of configuration keys and win over the file; what each
-//! means is said here for `--help` and in `config::table` for the manual. Nothing is checked here but
-//! the form.
+//! The command line. Flags are the short form of configuration keys and override the file. Their
+//! descriptions for `--help` are here, those for the manual in `config::table`. Only the syntax is
+//! checked here.
 
 use crate::config::raw::{File, OneOrMany};
 use crate::config::shown::Flags;
@@ -49,7 +49,7 @@ pub enum Command {
     /// Read a configuration, say what is wrong with it, and what this machine lacks for it
     Check(CheckArgs),
     /// Print the configuration as it counts: every value, and where it comes from; those that are set first
-    // What it would do while it serves means nothing here.
+    // Options that affect only the serving process are hidden here.
     #[command(mut_arg("take_over", |arg| arg.hide(true)), mut_arg("log", |arg| arg.hide(true)))]
     Config(Box<ConfigArgs>),
     /// Have a running Pagewell read its configuration again
@@ -341,7 +341,7 @@ pub struct InvalidateArgs {
     pub control: ControlArgs,
 }
 
-/// Reads `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -349,7 +349,7 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Reads `NAME: VALUE`; the name in lower case.
+/// Parses `NAME: VALUE`; the name in lower case.
 fn header_line(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
     match pair {
@@ -361,10 +361,10 @@ fn header_line(text: &str) -> Result<(String, String), String> {
 }
 
 impl ServeArgs {
-    /// The configuration that file and flags make together, and the text of the file.
+    /// Returns the configuration from file and flags, and the text of the file.
     ///
     /// # Errors
-    /// What is wrong, and where in the file.
+    /// The error, and its position in the file.
     pub fn read(&self) -> Result<(Config, String), String> {
         let (file, text) = match &self.config {
             Some(path) => load(path).map_err(|error| error.to_string())?,
@@ -374,7 +374,7 @@ impl ServeArgs {
             let error = error.to_string();
             let of_flag = |key: &str| error.strip_prefix(key).is_some_and(|at| at.starts_with(':'));
             match &self.config {
-                // What a flag says is not in the file.
+                // A value from a flag is not in the file.
                 Some(path) if !self.given().iter().any(|(key, _)| of_flag(key)) => {
                     format!("{}: {}", path.display(), with_place(&text, &error))
                 }
@@ -384,14 +384,14 @@ impl ServeArgs {
         Ok((config, text))
     }
 
-    /// What the flags say, by the keys they are short for.
+    /// Returns the values of the flags by the corresponding keys.
     pub fn given(&self) -> Flags {
         let one =
             |key, value: &Option<String>| value.iter().map(|v| (key, format!("{v:?}"))).collect();
         let listen = (!self.listen.is_empty()).then(|| ("listen", format!("{:?}", self.listen)));
         let root =
             self.dir.iter().map(|dir| ("site.root", format!("{:?}", dir.display().to_string())));
-        // What scripts are given is nobody's business.
+        // Environment variables of scripts may be secret.
         let env = self.php_env.iter().map(|_| ("php.env", "(not shown)".to_owned()));
         let single: [Flags; 5] = [
             one("admin", &self.admin),
@@ -403,10 +403,10 @@ impl ServeArgs {
         listen.into_iter().chain(root).chain(env).chain(single.into_iter().flatten()).collect()
     }
 
-    /// Lays the flags over what the file says.
+    /// Applies the flags to the configuration of the file.
     ///
     /// # Errors
-    /// A flag's value that is not of its form.
+    /// The value of a flag is invalid.
     pub fn over(&self, mut file: File) -> Result<File, String> {
         let set = |to: &mut Option<String>, from: &Option<String>| {
             if from.is_some() {

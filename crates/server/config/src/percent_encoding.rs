@@ -1,10 +1,11 @@
-//! Percent-encoding (RFC 3986 section 2.1) of what is written in text: paths of requests, and the parts of
-//! a database's URL. Each is decoded once, as PHP's readers of `REQUEST_URI` do: what is still encoded
-//! after that is a value of its own. Text that is not UTF-8 once it is decoded is refused.
+//! Percent-encoding (RFC 3986 section 2.1) in paths of requests and in parts of a database's URL.
+//! Each value is decoded once, as PHP applications decode `REQUEST_URI`; escapes that remain are
+//! part of the value. Text that is not UTF-8 after decoding is refused.
 
 use std::borrow::Cow;
 
-/// Undoes percent-encoding (RFC 3986 section 2.1); `None` for a bad escape, or what is no UTF-8.
+/// Decodes percent-encoding (RFC 3986 section 2.1). `None` for an invalid escape, or if the result
+/// is not UTF-8.
 pub fn percent_decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.as_bytes().contains(&b'%') {
         return Some(Cow::Borrowed(text));

@@ -1,13 +1,14 @@
-//! Request fields that clients may not set for the application, by name: those that name the client or its
-//! connection, and those by which an application chooses its response without their being part of the cache
-//! key. They are removed from requests, and the configuration refuses them as fields that pages depend on.
-//! So is every name that applications do not all read alike (RFC 3875 section 4.1.18).
+//! Request fields that clients may not set for the application, by name. They identify the client
+//! or its connection, or select the application's response without being part of the cache key.
+//! They are removed from requests, and the configuration refuses them as fields on which pages
+//! depend. The same applies to every name that applications interpret differently (RFC 3875 section
+//! 4.1.18).
 
 use http_cache::tags::internal_tag_fields;
 use std::sync::LazyLock;
 
-/// Request fields that only a trusted party may set, besides those of tags: they speak of the client,
-/// or choose what the application answers without being part of the key.
+/// Request fields that only a trusted party may set, in addition to those of tags. They describe
+/// the client, or select the application's response without being part of the key.
 const NOT_FROM_CLIENTS: &[&str] = &[
     "forwarded",
     "x-forwarded",
@@ -56,11 +57,11 @@ const NOT_FROM_CLIENTS: &[&str] = &[
     "cache-group-invalidation",
 ];
 
-/// So begin the fields of whole families, none of which clients may set.
+/// The prefixes of further fields that clients may not set.
 const NOT_FROM_CLIENTS_BEGIN: [&str; 2] = ["x-forwarded-", "x-litespeed-"];
 
-/// The names of the request fields that only a trusted party may set and that are so long, in lower case;
-/// those that begin as a whole family's do come besides. By length, for a hit asks for a few names.
+/// Returns the names of this length, in lower case, that only a trusted party may set, without
+/// those of a prefix. The list is indexed by length, because every hit looks up a few names.
 #[inline]
 fn not_from_clients(length: usize) -> &'static [&'static str] {
     static ALL: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
@@ -87,8 +88,8 @@ pub fn is_steering(name: &str) -> bool {
         || NOT_FROM_CLIENTS_BEGIN.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Whether all applications read the name alike: letters, digits and `-` only. In CGI's variables
-/// `X_Original_URL` is `X-Original-URL`, and so is `X.Original.URL` to PHP.
+/// Whether all applications interpret the name alike: letters, digits and `-` only. In CGI's
+/// variables, `X_Original_URL` is the same as `X-Original-URL`. To PHP, so is `X.Original.URL`.
 #[inline]
 pub fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')

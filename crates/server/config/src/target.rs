@@ -10,7 +10,7 @@ use http::{HeaderMap, Uri, header};
 /// The target URI of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     pub scheme: &'static str,
     /// The host in lower case, with the port if it is not the scheme's default port.
     pub host: String,
@@ -100,7 +100,7 @@ impl Target {
         Target::read(&uri, &HeaderMap::new(), "", scheme).ok()
     }
 
-    /// The path alone.
+    /// The path without the query.
     #[inline]
     pub fn path(&self) -> &str {
         self.path_and_query.split('?').next().unwrap_or_default()

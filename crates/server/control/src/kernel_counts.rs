@@ -1,11 +1,11 @@
-//! What the kernel counts of the whole machine, read from `/proc`: connections that it refused, and the
-//! table of the firewall's connections. Metrics show it, and `pagewell doctor` judges it. A file that
-//! cannot be read counts as empty: containers have few of them.
+//! Reads the kernel's counters of the whole machine from `/proc`: refused connections, and the size
+//! of the firewall's connection table. They are shown as metrics and evaluated by `pagewell
+//! doctor`. An unreadable file counts as empty: containers have few of them.
 
 use doctor::read;
 use std::fs;
 
-/// What the kernel has counted about TCP and the firewall's table.
+/// Returns the kernel's TCP counters and the size of the firewall's connection table.
 #[must_use]
 pub fn kernel_counts() -> (doctor::Tcp, doctor::Conntrack) {
     let text_of = |path: &str| fs::read_to_string(path).unwrap_or_default();

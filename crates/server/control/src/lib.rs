@@ -1,8 +1,8 @@
-//! What an operator sees of a running Pagewell, and tells it: the control API, the dashboard, `explain`, metrics,
-//! `doctor`, `top`, and reloading of the configuration.
+//! The interfaces for operators of a running Pagewell: the control API, the dashboard, `explain`,
+//! metrics, `doctor`, `top`, and reloading of the configuration.
 //!
-//! Start reading at [`control`], the routes of the API. `pagewell` alone uses it; nothing here answers visitors, and
-//! nothing that answers them depends on it.
+//! Start reading at [`control`], the routes of the API. Only `pagewell` uses it. It answers no
+//! client requests, and the code that does so does not depend on it.
 //!
 //! | subject | modules |
 //! |---|---|

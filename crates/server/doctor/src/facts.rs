@@ -3,10 +3,10 @@
 //! Sizes are in bytes; kernel counters run since the boot. The source of a fact is defined where it is
 //! collected.
 
-/// All facts.
+/// All facts that the checks use.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// The kernel's settings.
+    /// The settings of the kernel.
     pub kernel: Kernel,
     /// The kernel's TCP counters.
     pub tcp: Tcp,
@@ -22,7 +22,7 @@ pub struct Facts {
     pub pools: Vec<Pool>,
     /// The configuration file of Pagewell, if it runs its own php-fpm. `opcache` then describes that php-fpm.
     pub own_php: Option<String>,
-    /// PHP's opcache.
+    /// The settings of PHP's opcache.
     pub opcache: Option<Opcache>,
     /// The number of `.php` files of the site.
     pub php_files: Option<u64>,
@@ -66,23 +66,23 @@ pub struct LinksOutside {
 /// The kernel's settings (`/proc/sys`).
 #[derive(Debug, Clone, Default)]
 pub struct Kernel {
-    /// `net.core.somaxconn`.
+    /// The value of `net.core.somaxconn`.
     pub somaxconn: Option<u64>,
-    /// `net.ipv4.tcp_max_syn_backlog`.
+    /// The value of `net.ipv4.tcp_max_syn_backlog`.
     pub syn_backlog: Option<u64>,
-    /// `net.ipv4.tcp_syncookies`.
+    /// The value of `net.ipv4.tcp_syncookies`.
     pub syncookies: Option<u64>,
     /// `net.ipv4.tcp_tw_recycle`; removed from the kernel in 4.12.
     pub tw_recycle: Option<u64>,
-    /// `net.ipv4.tcp_timestamps`.
+    /// The value of `net.ipv4.tcp_timestamps`.
     pub timestamps: Option<u64>,
-    /// `net.ipv4.tcp_max_tw_buckets`.
+    /// The value of `net.ipv4.tcp_max_tw_buckets`.
     pub tw_buckets: Option<u64>,
-    /// `net.ipv4.ip_local_port_range`.
+    /// The value of `net.ipv4.ip_local_port_range`.
     pub ports: Option<(u64, u64)>,
-    /// `fs.file-max`.
+    /// The value of `fs.file-max`.
     pub file_max: Option<u64>,
-    /// `vm.swappiness`.
+    /// The value of `vm.swappiness`.
     pub swappiness: Option<u64>,
     /// Transparent huge pages: `always`, `madvise`, `never`.
     pub huge_pages: Option<String>,
@@ -110,7 +110,7 @@ pub struct Tcp {
 /// The counters at the beginning of the observation. A counter that rose since then shows a current problem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EarlierCounters {
-    /// The TCP counters.
+    /// The TCP counters of the kernel.
     pub tcp: Tcp,
     /// The counters of the connection-tracking table.
     pub conntrack: Conntrack,
@@ -129,7 +129,7 @@ pub struct Conntrack {
     pub drops: Option<u64>,
 }
 
-/// Memory, in bytes.
+/// The machine's memory, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Memory {
     /// The memory of the machine.
@@ -166,7 +166,7 @@ pub struct Pool {
     pub file: String,
     /// Whether Pagewell starts the pool.
     pub own: bool,
-    /// `pm.max_children`.
+    /// The value of `pm.max_children`.
     pub children: u64,
     /// The average resident memory of a running child, in bytes.
     pub child_bytes: Option<u64>,
@@ -181,20 +181,20 @@ pub struct Pool {
 pub struct Opcache {
     /// Whether opcache is installed.
     pub installed: bool,
-    /// `opcache.enable`.
+    /// The value of `opcache.enable`.
     pub enabled: bool,
-    /// `opcache.memory_consumption`, in megabytes.
+    /// The value of `opcache.memory_consumption`, in megabytes.
     pub megabytes: Option<u64>,
-    /// `opcache.max_accelerated_files`.
+    /// The value of `opcache.max_accelerated_files`.
     pub files: Option<u64>,
-    /// `opcache.validate_timestamps`.
+    /// The value of `opcache.validate_timestamps`.
     pub validates: bool,
 }
 
 /// The response of one URL of the site to a request without cookies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The URL.
+    /// The URL of the page.
     pub url: String,
     /// The status; `None` if there was no response.
     pub status: Option<u16>,

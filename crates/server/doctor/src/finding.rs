@@ -32,12 +32,12 @@ impl Weight {
     }
 }
 
-/// A finding.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The name: lower-case letters and hyphens.
     pub name: &'static str,
-    /// The severity.
+    /// The severity of the finding.
     pub weight: Weight,
     /// The effect, in one sentence.
     pub what: String,

@@ -1,7 +1,7 @@
-//! One request and its response: the heart. What is to be done is decided by a pure function
-//! (`http_cache::decide`, asked by `lookup`); here is the one match on its verdict. Renders are in `render`, requests
-//! that are passed on in `forward`, responses as they are written in `serve`. Plain hits over HTTP/1.1
-//! do not come here: `hit` answers them in front of hyper, by the same verdict.
+//! Answers one request. The pure function `http_cache::decide`, called by `lookup`, decides what to
+//! do. This module contains the one match on its verdict. Renders are in `render`, forwarded
+//! requests in `forward`, and responses as they are sent in `serve`. Plain hits over HTTP/1.1 do
+//! not come here: `hit` answers them before hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
 use crate::codings::{self, on_the_way};
@@ -36,7 +36,7 @@ use site_state::successor;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Answers a request that came to `door`, by the site that its host names.
+/// Answers a request to the default site `door`, by the site of its host.
 pub async fn answer(
     door: &Arc<Site>,
     request: Request<Incoming>,
@@ -44,7 +44,7 @@ pub async fn answer(
 ) -> Response<ResponseBody> {
     panics::may_happen(Place::Request);
     panics::may_happen(Place::Store);
-    // What comes behind chunked content is not read: the connection ends with this response.
+    // Bytes after chunked content are not read, so this response closes the connection.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
     let response = match purge::is_asked(door, &request) {
         true => purge::answer(door, &request, visitor).await,
@@ -53,7 +53,7 @@ pub async fn answer(
     closing(last, response)
 }
 
-/// Says that the connection ends with the response, where it does.
+/// Adds `Connection: close` if the response is the last of its connection.
 fn closing(last: bool, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     if last {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -61,7 +61,7 @@ fn closing(last: bool, mut response: Response<ResponseBody>) -> Response<Respons
     response
 }
 
-/// Answers by the site that the host names.
+/// Answers a request by the site of its host.
 async fn by_site(
     door: &Arc<Site>,
     request: Request<RequestContent>,
@@ -102,13 +102,14 @@ async fn by_site(
     }
 }
 
-/// Whether it matters on connections to `door` how long the origin takes for a request.
+/// Whether the origin's response time is needed on connections to `door`.
 pub fn is_timed(door: &Arc<Site>) -> bool {
     let tells = |site: &Site| site.config.server_timing || site.config.rules.have_timing();
     door.access_log.is_some() || door.all_or(None).any(|site| tells(site))
 }
 
-/// Whether the visitor is told how long the origin takes: as the rule for the page says, or else the site.
+/// Whether the client gets the origin's response time: by the rule for the page, or else by the
+/// site's option.
 fn is_told_timing(
     site: &Site,
     request: &Request<RequestContent>,
@@ -124,7 +125,8 @@ fn is_told_timing(
     rules.have_timing().then(of_rule).flatten().unwrap_or(site.config.server_timing)
 }
 
-/// Visitor and target as a trusted proxy names them; from anybody else, as they came.
+/// Applies the client address and the scheme that a trusted proxy sends. For any other peer,
+/// visitor and target stay unchanged.
 fn believed(
     site: &Arc<Site>,
     headers: &HeaderMap,
@@ -144,17 +146,18 @@ fn believed(
     }
 }
 
-/// Whether a visitor who came by this scheme is sent to HTTPS.
+/// Whether a request with this scheme is redirected to HTTPS.
 pub fn is_redirected(site: &Site, scheme: &str) -> bool {
     site.config.https_redirect.is_some() && scheme == "http"
 }
 
-/// Certificates are got by answers that are asked for in the clear (RFC 8555 section 8.3).
+/// Whether the target is an ACME challenge, which is always answered over HTTP (RFC 8555 section
+/// 8.3).
 fn is_challenge(target: &Target) -> bool {
     target.path_and_query.starts_with("/.well-known/acme-challenge/")
 }
 
-/// Answers a request for this target, which is the site's.
+/// Answers a request for this target of the site.
 pub async fn dispatch(
     site: &Arc<Site>,
     request: Request<RequestContent>,
@@ -173,8 +176,9 @@ pub async fn dispatch(
         (Kind::Get | Kind::Head, _) if has_content => {
             pass(site, request, target, visitor, ForwardReason::Bypass).await
         }
-        // Another process has the pages now: what changes is told to it, and its pages are right. Or nobody
-        // has, who stops: the other machines do not wait for what is applied here.
+        // After a handover the successor has the cache and receives the invalidations. During
+        // shutdown no process has it, and the other nodes do not wait for this one. This cache may
+        // be outdated, so the request bypasses it.
         (Kind::Get | Kind::Head, _) if site.is_leaving() => {
             let detail = site.successor().map_or(successor::STOPPING, |_| successor::HANDED_OVER);
             let (forward, detail) = (ForwardReason::Bypass, Some(detail));
@@ -184,7 +188,7 @@ pub async fn dispatch(
         (Kind::Get | Kind::Head, _) => get(site, request, target, visitor).await,
         (_, &Method::TRACE) => {
             let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-trace", None);
-            // RFC 9110 section 15.5.6: a 405 says what is allowed.
+            // RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             response
         }
@@ -197,8 +201,8 @@ pub async fn dispatch(
     }
 }
 
-/// Passes a request on. In a box, like the other ways that are seldom taken: what waits for a page would be
-/// as large as the largest of them, and is copied for each request.
+/// Forwards a request. The future is boxed, like those of other rare paths. Otherwise the future of
+/// every request would be as large as the largest of them, and it is copied for each request.
 async fn pass(
     site: &Arc<Site>,
     request: Request<RequestContent>,
@@ -209,7 +213,7 @@ async fn pass(
     Box::pin(forward::pass(site, request, target, visitor, Why::of(why))).await
 }
 
-/// Answers a GET or HEAD: from the store if the verdict is so, else by a render.
+/// Answers a GET or HEAD request from the store if the verdict allows it, else by a render.
 async fn get(
     site: &Arc<Site>,
     request: Request<RequestContent>,
@@ -229,7 +233,7 @@ async fn get(
     }
     let target = shared.unwrap_or(target);
     let head = request.into_parts().0;
-    // A render has them as well, and may go on when its visitor has left.
+    // A render shares the headers, and may outlive its client's connection.
     let headers = Arc::new(head.headers);
     let facts = read_facts(&head.method, &headers);
     let (candidates, verdict) = decide_on(site, &facts, &headers, &plan, &key);
@@ -259,7 +263,7 @@ async fn get(
                 let again = Some(page.clone());
                 let mut ask =
                     Ask { validate: again.clone(), fallback: again, ..ask(ForwardReason::Stale) };
-                // The visitor does not wait for it.
+                // The client does not wait for the refresh.
                 (ask.visitor.besides.spent, ask.visitor.besides.trace) = (None, None);
                 tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
             }
@@ -276,8 +280,8 @@ async fn get(
     on_the_way(site, &facts, response)
 }
 
-/// Whether a render in the background may begin: visitors who wait for a page go first. Where it may not,
-/// the next who is given the stale page asks again.
+/// Whether a background refresh may begin: clients that wait for a page have priority. If it may
+/// not, the next request that gets the stale page tries again.
 pub fn may_refresh(site: &Site) -> bool {
     let may = site.origin.places().is_one_to_spare();
     if !may {
@@ -286,7 +290,7 @@ pub fn may_refresh(site: &Site) -> bool {
     may
 }
 
-/// What the rules make of a request, and the key of the copy that would answer it.
+/// Applies the rules to a request. Returns the plan, and the key of the page that would answer it.
 pub fn plan(
     site: &Site,
     method: &Method,
@@ -309,7 +313,8 @@ pub fn plan(
     (plan, key)
 }
 
-/// Why one of the fields that the origin would get has the request bypass the cache, if one does.
+/// Returns the reason if one of the fields that the origin would get makes the request bypass the
+/// cache.
 pub fn bypassing_field(
     rules: &SiteRules,
     plan: &Plan,
@@ -321,7 +326,7 @@ pub fn bypassing_field(
     })
 }
 
-/// Passes a GET or HEAD on as it came: what is made for one visitor is not stored.
+/// Forwards a GET or HEAD unchanged; the response is for one client and is not stored.
 async fn bypass(
     site: &Arc<Site>,
     request: Request<RequestContent>,
@@ -338,7 +343,7 @@ async fn bypass(
     Box::pin(forward::pass_bypassed(site, request, target, visitor, why, None)).await
 }
 
-/// Tells that a request is passed on, and by which cookies, for explanations.
+/// Records for explanations that a request bypasses the cache, and the cookies that cause it.
 pub fn tell_bypassed(
     site: &Site,
     headers: &HeaderMap,
@@ -350,7 +355,7 @@ pub fn tell_bypassed(
     site.why.bypassed(target, reason, &cookies);
 }
 
-/// A fresh page from the store.
+/// Answers a request by a fresh stored page, and counts the hit.
 pub fn hit(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,

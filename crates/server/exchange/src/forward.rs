@@ -1,8 +1,9 @@
-//! Requests on their way to the origin: what is taken out of them, which script answers, and those
-//! that are passed on without being stored (unsafe methods, requests with content).
+//! Sends requests to the origin. It removes fields that must not be forwarded and finds the script
+//! that answers. It also forwards requests whose responses are not stored: unsafe methods, requests
+//! with content.
 //!
-//! What an unsafe request changed is `writes`'s, how long an answer is waited for when its visitor has
-//! left `heard`'s.
+//! Invalidation by unsafe requests is in `writes`. How long Pagewell waits for a response after the
+//! client has disconnected is in `heard`.
 
 use crate::body::{Content, ResponseBody, SpoolContent};
 use crate::codings::on_the_way;
@@ -39,36 +40,36 @@ use site_state::trailers;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often an origin may send a request on to another path of its own (RFC 3875 section 6.2.2).
+/// Maximum number of local redirects that an origin may request (RFC 3875 section 6.2.2).
 const REDIRECTS_MAX: usize = 5;
 
-/// Why a request is passed on.
+/// The reason for forwarding a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Why {
-    /// As RFC 9211 has it.
+    /// The reason as in RFC 9211.
     pub forward: ForwardReason,
-    /// More, in a word.
+    /// The `detail` parameter of `Cache-Status`, if any.
     pub detail: Option<&'static str>,
-    /// How long its answer is waited for if its visitor leaves.
+    /// How long to wait for the response after the client has disconnected.
     pub patience: Patience,
 }
 
 impl Why {
-    /// Nothing more than RFC 9211 says.
+    /// A reason without a detail.
     pub fn of(forward: ForwardReason) -> Why {
         Why { forward, detail: None, patience: Patience::WhileAsked }
     }
 }
 
-/// What answers a path.
+/// The component that answers a path.
 pub enum Answerer {
-    /// The origin; with a script where it is a FastCGI responder.
+    /// The origin; with a script if it is a FastCGI responder.
     Origin(Option<Script>),
-    /// A file, a redirect or an error: already the answer.
+    /// Pagewell itself, by a file, a redirect or an error: the complete response.
     Here(Response<ResponseBody>),
 }
 
-/// Finds what answers the target of a request.
+/// Finds the component that answers the target of a request.
 pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_>) -> Answerer {
     let Some((files, static_files)) = site.files.as_deref() else { return Answerer::Origin(None) };
     let here = |response| Answerer::Here(response);
@@ -108,7 +109,8 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
     }
 }
 
-/// A link that leads where it may not is the operator's to allow: visitors only see a 404.
+/// Logs a symbolic link that leads outside the document root, at most once a minute. The client
+/// only gets a 404; the operator may allow the link.
 fn note_withheld(site: &Site, target: &Target, withheld: &Withheld) {
     static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(60));
     if let Withheld::LinkOutside(leads_to) = withheld
@@ -120,9 +122,9 @@ fn note_withheld(site: &Site, target: &Target, withheld: &Withheld) {
     }
 }
 
-/// What the target means. Scripts answer the page's normal path, for whatever they answer is stored
-/// by it. But files are called what they are called, also those that are hidden; and a directory that has
-/// lost its slash to the normal form must not be redirected to it for ever.
+/// Returns the route of the target. Scripts get the normalised path, because their responses are
+/// stored under it. Files, also hidden ones, are found only by the path as it was sent.
+/// Normalisation may have removed the slash of a directory; redirecting to add it would never end.
 pub fn route_of(site: &Site, target: &Target) -> Route {
     let Some(root) = site.root() else { return Route::NotFound };
     let normal = route_in(root, target.path());
@@ -136,18 +138,19 @@ pub fn route_of(site: &Site, target: &Target) -> Route {
     }
 }
 
-/// The header lines of a request as they go to the origin.
+/// Returns the header lines of a request to the origin.
 pub fn outgoing(headers: &HeaderMap) -> HeaderMap {
     outgoing_but_for(headers, |_| false)
 }
 
-/// The header lines of a request for a page that may be shared, as they go to the origin: those that
-/// `sends` says.
+/// Returns the header lines of an origin request for a page that may be shared: those for which
+/// `sends` returns true.
 pub fn outgoing_for_page(headers: &HeaderMap, sends: impl Fn(&str) -> bool) -> HeaderMap {
     outgoing_but_for(headers, |name| !sends(name))
 }
 
-/// One walk over the lines that came: to take some out of a copy would be to look for each.
+/// Copies the lines in one pass, because removing lines from a copy would need a lookup for each of
+/// them.
 fn outgoing_but_for(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> HeaderMap {
     let hop = fields::OneHop::of(headers);
     let goes = |name: &HeaderName| {
@@ -165,12 +168,12 @@ fn outgoing_but_for(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> 
     kept
 }
 
-/// As many lines may come to those of a request: `Via`, a condition, a trace's.
+/// Number of header lines that Pagewell may add: `Via`, a condition, trace context.
 const FIELDS_ADDED: usize = 4;
-/// Room that is made at once, in lines.
+/// Maximum number of header lines for which memory is reserved in advance.
 const ROOM_MAX: usize = 256;
 
-/// An HTTP origin is told which trailers the content will have.
+/// Announces the content's trailers to an HTTP origin.
 fn with_announced(site: &Site, mut headers: HeaderMap, all: &HeaderMap) -> HeaderMap {
     if matches!(*site.origin, Origin::Http(_)) {
         trailers::announce(all, &mut headers);
@@ -178,7 +181,7 @@ fn with_announced(site: &Site, mut headers: HeaderMap, all: &HeaderMap) -> Heade
     headers
 }
 
-/// Puts the lines that the plan has changed in the place of those that came.
+/// Replaces the lines that the plan has changed.
 pub fn as_planned(headers: &mut HeaderMap, planned: &PlannedFields<'_>) {
     for name in planned.changed() {
         let mut values: Vec<&[u8]> = Vec::new();
@@ -192,11 +195,11 @@ pub fn as_planned(headers: &mut HeaderMap, planned: &PlannedFields<'_>) {
     }
 }
 
-/// Sends a request, and follows where the origin sends it within the site. Whatever the response says in
-/// LiteSpeed's dialect to have changed is taken in here, before anybody gets it.
+/// Sends a request, and follows local redirects of the origin. Invalidations that the response
+/// contains in LiteSpeed's fields are applied before the response is returned.
 ///
 /// # Errors
-/// How the origin failed, or why the request could not be sent.
+/// The failure of the origin, or the reason why the request could not be sent.
 pub async fn send_following(
     site: &Arc<Site>,
     request: &mut OriginRequest,
@@ -209,7 +212,7 @@ pub async fn send_following(
     esi::announce(site, &mut request.headers);
     let method = request.method.clone();
     let (spent, trace) = (request.besides.spent.clone(), request.besides.trace.clone());
-    // How long its client takes is not the origin's time.
+    // The time that the client takes to send content does not count as the origin's.
     site.origin.take_in(request).await?;
     for _ in 0..REDIRECTS_MAX {
         let begun = site.clock.monotonic();
@@ -245,7 +248,7 @@ pub async fn send_following(
             tracing::error!(event = "origin-invalid", reason = "redirect-to-no-script", path);
             return Err(Failure::InvalidResponse.into());
         };
-        // Its content went with the first.
+        // The content was sent with the first request.
         (request.method, request.target, request.script) = (Method::GET, path, Some(script));
         request.besides = Besides::default();
     }
@@ -253,8 +256,8 @@ pub async fn send_following(
     Err(Failure::InvalidResponse.into())
 }
 
-/// Passes a GET or HEAD on as it came: what is made for one visitor is not stored, but for that visitor
-/// where `keep` says so.
+/// Forwards a GET or HEAD unchanged. The response is for one client and is not stored, except as a
+/// private copy if `keep` is given.
 pub async fn pass_bypassed(
     site: &Arc<Site>,
     request: http::Request<RequestContent>,
@@ -270,7 +273,7 @@ pub async fn pass_bypassed(
     pass_keeping(site, request, target, visitor, why, keep).await
 }
 
-/// Passes a request on that is not answered from the store and whose response is not stored.
+/// Forwards a request that is not answered from the store and whose response is not stored.
 pub async fn pass(
     site: &Arc<Site>,
     request: http::Request<RequestContent>,
@@ -290,7 +293,7 @@ async fn pass_keeping(
     keep: Option<Keep>,
 ) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
-    // The rest of it goes with a write.
+    // A write takes ownership of the rest of the head.
     let headers = head.headers.clone();
     let facts = read_facts(&head.method, &headers);
     let kind = facts.method;
@@ -332,7 +335,7 @@ async fn pass_keeping(
             }
         }
     };
-    // A task that has panicked is in the log.
+    // A panic of the task is logged elsewhere.
     let Ok(sent) = sent else {
         return serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None);
     };
@@ -351,8 +354,8 @@ async fn pass_keeping(
     }
 }
 
-/// The answer when the origin did not answer a write that other machines may not know of; why is in its page, and in
-/// the log.
+/// The answer if the origin did not answer a write, and the other nodes may not have applied its
+/// invalidation. The failure is in the page and in the log.
 fn failed_late(
     site: &Arc<Site>,
     unsent: Unsent,
@@ -368,7 +371,7 @@ fn failed_late(
     answer
 }
 
-/// Of what was sent and is no write.
+/// Adds to the result of a request that is not a write that no propagation is needed.
 fn not_late<R>(sent: Result<R, Unsent>) -> Result<(R, Propagation), (Unsent, Propagation)> {
     sent.map(|response| (response, Propagation::NotNeeded))
         .map_err(|unsent| (unsent, Propagation::NotNeeded))
@@ -388,7 +391,7 @@ fn content_of(
     RequestBody::Stream(Box::new(Upload::new(body, version, limits)))
 }
 
-/// The answer when the origin did not answer.
+/// The answer if the origin did not answer.
 pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<ResponseBody> {
     let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why));
     match unsent {
@@ -396,11 +399,11 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
             site.counters.refused.add();
             site.counters.reached.refused(refusal);
             let mut response = serve::error(refusal.status(), refusal.as_str(), None);
-            // What is left of the request is not worth reading.
+            // The rest of the request is not read.
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
             if refusal == Refusal::ContentNoRoom {
-                // It is given back as others end.
+                // Room for content is released as other requests end.
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
             }
             response
@@ -417,8 +420,8 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
     }
 }
 
-/// Sends a response that is not stored to the client, piece by piece as they come. The origin is read at its own
-/// speed. When the client goes, so does the request at the origin.
+/// Streams a response that is not stored to the client. The origin is read at its own speed. When
+/// the client disconnects, the origin request is cancelled.
 pub fn stream(
     site: &Arc<Site>,
     response: OriginResponse,
@@ -431,7 +434,7 @@ pub fn stream(
         headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
     let (sender, receiver) = response_spool(site);
     if body.may_have_trailers() {
-        // They come behind content of a length that is not said.
+        // Trailers need chunked content, without a `Content-Length`.
         length = None;
         trailers::announce(&all, &mut headers);
     }
@@ -447,7 +450,7 @@ pub fn stream(
     esi::marked(site, &all, answer)
 }
 
-/// Moves content from the origin to the client's side until one of the two ends.
+/// Copies content from the origin to the client's spool until one of them ends.
 async fn pump(mut body: OriginBody, sender: SpoolSender) {
     let failure = loop {
         let piece = tokio::select! {
@@ -464,7 +467,7 @@ async fn pump(mut body: OriginBody, sender: SpoolSender) {
         }
     };
     let trailers = body.trailers();
-    // Its place at the origin is free before the client has the end.
+    // The concurrency slot at the origin is released before the client receives the end.
     drop(body);
     sender.end(ContentEnd { failure, trailers, ..ContentEnd::default() });
 }

@@ -1,9 +1,11 @@
-//! One request and its response: a page from memory, one that the origin renders, a request that is forwarded, a
-//! write that invalidates pages, a purge, a static file.
+//! One request and its response. The request may be for a cached page, for a page that the origin
+//! renders, or for a static file. It may also be forwarded, be a write that invalidates pages, or a
+//! purge.
 //!
-//! Start reading at [`exchange`] (the match on the verdict), then [`lookup`] (does a stored page answer this request),
-//! [`render`] (leases, collapsing, storing) and [`writes`]. It accepts no connection and reads no head: a request
-//! comes with its [client](site_state::client::Visitor) from the crate above, and a plain cache hit never comes here.
+//! Start reading at [`exchange`] (the match on the verdict), then [`lookup`] (whether a stored page
+//! answers this request), [`render`] (leases, collapsing, storing) and [`writes`]. It accepts no
+//! connection and parses no header section. The crate above passes the request with its
+//! [client](site_state::client::Visitor); a plain cache hit never comes here.
 //!
 //! | subject | modules |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Whether a stored page answers a request. This is the only module of the server that calls
-//! [`http_cache::decide`]; what the site's rules and its ESI option leave of the verdict is applied here too.
+//! Decides whether a stored page answers a request. Only this module calls [`http_cache::decide`].
+//! It also applies the site's rules and its ESI option to the verdict.
 //!
 //! | candidates | request fields that select a variant | a soft change counts | a page may be used if |
 //! |---|---|---|---|
@@ -7,9 +7,9 @@
 //! | [`StoredPages::Rendered`] | as the plan changes them | no: the lease rule for sharing has been applied | the same |
 //! | [`StoredPages::Private`] | as the client sent them | yes | it is a private copy |
 //!
-//! A template is used only while ESI is on. Invariants: `choose` takes no lock, does no I/O and reads no clock. The
-//! verdict contains the answer (200, 206, 304, 412 or 416), which callers pass on and never compute again.
-//! Not here: the cache key, and the lease rules.
+//! A template is used only while ESI is on. Invariants: `choose` takes no lock, does no I/O and
+//! reads no clock. The verdict contains the answer (200, 206, 304, 412 or 416); callers never
+//! compute it again.
 
 use crate::esi;
 use crate::site::Site;
@@ -24,14 +24,14 @@ use site_state::page::{SharedPage, StoredPage, marked};
 use site_state::request_fields::AsSent;
 use std::slice;
 
-/// The stored pages among which one is chosen.
+/// The candidates: the stored pages from which [`choose`] selects one.
 #[derive(Clone, Copy)]
 pub enum StoredPages<'p> {
     /// The pages under the key of a shared page.
     Shared(&'p [SharedPage]),
-    /// The page of a render that the request has waited for. The caller has checked that no change between
-    /// the render's lease and the request's arrival touches it; a later one, which may have marked it, does
-    /// not concern this request (rule 2).
+    /// The page of a render that the request has waited for. The caller has checked that no change
+    /// between the render's lease and the request's arrival invalidates it. A later change may have
+    /// marked the page, but it does not affect this request (rule 2).
     Rendered(&'p SharedPage),
     /// The pages under the key of a client's private copies.
     Private(&'p [SharedPage]),
@@ -55,7 +55,8 @@ impl<'p> StoredPages<'p> {
         Candidate { stored: &page.payload().stored, marked }
     }
 
-    /// Whether a page may be used for the request of this plan: see [`site_rules::SiteRules::may_use`].
+    /// Whether the page at this index may be used for the request of this plan: see
+    /// [`site_rules::SiteRules::may_use`].
     #[inline]
     fn may_use(self, site: &Site, plan: &Plan, at: usize) -> bool {
         let stored = &self.as_slice()[at].payload().stored;
@@ -69,10 +70,11 @@ impl<'p> StoredPages<'p> {
     }
 }
 
-/// Decides which of the stored pages answers a request at the time `now`, and how, or why the request goes to
-/// the origin (RFC 9111 section 4). `fields` are the request's fields without those that the origin does not
-/// get; `plan` is what the site's rules make of the request. A page that may not be used for this client is
-/// neither used nor validated nor fallen back on.
+/// Decides at the time `now` which of the stored pages answers a request, and how. Otherwise the
+/// verdict contains the reason why the request goes to the origin (RFC 9111 section 4). `fields`
+/// are the request's fields that are forwarded to the origin. `plan` is the result of the site's
+/// rules for the request. A page that may not be used for this client is neither served, nor
+/// validated, nor used as a fallback.
 #[inline]
 pub fn choose(
     site: &Site,
@@ -104,7 +106,8 @@ pub fn choose(
     verdict
 }
 
-/// The pages stored under a key, or under the same key without vary cookies, and the verdict on a request for it.
+/// Returns the pages stored under a key, and the verdict on a request for it. If they do not answer
+/// the request, the key without vary cookies is tried.
 pub fn decide_on(
     site: &Site,
     facts: &RequestFacts<'_>,
@@ -117,7 +120,7 @@ pub fn decide_on(
     })
 }
 
-/// The same, where `look` gives the pages under a key.
+/// Does the same as [`decide_on`], but `look` returns the pages stored under a key.
 pub fn decide_by(
     site: &Site,
     facts: &RequestFacts<'_>,
@@ -136,7 +139,7 @@ pub fn decide_by(
     if matches!(verdict, Verdict::Reuse { .. }) {
         return (candidates, verdict);
     }
-    // A page that says `no-vary` is kept once, under the key without vary cookies.
+    // A page with the `no-vary` directive is stored once, under the key without vary cookies.
     let Some(plain) = key_without_vary(key) else { return (candidates, verdict) };
     let (others, other) = under(&plain);
     let is_for_all = others.iter().all(|page| page.payload().stored.says_no_vary());
@@ -147,9 +150,9 @@ pub fn decide_by(
     }
 }
 
-/// Decides whether the page that a request falls back on answers it, because its render has failed with
-/// `failure` (RFC 5861 section 4, RFC 9111 section 4.2.4), and how. The page may be stale, but has to be one that
-/// [`choose`] gives for the request, to use or to fall back on.
+/// Decides whether the fallback page answers a request whose render has failed with `failure` (RFC
+/// 5861 section 4, RFC 9111 section 4.2.4), and how. The page may be stale, but [`choose`] must
+/// return it for the request, either to use or as the fallback.
 pub fn choose_on_failure(
     site: &Site,
     request: &RequestFacts<'_>,
@@ -159,7 +162,7 @@ pub fn choose_on_failure(
     (failure, now): (Failure, Timestamp),
 ) -> Option<Answer> {
     let stored = &page.payload().stored;
-    // The origin has been asked: whether that was allowed is not the question here.
+    // The request has been sent to the origin already, so `only-if-cached` no longer matters.
     let mut asked = *request;
     asked.cache_control.only_if_cached = false;
     let alone = StoredPages::Shared(slice::from_ref(page));
@@ -175,7 +178,7 @@ pub fn choose_on_failure(
     allowed.is_ok().then_some(answer)
 }
 
-/// The verdict where the page that would answer may not be used.
+/// The verdict if the selected page may not be used for this client.
 #[cold]
 fn unusable(request: &RequestFacts<'_>) -> Verdict {
     match request.cache_control.only_if_cached {

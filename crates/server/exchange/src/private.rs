@@ -1,15 +1,16 @@
-//! Private copies: a page that was made for one visitor is kept for him, and found by nobody else.
+//! Private copies: a page for one client is stored for that client alone and never served to
+//! another.
 //!
-//! | | |
+//! | event | how |
 //! |---|---|
-//! | found by | the target as it was written, the plan's parts, and every cookie but a script's (`site_rules::Owner`) |
-//! | stored | only what says `private` and how long, under a lease that was taken before the request went out |
-//! | dropped | by what drops any page (tags, addresses, everything), by private purges of its owner's, by each unsafe request of his, by a response that sets one of his cookies |
+//! | lookup | by the target as the client sent it, the plan's key parts, and every cookie except script cookies (`site_rules::Owner`) |
+//! | storing | only a response with `private` and an explicit lifetime, under a lease taken before the request was sent |
+//! | invalidation | like any page (tags, URLs, everything), by private purges, by each unsafe request of the owner, by a response that sets one of the owner's cookies |
 //!
-//! Invariants: a request is passed on as it came and waits for nobody; only a fresh copy is used. What a
-//! copy depends on names each cookie of its owner by itself, so that a request with any of them drops it.
-//! Names of owners begin with a byte that no field can carry; a clash of their hashes could only drop too
-//! much. Deliberately not here: stale copies, validation, renders in the background.
+//! Invariants: a request is forwarded unchanged and waits for no other; only a fresh copy is used.
+//! A copy depends on each cookie of its owner separately, so a request with any of them invalidates
+//! it. Owner names begin with a byte that no field can contain; a hash collision only invalidates
+//! too much. Out of scope: stale copies, validation, background refresh.
 
 use crate::body::ResponseBody;
 use crate::codings;
@@ -41,11 +42,11 @@ use site_state::why::Cause;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// What a private copy is stored with.
+/// The data from which a private copy is stored.
 pub struct Keep {
     owner: Arc<Owner>,
     key: Vec<u8>,
-    /// In its normal form: what the copy depends on.
+    /// The normalised target, on which the copy depends.
     target: Target,
     visitor: Visitor,
     plan: Plan,
@@ -54,10 +55,10 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// The response is not kept: what is stored for the same request is over (rule 9). A 304 answers a
-    /// condition of the owner's own and says nothing of the copy.
+    /// Removes the older copies for the same request, because the response is not stored (rule 9).
+    /// A 304 response answers the client's own condition and says nothing about the copy.
     fn end_copies(&self, site: &Site, status: StatusCode, reason: &'static str) {
-        // Also where there is none yet: a request that began before may be about to bring one.
+        // Also if there is no copy yet: an earlier request may be about to store one.
         if status != StatusCode::NOT_MODIFIED {
             let (page, began) =
                 ((&*self.key, self.target.page()), (&self.lease, self.request_time));
@@ -66,8 +67,8 @@ impl Keep {
     }
 }
 
-/// Answers a GET or HEAD with a session's cookie: by its owner's copy, or by passing it on, whose response
-/// may become one.
+/// Answers a GET or HEAD with a session cookie by its owner's copy, or forwards it. The response
+/// may then be stored as a private copy.
 pub async fn answer(
     site: &Arc<Site>,
     copies: &PrivateCopies,
@@ -85,7 +86,8 @@ pub async fn answer(
             return forward::pass_bypassed(site, request, target, visitor, why, None).await;
         }
     };
-    // A part of a page, or what a field of the request says who asks for, is no copy of the page.
+    // A fragment of a page is not a copy of the page. Neither is a response that depends on a field
+    // which identifies the client.
     if let Some(because) = bypassing_field(&site.config.rules, &plan, headers) {
         tell_bypassed(site, headers, &target, &plan, because.as_str());
         let why = passed_on(because.as_str());
@@ -103,7 +105,7 @@ pub async fn answer(
         target: site.shared(&target).unwrap_or_else(|| target.clone()),
         visitor: visitor.clone(),
         plan,
-        // Before anything is sent: a change from here on refuses the copy.
+        // Taken before the request is sent, so that any later change refuses the copy.
         lease: site.store.lease(),
         request_time: site.clock.now(),
     });
@@ -111,13 +113,14 @@ pub async fn answer(
     forward::pass_bypassed(site, request, target, visitor, why, keep).await
 }
 
-/// Why a request with a session's cookie is passed on.
+/// The reason for forwarding a request with a session cookie.
 fn passed_on(detail: &'static str) -> Why {
     let patience = Patience::ToTheHead;
     Why { forward: ForwardReason::Bypass, detail: Some(detail), patience }
 }
 
-/// The key of an owner's copy. The origin gets the target as it was written, so that is what the copy is of.
+/// The key of an owner's copy. It contains the target as the client sent it, because the origin
+/// gets that target.
 fn key_of(
     site: &Site,
     target: &Target,
@@ -132,7 +135,7 @@ fn key_of(
     key
 }
 
-/// The owner's copy, where it is fresh.
+/// Answers from the owner's copy if it is fresh.
 fn from_store(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
@@ -155,15 +158,15 @@ fn from_store(
     Some(serve::page(facts, found, answer, now, &status))
 }
 
-/// What became of a response that might be kept for its owner.
+/// The result of trying to store a response for its owner.
 pub enum Taken {
-    /// It is the answer, and is kept, or the answer says why not.
+    /// The complete answer. The page was stored, or `Cache-Status` contains the reason why not.
     Answer(Response<ResponseBody>),
-    /// It is to be passed on.
+    /// The response has to be forwarded, with the reason why it was not stored, if any.
     PassOn(OriginResponse, Option<&'static str>),
 }
 
-/// Keeps a response for its owner, if it is to be.
+/// Stores a response for its owner if it may be stored.
 pub async fn take(
     site: &Arc<Site>,
     keep: Keep,
@@ -186,7 +189,8 @@ pub async fn take(
     esi::note(site, &response.headers, &mut stored);
     render::understand(site, &head.method, &head.headers, &mut response, Some(&mut stored));
     if stored.headers.contains_key(header::CONTENT_ENCODING) {
-        // Its owner may ask from a browser that does not know it.
+        // The owner's next request may come from a browser that does not support the content
+        // coding.
         keep.end_copies(site, response.status, "owner-coded");
         return Taken::PassOn(response, Some("owner-coded"));
     }
@@ -211,7 +215,7 @@ pub async fn take(
     Taken::Answer(render::kept_for_owner(site, ask, keep.lease, stored, response, status).await)
 }
 
-/// What is kept of a response; `None` where it is not said to be private, or is nothing to be kept.
+/// The response to store; `None` if it is not marked private or must not be stored.
 fn storable(
     site: &Site,
     copies: &PrivateCopies,
@@ -242,12 +246,13 @@ fn storable(
     match (stored, revision.refusal) {
         (Some(_), Some(refusal)) => Err(refusal.as_str()),
         _ if render::is_stream(headers) => Ok(None),
-        // What a rule has ignored was said all the same.
+        // A response with a directive that a rule ignores is not stored.
         (stored, _) => Ok(stored.filter(|_| revision.ignored.is_empty())),
     }
 }
 
-/// Adds to what a copy depends on: that it is its owner's, by each of his cookies.
+/// Adds to a copy's dependencies that it belongs to its owner, once for each of the owner's
+/// cookies.
 pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &StoredResponse, page: &str) {
     dependencies.owner(&owner.cookies.join(&b'\n'));
     for cookie in &owner.cookies {
@@ -259,7 +264,7 @@ pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &StoredRes
     }
 }
 
-/// What of an owner's.
+/// The subset of an owner's copies to name.
 #[derive(Clone, Copy)]
 enum What<'a> {
     Everything,
@@ -267,7 +272,7 @@ enum What<'a> {
     Tag(&'a [u8]),
 }
 
-/// The name of what is an owner's: no field of a response can name it.
+/// The tag of an owner's copies; no field of a response can contain it.
 fn name(cookie: &[u8], what: What<'_>) -> Vec<u8> {
     let (kind, of): (&[u8], &[u8]) = match what {
         What::Everything => (b"\0owner ", b""),
@@ -277,8 +282,8 @@ fn name(cookie: &[u8], what: What<'_>) -> Vec<u8> {
     [kind, &xxh3_128(cookie).to_be_bytes(), &xxh3_128(of).to_be_bytes()].concat()
 }
 
-/// The cookies of a request that tell an owner, for what is to be dropped; none where nothing private is
-/// kept.
+/// Returns the cookies of a request that identify its owner, for invalidation. It is empty if the
+/// site stores no private copies.
 fn cookies(site: &Site, request: &HeaderMap) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     if let Some(copies) = &site.config.private {
@@ -287,7 +292,7 @@ fn cookies(site: &Site, request: &HeaderMap) -> Vec<Vec<u8>> {
     found
 }
 
-/// Drops every copy of the owner who sent these lines.
+/// Invalidates every copy of the owner that sent these lines.
 fn drop_all(site: &Site, request: &HeaderMap) {
     let names: Vec<_> =
         cookies(site, request).iter().map(|cookie| name(cookie, What::Everything)).collect();
@@ -301,9 +306,9 @@ fn change(site: &Site, names: &[Vec<u8>], strength: Strength) {
     }
 }
 
-/// An unsafe request of an owner's has been to the origin: what he sees may be otherwise now, whatever the
-/// answer was, and if there was none (RFC 9111 section 4.4 asks for less). LiteSpeed's `no-autoflush` says
-/// that nothing has changed for him.
+/// Invalidates the owner's copies after an unsafe request was sent to the origin, whatever the
+/// response was, and without one. RFC 9111 section 4.4 requires less. LiteSpeed's `no-autoflush`
+/// prevents it.
 pub fn wrote(site: &Site, request: &HeaderMap, response: Option<&OriginResponse>) {
     let said = response.and_then(|response| CacheControl::read(&response.headers));
     let obeyed = site.config.dialects.litespeed == FieldUse::Obey;
@@ -313,7 +318,8 @@ pub fn wrote(site: &Site, request: &HeaderMap, response: Option<&OriginResponse>
     drop_all(site, request);
 }
 
-/// Whoever gets one of his cookies anew signs in or out: what he has seen until now is over.
+/// Invalidates the owner's copies if the response sets one of the owner's cookies, as at login and
+/// logout.
 pub fn signed(site: &Site, request: &HeaderMap, response: &HeaderMap) {
     let Some(copies) = &site.config.private else { return };
     let mut lines = response.get_all(header::SET_COOKIE).iter();
@@ -322,7 +328,7 @@ pub fn signed(site: &Site, request: &HeaderMap, response: &HeaderMap) {
     }
 }
 
-/// Applies the purges of private scope to the copies of whoever sent the request.
+/// Applies purges with private scope to the copies of the client that sent the request.
 pub fn purged<'p>(
     site: &Site,
     request: &HeaderMap,

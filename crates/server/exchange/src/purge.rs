@@ -372,7 +372,8 @@ fn misunderstood(unread: &PurgeRefusal) -> Response<ResponseBody> {
     error(StatusCode::BAD_REQUEST, unread.as_str(), &unread.explain())
 }
 
-/// What senders look at is the status. The rest is for whoever reads along.
+/// Builds the response to a purge request. Senders evaluate the status code; the content is for
+/// human readers.
 fn told(
     method: &Method,
     done: Done,

@@ -1,16 +1,16 @@
-//! A page that the store could not answer: rendered once, for everybody who asks for it meanwhile.
+//! Renders a page that the store could not answer: once, for all requests that arrive while it is
+//! in progress.
 //!
 //! | turn | what happens |
 //! |---|---|
-//! | lead | a task of its own asks the origin, tells the followers, stores the page |
+//! | lead | a separate task sends the origin request, notifies the followers, stores the page |
 //! | follow | waits; shares the page if rule 2 allows it, else takes another turn |
-//! | alone | asks the origin for itself; the page may be stored all the same |
+//! | alone | sends its own origin request; the page may still be stored |
 //!
-//! The task goes on when its visitor leaves, as long as somebody follows or the page is about to be
-//! stored; otherwise the request at the origin is given up, once nothing more is to be heard from it
-//! (`heard`). The lease is taken before the request
-//! goes out (by the turn) and kept until the followers have decided. The page is stored before its
-//! last byte is handed to the visitor, so that whoever has it finds it in the store.
+//! The task continues after its client has disconnected, as long as it has followers or the page is
+//! about to be stored. Otherwise the origin request is cancelled as soon as `heard` allows it. The
+//! lease is taken before the request is sent, and held until the followers have decided. The page
+//! is stored before its last byte is sent.
 
 mod collect;
 mod fields;
@@ -59,11 +59,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tokio::sync::{oneshot, watch};
 
-/// How often the origin is asked: with a condition, without, and for a range of what is not stored.
-/// With fields that `Vary` names, and with custom ones.
+/// Maximum number of origin requests per render. They are conditional, unconditional, for a range
+/// of a page that is not stored, with fields that `Vary` names, and with custom fields.
 const ATTEMPTS_MAX: usize = 5;
 
-/// What the followers of a render wait on.
+/// The shared state on which the followers of a render wait.
 pub struct Waiter {
     outcome: watch::Sender<Option<Outcome>>,
 }
@@ -74,47 +74,47 @@ impl Waiter {
     }
 }
 
-/// What came of a render, for its followers.
+/// The outcome of a render, for its followers.
 #[derive(Clone)]
 enum Outcome {
-    /// A page; whether one may share it is for each to find out.
+    /// A page; each follower checks whether it may share it.
     Page(SharedPage),
-    /// A response for the one who asked.
+    /// A response for one client only.
     NotShareable,
-    /// None: the origin failed.
+    /// No page: the origin failed.
     Failed(Failure),
-    /// None: the render was given up, or was not needed, or has panicked.
+    /// No page: the render was cancelled, was not needed, or has panicked.
     GivenUp,
 }
 
 /// A GET or HEAD that the store could not answer.
 #[derive(Clone)]
 pub struct Ask {
-    /// What is asked for.
+    /// The target of the request.
     pub target: Target,
-    /// The cache key.
+    /// The cache key of the page.
     pub key: Vec<u8>,
-    /// GET or HEAD.
+    /// The method, GET or HEAD.
     pub method: Method,
-    /// The client's header lines.
+    /// The header lines of the client.
     pub headers: Arc<HeaderMap>,
-    /// The HTTP version the client spoke.
+    /// The HTTP version of the client's request.
     pub version: Version,
-    /// Who asks.
+    /// The client and its connection.
     pub visitor: Visitor,
-    /// What the rules make of it.
+    /// The plan: the result of the site's rules for the request.
     pub plan: Plan,
-    /// Why it is not answered from the store.
+    /// The reason why it is not answered from the store.
     pub why: ForwardReason,
     /// The stored page to be validated.
     pub validate: Option<SharedPage>,
-    /// The stored page to fall back on when the origin fails.
+    /// The stored page to use as a fallback if the origin fails.
     pub fallback: Option<SharedPage>,
-    /// What becomes of a Range.
+    /// How the request's Range is handled.
     pub ranges: Ranges,
-    /// Whose private copy it will be; none: everybody's page.
+    /// The owner of the private copy; `None` for a shared page.
     pub owner: Option<Arc<Owner>>,
-    /// The fields of the client's that go to the origin beside those of every render.
+    /// The client's fields that are forwarded in addition to those of every render.
     pub extra_fields: ExtraFields,
 }
 
@@ -127,33 +127,34 @@ impl Ask {
         CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(self.why))
     }
 
-    /// Changes what goes to the origin as the plan has it.
+    /// Applies the plan's changes to the header lines that are sent to the origin.
     fn plan_headers(&self, site: &Site, headers: &mut HeaderMap) {
         let fields = AsSent(&*self.headers);
         forward::as_planned(headers, &PlannedFields::new(&site.config.rules, self.plan, &fields));
         litespeed::give_vary_value(&site.config.dialects, &self.plan, headers);
     }
 
-    /// Takes what is validated, and what is fallen back on, from what is stored now.
+    /// Selects the pages to validate and to fall back on from the pages stored now.
     fn look_again(&mut self, stored: &Candidates<StoredPage>, verdict: Verdict) {
         let page = |at: usize| stored.as_slice().get(at).cloned();
         (self.validate, self.fallback) = match verdict {
             Verdict::Forward { validate, fallback, .. } => {
                 (validate.and_then(page), fallback.and_then(page))
             }
-            // Stale, but good enough meanwhile: a refresh.
+            // A stale page that may still be served: this is a refresh.
             Verdict::Reuse { candidate, .. } => (page(candidate), page(candidate)),
             Verdict::Unsatisfied => (None, None),
         };
         self.send_nominated(stored);
-        // A change has marked it: what it was validated by may be no younger than the change.
+        // A change has marked the page. Its validator may be older than the change, so it is not
+        // used.
         if self.validate.as_ref().is_some_and(|page| page.is_marked()) {
             self.validate = None;
         }
     }
 }
 
-/// Answers a request by a render, its own or another's.
+/// Answers a request by a render: its own, or that of another request.
 pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
     let arrival = site.store.number();
     let script = match answerer(site, &ask.target, &ask.facts()).await {
@@ -179,17 +180,17 @@ pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
     }
 }
 
-/// What has come of rendering a page anew.
+/// The result of refreshing a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refreshed {
-    /// It is stored, or cannot be: another attempt would come to the same.
+    /// The page was stored, or cannot be: another attempt would have the same result.
     Done,
-    /// Something that it is made from has changed meanwhile, or somebody else's render is under way that
-    /// may have begun before it did.
+    /// A dependency changed during the refresh, or another render is in progress that may have
+    /// begun before the change.
     Overtaken,
 }
 
-/// Renders a page anew for nobody in particular, unless that is being done already.
+/// Refreshes a page in the background, unless a render of it is in progress already.
 pub async fn refresh(site: Arc<Site>, mut ask: Ask) -> Refreshed {
     let answerer = answerer(&site, &ask.target, &ask.facts()).await;
     let Answerer::Origin(script) = answerer else { return Refreshed::Done };
@@ -213,10 +214,10 @@ pub async fn refresh(site: Arc<Site>, mut ask: Ask) -> Refreshed {
     }
 }
 
-/// Renders, unless the page was stored between the look-up and the turn. What is validated, and what
-/// is fallen back on, is what is stored now that the lease is taken: a page that a change has dropped
-/// since the look-up must not be brought back by an origin whose validators cannot tell two changes
-/// within a second apart.
+/// Renders, unless the page was stored between the look-up and the turn. The pages to validate and
+/// to fall back on are looked up again, now that the lease is taken. A page that was invalidated
+/// since the look-up must not be revalidated, because an origin's validators may not distinguish
+/// two changes within one second.
 async fn leased(
     site: &Arc<Site>,
     mut ask: Ask,
@@ -233,7 +234,7 @@ async fn leased(
     rendered(site, ask, script, right).await
 }
 
-/// Has the page rendered by a task of its own, and waits for the answer.
+/// Renders the page in a separate task, and waits for the answer.
 async fn rendered(
     site: &Arc<Site>,
     ask: Ask,
@@ -244,7 +245,7 @@ async fn rendered(
     apart(Box::pin(Render::new(site, ask, right, answer).run(script)), answered).await
 }
 
-/// The right to render: with others waiting, or not.
+/// The right to render, with or without followers.
 enum Right {
     Lead(Leader<Waiter>),
     Alone(Lease),
@@ -258,8 +259,8 @@ impl Right {
         }
     }
 
-    /// Tells the followers what came of it, and that this render can be joined no more: who asks
-    /// after the visitor has his answer must not be given what was before.
+    /// Notifies the followers of the outcome, and ends the render. It cannot be joined from then
+    /// on: a request that arrives after the client's answer must not get an older page.
     fn end(self, outcome: Outcome) {
         self.tell(outcome);
     }
@@ -271,8 +272,8 @@ impl Right {
     }
 }
 
-/// However a render ends, its followers are told: also when it is given up, when the page was found
-/// after all, and by a panic. Without a word they would wait for ever.
+/// Notifies the followers however a render ends: also if it is cancelled, if the page was found
+/// after all, or after a panic. Otherwise they would wait for ever.
 impl Drop for Right {
     fn drop(&mut self) {
         let Right::Lead(leader) = self else { return };
@@ -291,26 +292,26 @@ struct Render {
     site: Arc<Site>,
     ask: Ask,
     right: Right,
-    /// Where the visitor waits; none when nobody does.
+    /// The channel to the client; `None` if no client waits.
     answer: Option<oneshot::Sender<Response<ResponseBody>>>,
-    /// Where nobody has waited from the beginning: a page that is read is rendered anew.
+    /// The result of a background refresh, for which no client waits from the beginning.
     for_nobody: Option<Arc<ForNobody>>,
-    /// When the origin was asked first, in milliseconds since 1970.
+    /// When the first origin request was sent, in milliseconds since 1970.
     began_ms: Option<u64>,
-    /// When it was asked last.
+    /// When the last origin request was sent.
     asked: Timestamp,
-    /// The number of its answer that was not stored, where it goes on with another request.
+    /// The number of the answer that was not stored, if the render continues with another request.
     answered: Option<Number>,
 }
 
-/// What a render in the background leaves for whoever began it.
+/// The result of a background refresh, for the caller that began it.
 #[derive(Default)]
 struct ForNobody {
     /// Whether the page was refused because of a change.
     is_outdated: AtomicBool,
 }
 
-/// When the request went out and the response came, and the header lines it went out with.
+/// When the request was sent and the response received, and the header lines that were sent.
 struct Sent {
     headers: HeaderMap,
     request_time: Timestamp,
@@ -332,8 +333,8 @@ impl Render {
         render.unusable();
     }
 
-    /// RFC 9110 section 15.4.5: a 304 to a request without a condition says nothing that could be used, so the
-    /// origin has failed.
+    /// Treats a 304 response to an unconditional request as a failure of the origin, because it
+    /// cannot be used (RFC 9110 section 15.4.5).
     fn unusable(self: Box<Self>) {
         let failure = Failure::InvalidResponse;
         self.tell_not_stored(failure.as_str(), Some(StatusCode::NOT_MODIFIED), &HeaderMap::new());
@@ -341,7 +342,7 @@ impl Render {
         self.give_up(response, Outcome::Failed(failure));
     }
 
-    /// Asks the origin once: for the page, or whether `validate` still holds.
+    /// Sends one origin request: for the page, or conditional, to validate `validate`.
     async fn attempt(
         mut self: Box<Self>,
         script: Option<Script>,
@@ -351,10 +352,10 @@ impl Render {
         let mut headers = forward::outgoing_for_page(&self.ask.headers, sends);
         self.ask.plan_headers(&self.site, &mut headers);
         if self.site.config.codings.are_made() {
-            // Coded here, once for everybody.
+            // Pagewell compresses the page itself, once for all clients.
             headers.remove(header::ACCEPT_ENCODING);
         }
-        // A refresh may be of a page without a validator.
+        // The page to refresh may have no validator.
         let validate = validate.filter(|page| page.payload().stored.can_be_validated());
         let known = validate.as_ref().map(|page| page.response());
         make_conditional(&mut headers, known.as_ref());
@@ -365,7 +366,8 @@ impl Render {
         self.began_ms.get_or_insert(request_time.0);
         self.asked = request_time;
         self.site.counters.renders.add();
-        // A trace, and what Pagewell can, go into the lines that are sent, and count for nothing else.
+        // Trace context and Pagewell's capabilities are added to the lines that are sent; they are
+        // not used otherwise.
         let config = &self.site.config;
         let untraced = (config.traces.is_some() || config.esi).then(|| headers.clone());
         let mut request = Box::new(self.request(headers, script));
@@ -389,7 +391,8 @@ impl Render {
         }
     }
 
-    /// Sends the request; `None` if nobody waits any more, and nothing more is to be heard from it.
+    /// Sends the request. `None` if no client waits any more and the response is not needed for
+    /// invalidation.
     async fn send(
         &mut self,
         request: &mut OriginRequest,
@@ -405,7 +408,7 @@ impl Render {
         }
     }
 
-    /// Ready when nobody waits for this render any more.
+    /// Completes when no client waits for this render any more.
     async fn abandoned(&mut self) {
         match &mut self.answer {
             Some(answer) => answer.closed().await,
@@ -431,7 +434,7 @@ impl Render {
         Attempt::Done
     }
 
-    /// Tells the followers and answers the visitor.
+    /// Notifies the followers and answers the client.
     fn give_up(self: Box<Self>, response: Response<ResponseBody>, outcome: Outcome) {
         self.right.end(outcome);
         if let Some(answer) = self.answer {
@@ -439,7 +442,7 @@ impl Render {
         }
     }
 
-    /// RFC 9111 section 4.3.4.
+    /// Handles a 304 response to a conditional request (RFC 9111 section 4.3.4).
     fn not_modified(
         self: Box<Self>,
         page: &SharedPage,
@@ -464,7 +467,7 @@ impl Render {
         }
     }
 
-    /// A response other than a 304.
+    /// Handles a response other than a 304.
     async fn responded(mut self: Box<Self>, mut response: OriginResponse, sent: &Sent) -> Attempt {
         panics::may_happen(Place::Render);
         if response.status.is_server_error() {
@@ -476,14 +479,14 @@ impl Render {
         }
         let mut status = self.ask.status();
         status.forward_status = Some(response.status);
-        // What a visitor has changed comes before why his page is not kept.
+        // The propagation state of a change has precedence over the reason for not storing.
         status.detail = response.waited.detail();
         let kept = match is_stream(&response.headers) {
             true => Err("streamed"),
             false => revised::keep(&self.site, &self.ask, &response, sent),
         };
         match kept {
-            // Others may wait on: it will be a page.
+            // The followers keep waiting, because the response will be a page.
             Ok(stored) if self.ask.send_missing(&self.site, &stored, sent) => {
                 return Attempt::WithFields(self);
             }
@@ -493,15 +496,16 @@ impl Render {
             }
             Err(reason) if self.is_worth_a_range(&response) => {
                 self.end_older(&response, reason);
-                // Nobody else need wait for it.
+                // The followers need not wait for the range.
                 self.not_shareable();
                 self.right.tell(Outcome::NotShareable);
                 self.ask.ranges = Ranges::Forwarded;
                 return Attempt::ForRange(self);
             }
-            // It is for one client, whose application may read more of the request.
+            // The response is for one client, and the application may use more fields of the
+            // request.
             Err(reason) if self.ask.can_send_custom(&self.site) => {
-                // This was the answer for everybody; the next one is this client's.
+                // The request had no custom fields; the next response is for this client.
                 self.end_older(&response, reason);
                 self.ask.send_custom();
                 self.not_shareable();
@@ -518,7 +522,8 @@ impl Render {
                 }
                 status.detail = status.detail.or(Some(reason));
                 if self.site.config.rules.withholds_session(&self.ask.plan) {
-                    // It was rendered for nobody in particular: its session is not this visitor's.
+                    // The request was sent without a session, so a session cookie in the response
+                    // is not this client's.
                     response.headers.remove(header::SET_COOKIE);
                 }
                 let passed = forward::stream(&self.site, response, &status);
@@ -535,15 +540,15 @@ impl Render {
     }
 }
 
-/// What came of asking the origin once.
+/// The result of one origin request.
 enum Attempt {
-    /// Everybody has been told.
+    /// The client and the followers have been answered.
     Done,
-    /// The condition was of no use; ask without.
+    /// The condition could not be used; send the request without it.
     Unconditionally(Box<Render>),
-    /// The whole will not be stored; ask for the range.
+    /// The whole page will not be stored; request the range.
     ForRange(Box<Render>),
-    /// The response depends on fields that the origin did not get; ask with them.
+    /// The response depends on fields that the origin did not get; send the request with them.
     WithFields(Box<Render>),
 }
 
@@ -552,7 +557,7 @@ mod tests {
     use super::*;
     use page_store::{FillLimits, Fills, Limits, Store, Turn};
 
-    /// What the follower of a render finds when its leader has gone by `leave`.
+    /// The outcome that a follower receives after its leader has ended by `leave`.
     fn outcome_after(leave: impl FnOnce(Right)) -> Option<Outcome> {
         let store: Store<StoredPage> = Store::new(Limits::new(1 << 20));
         let fills: Fills<Waiter> = Fills::new(FillLimits::default());

@@ -1,6 +1,8 @@
-//! Responses as they are handed to the client: from a stored page (whole, in part, or only that it
-//! has not changed; RFC 9110 sections 13 to 15), from a file, and errors of our own. Every response
-//! carries Cache-Status (RFC 9211).
+//! Builds the responses to clients: from a stored page, from a file, and Pagewell's own errors.
+//!
+//! A response contains the whole content, a part of it, or only the information that the content
+//! has not changed (RFC 9110 sections 13 to 15). Every response has a Cache-Status field (RFC
+//! 9211).
 
 use crate::body::{Content, ResponseBody};
 use crate::esi;
@@ -22,13 +24,14 @@ use site_state::page::{Laid, ReadPage, SharedPage, select, select_coding};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The name by which this cache calls itself in Cache-Status.
+/// The name of this cache in Cache-Status.
 pub const CACHE_NAME: &str = "pagewell";
 
-/// Separates the parts of a multipart answer; random enough not to occur in a page.
+/// The boundary between the parts of a multipart response; random, so that it does not occur in a
+/// page.
 const BOUNDARY: &str = "pagewell7f3a9c1e5b2d4860";
 
-/// A stored page as the answer to a request: whole, in part, or only that it has not changed, as `answer` says.
+/// Answers a request by a stored page: whole, partial, or 304, as `answer` says.
 pub fn page(
     facts: &RequestFacts<'_>,
     page: &SharedPage,
@@ -39,7 +42,7 @@ pub fn page(
     told(reuse_page(facts, page, answer), page, now, status)
 }
 
-/// A page that was rendered for this request and is not stored, as its answer.
+/// Answers a request by a page that was rendered for it and is not stored.
 pub fn unstored_page(
     facts: &RequestFacts<'_>,
     page: &SharedPage,
@@ -50,8 +53,8 @@ pub fn unstored_page(
     self::page(facts, page, answer, now, status)
 }
 
-/// A page that has just been made, with the fields that it was made of. The fields of what is stored
-/// are read out of its header section again, which is to be had without here.
+/// Answers a request by a newly stored page and the fields from which it was created. This avoids
+/// parsing the fields of the stored header section again.
 pub fn new_page(
     facts: &RequestFacts<'_>,
     page: &SharedPage,
@@ -72,7 +75,7 @@ pub fn new_page(
     told(fill(facts, response, length, Content::Whole(page.content())), page, now, status)
 }
 
-/// Says how a response came to be that is made of a page, and how old it is.
+/// Adds Cache-Status and Age to a response that contains a page.
 fn told(
     mut response: Response<ResponseBody>,
     page: &SharedPage,
@@ -86,11 +89,11 @@ fn told(
         response_status,
         StatusCode::PRECONDITION_FAILED | StatusCode::RANGE_NOT_SATISFIABLE
     ) {
-        // Errors of our own say so themselves; here the page's member stands for it.
+        // Only Pagewell's own errors keep that field; here the page's Cache-Status replaces it.
         headers.remove("cache-status");
     }
     let age = page.payload().stored.age_seconds(now);
-    // RFC 9111 section 5.1: Age says that the response did not come from the origin just now.
+    // RFC 9111 section 5.1: Age indicates that the response was not generated for this request.
     let first_hand = matches!(status.handled, CacheOutcome::Forwarded(_)) && !status.collapsed;
     if age > 0 || !first_hand {
         headers.insert(header::AGE, HeaderValue::from(age));
@@ -99,7 +102,7 @@ fn told(
     response
 }
 
-/// The value of Cache-Status.
+/// Formats the value of Cache-Status.
 pub fn status_value(status: &CacheStatus<'_>) -> HeaderValue {
     let mut text = Vec::with_capacity(64);
     status.write(&mut text);
@@ -107,7 +110,8 @@ pub fn status_value(status: &CacheStatus<'_>) -> HeaderValue {
         .unwrap_or(HeaderValue::from_static(CACHE_NAME))
 }
 
-/// Says how long the origin took, where it was asked (Server Timing, W3C): in milliseconds.
+/// Adds the origin's response time in milliseconds, if a request was sent to it (Server Timing,
+/// W3C).
 pub fn tell_timing(response: &mut Response<ResponseBody>, spent: Option<&Spent>) {
     let Some(us) = spent.and_then(Spent::micros) else { return };
     let value = format!("origin;dur={}.{:03}", us / 1_000, us % 1_000);
@@ -116,14 +120,14 @@ pub fn tell_timing(response: &mut Response<ResponseBody>, spent: Option<&Spent>)
     }
 }
 
-/// The same response to HEAD: what it says stays, the content goes.
+/// Converts a response to one for HEAD: the fields stay, the content is removed.
 pub fn without_body(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     *response.body_mut() = Content::Empty.into();
     response
 }
 
-/// A file as the answer to a request, in the form that the request selects: `plain` answers in the
-/// untouched one, which has `length` bytes. See [`file`] and [`large_file`].
+/// Answers a request by a file in the form that the request selects. `plain` answers with the
+/// uncompressed form, which has `length` bytes. See [`file`] and [`large_file`].
 pub fn file_in_form(
     facts: &RequestFacts<'_>,
     stored: &StoredResponse,
@@ -137,7 +141,7 @@ pub fn file_in_form(
     of_file(reuse_in_form(facts, stored, (answer, coding), content_in, || plain(answer)))
 }
 
-/// A small file as the answer to a request.
+/// Answers a request by a small file.
 pub fn file(
     facts: &RequestFacts<'_>,
     stored: &StoredResponse,
@@ -147,7 +151,7 @@ pub fn file(
     of_file(reuse(facts, stored, answer, content))
 }
 
-/// What Cache-Status says of a file: neither from the store nor from the origin.
+/// The Cache-Status of a file, which comes neither from the store nor from the origin.
 pub const FILE_STATUS: &str = "pagewell; detail=file";
 
 fn of_file(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
@@ -156,7 +160,7 @@ fn of_file(mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     response
 }
 
-/// A large file: `open` streams so many bytes from a position.
+/// Answers a request by a large file. `open` streams a number of bytes from an offset.
 pub fn large_file(
     facts: &RequestFacts<'_>,
     stored: &StoredResponse,
@@ -171,7 +175,8 @@ pub fn large_file(
             set(response.headers_mut(), header::CONTENT_RANGE, &range.content_range(length));
             fill(facts, response, range.length(), open(range.first, range.length()))
         }
-        // Several parts of a large file: the whole is a right answer too (RFC 9110 section 14.2).
+        // For several ranges of a large file, the whole file is sent (RFC 9110 section 14.2 allows
+        // that).
         Answer::Whole | Answer::Ranges(_) => {
             fill(facts, with(stored, stored.status, Content::Empty), length, open(0, length))
         }
@@ -203,7 +208,7 @@ fn reuse(
         Answer::Whole => {
             let response = with(stored, stored.status, Content::Empty);
             match stored.status.as_u16() {
-                // RFC 9110 section 8.6: no Content-Length in a 204.
+                // RFC 9110 section 8.6: a 204 response has no Content-Length.
                 204 => response,
                 _ => fill(facts, response, length, Content::Whole(content)),
             }
@@ -213,7 +218,7 @@ fn reuse(
     }
 }
 
-/// A page in the form that the request selects.
+/// Answers by a page in the form that the request selects.
 fn reuse_page(
     facts: &RequestFacts<'_>,
     page: &SharedPage,
@@ -229,7 +234,8 @@ fn reuse_page(
     reuse_in_form(facts, stored, (answer, selected.coding), &content_in, plain)
 }
 
-/// Content in the coding that was selected, which `content_in` gives; `plain` answers in the untouched form.
+/// Answers in the selected content coding, for which `content_in` returns the content. `plain`
+/// answers with the uncompressed form.
 fn reuse_in_form(
     facts: &RequestFacts<'_>,
     stored: &StoredResponse,
@@ -280,11 +286,11 @@ fn without_content(answer: Answer, stored: &StoredResponse, length: u64) -> Resp
     }
 }
 
-/// RFC 9110 section 14.
+/// Builds a 206 response with the ranges (RFC 9110 section 14).
 fn parts(stored: &StoredResponse, bytes: &Bytes, ranges: Ranges) -> Response<ResponseBody> {
     let cut = |at: usize| {
         let range = ranges.as_slice()[at];
-        // Ranges were resolved against this content's length.
+        // The ranges were resolved against the length of this content.
         bytes.slice(range.first as usize..=range.last as usize)
     };
     if ranges.as_slice().len() == 1 {
@@ -311,7 +317,8 @@ fn parts(stored: &StoredResponse, bytes: &Bytes, ranges: Ranges) -> Response<Res
     response
 }
 
-/// A range of a stored part: `range` is its place in the whole, `at` that in the part's content.
+/// Answers by a range of a stored part: `range` is its position in the whole page, `at` its
+/// position in the part's content.
 pub fn of_part(
     part: &SharedPage,
     range: ByteRange,
@@ -323,7 +330,7 @@ pub fn of_part(
     let mut response = with(&part.response(), StatusCode::PARTIAL_CONTENT, content);
     response.body_mut().is_of(part);
     let headers = response.headers_mut();
-    // A stored part knows how long the whole is.
+    // A stored part contains the length of the whole page.
     let complete_length = part.payload().stored.content_length().unwrap_or_default();
     set(headers, header::CONTENT_RANGE, &range.content_range(complete_length));
     headers.insert(header::CONTENT_LENGTH, range.length().into());
@@ -332,7 +339,7 @@ pub fn of_part(
     response
 }
 
-/// The stored header lines with a status and content.
+/// Builds a response with the stored header lines, a status and content.
 pub fn with(
     stored: &StoredResponse,
     status: StatusCode,
@@ -345,7 +352,7 @@ pub fn with(
     response
 }
 
-/// The header lines of a response that is passed on as it comes.
+/// Returns the header lines of a forwarded response.
 pub fn passed_on(mut headers: HeaderMap, policy: &Policy, status: &CacheStatus<'_>) -> HeaderMap {
     fields::remove_hop_by_hop(&mut headers);
     litespeed::set_shared_cookies(policy, &mut headers);
@@ -362,7 +369,7 @@ fn set(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
     }
 }
 
-/// A redirect to another path of the site, query kept.
+/// A redirect to another path of the site; the query is preserved.
 pub fn redirect(path: &str, query: Option<&str>) -> Response<ResponseBody> {
     let mut response = error(StatusCode::MOVED_PERMANENTLY, "add-slash", None);
     let location = match query {
@@ -373,8 +380,8 @@ pub fn redirect(path: &str, query: Option<&str>) -> Response<ResponseBody> {
     response
 }
 
-/// A redirect to the same target over HTTPS. Who named a port in the clear is sent to the one we
-/// listen on; who named none is sent to the usual one, which may be another machine's.
+/// A redirect to the same target over HTTPS. If the request contains a port, the target is
+/// Pagewell's own HTTPS port. Otherwise it is the default port, which another machine may serve.
 pub fn to_https(site: &Site, target: &Target) -> Response<ResponseBody> {
     let code = site.config.https_redirect.unwrap_or(StatusCode::PERMANENT_REDIRECT);
     let mut response = error(code, "to-https", None);
@@ -393,7 +400,7 @@ pub fn to_https(site: &Site, target: &Target) -> Response<ResponseBody> {
     response
 }
 
-/// An answer of our own: its status, and a reason in a word.
+/// An error response of Pagewell: a status code, and a reason in one word.
 pub fn error(
     code: StatusCode,
     reason: &str,
@@ -432,7 +439,7 @@ fn explained(code: StatusCode) -> &'static str {
     }
 }
 
-/// The answer when the origin failed: 502, 503 or 504 by what happened.
+/// The response if the origin failed: 502, 503 or 504, depending on the failure.
 pub fn origin_failed(failure: Failure, status: &CacheStatus<'_>) -> Response<ResponseBody> {
     let code = match failure {
         Failure::Refused | Failure::HungUp | Failure::InvalidResponse => StatusCode::BAD_GATEWAY,
@@ -442,7 +449,7 @@ pub fn origin_failed(failure: Failure, status: &CacheStatus<'_>) -> Response<Res
     };
     let mut response = error(code, failure.as_str(), Some(status));
     if matches!(failure, Failure::Refused | Failure::Overloaded) {
-        // Both pass by themselves: php-fpm is started again, the queue empties.
+        // Both are temporary: PHP-FPM is restarted, or the queue becomes shorter.
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
     }
     response

@@ -1,9 +1,11 @@
-//! One site as requests meet it: what it is while it runs ([`SiteState`]), and all that answering for it takes: the
-//! renders in progress, the origin, the files, the databases that it follows, the places for connections.
+//! One site with everything that its requests need. These are its run-time state ([`SiteState`]),
+//! the renders in progress, the origin, the files, the followed databases, and the limits on
+//! connections.
 //!
-//! This is composition only. What a site does stands in the modules that are given it; those that need its state
-//! alone are given that ([`Site::state`]). The configuration can be read again while Pagewell runs (`reload`). Then
-//! there is another [`Site`] that shares all parts with the one before, and requests from then on come to that one.
+//! This is composition only; other modules implement the behaviour. Those that need only the state
+//! get that ([`Site::state`]). The configuration can be reloaded while Pagewell runs (`reload`).
+//! Then a new [`Site`] is created, which shares all parts with the previous one and gets all later
+//! requests.
 
 use crate::access_log::AccessLog;
 use crate::codings;
@@ -25,38 +27,38 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Semaphore;
 
-/// A site by one reading of the configuration. A request keeps the one that it came to, so that nothing is
-/// decided half by one reading and half by another.
+/// A site with one version of the configuration. A request keeps the version with which it began,
+/// so that all its decisions are consistent.
 #[derive(Clone)]
 pub struct Site {
     state: Arc<SiteState>,
-    /// The other sites of this process, where this is the default site.
+    /// The other sites of this process, if this is the default site.
     pub neighbours: Arc<Neighbours>,
     /// The renders in progress.
     pub fills: Arc<Fills<Waiter>>,
-    /// What renders the pages.
+    /// The origin, which renders the pages.
     pub origin: Arc<Origin>,
-    /// The document root, where there is one.
+    /// The document root, if there is one.
     pub files: Option<Arc<(FilesConfig, StaticFiles)>>,
-    /// Where its scripts lie, as found lately.
+    /// Cache of recently resolved script paths.
     resolved: Arc<Resolved>,
     /// Pages that wait for compression.
     pub coding_queue: Arc<codings::Queue>,
-    /// The access log, where there is one and this is the default site.
+    /// The access log, if there is one and this is the default site.
     pub access_log: Option<Arc<AccessLog>>,
-    /// Turns to search the pages for an expression.
+    /// Limits concurrent searches of the pages for an expression.
     pub searches: Arc<Searches>,
     /// The databases and nodes whose changes invalidate pages.
     pub sources: Arc<ChangeSources>,
-    /// Where responses wait for their clients that are too long for memory.
+    /// Temporary files for responses that are too long for memory while their clients read them.
     pub response_files: Arc<Spool>,
-    /// Places for connections.
+    /// Limits the number of connections.
     pub connections: Arc<Semaphore>,
-    /// How many connections each address has.
+    /// The number of connections per client address.
     pub per_address: Arc<PerAddress>,
-    /// Places for connections that have changed to another protocol.
+    /// Limits the number of upgraded connections.
     pub upgrades: Arc<Semaphore>,
-    /// The site by the reading that counts. Guards that one value.
+    /// The site with the current configuration. The lock guards only this value.
     current: Arc<Mutex<Weak<Site>>>,
 }
 
@@ -70,7 +72,7 @@ impl Deref for Site {
 }
 
 impl Site {
-    /// Puts a site together. `is_door`: it is the default site, to which connections come first.
+    /// Creates a site. `is_door`: it is the default site, to which connections come first.
     pub fn new(
         config: Arc<Config>,
         clock: Clock,
@@ -105,40 +107,41 @@ impl Site {
         site
     }
 
-    /// The same site by another reading of the configuration. It counts once it is [activated](Self::activate).
+    /// Creates the same site with a new configuration. It takes effect when it is
+    /// [activated](Self::activate).
     pub fn reread(&self, config: Arc<Config>, neighbours: Neighbours) -> Arc<Site> {
         let (state, neighbours) = (self.state.reread(config), Arc::new(neighbours));
         Arc::new(Site { state, neighbours, ..self.clone() })
     }
 
-    /// From now on this reading counts, for every request that comes.
+    /// Makes this configuration current for all later requests.
     pub fn activate(self: &Arc<Site>) {
         *self.current() = Arc::downgrade(self);
         self.state.activate();
     }
 
-    /// The site by the reading that counts.
+    /// The site with the current configuration.
     pub fn now(self: &Arc<Site>) -> Arc<Site> {
         if self.is_current() {
             return self.clone();
         }
-        // While the server stops there may be none any more.
+        // While the server stops, there may be none.
         self.current().upgrade().unwrap_or_else(|| self.clone())
     }
 
-    /// What the site is while it runs, without what answers its requests.
+    /// The run-time state of the site, without the parts that answer requests.
     #[inline]
     pub fn state(&self) -> &Arc<SiteState> {
         &self.state
     }
 
-    /// The document root, with what was found in it lately; none in front of an HTTP origin.
+    /// The document root, with the recently found files; `None` in front of an HTTP origin.
     pub fn root(&self) -> Option<Root<'_>> {
         let (files, _) = self.files.as_deref()?;
         Some(Root { files, resolved: Some((&self.resolved, self.clock.now())) })
     }
 
-    /// How busy the origin is, for rules that depend on it.
+    /// The load of the origin, for rules that depend on it.
     pub fn load(&self) -> Load {
         let watched = self.config.rules.watches_load();
         if watched && self.origin.places().waiting() > 0 { Load::Saturated } else { Load::Normal }

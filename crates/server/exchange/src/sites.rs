@@ -1,9 +1,9 @@
-//! Several sites in one process: which of them answers for a host.
+//! Selects the site of a host if one process serves several sites.
 //!
-//! Every site has a store, an origin, rules and counters of its own, so nothing that is asked, kept
-//! or dropped in one concerns another. Connections come to one of them, the door: the site that
-//! answers for hosts nobody has named if there is one, else the first. Its limits and counters are
-//! those of connections, and it alone has neighbours. A single site has none, and looks nothing up.
+//! Every site has its own store, origin, rules and counters, so requests, pages and purges of one
+//! do not affect another. Connections belong to the **default site** (`door`): the site for
+//! unconfigured hosts if there is one, else the first. Its limits and counters apply to
+//! connections, and only it has references to the other sites. A single site needs no look-up.
 
 use crate::site::Site;
 use config::OtherHosts;
@@ -11,7 +11,7 @@ use config::target::normal_host;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The other sites of the process, as the door knows them. Fixed at the start.
+/// The other sites of the process, for the default site. Fixed at the start.
 #[derive(Default)]
 pub struct Neighbours {
     all: Vec<Arc<Site>>,
@@ -19,7 +19,7 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// These sites, each found by its host and aliases.
+    /// Indexes these sites by host and aliases.
     pub fn new(all: Vec<Arc<Site>>) -> Neighbours {
         let hosts = |site: &Arc<Site>| -> Vec<_> {
             site.config.hosts.all().map(|host| (host.clone(), site.clone())).collect()
@@ -27,15 +27,15 @@ impl Neighbours {
         Neighbours { by_host: all.iter().flat_map(hosts).collect(), all }
     }
 
-    /// Whether there are none.
+    /// Whether the process has only one site.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 }
 
 impl Site {
-    /// The site that answers for a host in its normal form; for one that nobody has named it is the
-    /// door, which refuses it or not.
+    /// The site for a normalised host. For an unconfigured host it is the default site, which
+    /// refuses or accepts it.
     pub fn for_host<'a>(self: &'a Arc<Site>, host: &str) -> &'a Arc<Site> {
         if self.neighbours.is_empty() {
             return self;
@@ -43,14 +43,14 @@ impl Site {
         self.neighbours.by_host.get(host).unwrap_or(self)
     }
 
-    /// The site that has this host or alias, however it is written.
+    /// The site with this host or alias; the host need not be normalised.
     pub fn named<'a>(self: &'a Arc<Site>, host: &str) -> Option<&'a Arc<Site>> {
         let host = normal_host(host, "http").ok()?;
         let site = self.for_host(&host);
         site.config.hosts.all().any(|known| *known == host).then_some(site)
     }
 
-    /// The chosen site alone, or the door and all its neighbours.
+    /// The chosen site alone, or the default site and all others.
     pub fn all_or<'a>(
         self: &'a Arc<Site>,
         chosen: Option<&'a Arc<Site>>,
@@ -59,8 +59,8 @@ impl Site {
         std::iter::once(chosen.unwrap_or(self)).chain(neighbours)
     }
 
-    /// The host of a request that names none (HTTP/1.0). Of several sites it is the one for hosts
-    /// that nobody has named; without such a site the request is for none of them.
+    /// The host for a request without one (HTTP/1.0). With several sites it is the host of the site
+    /// for unconfigured hosts; without such a site it belongs to no site.
     pub fn unnamed_host(&self) -> &str {
         let hosts = &self.config.hosts;
         let is_for_all = self.neighbours.is_empty() || hosts.others == OtherHosts::Serve;

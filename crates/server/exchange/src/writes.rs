@@ -1,7 +1,7 @@
-//! Unsafe requests: what they changed takes effect before their response is handed to the client: the
-//! target URI, Location and Content-Location (RFC 9111 section 4.4), the groups that the response names
-//! (RFC 9875 section 3), and the private copies of whoever sent them. Where nobody knows whether it was
-//! carried out, its target goes all the same (decision 0032).
+//! Unsafe requests. Their invalidations take effect before the client gets the response.
+//! Invalidated are the target URI, Location and Content-Location (RFC 9111 section 4.4), the
+//! response's groups (RFC 9875 section 3), and the sender's private copies. If it is unknown
+//! whether the request was executed, the target is invalidated, too (decision 0032).
 
 use crate::forward::send_following;
 use crate::heard;
@@ -24,11 +24,11 @@ use site_state::why::Cause;
 use std::sync::Arc;
 use tokio::task::JoinError;
 
-/// Sends an unsafe request and takes in what it changed: the script has written, whether or not the
-/// visitor waits for it.
+/// Sends an unsafe request and applies its invalidations, even if the client disconnects, because
+/// the application has executed it.
 ///
 /// # Errors
-/// The task in which that is done has panicked.
+/// The task that sends the request has panicked.
 pub async fn send(
     site: &Arc<Site>,
     outgoing: OriginRequest,
@@ -49,7 +49,7 @@ async fn write(
     let pending = PendingChange::begin(site.state()).await;
     let reached = outgoing.reached.clone();
     let sent = send_following(&site, &mut outgoing).await;
-    // Without an answer too: who can tell what was written?
+    // Also without a response, because the application may have written data.
     private::wrote(&site, &head.headers, sent.as_ref().ok());
     let mut response = match sent {
         Ok(response) => response,
@@ -75,14 +75,14 @@ async fn write(
         waits.ended(waited == Propagation::Applied);
     }
     let fields = AsSent(&head.headers);
-    // The mark is for the page's host, by whichever alias the visitor came.
+    // The cookie is for the page's canonical host, whichever alias the client requested.
     let target = site.shared(&target).unwrap_or(target);
     mark(&site, &view_of(&target, &head.method, &fields, &visitor), &mut response);
     Ok((response, waited))
 }
 
-/// Marks a visitor whose unsafe request went through, or may have, where a rule wants him passed on for a
-/// while.
+/// Sets a cookie after an unsafe request that may have succeeded, if a rule requires it. The
+/// client's requests then bypass the cache for a while.
 fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse) {
     if response.status.is_client_error() {
         return;
@@ -94,7 +94,7 @@ fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse)
     response.headers.append(header::SET_COOKIE, line);
 }
 
-/// Drops what an unsafe request changed, or may have changed.
+/// Invalidates the pages that an unsafe request changed, or may have changed.
 fn invalidate(
     site: &Arc<Site>,
     (method, target): (&Method, &Target),
@@ -102,7 +102,7 @@ fn invalidate(
     headers: &HeaderMap,
 ) {
     let hosts = std::iter::once(&target.host).chain(site.config.hosts.same_as(&target.host));
-    // `*` is no URI; what the response says of groups holds all the same.
+    // `*` is not a URI; the groups in the response are invalidated anyway.
     let urls: Vec<String> = target.uri().parse().map_or_else(
         |_| Vec::new(),
         |uri| {
@@ -111,7 +111,7 @@ fn invalidate(
                 .collect()
         },
     );
-    // However they were written: the page is stored by its normal form.
+    // Pages are stored under normalised URLs.
     let form = site.config.rules.form();
     let urls: Vec<_> = urls.iter().map(|url| form.normal(url).page).collect();
     let mut changed: Vec<Changed<'_>> =
@@ -120,7 +120,7 @@ fn invalidate(
     match &said {
         Ok(GroupInvalidation::Groups(groups)) => changed.extend(groups.iter().map(Changed::Tag)),
         Ok(GroupInvalidation::Everything) => changed = vec![Changed::Everything],
-        // A change was announced that cannot be read: nothing may stay that it could concern.
+        // The announced change cannot be parsed, so every page might be affected.
         Err(reason) => {
             changed = vec![Changed::Everything];
             log_unreadable(target, reason.as_str());
@@ -131,7 +131,7 @@ fn invalidate(
     }
 }
 
-/// A response may have named anything, and could not be read.
+/// Logs that the invalidations of a response could not be parsed.
 fn log_unreadable(target: &Target, reason: &'static str) {
     tracing::error!(event = "change-unreadable", url = target.uri(), reason);
 }

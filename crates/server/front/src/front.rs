@@ -1,25 +1,23 @@
-//! What stands between a client's socket and hyper: reads each request's header section strictly
-//! (see `request_head`), keeps the time limits, and hands hyper one well-formed request at a time.
+//! The layer between a client's socket and hyper. It parses each header section strictly (see
+//! `request_head`), enforces the time limits, and gives hyper one well-formed request at a time.
 //!
-//! | state | what the next byte is | next state |
+//! | state | next byte from the client | next state |
 //! |---|---|---|
-//! | `Head` | of a header section | `Pass` when it is complete, `Hit` when it is a plain hit, `Refusing` when it is wrong |
-//! | `Hit` | nothing is read; the page is written | `Head`, `Ended` where the client wants that |
-//! | `Pass` | of a checked header section, for hyper | `Head`, `Content` or `Through` |
-//! | `Content` | of content of a known length | `Head` at its end |
-//! | `Through` | of chunked content, in which it may not stop for long; the connection ends with it | |
-//! | `Offered` | kept: of another protocol if the origin agrees, and for whoever carries it on; else of a header section | `Head` |
-//! | `Refusing` | nothing is read; the error is written | `Lingering` |
-//! | `Lingering` | thrown away, so that the client gets to read the error | `Ended` |
+//! | `Head` | belongs to a header section | `Pass` when it is complete, `Hit` for a plain hit, `Refusing` if it is invalid |
+//! | `Hit` | is not read; the page is written | `Head`; `Ended` if the client requested that |
+//! | `Pass` | belongs to a checked header section, for hyper | `Head`, `Content` or `Through` |
+//! | `Content` | belongs to content of a known length | `Head` at its end |
+//! | `Through` | belongs to chunked content, bounded by a timeout | the connection ends with it |
+//! | `Offered` | is buffered: another protocol if the origin accepts it, else a header section | `Head` |
+//! | `Refusing` | is not read; the error is written | `Lingering` |
+//! | `Lingering` | is discarded, so that the client can read the error | `Ended` |
 //!
-//! A header section is looked at only when hyper has finished with the request before: until then
-//! bytes are kept (bounded), and the only thing noticed is that the client has gone. Finished means
-//! that it has no request in its hands, and that what it wrote has been flushed: hyper hands what it
-//! has buffered to `poll_write` before it asks for bytes again, and calls `poll_flush` when all of it
-//! is gone. So a plain hit, which is written past hyper, never overtakes an answer of hyper's; and so
-//! interim responses, which hyper cannot write, come between two messages (see `in_flight`). hyper is
-//! there only when it has something to answer (`connection`); with a client that has been idle for
-//! [`REST_AFTER`] buffers are let go of, and hyper is told by `in_flight` that it can go.
+//! A header section is parsed only when hyper has no request in progress and has flushed its
+//! output; until then bytes are buffered (bounded). hyper writes its output before it reads again,
+//! and calls `poll_flush` when all is written. So a plain hit, which bypasses hyper, never
+//! overtakes a response, and interim responses go between two messages (see `in_flight`). hyper
+//! exists only while it has something to answer (`connection`). Once a client has been idle for
+//! [`REST_AFTER`], buffers are freed and `in_flight` tells the connection to drop hyper.
 
 mod bounded;
 pub mod logged;
@@ -45,19 +43,19 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes read and thrown away after an error was written.
+/// Maximum number of bytes discarded after an error was written.
 const LINGER_BYTES: usize = 256 << 10;
-/// How long that may take.
+/// Maximum time for discarding them.
 const LINGER: Duration = Duration::from_secs(1);
-/// After so long without a byte, memory that only the next request needs is let go of. Long enough that
-/// a page's files, which come one after the other, find it there.
+/// After this idle time, memory that only the next request needs is freed. It is long enough for a
+/// page's files, which are requested one after the other.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
-/// What a connection comes to at which hyper has nothing to do.
+/// The event at which hyper is needed or the connection ends.
 pub enum Next {
-    /// A request that is hyper's to answer: its header section is the next thing to be read here.
+    /// A request for hyper: its header section is read next.
     Request,
-    /// Its end.
+    /// The connection has ended.
     Ended,
 }
 
@@ -73,7 +71,7 @@ enum State {
     Ended,
 }
 
-/// RFC 9112 section 2.2: an empty line before the request line is ignored (one).
+/// Removes one empty line before the request line (RFC 9112 section 2.2).
 fn skip_empty_line(arrived: &mut Vec<u8>) {
     if arrived.starts_with(b"\r\n") {
         arrived.drain(..2);
@@ -84,43 +82,44 @@ fn skip_empty_line(arrived: &mut Vec<u8>) {
 pub struct Front<IO> {
     io: IO,
     state: State,
-    /// Bytes that have arrived and not been handed on; at most a header section and one read.
+    /// Received bytes; at most a header section and one read.
     arrived: Vec<u8>,
-    /// How many of `arrived`, from its start, have been handed on.
+    /// The number of bytes in `arrived`, from its start, that have been consumed.
     handed: usize,
     in_flight: Arc<InFlight>,
-    /// What is known of a change to another protocol.
+    /// The state of a protocol upgrade.
     slot: Slot,
     limits: Arc<Limits>,
     site: Arc<Site>,
     reading: Deadline,
     writing: Deadline,
-    /// What answers plain hits; none when hyper is to answer everything.
+    /// Finds plain hits; `None` if hyper answers all requests.
     hits: Option<HitFinder>,
-    /// A buffer for the hit's lines, when no hit is using it.
+    /// A reusable buffer for a hit's header lines.
     tail: Vec<u8>,
-    /// Interim responses that are being written, and how far.
+    /// Interim responses that are being written, and the number of bytes written.
     early: (Vec<u8>, usize),
-    /// hyper has written since it last flushed.
+    /// Whether hyper has written since it last flushed.
     unflushed: bool,
-    /// A header section waits for hyper to have flushed.
+    /// Whether a header section waits until hyper has flushed.
     held_up: bool,
-    /// hyper has got a request, and has not been told of the client's end since.
+    /// Whether hyper has received a request, and has not been notified since that the client closed
+    /// its side.
     begun: bool,
-    /// The client is idle, and what only the next request needs has been let go of.
+    /// Whether the client is idle and the buffers have been freed.
     rested: bool,
-    /// How fast the client takes what waits for it.
+    /// The rate at which the client reads pending output.
     pace: Pace,
-    /// The rest of a plain hit that the client does not take at once.
+    /// The backlog entry of a plain hit that the client does not read at once.
     waiting_hit: Option<BacklogEntry>,
-    /// Requests that have come.
+    /// The number of requests received.
     requests: usize,
-    /// What writes the lines of the access log, where there is one.
+    /// Writes the access log, if there is one.
     lines: Option<Box<Lines>>,
 }
 
 impl<IO> Front<IO> {
-    /// Puts itself in front of `io`, of which the bytes in `arrived` were read before.
+    /// Creates a front for `io`, from which the bytes in `arrived` were read already.
     pub fn new(
         io: IO,
         mut arrived: Vec<u8>,
@@ -156,7 +155,7 @@ impl<IO> Front<IO> {
         }
     }
 
-    /// What it stands in front of, and what has arrived there and not been handed on.
+    /// Returns the connection, and the received bytes that have not been consumed.
     pub fn into_parts(mut self) -> (IO, Vec<u8>) {
         self.arrived.drain(..self.handed);
         (self.io, self.arrived)
@@ -166,7 +165,7 @@ impl<IO> Front<IO> {
         &self.arrived[self.handed..]
     }
 
-    /// Hands on what has arrived, at most `most` bytes of it.
+    /// Copies at most `most` received bytes to hyper; returns their number.
     fn hand_on(&mut self, most: usize, out: &mut ReadBuf<'_>) -> usize {
         let count = most.min(self.waiting().len()).min(out.remaining());
         out.put_slice(&self.arrived[self.handed..self.handed + count]);
@@ -193,11 +192,11 @@ impl<IO> Front<IO> {
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
-    /// Answers plain hits, and refuses what is wrong, until there is something for hyper. For use while
-    /// hyper has no request in its hands and nothing to write.
+    /// Answers plain hits and refuses invalid requests until there is a request for hyper. Call it
+    /// only while hyper has no request in progress and no output to flush.
     ///
     /// # Errors
-    /// Those of the socket; a client that takes nothing for too long.
+    /// Errors of the socket; a timeout if the client reads nothing for too long.
     pub fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Next>> {
         loop {
             match self.state {
@@ -217,7 +216,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
     }
 
-    /// Reads what the socket has into `arrived`; 0 when the client has ended its side.
+    /// Reads from the socket into `arrived`; returns 0 when the client has closed its side.
     fn poll_arrive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut piece = [std::mem::MaybeUninit::<u8>::uninit(); 8 << 10];
         let mut buffer = ReadBuf::uninit(&mut piece);
@@ -256,9 +255,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
     }
 
-    /// Looks at the header section that has arrived; true when that changed the state.
+    /// Parses the received header section; returns true if the state has changed.
     fn inspect(&mut self) -> bool {
-        // What the last one of a connection is answered with says so, which a plain hit does not.
+        // The last response of a connection has `Connection: close`, which a plain hit does not
+        // have.
         let is_last = self.requests + 1 >= self.limits.connection_requests;
         if let (Some(hits), false) = (&mut self.hits, is_last) {
             match hits.find(&self.arrived[self.handed..], std::mem::take(&mut self.tail)) {
@@ -290,9 +290,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         true
     }
 
-    /// Takes the Upgrade lines out, and leaves what they offer for the exchange if a site may heed
-    /// it; returns what is left in bytes, and whether it has. To hyper each request is an ordinary one:
-    /// a connection that it holds ready for a switch it gives up before the last answer is written.
+    /// Removes the Upgrade lines, and stores the offered protocols in the slot if a site may use
+    /// them. Returns the remaining length in bytes, and whether an offer was stored. hyper sees an
+    /// ordinary request, because it would abandon an upgradable connection before the last response
+    /// is written.
     fn take_offer(&mut self, head_bytes: usize, upgrade: Upgrade) -> (usize, bool) {
         if upgrade == Upgrade::None {
             return (head_bytes, false);
@@ -309,7 +310,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         (left, offered)
     }
 
-    /// Writes a plain hit.
+    /// Writes a plain hit to the client.
     fn poll_hit(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_write_hit(cx).map_err(|error| self.hit_failed(error))
     }
@@ -321,7 +322,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 Poll::Ready(Ok(None)) => {
                     self.writing.disarm();
                     if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Head) {
-                        // What went out at once leaves the client idle since it was decided.
+                        // If the hit was written at once, the client has been idle since the
+                        // decision.
                         if at_once {
                             self.reading.begin(hit.instant().into());
                         } else {
@@ -356,7 +358,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes the interim responses that wait, where they do not come into the middle of a message.
+    /// Writes the buffered interim responses, unless hyper is in the middle of a message.
     fn poll_early(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.early.0.is_empty() {
             if !self.in_flight.has_early() {
@@ -377,8 +379,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         self.bound_writing(flushed, cx)
     }
 
-    /// Before hyper writes: what waits comes first. Where hyper is in the middle of a 100 (Continue),
-    /// which may have the response close behind it, it is too late.
+    /// Writes buffered interim responses before hyper's output. They are dropped if hyper is in the
+    /// middle of a 100 (Continue), because the final response may follow it directly.
     fn poll_before_writing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.unflushed && self.early.0.is_empty() {
             false => ready!(self.poll_early(cx))?,
@@ -389,14 +391,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         Poll::Ready(Ok(()))
     }
 
-    /// While the origin has not said whether the protocol changes.
+    /// Waits until the origin has accepted or refused the upgrade.
     fn poll_offered(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         if self.in_flight.is_busy(cx.waker()) || self.unflushed {
             self.held_up = self.unflushed;
             return self.poll_gone(cx);
         }
         if self.slot.is_agreed() {
-            // What is kept is not hyper's; it has only to end.
+            // The buffered bytes belong to the new protocol; hyper only has to end.
             return Poll::Pending;
         }
         self.state = State::Head;
@@ -420,7 +422,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         Poll::Ready(Ok(true))
     }
 
-    /// Lets go of what only the next request needs.
+    /// Frees the buffers that only the next request needs.
     fn rest(&mut self) {
         self.rested = true;
         (self.arrived, self.handed) = (Vec::new(), 0);
@@ -432,12 +434,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         self.site.counters.connections_rested.add();
     }
 
-    /// While hyper answers: notices that the client has gone, keeps what it sends early.
+    /// While hyper answers: buffers what the client sends, and detects that it has disconnected.
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         while self.waiting().len() < self.limits.header_bytes {
             if ready!(self.poll_arrive(cx))? == 0 {
-                // hyper asks on before it lets the exchange begin. Of who sends a write and hangs up
-                // in one breath, as PHP does that does not wait, it would hear the end only.
+                // hyper reads again before it starts the exchange. A client may send a write and
+                // close at once, as PHP does if it does not wait. hyper would then see only the
+                // end.
                 if std::mem::take(&mut self.begun) {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
@@ -577,9 +580,9 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let front = self.get_mut();
-        // A hit that has begun is finished.
+        // A hit that has begun is written to its end.
         ready!(front.poll_hit(cx))?;
-        // What hyper takes for the end is the beginning of the other protocol.
+        // hyper sees an end of data, but the new protocol begins here.
         match front.slot.is_agreed() {
             true => Pin::new(&mut front.io).poll_flush(cx),
             false => Pin::new(&mut front.io).poll_shutdown(cx),

@@ -1,8 +1,8 @@
-//! Connections of clients: accepting them, the PROXY protocol, TLS, HTTP/1.1 and HTTP/2, and the path of a plain cache
-//! hit, which ends here.
+//! Connections of clients: accepting them, the PROXY protocol, TLS, HTTP/1.1 and HTTP/2, and the
+//! path of a plain cache hit, which ends here.
 //!
-//! Start reading at [`hit`]: its opening has the table "what is a plain hit". Any other request goes to hyper, byte
-//! for byte, and from there to `exchange`. Nothing here decides what may be cached.
+//! Start reading at [`hit`], whose opening defines plain hits in a table. Any other request goes to
+//! hyper unchanged, and then to `exchange`. Caching decisions are not made here.
 //!
 //! | subject | modules |
 //! |---|---|

@@ -51,7 +51,7 @@ const READ_BYTES: usize = 32 << 10;
 /// Maximum number of bytes of a request's STDERR that are logged.
 const STDERR_BYTES: usize = 8 << 10;
 
-/// A FastCGI responder.
+/// A FastCGI responder as the origin.
 pub struct FastCgi {
     address: Address,
     idle: Arc<Idle>,

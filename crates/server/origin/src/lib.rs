@@ -60,7 +60,7 @@ pub const SERVICE_MANAGER_ENVIRONMENT: [&str; 6] = [
 
 /// A request to the origin.
 pub struct OriginRequest {
-    /// The request method.
+    /// The method of the request.
     pub method: Method,
     /// The client's request target, unchanged: path and query.
     pub target: String,
@@ -70,7 +70,7 @@ pub struct OriginRequest {
     pub scheme: &'static str,
     /// The end-to-end header fields.
     pub headers: HeaderMap,
-    /// The request's content.
+    /// The content of the request.
     pub body: RequestBody,
     /// The client's address; none over a Unix socket.
     pub peer: Option<SocketAddr>,
@@ -161,7 +161,7 @@ fn log_failure(url: &str, failure: Failure, reason: &str) {
     }
 }
 
-/// A request's content.
+/// The content of a request.
 pub enum RequestBody {
     /// The request has no content.
     Empty,
@@ -171,11 +171,11 @@ pub enum RequestBody {
 
 /// A response from the origin.
 pub struct OriginResponse {
-    /// The status code.
+    /// The status code of the response.
     pub status: StatusCode,
-    /// The header fields.
+    /// The header fields of the response.
     pub headers: HeaderMap,
-    /// The content.
+    /// The content of the response.
     pub body: OriginBody,
     /// Whether the other machines have applied what it says to have changed; nothing waits at an origin.
     pub waited: Propagation,

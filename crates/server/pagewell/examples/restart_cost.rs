@@ -1,9 +1,9 @@
-//! What a restart costs: writing and taking up a snapshot of many pages, the longest hold of the index lock
-//! while it is written, the time to the first hit. `cargo run --release -p pagewell --example restart_cost
-//! -- PAGES DIRECTORY`; the directory is filled, and is the caller's to remove.
+//! Measures the cost of a restart: writing and loading a snapshot of many pages, the longest hold
+//! of the index lock, and the time to the first hit. Run `cargo run --release -p pagewell --example
+//! restart_cost -- PAGES DIRECTORY`. The caller has to remove the directory.
 //!
-//! Pages have half a kilobyte of content, five header lines and three tags. Nothing is served: a hit is a
-//! lookup in the store.
+//! Pages have half a kilobyte of content, five header lines and three tags. No request is sent: a
+//! hit is a lookup in the store.
 
 use bytes::Bytes;
 use config::{Config, raw, resolve};

@@ -1,5 +1,6 @@
-//! Pagewell, a full-page cache in front of a PHP site, put together: the server with its sockets and sites, snapshots,
-//! zero-downtime restart, the memcached port, the service manager and periodic tasks.
+//! The server of Pagewell, a full-page cache in front of a PHP site. It combines the other crates
+//! and adds sockets and sites, snapshots, zero-downtime restart, the memcached port, the service
+//! manager and periodic tasks.
 //!
 //! How requests are answered is in `front` and `exchange`, how pages change in `site_state::changes`. Start reading
 //! at [`server`]; ARCHITECTURE.md has the map of the crates.

@@ -1,6 +1,6 @@
-//! The program: reads the command line and does what it says. `serve` runs until it is told to stop
-//! (a second signal ends it at once); the other commands do one thing and end, with status 1 and a
-//! sentence on standard error when it could not be done.
+//! The program: parses the command line and executes the command. `serve` runs until it gets a
+//! signal to stop; a second signal ends it at once. On failure, the other commands print a sentence
+//! to standard error and exit with status 1.
 
 mod check;
 
@@ -26,22 +26,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Pages are apart from what it takes to make them; all else is the system's allocator's.
+/// Pages have a heap of their own; all other allocations use the system's allocator.
 #[global_allocator]
 static HEAP: PageHeap = PageHeap;
 
-/// What says that the heap is to be in huge pages; pages then are, too.
+/// The tunable that enables huge pages for glibc's heap; the page heap then uses them, too.
 const HUGE_PAGES: &str = "glibc.malloc.hugetlb=1";
 
-/// How many sockets are asked for what has come there before others are served: fewer than a worker's
-/// queue holds (256). What does not fit there waits behind all that comes later, and with ten thousand
-/// connections some would wait for seconds while others are answered at once.
+/// Maximum number of socket events per poll. It is less than the length of a worker's queue (256).
+/// Events that do not fit there wait behind all later ones. With ten thousand connections, some
+/// would wait for seconds while others are answered at once.
 const EVENTS_AT_ONCE: usize = 128;
-/// How many tasks may run before sockets are asked again although some are waiting: never so few that those
-/// that came with the last asking have not had their turn.
+/// Maximum number of tasks that run before sockets are polled again. It is large enough for all
+/// tasks of the previous poll to run.
 const TURNS: u32 = 8 * EVENTS_AT_ONCE as u32;
 
-/// How long another Pagewell may take to say that it is there.
+/// Maximum time for another Pagewell to answer the health request.
 const ANOTHER: std::time::Duration = std::time::Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -75,14 +75,16 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Standard error may be closed or on a full disk; the exit status says it all the same.
+            // Standard error may be closed or on a full disk; the exit status reports the failure,
+            // too.
             let _ = writeln!(std::io::stderr(), "pagewell: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Exit status: 0 nothing fails or will fail, 1 it could not look, 3 something fails or will.
+/// Exit status: 0 no failure and none expected, 1 the check could not run, 3 a failure, present or
+/// expected.
 fn doctor(args: &DoctorArgs) -> ExitCode {
     let findings = match control::doctor::look(args) {
         Ok(findings) => findings,
@@ -97,7 +99,7 @@ fn doctor(args: &DoctorArgs) -> ExitCode {
     if control::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
 }
 
-/// Writes a line to standard output. Who has read enough and closed it has got what he wanted.
+/// Writes a line to standard output. A reader that closes the pipe early is not an error.
 fn say(line: &str) -> Result<(), String> {
     match writeln!(std::io::stdout(), "{line}") {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -105,7 +107,7 @@ fn say(line: &str) -> Result<(), String> {
     }
 }
 
-/// Runs something short.
+/// Runs a short task to completion.
 fn once(task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -135,7 +137,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     if std::env::var_os("PAGEWELL_LEASE_CHECK").is_some_and(|value| value == "off") {
         page_store::leave_out_lease_check();
     }
-    // Before anything is opened.
+    // Before any file is opened.
     let mut passed = Passed::new(passed::take()?);
     if std::env::var("GLIBC_TUNABLES").is_ok_and(|said| said.contains(HUGE_PAGES)) {
         page_heap::use_huge_pages();
@@ -153,7 +155,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         true => error.sentence,
         false => told(error, &config),
     })?;
-    // Before there is any other thread.
+    // Before other threads are started.
     let_go::long_at_once();
     privileges::drop_to(&standing, &config)?;
     tokio::runtime::Builder::new_multi_thread()
@@ -165,8 +167,8 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         .block_on(run(config, reload, prepared, predecessor))
 }
 
-/// What is said where something could not be opened: an address may be taken by a Pagewell that should have
-/// been told instead.
+/// The error message if something could not be opened. If a running Pagewell uses the address, it
+/// contains a hint to use that process instead.
 fn told(error: NotOpened, config: &Config) -> String {
     let admin = config.admin.to_string();
     let health = ControlArgs { admin: admin.clone(), token_file: None };
@@ -197,7 +199,7 @@ async fn run(
 ) -> Result<(), String> {
     let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
     let mut terminated = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
-    // A file that may not grow any more (RLIMIT_FSIZE) is an error of the writing, and no end of serving.
+    // Exceeding the file size limit (RLIMIT_FSIZE) must be a write error and not end the process.
     let too_large = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
     let _too_large = signal(too_large).map_err(|error| error.to_string())?;
     let mut hung_up = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
@@ -220,7 +222,7 @@ async fn run(
             _ = terminated.recv() => break,
             _ = hung_up.recv() => {
                 server.reopen();
-                // Further signals are handled meanwhile; the result is logged.
+                // Further signals are handled in between; the result is logged.
                 tokio::spawn(server.reload());
             }
             _ = told.recv() => server.reopen(),
@@ -231,7 +233,7 @@ async fn run(
             }
             left = server.left() => {
                 supervisor.tell(Tell::Successor(left.pid));
-                // It is the other one that is watched from now on.
+                // From now on the supervisor watches the new process.
                 drop(watching);
                 return finish(server, [interrupted, terminated]).await;
             }
@@ -242,19 +244,19 @@ async fn run(
     let door = server.site().now();
     tokio::select! {
         () = server.stop() => {
-            // Until the end: stopping may take long.
+            // Not earlier, because stopping may take long.
             drop(watching);
             return Ok(());
         }
         _ = interrupted.recv() => {}
         _ = terminated.recv() => {}
     }
-    // What is in hand has not ended because this process does.
+    // Requests in flight at the origin do not end with this process.
     door.all_or(None).for_each(|site| site.abandon());
     Err("stopped at once, as asked twice".into())
 }
 
-/// Ends after another process has taken over: in good order, or at once when told to.
+/// Ends after another process has taken over: in good order, or at once on a signal.
 async fn finish(
     server: Server,
     [mut interrupted, mut terminated]: [Signal; 2],
@@ -267,7 +269,7 @@ async fn finish(
     Ok(())
 }
 
-/// Says where it serves; it does so whether or not anybody can read it.
+/// Prints the listening addresses; write errors are ignored.
 fn say_where(server: &Server) {
     for address in server.addresses() {
         let _ = say(&format!("listening on {}", shown(address)));

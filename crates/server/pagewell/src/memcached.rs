@@ -239,8 +239,8 @@ impl Opening {
     }
 }
 
-/// Takes in hand what others are told; `false` where nothing is begun any more. One hand is for all that is answered
-/// at once, also for what is quiet.
+/// Registers a deletion before it is published to other nodes; `false` if the process accepts none
+/// any more. One registration covers all requests that are answered at once, including quiet ones.
 fn begun<P>(command: &Command, hand: &mut Option<P>, begin: impl FnOnce() -> Option<P>) -> bool {
     if command.is_delete() && hand.is_none() {
         *hand = begin();

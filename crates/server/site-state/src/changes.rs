@@ -1,5 +1,5 @@
-//! What a change does, and in which order. Every invalidation of a site's pages goes through here, whoever asks
-//! for it: a write, a purge, the control API, a database, another node, a process that hands over.
+//! The steps of a change. Every invalidation of a site's pages uses this module. Sources are
+//! writes, purges, the control API, databases, other nodes, and a process that hands over.
 //!
 //! | step | `apply` | `apply_where` | `open` | `drop_local` | `ended_elsewhere` |
 //! |---|---|---|---|---|---|
@@ -10,10 +10,10 @@
 //! | 5. the successor, after the journal: one that is closed has a successor | where the source is not the predecessor | as everything | | | yes |
 //! | 6. memcached leases, tidying, cache warming | yes | yes | warming when it is settled | leases | |
 //!
-//! When a call returns, no later request gets a page from before the change, in this process or in one that has
-//! taken over. The other nodes are waited for where the change is acknowledged (`pending_changes`). No lock is
-//! held between two steps: a render that began before step 1 is refused by the store (rule 1), a page that is
-//! stored between two steps is from after the change.
+//! When a call returns, no later request gets a page from before the change, in this process or in
+//! its successor. The other nodes are waited for when the change is acknowledged
+//! (`pending_changes`). No lock is held between two steps. A render that began before step 1 is
+//! refused by the store (rule 1). A page that is stored between two steps is from after the change.
 
 use crate::SiteState;
 use crate::page::StoredPage;
@@ -26,7 +26,7 @@ use page_store::{
     Strength,
 };
 
-/// A change that drops so many pages leaves entries of the index to be tidied.
+/// A change that purges this many pages leaves entries of the index to be tidied.
 const UNTIDY_PAGES: u64 = 1_000;
 
 /// The changes of one site.
@@ -41,7 +41,7 @@ impl<'s> Changes<'s> {
         Changes { site }
     }
 
-    /// Applies a change: when this returns, no request gets a page from before it.
+    /// Applies a change: after it returns, no request gets a page from before the change.
     pub fn apply(
         &self,
         targets: &[ChangeTarget<'_>],
@@ -51,8 +51,8 @@ impl<'s> Changes<'s> {
         self.apply_to(targets, Keys::All, strength, by)
     }
 
-    /// Applies a change to the pages with these keys. The journal, other nodes and a successor are given no
-    /// keys: there it concerns all pages that depend on these targets.
+    /// Applies a change to the pages with these keys. The journal, other nodes and a successor do
+    /// not get the keys. There the change affects all pages that depend on these targets.
     pub fn apply_to(
         &self,
         targets: &[ChangeTarget<'_>],
@@ -78,8 +78,8 @@ impl<'s> Changes<'s> {
         applied
     }
 
-    /// Applies a change to every page that `touches` selects, whatever the page depends on. All pages are looked
-    /// at: call it on a thread that may block. Lookups go on meanwhile.
+    /// Applies a change to every page that `touches` selects, whatever the page depends on. All
+    /// pages are examined: call it on a thread that may block. Lookups continue in the meantime.
     pub fn apply_where(
         &self,
         touches: &PagePredicate<StoredPage>,
@@ -103,8 +103,8 @@ impl<'s> Changes<'s> {
         applied
     }
 
-    /// Applies a change that not every reader of the data sees yet. Until it is settled, no page that depends on
-    /// these targets is stored.
+    /// Applies a change that not every reader of the data sees yet. Until it is settled, no page
+    /// that depends on these targets is stored.
     pub fn open(&self, targets: &[ChangeTarget<'_>], by: Cause) -> OpenChange {
         let site = self.site;
         let change = Change { site: site.name, targets };
@@ -118,15 +118,16 @@ impl<'s> Changes<'s> {
         opened
     }
 
-    /// Settles such a change: every reader of the data sees it. The pages that it dropped may be rendered again.
+    /// Settles such a change: every reader of the data sees it. The pages that it purged may be
+    /// fetched again.
     pub fn settle(&self, opened: OpenChange) {
         self.site.store.settle(opened);
         self.keep_lease();
         self.warm();
     }
 
-    /// Drops pages of this process only, of which it is not known any more whether they are right. `reason`: a
-    /// word for the log.
+    /// Purges pages of this process only, because they may be outdated. `reason` is a word for the
+    /// log.
     pub fn drop_local(&self, targets: &[ChangeTarget<'_>], reason: &'static str) {
         let change = Change { site: self.site.name, targets };
         let applied = self.site.store.change(&change, Strength::Drop);
@@ -134,8 +135,9 @@ impl<'s> Changes<'s> {
         log(&applied, targets.len(), reason);
     }
 
-    /// Ends pages that another process may have under these targets: of a snapshot that is not loaded yet, or of
-    /// a successor. The origin has given a later answer for them, which the store here has taken in.
+    /// Ends pages that another process may have under these targets: in a snapshot that is not
+    /// loaded yet, or in a successor. The origin has given a later answer for them, which this
+    /// store has already applied.
     pub fn ended_elsewhere(&self, targets: &[ChangeTarget<'_>]) {
         if let Some(snapshots) = &self.site.snapshots {
             snapshots.note(targets);
@@ -143,7 +145,7 @@ impl<'s> Changes<'s> {
         self.hand_on(targets, Strength::Drop);
     }
 
-    /// Publishes a change to the other nodes alone: it is applied here already.
+    /// Publishes a change only to the other nodes, because it has been applied here already.
     pub fn publish(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         if let Some(cluster) = &self.site.cluster {
             cluster.publish(targets, strength);
@@ -159,9 +161,9 @@ impl<'s> Changes<'s> {
         }
     }
 
-    /// Sends a change to the successor, where there is one. Where it does not arrive and the successor has not
-    /// served yet, it never will, and nothing that was left for it may be used. Where it has served, the pages
-    /// belong to it, or to a process that came after it: the change must not be acknowledged.
+    /// Sends a change to the successor, if there is one. If it does not arrive and the successor
+    /// has not served yet, the pages left for it must not be used. If it has served, the pages
+    /// belong to it or to a later process, and the change must not be acknowledged.
     fn hand_on(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         let site = self.site;
         if !site.is_leaving() {
@@ -169,7 +171,8 @@ impl<'s> Changes<'s> {
         }
         let Some(successor) = site.successor() else { return };
         let (host, mut handed) = (site.config.hosts.canonical.as_deref(), Handed::Lost);
-        // It answers when it serves, and before that tasks may have to end which wait for this thread.
+        // The successor answers once it serves. Before that, tasks that wait for this thread may
+        // have to end.
         off_the_way(&mut || handed = successor.change(host, targets, strength));
         match (handed, &site.snapshots) {
             (Handed::Lost, _) if successor.has_served() => site.leaving.change_lost(),
@@ -187,14 +190,15 @@ impl<'s> Changes<'s> {
         log(applied, targets, by);
     }
 
-    /// Wakes cache warming, where the site has it.
+    /// Wakes cache warming, if the site has it.
     fn warm(&self) {
         if self.site.config.rewarm.is_some() {
             self.site.rewarm.notify_one();
         }
     }
 
-    /// Keeps a lease for pages of the memcached port, for which it is unknown when their render began.
+    /// Stores a lease for pages of the memcached port, for which the beginning of their render is
+    /// unknown.
     fn keep_lease(&self) {
         if let Some(leases) = &self.site.leases {
             leases.changed(&self.site.store, || self.site.clock.now().0);
@@ -212,7 +216,7 @@ impl SearchedPages for Changes<'_> {
     }
 }
 
-/// What the source of a change decides: its name, and to whom it is announced.
+/// The source of a change: its name, and the recipients to which the change is announced.
 struct Source {
     kind: &'static str,
     is_for_others: bool,

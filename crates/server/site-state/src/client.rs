@@ -1,7 +1,8 @@
-//! The client of a request: its address, how that is known, and by which scheme its requests come.
+//! The client of a request: its address, the source of that address, and the scheme of its
+//! requests.
 //!
-//! A connection has one, made when it is accepted; each request refers to it. Nothing here is read from a
-//! request: its fields are `request_fields`'s.
+//! It is created when the connection is accepted, and each request refers to it. Nothing here is
+//! read from a request: `request_fields` does that.
 
 use crate::traces::Trace;
 use crate::trailers::Trailers;
@@ -14,41 +15,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The content of a request; none where Pagewell itself asks, for a fragment of a page.
+/// The content of a request; `None` if Pagewell itself requests a fragment of a page.
 pub type RequestContent = Option<Incoming>;
 
-/// Who asks, and by which way.
+/// The client, and the way by which its requests arrive.
 #[derive(Clone, Debug)]
 pub struct Visitor {
-    /// The client's address; none over a Unix socket.
+    /// The client's address; `None` over a Unix socket.
     pub peer: Option<SocketAddr>,
-    /// The address it came to; none over a Unix socket.
+    /// The local address of the connection; `None` over a Unix socket.
     pub local: Option<SocketAddr>,
-    /// Whether the connection is a trusted proxy's, whose word about its clients is taken.
+    /// Whether the connection comes from a trusted proxy, whose forwarding fields are used.
     pub believed: Peer,
-    /// Who says where the connection comes from.
+    /// The source of the client's address.
     pub said_by: SaidBy,
     /// `https` over TLS, else `http`.
     pub scheme: &'static str,
-    /// What is sent besides responses.
+    /// Additional messages and measurements of the request.
     pub besides: Besides,
 }
 
 impl Visitor {
-    /// Whether the connection is one over TLS.
+    /// Whether the connection uses TLS.
     pub fn is_secure(&self) -> bool {
         self.scheme == "https"
     }
 }
 
-/// Who says where a connection comes from.
+/// The source of a client's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaidBy {
-    /// The socket itself: nobody stands between, as far as the connection shows.
+    /// The socket: no proxy is known.
     Socket,
-    /// A proxy names the client by the PROXY protocol.
+    /// The PROXY protocol of a proxy.
     Proxy,
-    /// A proxy does not know whose it is: the address is the proxy's.
+    /// The proxy does not know the client: the address is the proxy's own.
     Nobody,
 }
 
@@ -84,14 +85,15 @@ impl Spent {
     }
 }
 
-/// A connection that can send interim responses (RFC 9110 section 15.2) before the response of a request.
+/// A connection that can send interim responses (RFC 9110 section 15.2) before the final response.
 pub trait InterimResponses: Send + Sync {
-    /// Sends an interim response to the request with this number on its connection, without the fields of one
-    /// connection and those of `internal`. Dropped where it is too late, too long, or not for clients.
+    /// Sends an interim response to the request with this number on its connection. Hop-by-hop
+    /// fields and those in `internal` are removed. A response that is too late, too long, or not
+    /// for clients is dropped.
     fn pass(&self, request: u64, status: StatusCode, headers: &HeaderMap, internal: &[HeaderName]);
 }
 
-/// The way of interim responses to the client of one request.
+/// Sends interim responses to the client of one request.
 #[derive(Clone)]
 pub struct Interims {
     connection: Arc<dyn InterimResponses>,
@@ -105,12 +107,12 @@ impl fmt::Debug for Interims {
 }
 
 impl Interims {
-    /// To the request with this number on its connection.
+    /// Creates the sender for the request with this number on its connection.
     pub fn new(connection: Arc<dyn InterimResponses>, request: u64) -> Interims {
         Interims { connection, request }
     }
 
-    /// Sends an interim response, as [`InterimResponses::pass`].
+    /// Sends an interim response; see [`InterimResponses::pass`].
     pub fn pass(&self, status: StatusCode, headers: &HeaderMap, internal: &[HeaderName]) {
         self.connection.pass(self.request, status, headers, internal);
     }

@@ -1,8 +1,8 @@
-//! The other nodes of a cluster, as far as changes are concerned: each change of this node is published to them,
-//! and a write is acknowledged when all of them have applied it, or the bound has passed.
+//! The interface to the other nodes of a cluster. Each change of this node is published to them. A
+//! write is acknowledged when all of them have applied it, or the time limit has passed.
 //!
-//! Numbers count the changes that this node has published, from 1. What carries them is behind this seam
-//! (`database/valkey`).
+//! Numbers count the changes that this node has published, from 1. The implementation is in
+//! `database/valkey`.
 
 use crate::journal::Snapshots;
 use crate::propagation::Propagation;
@@ -17,14 +17,15 @@ pub trait Cluster: Send + Sync {
     /// The number of the last change that was published; 0: none.
     fn published(&self) -> u64;
 
-    /// Waits until all nodes have applied the changes that were published after number `before`, at most for the
-    /// configured bound. A change that is not even sent by then is recorded in the journal, if there is one.
+    /// Waits until all nodes have applied the changes that were published after number `before`, at
+    /// most for the configured time. A change that has not even been sent by then is recorded in
+    /// the journal, if there is one.
     fn applied<'c>(
         &'c self,
         before: u64,
         journal: Option<&'c Snapshots>,
     ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 'c>>;
 
-    /// Records in the journal that a change is not sent yet, where that is so.
+    /// Records in the journal that a change is not sent yet, if there is one.
     fn mark(&self, journal: Option<&Snapshots>);
 }

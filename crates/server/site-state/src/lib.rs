@@ -1,12 +1,13 @@
-//! What a site is while it runs: its configuration, its pages, what it counts and remembers, and the one way in which
-//! its pages change. Everything that answers requests, follows a database or explains a site works on it.
+//! The run-time state of a site: its configuration, its pages, its counters and history, and the
+//! only way in which its pages are invalidated. All code that answers requests, follows a database
+//! or explains a site uses it.
 //!
-//! Start reading at [`SiteState`], then [`changes`] (what a change does, in which order) and [`pending_changes`] (when
-//! a write may be acknowledged). It depends on the configuration and on libraries only: no request is answered and
-//! no connection is accepted here. What a lower module needs of a higher one is a trait here ([`cluster`],
-//! [`successor`], [`client`], [`terms`]).
+//! Start reading at [`SiteState`], then [`changes`] (the steps of a change) and [`pending_changes`]
+//! (when a write may be acknowledged). It depends only on the configuration and on libraries; it
+//! answers no request and accepts no connection. Higher modules are accessed through traits
+//! ([`cluster`], [`successor`], [`client`], [`terms`]).
 //!
-//! | what | files |
+//! | subject | files |
 //! |---|---|
 //! | the site itself | `state`, `phase` (of the process), `runtime` |
 //! | changes | `changes`, `pending_changes`, `propagation`, `journal`, `cluster`, `successor` |

@@ -1,11 +1,11 @@
-//! Which keys of the store belong to the memcached port. They begin with a word that no key of an HTTP request
-//! begins with. Behind it is a path for a page of the site, and anything else for an item of a client's own,
-//! to which rules for pages do not apply.
+//! The keys of the memcached port in the store. They begin with a prefix that no key of an HTTP
+//! request has. After it comes a path, for a page of the site, or anything else, for a client's own
+//! item. Rules for pages do not apply to such items.
 
-/// What goes before a key: no scheme is written like this.
+/// The prefix of these keys: no URI scheme can contain a line end.
 pub const NAMESPACE: &[u8] = b"memcached\n";
 
-/// Whether a page's key is that of an item which is no page of the site, but a client's own.
+/// Whether a key belongs to a client's own item, and not to a page of the site.
 pub fn is_of_client(key: &[u8]) -> bool {
     key.strip_prefix(NAMESPACE).is_some_and(|key| !key.starts_with(b"/"))
 }

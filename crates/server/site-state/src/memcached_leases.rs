@@ -1,9 +1,10 @@
 //! Determines when the origin began to generate a page that is stored through the memcached port.
 //!
-//! There are two ways. A client that requested a lease before it began (`get pagewell:lease`) sends the
-//! lease's token with the page; the lease is kept for as long as generating a page may take. For other
-//! pages, `memcached.render_time` is assumed: after each change a lease is kept, and the page gets the
-//! last one that is old enough. So all changes within that time invalidate the page.
+//! There are two ways. A client may request a lease before it begins (`get pagewell:lease`) and
+//! send the lease's token with the page. The lease is stored for as long as generating a page may
+//! take. For other pages, `memcached.render_time` is assumed: after each change a lease is stored,
+//! and the page gets the last one that is old enough. So all changes within that time invalidate
+//! the page.
 //!
 //! This is correct because a kept lease's time is read after the lease was taken. Changes with a larger
 //! number happened after that time. Changes up to its number were applied before, so a page whose

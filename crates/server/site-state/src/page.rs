@@ -1,9 +1,9 @@
-//! What the store keeps of a page: what reuse needs of the stored response, its content in one or several
-//! codings, and for each its header lines as they go over HTTP/1.1, laid out once. What is known of a page, its
-//! key, header section and content are in one allocation, so that it holds no more memory than it is counted with.
+//! A stored page: the facts of the response that reuse needs, and its content in one or several
+//! content codings. For each form, its HTTP/1.1 header lines are laid out once. The facts, the key,
+//! the header section and the content share one allocation, so that the memory accounting is exact.
 //!
-//! The fields of the stored response are in the header section and nowhere else: of the hundreds of thousands
-//! of pages that are kept few are asked for them one by one, and then they are read there.
+//! The fields of the stored response are only in the header section. Few of the stored pages are
+//! asked for single fields, which are then parsed from there.
 
 mod laid;
 mod new;
@@ -25,56 +25,57 @@ use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What an item keeps beside itself: whether it was asked for.
+/// The memory that an item needs in addition to its value: the time of its last read.
 const SEEN_BYTES: usize = size_of::<memcache::LastRead>() + 2 * size_of::<usize>();
 
-/// What a page in the store knows of itself. What is sent of it stands behind this and its key in the same
-/// allocation: [`ReadPage`] reads both.
+/// The metadata of a stored page. The bytes to send follow it and the key in the same allocation:
+/// [`ReadPage`] reads both.
 pub struct StoredPage {
-    /// Status, times, tags: what reuse needs.
+    /// The status, times and tags, which reuse needs.
     pub stored: StoredFacts,
-    /// Where the header section ends of the page as it came, in no coding.
+    /// The end of the header section of the uncompressed form.
     head: u32,
-    /// Where the lines of a 304 begin in it, and [`TURN`].
+    /// The offset in it at which the lines of a 304 begin, and [`TURN`].
     not_modified: AtomicU32,
-    /// What few pages have.
+    /// Data that few pages have.
     rare: Option<Box<Rare>>,
 }
 
-/// Set where its codings wait to be made, or have been: no header section is that long.
+/// Set once the page has been queued for compression. No header section is long enough to use this
+/// bit.
 const TURN: u32 = 1 << 31;
 
-/// What few pages have.
+/// Data that few pages have.
 #[derive(Default)]
 struct Rare {
-    /// The same content in codings.
+    /// The compressed forms of the content.
     coded: Coded,
-    /// Where the content as it came is, if it is not behind the header section.
+    /// The location of the uncompressed content, if it does not follow the header section.
     elsewhere: Option<Box<Elsewhere>>,
     beside: Option<Box<Beside>>,
 }
 
-/// What hardly any page has.
+/// Data that hardly any page has.
 enum Beside {
     /// Fields of the stored response that are not sent.
     Internal(HeaderMap),
-    /// What was stored over the memcached port; then there is no response here, and no request finds it.
+    /// An item of the memcached port. Such a page has no response, and no request finds it.
     Item(Item),
 }
 
-/// The content of a page in codings, the smallest first.
+/// The compressed forms of a page, the smallest first.
 #[derive(Default)]
 struct Coded {
     codings: Box<[Coding]>,
     forms: Box<[Laid]>,
 }
 
-/// The content of a page in codings, the smallest first; most pages that are not read have none.
+/// The compressed forms of a page, the smallest first. Most rarely requested pages have none.
 #[derive(Clone, Copy)]
 pub struct OtherForms<'a>(Option<&'a Coded>);
 
 impl<'a> OtherForms<'a> {
-    /// The codings that there are, the smallest form first.
+    /// The available content codings, the smallest form first.
     pub fn codings(self) -> &'a [Coding] {
         self.0.map_or(&[], |coded| &coded.codings)
     }
@@ -86,15 +87,15 @@ impl<'a> OtherForms<'a> {
         coded.forms.get(at)
     }
 
-    /// The contents with their codings.
+    /// The contents with their content codings.
     pub fn contents(self) -> Vec<(Coding, Bytes)> {
         let Some(coded) = self.0 else { return Vec::new() };
         let contents = coded.forms.iter().filter_map(Laid::shared);
         coded.codings.iter().copied().zip(contents).collect()
     }
 
-    /// The content out of the coding that is undone quickest; `None` where there is none, or it does
-    /// not give so many bytes.
+    /// Decompresses the content from the form that is fastest to decode. `None` if there is none,
+    /// or the result is not `bytes` long.
     fn undone(self, bytes: usize) -> Option<Bytes> {
         let quickest = [Coding::Zstd, Coding::Gzip, Coding::Brotli];
         let mut forms = quickest.iter().filter_map(|coding| Some((*coding, self.get(*coding)?)));
@@ -132,7 +133,7 @@ impl StoredPage {
         Ends { head: self.head, not_modified }
     }
 
-    /// Its content in codings.
+    /// The compressed forms of the page.
     pub fn forms(&self) -> OtherForms<'_> {
         OtherForms(self.rare.as_ref().map(|rare| &rare.coded))
     }
@@ -145,22 +146,23 @@ impl StoredPage {
         self.rare.as_ref()?.beside.as_deref()
     }
 
-    /// Whether it has had its turn to have its codings made: one is enough, whatever came of it.
+    /// Whether the page has been queued for compression already. This happens once, whatever the
+    /// result.
     pub fn has_turn(&self) -> bool {
         self.not_modified.load(Ordering::Relaxed) & TURN != 0
     }
 
-    /// Takes that turn; false when somebody else has.
+    /// Marks the page as queued; returns false if another thread has done so.
     pub fn take_turn(&self) -> bool {
         self.not_modified.fetch_or(TURN, Ordering::Relaxed) & TURN == 0
     }
 
-    /// There was no room for it.
+    /// Clears the mark, because the queue was full.
     pub fn give_turn_back(&self) {
         self.not_modified.fetch_and(!TURN, Ordering::Relaxed);
     }
 
-    /// What was stored over the memcached port, if it was.
+    /// The item that was stored through the memcached port, if it is one.
     pub fn item(&self) -> Option<&Item> {
         match self.beside()? {
             Beside::Item(item) => Some(item),
@@ -169,20 +171,20 @@ impl StoredPage {
     }
 }
 
-/// A page as the store hands it out.
+/// A page as the store returns it.
 pub type SharedPage = Page<StoredPage>;
 
-/// All of a page, what it knows of itself and the bytes behind.
+/// Access to a page's metadata and to the bytes that follow it.
 pub trait ReadPage {
-    /// The page as it came, in no coding.
+    /// The uncompressed form of the page.
     fn plain(&self) -> Form<'_>;
-    /// The length of the content as it came, in bytes, kept or not.
+    /// The length of the uncompressed content in bytes, whether or not it is stored.
     fn length(&self) -> usize;
-    /// The content as it came: kept, or made again out of a coding.
+    /// The uncompressed content: as stored, or decompressed.
     fn content(&self) -> Bytes;
-    /// The stored response with all its fields, read out of the header section.
+    /// The stored response with all its fields, parsed from the header section.
     fn response(&self) -> StoredResponse;
-    /// The first line of this name among the fields that are sent.
+    /// The value of the first sent line with this field name.
     fn field(&self, name: &HeaderName) -> Option<&[u8]>;
 }
 
@@ -219,7 +221,7 @@ impl ReadPage for SharedPage {
     }
 }
 
-/// A page as the bytes that it is sent of.
+/// The bytes of a page, as the owner of a `Bytes`.
 struct Whole(SharedPage);
 
 impl AsRef<[u8]> for Whole {
@@ -233,8 +235,8 @@ impl Payload for StoredPage {
         self.stored.heap_bytes() + self.rare.as_ref().map_or(0, |rare| rare.heap_bytes())
     }
 
-    /// What varies by anything is somebody's; so is what has an owner or cookies in its key, which is
-    /// found out when the key is made again (`rewarm`).
+    /// A page that varies on any field is not for all clients. Neither is one with an owner or with
+    /// cookies in its key; `rewarm` detects that when it computes the key again.
     fn audience(&self) -> Audience {
         let anybodys = self.stored.nominated().is_empty() && !self.stored.is_private();
         match anybodys && self.item().is_none() {
@@ -244,7 +246,7 @@ impl Payload for StoredPage {
     }
 }
 
-/// What a map of fields takes with its values, at most.
+/// The maximum memory of a field map with its values, in bytes.
 fn fields_bytes(fields: &HeaderMap) -> usize {
     let values: usize = fields
         .iter()
@@ -255,7 +257,7 @@ fn fields_bytes(fields: &HeaderMap) -> usize {
     allocated(room * entry) + allocated(room * 4) + values
 }
 
-/// What a page at `path_and_query` with this stored response depends on.
+/// Returns the dependencies of a page at `path_and_query` with this stored response.
 pub fn dependencies(
     stored: &StoredFacts,
     store: &Store<StoredPage>,
@@ -269,12 +271,12 @@ pub fn dependencies(
     dependencies
 }
 
-/// The number by which the store tells the variants of a page apart.
+/// Returns the number by which the store distinguishes the variants of a page.
 pub fn variant(stored: &StoredFacts) -> u32 {
     variant_of(stored.nominated())
 }
 
-/// The number of the variant with these nominated fields.
+/// Returns the number of the variant with these nominated fields.
 pub fn variant_of(nominated: &NominatedFields) -> u32 {
     if nominated.is_empty() {
         return 0;
@@ -282,13 +284,14 @@ pub fn variant_of(nominated: &NominatedFields) -> u32 {
     xxhash_rust::xxh3::xxh3_64(&nominated.variant_key()) as u32
 }
 
-/// When a soft change has marked `page`, if one has.
+/// Returns when a soft change has marked `page`, if one has.
 pub fn marked(page: &Page<StoredPage>) -> Option<Timestamp> {
     page.marked().map(|marked| Timestamp(marked.at_ms))
 }
 
-/// The remaining freshness lifetime of a page in seconds, as `Cache-Status` has it (RFC 9211 section 2.4): zero or
-/// negative where it is stale. A soft change ends the lifetime of the pages that it marks.
+/// Returns the remaining freshness lifetime of a page in seconds, as in `Cache-Status` (RFC 9211
+/// section 2.4). It is zero or negative if the page is stale. A soft change ends the lifetime of
+/// the pages that it marks.
 pub fn ttl_seconds(page: &Page<StoredPage>, now: Timestamp) -> i64 {
     let by_age = page.payload().stored.ttl_seconds(now);
     let since = |marked: Timestamp| now.0.saturating_sub(marked.0).div_ceil(1000);

@@ -1,14 +1,15 @@
-//! How operators and programs name pages: by a path, or by a whole URL, of which path and query count.
-//! Calls of the control interface, entries of the stream and questions to `explain` are read by it. A name is
-//! not in its normal form yet: that is the site's (`site_rules::KeyForm`).
+//! Parses names of pages: a path, or a whole URL, whose scheme and host are ignored. Control calls,
+//! stream entries and `explain` use them. The result is not normalised: the site does that
+//! (`site_rules::KeyForm`).
 
-/// What to write where a page is named.
+/// The hint for an invalid page name.
 pub const PATH_OR_URL: &str = "write a path, such as /news/4/, or a whole URL";
 
-/// Path and query of a URL, whatever its scheme and host: a site has one page for all of them.
+/// Returns path and query of a URL. Scheme and host are ignored: a site has one page for all of
+/// them.
 ///
 /// # Errors
-/// A sentence: it is no such thing.
+/// A sentence: the text is neither a path nor a URL.
 pub fn path_and_query(url: &str) -> Result<String, String> {
     if url.starts_with('/') && !url.starts_with("//") {
         return Ok(url.split('#').next().unwrap_or_default().to_owned());
@@ -23,10 +24,10 @@ pub fn path_and_query(url: &str) -> Result<String, String> {
     }
 }
 
-/// The same for a prefix, which has no query.
+/// Returns the path of a prefix, which has no query.
 ///
 /// # Errors
-/// As for [`path_and_query`].
+/// As for [`path_and_query`], or the prefix has a query.
 pub fn prefix(url: &str) -> Result<String, String> {
     match path_and_query(url)? {
         path if path.contains(['?', '*']) => {

@@ -1,6 +1,6 @@
-//! Operations in flight that may announce a change: requests whose responses may say what has changed, with a client
-//! or without (decision 0031), purges, calls of the control API, deletions over the memcached port. Each holds a
-//! [`PendingChange`]; nothing is acknowledged without one.
+//! Operations in flight that may announce a change. They are requests whose responses may report
+//! changes, with a client or without (decision 0031), purges, control calls, and deletions over the
+//! memcached port. Each has a [`PendingChange`]; nothing is acknowledged without one.
 //!
 //! | step | what happens |
 //! |---|---|
@@ -8,10 +8,10 @@
 //! | the operation | its changes are applied ([`Changes`](crate::changes::Changes)) |
 //! | [`PendingChange::acknowledge`] | waits for the cluster, bounded; never returns if a successor missed a change |
 //!
-//! A process that ends waits until none is left. Only then, and when none can begin any more, it may tell its
-//! successor or the snapshot that there will be no further change (decision 0062). Invariant: a change is acknowledged
-//! while its `PendingChange` is held, or by the call that gives it back. So after [`PendingChanges::close`] has
-//! found none, no change is acknowledged.
+//! A process that ends waits until none is left and none can begin. Only then may it tell its
+//! successor or the snapshot that no further change will follow (decision 0062). Invariant: a
+//! change is acknowledged while its `PendingChange` exists, or by the call that consumes it. So
+//! after [`PendingChanges::close`] has found none, no change is acknowledged.
 
 use crate::SiteState;
 use crate::journal::{InHand, Snapshots};
@@ -20,20 +20,20 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// No operation may begin any more.
+/// The flag that no operation may begin any more.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// How many operations of a site are in flight that may announce a change.
+/// Counts the operations of a site in flight that may announce a change.
 #[derive(Default)]
 pub struct PendingChanges(AtomicUsize);
 
-/// One such operation, in flight until this is dropped. Where there are snapshots, their journal records it: after a
-/// process was killed with one in flight, the journal does not have all that has changed.
+/// One such operation, in flight until this is dropped. If there are snapshots, their journal
+/// records it. After a process was killed with one in flight, the journal may lack changes.
 pub struct PendingChange {
     site: Arc<SiteState>,
     _counted: Counted,
     recorded: Option<InHand>,
-    /// How many changes had been published to the other nodes when it began.
+    /// The number of changes published to the other nodes when it began.
     published: u64,
 }
 
@@ -41,21 +41,22 @@ pub struct PendingChange {
 pub struct Counted(Arc<PendingChanges>);
 
 impl PendingChanges {
-    /// Counts one more; `None` where none may begin any more.
+    /// Counts one more operation; `None` if none may begin any more.
     pub fn begin(self: &Arc<PendingChanges>) -> Option<Counted> {
         let before = self.0.fetch_add(1, Ordering::AcqRel);
-        // Where it may not begin, the drop takes back what was added.
+        // If it may not begin, the drop of `counted` subtracts it again.
         let counted = Counted(self.clone());
         (before & CLOSED == 0).then_some(counted)
     }
 
-    /// How many operations are in flight.
+    /// The number of operations in flight.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// From now on none begins. Returns how many are still in flight; 0: there will be no further change.
+    /// Lets no further operation begin. Returns the number still in flight; 0: there will be no
+    /// further change.
     pub fn close(&self) -> usize {
         self.0.fetch_or(CLOSED, Ordering::AcqRel) & !CLOSED
     }
@@ -69,14 +70,14 @@ impl Drop for Counted {
 
 impl Drop for PendingChange {
     fn drop(&mut self) {
-        // Before it is counted out: whoever finds none in flight closes the journal.
+        // Before it is no longer counted: once none is in flight, the journal is closed.
         drop(self.recorded.take());
     }
 }
 
 impl PendingChange {
-    /// Begins an operation that may announce a change of this site. Where none may begin any more, this never
-    /// returns: the client is cut off with the end of the process, and nothing was done.
+    /// Begins an operation that may announce a change of this site. If none may begin any more,
+    /// this never returns. The connection ends with the process, and nothing was done.
     pub async fn begin(site: &Arc<SiteState>) -> PendingChange {
         match PendingChange::recorded(site, site.snapshots.as_ref()) {
             Some(pending) => pending,
@@ -84,9 +85,9 @@ impl PendingChange {
         }
     }
 
-    /// Begins an operation that is carried out at once, before anything else; `None` where none may begin any more.
-    /// If the process is killed meanwhile, this node has the change in its journal, or the operation was not carried
-    /// out. Only the other nodes may lack it, so it is recorded only where there are any.
+    /// Begins an operation that is executed at once; `None` if none may begin any more. If the
+    /// process is killed in between, the change is in this node's journal, or the operation was not
+    /// executed. Only other nodes may lack it, so it is recorded only if there are any.
     pub fn begin_at_once(site: &Arc<SiteState>) -> Option<PendingChange> {
         PendingChange::recorded(site, site.snapshots.as_ref().filter(|_| site.cluster.is_some()))
     }
@@ -98,14 +99,14 @@ impl PendingChange {
         Some(PendingChange { site: site.clone(), _counted: counted, recorded, published })
     }
 
-    /// The operation has ended and may be acknowledged: the other nodes have applied what it changed, or they are
-    /// not waited for any longer. Never returns where the process that has taken over has missed a change: then
-    /// nothing is acknowledged.
+    /// Ends the operation, which may then be acknowledged: the other nodes have applied its
+    /// changes, or the time limit has passed. Never returns if the process that has taken over has
+    /// missed a change, because then nothing may be acknowledged.
     pub async fn acknowledge(self) -> Propagation {
         self.propagated().await
     }
 
-    /// The same after the site's databases were waited for, with `committed` as the result.
+    /// The same after waiting for the site's databases, with `committed` as the result.
     pub async fn acknowledge_after(self, committed: Propagation) -> Propagation {
         if committed == Propagation::TimedOut {
             self.site.counters.database_late.add();

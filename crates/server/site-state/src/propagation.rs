@@ -15,7 +15,7 @@ pub enum Propagation {
 }
 
 impl Propagation {
-    /// Both together.
+    /// Combines two results: `TimedOut` prevails over `Applied`, and that over `NotNeeded`.
     pub fn and(self, other: Propagation) -> Propagation {
         match (self, other) {
             (Propagation::TimedOut, _) | (_, Propagation::TimedOut) => Propagation::TimedOut,

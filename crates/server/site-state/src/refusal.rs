@@ -1,7 +1,7 @@
-//! Why a request is refused before anything is decided about it: its name in the response, in the log and in
-//! the metrics, and its status code.
+//! The reasons for refusing a request before it is processed. Each has a name in the response, in
+//! the log and in the metrics, and a status code.
 //!
-//! Each reason is one row of the table of `docs/operating/errors.md`.
+//! Each reason is one row of the table in `docs/operating/errors.md`.
 
 use http::StatusCode;
 

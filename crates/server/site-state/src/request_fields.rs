@@ -1,8 +1,10 @@
-//! The fields of a request as the cache reads them: which of them a client may set, and which go to the origin.
+//! The request fields that the cache uses: those that clients may set, and those that are forwarded
+//! to the origin.
 //!
-//! The rules, the cache key and the choice of a variant see a request only through [`AsSent`], so that no
-//! field can choose a page without reaching the origin, or reach it without being part of the choice.
-//! Sources: RFC 9110 section 7.6.1 (fields of a connection); RFC 3875 section 4.1.18 (names as variables).
+//! The rules, the cache key and the variant selection access a request only through [`AsSent`]. So
+//! a field that selects a page is always forwarded, and every forwarded field can be part of the
+//! selection. Sources: RFC 9110 section 7.6.1 (hop-by-hop fields); RFC 3875 section 4.1.18 (names
+//! as variables).
 
 use crate::client::Visitor;
 use config::steering_fields::is_from_clients;
@@ -11,13 +13,13 @@ use http::{HeaderMap, Method};
 use http_cache::{Fields, RequestFacts, fields};
 use site_rules::RequestView;
 
-/// Fields by which applications take one method for another. A GET that is rendered as something else
-/// would be stored as the page; other methods go on as they came.
+/// Fields by which applications replace the request method. The response to a GET with such a field
+/// would be stored as the page. Other methods are forwarded unchanged.
 pub const METHOD_OVERRIDES: [&str; 3] =
     ["x-http-method-override", "x-http-method", "x-method-override"];
 
-/// A request's header lines without those that do not go to the origin: what rules see, and what selects
-/// a variant.
+/// A request's header lines without those that are not forwarded to the origin. Rules and variant
+/// selection use them.
 pub struct AsSent<F>(pub F);
 
 impl<F: Fields> Fields for AsSent<F> {
@@ -25,7 +27,7 @@ impl<F: Fields> Fields for AsSent<F> {
         if !is_from_clients(name) {
             return;
         }
-        // Most are not there, so that nobody need know whether they belong to the connection.
+        // Most names are absent, so the `Connection` field is usually not parsed.
         let mut belongs = None;
         self.0.values(name, &mut |value| {
             if !*belongs.get_or_insert_with(|| fields::is_listed(&self.0, name)) {
@@ -35,7 +37,7 @@ impl<F: Fields> Fields for AsSent<F> {
     }
 }
 
-/// The same of a request whose `Connection` lists no field.
+/// The same for a request whose `Connection` field lists no other field.
 pub struct AllAsSent<F>(pub F);
 
 impl<F: Fields> Fields for AllAsSent<F> {
@@ -46,13 +48,13 @@ impl<F: Fields> Fields for AllAsSent<F> {
     }
 }
 
-/// What the cache reads of a request.
+/// Parses the parts of a request that the cache needs.
 pub fn read_facts<'a>(method: &Method, headers: &'a HeaderMap) -> RequestFacts<'a> {
     let lines = headers.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
     RequestFacts::read(method, lines)
 }
 
-/// A request as the rules see it.
+/// The view of a request that the rules use.
 pub fn view_of<'a>(
     target: &'a Target,
     method: &'a Method,

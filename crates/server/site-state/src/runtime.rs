@@ -1,8 +1,9 @@
-//! Work that takes long on a thread that also answers requests.
+//! Runs long operations on threads that also answer requests.
 //!
-//! tokio's threads each have a queue of tasks; one that blocks holds up the tasks behind it.
+//! Each of tokio's threads has a queue of tasks; a task that blocks delays the tasks behind it.
 
-/// Does work that takes long. The thread's other tasks go to another thread first, so that no cache hit waits.
+/// Runs a long operation. The thread's other tasks are moved to another thread first, so that no
+/// cache hit waits.
 pub fn off_the_way(work: &mut dyn FnMut()) {
     let runtime = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
     match runtime {

@@ -1,10 +1,10 @@
-//! What a site is while it runs: its configuration, its pages, what it counts and remembers, and the one way in
-//! which its pages change ([`SiteState::changes`]). Whatever answers requests or follows a database works on it.
+//! The run-time state of a site: its configuration, its pages, its counters and history.
+//! [`SiteState::changes`] is the only way in which its pages are invalidated.
 //!
-//! The configuration can be read again while Pagewell runs (`reload`). Then there is another [`SiteState`] with
-//! the same [`Lasting`] part; nothing in a `SiteState` changes, so a request that holds one is decided by one
-//! reading of the configuration. What changes in the lasting part guards itself (see the heads of `page_store`,
-//! `history` and `snapshot`).
+//! The configuration can be reloaded while Pagewell runs (`reload`). Then a new [`SiteState`] with
+//! the same [`Lasting`] part is created. A `SiteState` never changes, so a request uses one version
+//! of the configuration. Mutable values in the lasting part have their own locks (see the openings
+//! of `page_store`, `history` and `snapshot`).
 
 use crate::changes::Changes;
 use crate::clock::Clock;
@@ -29,55 +29,55 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
 
-/// The share of the page budget that files may take: one part in so many.
+/// Static files may use this fraction (1/`FILES_SHARE`) of the page budget.
 const FILES_SHARE: usize = 8;
 
-/// A site by one reading of the configuration.
+/// A site with one version of the configuration.
 pub struct SiteState {
     /// The configuration as used.
     pub config: Arc<Config>,
-    /// Its bounds.
+    /// The limits of the configuration.
     pub limits: Arc<Limits>,
-    /// Which reading of the configuration it is, from 0.
+    /// The number of this version of the configuration, from 0.
     reading: u64,
     lasting: Arc<Lasting>,
 }
 
-/// The part of a site that outlives a reading of the configuration.
+/// The part of a site that survives a reload of the configuration.
 pub struct Lasting {
-    /// The one clock.
+    /// The clock of the process.
     pub clock: Clock,
-    /// The pages.
+    /// The store with the site's pages.
     pub store: Store<StoredPage>,
-    /// The site's counters.
+    /// The counters of the site.
     pub counters: Counters,
     /// Notified when a change has left entries of the index that need tidying.
     pub untidy: Notify,
-    /// Notified when a change has left pages to be rendered again.
+    /// Notified when a change has left pages for cache warming.
     pub rewarm: Notify,
-    /// Leases for the memcached port, where there is one.
+    /// Leases for the memcached port, if there is one.
     pub leases: Option<Arc<Leases>>,
-    /// The searches that pages depend on.
+    /// The search terms on which pages depend.
     pub terms: Terms,
     /// Tags of pages that no rule for the databases covers.
     pub uncovered_tags: UncoveredTags,
-    /// The history from which the site explains itself.
+    /// The history for `explain`, `offenders` and `changes`.
     pub why: Why,
-    /// The snapshots and their journal, where the pages outlive the process.
+    /// The snapshots and their journal, if pages survive the process.
     pub snapshots: Option<Arc<Snapshots>>,
-    /// The other nodes of the cluster, where there are any.
+    /// The other nodes of the cluster, if there are any.
     pub cluster: Option<Arc<dyn Cluster>>,
     /// Operations in flight that may announce a change.
     pub pending: Arc<PendingChanges>,
-    /// The namespace of its keys and tags in the store.
+    /// The namespace of the site's keys and tags in the store.
     pub name: page_store::Site,
-    /// Where spans go, where requests are traced and this is the default site.
+    /// The exporter of spans, if requests are traced and this is the default site.
     pub exporter: Option<Exporter>,
-    /// Whether this process still answers from memory, and which process does instead.
+    /// Whether this process still answers from its cache, and which process does instead.
     pub leaving: Leaving,
-    /// The reading of the configuration that counts; `u64::MAX` once another process has the pages.
+    /// The current version of the configuration; `u64::MAX` once another process has the pages.
     current_reading: AtomicU64,
-    /// The site by that reading. Guards that one value.
+    /// The site with that version. The lock guards only this value.
     current: Mutex<Weak<SiteState>>,
 }
 
@@ -91,8 +91,8 @@ impl Deref for SiteState {
 }
 
 impl SiteState {
-    /// The state of a site that starts. `cluster`: how its changes reach other nodes; `is_door`: it is the default
-    /// site, to which connections come first.
+    /// Creates the state of a site. `cluster` publishes its changes to other nodes. `is_door`: it
+    /// is the default site, to which connections come first.
     pub fn new(
         config: Arc<Config>,
         clock: Clock,
@@ -106,98 +106,102 @@ impl SiteState {
         state
     }
 
-    /// The same site by another reading of the configuration. It counts once it is [activated](Self::activate).
+    /// Creates the same site with a new configuration. It takes effect when it is
+    /// [activated](Self::activate).
     pub fn reread(&self, config: Arc<Config>) -> Arc<SiteState> {
         let limits = Arc::new(config.limits.clone());
         let (reading, lasting) = (self.reading + 1, self.lasting.clone());
         Arc::new(SiteState { config, limits, reading, lasting })
     }
 
-    /// From now on this reading counts, for every request that comes.
+    /// Makes this configuration current for all later requests.
     pub fn activate(self: &Arc<SiteState>) {
         *self.lasting.current() = Arc::downgrade(self);
         self.lasting.current_reading.fetch_max(self.reading, Ordering::AcqRel);
     }
 
-    /// Whether this is the reading of the configuration that counts. Never, once another process has the pages.
+    /// Whether this version of the configuration is current. Always false once another process has
+    /// the pages.
     #[inline]
     pub fn is_current(&self) -> bool {
         self.lasting.current_reading.load(Ordering::Acquire) == self.reading
     }
 
-    /// The site by the reading that counts.
+    /// The site with the current configuration.
     pub fn now(self: &Arc<SiteState>) -> Arc<SiteState> {
         if self.is_current() {
             return self.clone();
         }
-        // While the server stops there may be none any more.
+        // While the server stops, there may be none.
         self.lasting.current().upgrade().unwrap_or_else(|| self.clone())
     }
 
-    /// The one way in which the site's pages are invalidated.
+    /// The only way in which the site's pages are invalidated.
     #[inline]
     pub fn changes(&self) -> Changes<'_> {
         Changes::of(self)
     }
 
-    /// From now on nothing is answered from memory, and every change goes to the successor as well.
+    /// Stops answering from the cache; from now on every change is also sent to the successor.
     pub fn leave(&self, successor: Arc<dyn SuccessorProcess>) {
         self.leaving.to(successor);
         self.lasting.current_reading.store(u64::MAX, Ordering::Release);
     }
 
-    /// From now on nothing is answered from memory, while the server stops: no node has to wait for what is
-    /// applied here.
+    /// Stops answering from the cache, while the server stops. Other nodes need not wait for this
+    /// one.
     pub fn leave_alone(&self) {
         self.leaving.alone();
         self.lasting.current_reading.store(u64::MAX, Ordering::Release);
     }
 
-    /// Whether another process has the pages, or none.
+    /// Whether this process no longer answers from its cache.
     #[inline]
     pub fn is_leaving(&self) -> bool {
         self.leaving.is()
     }
 
-    /// The process that has the pages, while it is there.
+    /// The process that has the pages, while it exists.
     pub fn successor(&self) -> Option<Arc<dyn SuccessorProcess>> {
         self.leaving.successor()
     }
 
-    /// Whether a change did not reach the process that has the pages: nothing is acknowledged any more.
+    /// Whether a change did not reach the process that has the pages; nothing is acknowledged any
+    /// more.
     pub fn has_lost_change(&self) -> bool {
         self.leaving.has_lost_change()
     }
 
-    /// Records for the next process that the other nodes do not have every change, where that is so.
+    /// Records for the next process that the other nodes lack a change, if they do.
     pub fn mark_untold(&self) {
         if let Some(cluster) = &self.cluster {
             cluster.mark(self.snapshots.as_deref());
         }
     }
 
-    /// The process ends now, with all that is in flight, as if it were killed: nothing is recorded any more.
+    /// Ends the process at once, with all operations in flight, as if it were killed: nothing more
+    /// is recorded.
     pub fn abandon(&self) {
         if let Some(snapshots) = &self.snapshots {
             snapshots.abandon();
         }
     }
 
-    /// Records for the next process that an operation was in flight which may have changed anything.
+    /// Records for the next process that an operation was in flight whose changes are unknown.
     pub fn mark_unheard(&self) {
         if let (Some(_), Some(snapshots)) = (&self.cluster, &self.snapshots) {
             snapshots.mark_untold();
         }
     }
 
-    /// Whether pages may be used that are not in the store here: those of a snapshot that is not loaded yet, or
-    /// of the process that has taken over.
+    /// Whether pages outside this store may be used: of a snapshot that is not loaded yet, or of
+    /// the process that has taken over.
     pub fn has_pages_elsewhere(&self) -> bool {
         self.is_leaving() || self.snapshots.as_ref().is_some_and(|all| !all.is_taken_up())
     }
 
-    /// The target of a page that may be shared, where it differs from the request's: the site's own
-    /// host, and the normal form of path and query.
+    /// The target of the shared page, if it differs from the request's. It has the canonical host,
+    /// and normalised path and query.
     pub fn shared(&self, written: &UriTarget) -> Option<UriTarget> {
         let normal = self.config.rules.form().normal(&written.path_and_query);
         let hosts = &self.config.hosts;
@@ -218,8 +222,8 @@ impl SiteState {
         })
     }
 
-    /// The dependencies of a page with this stored response. `since` is the number of its lease; `None`: it is
-    /// unknown which changes the page has seen.
+    /// The dependencies of a page with this stored response. `since` is the number of its lease;
+    /// `None`: it is unknown which changes the page includes.
     pub fn dependencies(
         &self,
         stored: &StoredFacts,
@@ -231,7 +235,7 @@ impl SiteState {
         all
     }
 
-    /// The bytes of memory that static files may take, out of the site's budget.
+    /// The maximum memory for static files in bytes, as a part of the site's budget.
     pub fn files_bytes(config: &Config) -> usize {
         config.site.files.as_ref().map_or(0, |_| config.memory_bytes / FILES_SHARE)
     }

@@ -1,5 +1,5 @@
-//! The process that has taken over from this one, as far as changes are concerned: it has the pages, so it has
-//! to apply every change before that is acknowledged here.
+//! The interface to the process that has taken over from this one. That process has the pages, so
+//! it must apply every change before the change is acknowledged here.
 //!
 //! | state of [`Leaving`] | answers from memory | a change |
 //! |---|---|---|
@@ -23,18 +23,18 @@ pub const HANDED_OVER: &str = "handed-over";
 /// for it.
 pub const STOPPING: &str = "stopping";
 
-/// What became of a change that was sent to the successor.
+/// The result of sending a change to the successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handed {
     /// The successor has applied it.
     Applied,
-    /// The successor is not there (any more).
+    /// The successor does not exist, or no longer.
     Lost,
 }
 
-/// The process that has the pages, at the other end of a connection.
+/// The connection to the process that has the pages.
 pub trait SuccessorProcess: Send + Sync {
-    /// Sends a change of the site with this host, and waits until it is applied. Blocks.
+    /// Sends a change of the site with this host, and waits until it is applied. Blocks the thread.
     fn change(
         &self,
         host: Option<&str>,
@@ -42,32 +42,33 @@ pub trait SuccessorProcess: Send + Sync {
         strength: Strength,
     ) -> Handed;
 
-    /// Waits until the successor has applied what its databases have committed. `bound`: how long it waits for
-    /// them.
+    /// Waits until the successor has applied all committed changes of its databases, at most for
+    /// `bound`.
     fn barrier<'s>(
         &'s self,
         host: Option<&'s str>,
         bound: Duration,
     ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 's>>;
 
-    /// Whether it answers from memory, or has done so.
+    /// Whether it answers from its cache, or has done so.
     fn has_served(&self) -> bool;
 
-    /// Ends the connection: no operation is in flight any more that could change anything.
+    /// Ends the connection, because no operation in flight can cause a change any more.
     fn over(&self);
 }
 
-/// Whether a site's pages belong to another process, and to which.
+/// Whether a site's pages belong to another process, and which one.
 #[derive(Default)]
 pub struct Leaving {
     is: AtomicBool,
-    /// Whether a change did not reach the successor, though it may have answered from memory since.
+    /// Whether a change did not reach the successor, although it may have answered from its cache
+    /// since.
     lost_change: AtomicBool,
     successor: Mutex<Option<Arc<dyn SuccessorProcess>>>,
 }
 
 impl Leaving {
-    /// Whether this process has given the pages away.
+    /// Whether this process has handed over its pages.
     #[inline]
     pub fn is(&self) -> bool {
         self.is.load(Ordering::Acquire)
@@ -88,12 +89,12 @@ impl Leaving {
         self.successor.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The server stops: no process has the pages.
+    /// Records that the server stops, and no process has the pages.
     pub fn alone(&self) {
         self.is.store(true, Ordering::Release);
     }
 
-    /// The pages go to this process.
+    /// Records that this process now has the pages.
     pub fn to(&self, successor: Arc<dyn SuccessorProcess>) {
         *self.successor.lock().unwrap_or_else(PoisonError::into_inner) = Some(successor);
         self.is.store(true, Ordering::Release);

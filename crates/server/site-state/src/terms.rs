@@ -89,7 +89,7 @@ pub trait SearchedPages {
     /// The number of the last change.
     fn number(&self) -> Number;
 
-    /// Drops the pages that depend on these, before it returns.
+    /// Purges the pages with these dependencies before it returns.
     fn drop_pages(&self, targets: &[ChangeTarget<'_>]);
 }
 
@@ -99,8 +99,8 @@ impl Terms {
         Terms { kinds: kinds.into_iter().collect(), known: Mutex::default() }
     }
 
-    /// Adds what a page with these tags depends on besides. `since` is its lease's number; none: nobody knows
-    /// which changes it has seen.
+    /// Adds the dependencies of a page with these tags. `since` is its lease's number; `None`: it
+    /// is unknown which changes the page includes.
     pub fn depend<'t>(
         &self,
         dependencies: &mut Dependencies,
@@ -134,7 +134,8 @@ impl Terms {
         }
     }
 
-    /// Whether every change of a text since then was looked through for this. It is known from now on.
+    /// Whether every text change since `since` was scanned for this tag's word. The word is known
+    /// from now on.
     fn tells_apart(&self, tag: &str, since: Option<Number>, pages: &dyn SearchedPages) -> bool {
         let Some(since) = since else { return false };
         let mut known = self.lock();
@@ -207,7 +208,7 @@ impl Known {
         (Look(look), finder.clone())
     }
 
-    /// All of it changes, and is forgotten.
+    /// Purges all pages that depend on known terms, and forgets the terms.
     fn forget_all(&mut self, pages: &dyn SearchedPages) {
         let targets: Vec<_> =
             self.terms.keys().map(|tag| ChangeTarget::Tag(tag.as_bytes())).collect();

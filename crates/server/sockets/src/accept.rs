@@ -35,7 +35,7 @@ pub type Ends = (Option<SocketAddr>, Option<SocketAddr>);
 /// How long accepting pauses after the system had no file descriptors left.
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
-/// A listening socket.
+/// A socket that listens for connections.
 pub enum Listener {
     /// A TCP socket.
     Tcp {

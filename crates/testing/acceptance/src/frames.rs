@@ -16,7 +16,7 @@ pub type Frame = (u8, u8, u32, Vec<u8>);
 
 /// An HTTP/2 connection of a client, frame by frame.
 pub struct Frames {
-    /// The TCP connection.
+    /// The TCP connection to the server.
     pub stream: TcpStream,
 }
 

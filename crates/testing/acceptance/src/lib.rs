@@ -130,7 +130,7 @@ impl Site {
         self.dir.path().join(name)
     }
 
-    /// The document root.
+    /// The document root of the site.
     pub fn root(&self) -> PathBuf {
         self.at("root")
     }
@@ -213,7 +213,7 @@ impl Site {
         text.parse().unwrap_or_default()
     }
 
-    /// Removes all notes.
+    /// Removes all notes of the site.
     pub fn clear_notes(&self) {
         for entry in fs::read_dir(self.at("notes")).expect("the notes can be listed").flatten() {
             // A script may be about to rename one.

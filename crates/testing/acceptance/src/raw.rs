@@ -8,7 +8,7 @@ use harness::{Address, Pagewell};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-/// A raw connection.
+/// A connection for raw bytes.
 pub struct Raw {
     stream: TcpStream,
     /// Bytes that have been received and not used.
@@ -18,7 +18,7 @@ pub struct Raw {
 /// A response as received.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status code.
+    /// The status code of the response.
     pub status: u16,
     /// The head, including its line ends.
     pub head: String,
@@ -68,7 +68,7 @@ impl Raw {
         }
     }
 
-    /// The TCP connection.
+    /// The TCP connection to the server.
     pub fn stream(&self) -> &TcpStream {
         &self.stream
     }

@@ -22,15 +22,15 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// Keys that are not characters (WebDriver, section 17.4.2).
 pub mod key {
-    /// The tab key.
+    /// The code of the tab key.
     pub const TAB: &str = "\u{e004}";
-    /// The enter key.
+    /// The code of the enter key.
     pub const ENTER: &str = "\u{e007}";
-    /// The shift key.
+    /// The code of the shift key.
     pub const SHIFT: &str = "\u{e008}";
-    /// The escape key.
+    /// The code of the escape key.
     pub const ESCAPE: &str = "\u{e00c}";
-    /// The space bar.
+    /// The character of the space bar.
     pub const SPACE: &str = " ";
     /// The down arrow key.
     pub const DOWN: &str = "\u{e015}";

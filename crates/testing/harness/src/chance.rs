@@ -1,8 +1,8 @@
 //! Random numbers from a seed: the same seed makes the same draws, on any machine.
 //!
-//! What is drawn is the schedule: which page, which change, which fault. When it happens beside what
-//! else is up to the machine, so a run is not repeated exactly. SplitMix64, which is enough for this
-//! and for nothing that has to be secret.
+//! The schedule is random: which page, which change, which fault. The exact timing depends on the
+//! machine, so a run is not reproducible exactly. The generator is SplitMix64, which is sufficient
+//! here, but not for secrets.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]

@@ -38,7 +38,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts a stopwatch.
+    /// Starts a stopwatch at zero.
     #[must_use]
     pub fn start() -> Stopwatch {
         Stopwatch { from: now() }

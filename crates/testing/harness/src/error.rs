@@ -49,7 +49,7 @@ impl StartReason {
 pub struct StartError {
     /// The name of the program: `mariadbd`.
     pub program: String,
-    /// The reason.
+    /// The reason for the failure.
     pub reason: StartReason,
     /// The attempted action, and the last lines of the program's output.
     pub detail: String,

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// A running fcgiwrap.
+/// An fcgiwrap process that is running.
 #[derive(Debug)]
 pub struct FcgiWrap {
     process: Process,
@@ -47,7 +47,7 @@ impl FcgiWrap {
         &self.socket
     }
 
-    /// The process id.
+    /// The process id of fcgiwrap.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()

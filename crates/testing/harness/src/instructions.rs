@@ -94,7 +94,7 @@ impl Bounds {
 pub struct HitMeasurement<'a> {
     /// The path of the program.
     pub binary: &'a Path,
-    /// Additional arguments.
+    /// The additional arguments of the program.
     pub more: &'a [&'a str],
     /// The protocol of the requests.
     pub protocol: Protocol,

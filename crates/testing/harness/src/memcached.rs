@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// A running memcached.
+/// A memcached process that is running.
 #[derive(Debug)]
 pub struct Memcached {
     process: Process,
@@ -57,13 +57,13 @@ impl Memcached {
         &self.address
     }
 
-    /// The process id.
+    /// The process id of memcached.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
 
-    /// Stops the server.
+    /// Stops the server and waits for its end.
     pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The timeout for a stop by signal: on a busy machine, a computing thread receives the signal late.
 const FROZEN_WITHIN: Duration = Duration::from_secs(10);
 
-/// A running Pagewell.
+/// A Pagewell process that is running.
 #[derive(Debug)]
 pub struct Pagewell {
     process: Process,
@@ -76,7 +76,7 @@ impl Pagewell {
         &self.admin
     }
 
-    /// The process id.
+    /// The process id of Pagewell.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.id()

@@ -33,7 +33,7 @@ impl Default for PoolOptions {
     }
 }
 
-/// A running php-fpm.
+/// A php-fpm process that is running.
 #[derive(Debug)]
 pub struct PhpFpm {
     process: Option<Process>,

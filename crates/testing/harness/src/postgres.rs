@@ -121,7 +121,7 @@ impl Postgres {
         &self.run_dir
     }
 
-    /// The data directory.
+    /// The data directory of the server.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         &self.data_dir

@@ -101,7 +101,7 @@ impl Process {
         Ok(Process { name: name.to_owned(), child, pid, pidfd, log, ended: None })
     }
 
-    /// The process id.
+    /// The id of the process.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -2,7 +2,7 @@
 //!
 //! For tests that need many cases per second. Not for secrets: a few numbers reveal all later ones.
 
-/// The generator xorshift64*.
+/// A random number generator of the type xorshift64*.
 #[derive(Debug)]
 pub struct Random(u64);
 

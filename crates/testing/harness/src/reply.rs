@@ -12,10 +12,10 @@ const HEAD_BYTES: usize = 256 * 1024;
 /// The maximum length of the content in bytes.
 const CONTENT_BYTES: usize = 256 * 1024 * 1024;
 
-/// A complete response.
+/// A response that was received completely.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Response {
-    /// The status code.
+    /// The status code of the response.
     pub status: u16,
     /// The field lines: names as received, values trimmed.
     pub headers: Vec<(String, String)>,

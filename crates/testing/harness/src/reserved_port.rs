@@ -1,9 +1,10 @@
-//! A port of 127.0.0.1 that stays ours while nobody listens on it.
+//! A port of 127.0.0.1 that stays reserved while no process listens on it.
 //!
-//! A server that is killed and started anew needs its old port again. Meanwhile the system might
-//! give the port to somebody else, or to one end of a connection that is being tried to it, which
-//! then is connected to itself. A socket that is bound to the port and never listens prevents both,
-//! and does not stand in the way of a server that sets `SO_REUSEADDR` (as all do here).
+//! A server that is killed and restarted needs its previous port again. In between, the system
+//! might assign the port to another process. It might also use it as the local port of a connection
+//! attempt to it, which would then be connected to itself. A socket that is bound to the port and
+//! never listens prevents both. It does not affect a server that sets `SO_REUSEADDR` (as all do
+//! here).
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname};
 use rustix::net::{socket_with, sockopt};
@@ -32,7 +33,7 @@ impl Port {
         Ok(Port { _socket: socket, address })
     }
 
-    /// Its address.
+    /// The address of the reserved port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

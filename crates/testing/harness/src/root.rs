@@ -22,7 +22,7 @@ pub fn repository() -> PathBuf {
     here.ancestors().nth(3).unwrap_or(here).to_owned()
 }
 
-/// The directory for what is built: `target`, or where cargo has been told to put it.
+/// The directory for build results: `target`, or the one that cargo is configured to use.
 pub fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| repository().join("target"), |path| repository().join(path))

@@ -10,7 +10,7 @@ use std::fs;
 pub struct Account {
     /// The name of the account.
     pub name: String,
-    /// The user id.
+    /// The user id of the account.
     pub uid: u32,
     /// The id of its primary group.
     pub gid: u32,

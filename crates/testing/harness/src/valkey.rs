@@ -73,7 +73,7 @@ impl Valkey {
         self.process.signal(signal);
     }
 
-    /// Stops the server.
+    /// Stops the server and waits for its end.
     pub fn stop(&mut self) -> StopResult {
         self.process.stop()
     }

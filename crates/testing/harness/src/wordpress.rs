@@ -60,7 +60,7 @@ impl WordPress {
         Ok(blog)
     }
 
-    /// The document root.
+    /// The document root of the site.
     #[must_use]
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("site")

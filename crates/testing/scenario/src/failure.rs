@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// A failed scenario.
+/// A scenario that has failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The path of the scenario.
@@ -23,9 +23,9 @@ pub struct Failure {
 /// A difference between expectation and result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The expected value.
+    /// The value that was expected.
     pub expected: String,
-    /// The actual value.
+    /// The value that was received.
     pub got: String,
 }
 

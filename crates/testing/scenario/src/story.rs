@@ -148,7 +148,7 @@ pub enum ContentEnd {
     CutOrStatus,
 }
 
-/// The expected status.
+/// The status that is expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatusTest {
     /// One of these statuses.
@@ -222,7 +222,7 @@ pub struct Rule {
     pub which: RequestPattern,
     /// Tests of the request's header fields.
     pub conditions: Vec<FieldTest>,
-    /// The answer.
+    /// The answer to the request.
     pub answer: Answer,
 }
 

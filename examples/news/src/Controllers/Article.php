@@ -3,10 +3,10 @@
 /**
  * `/news/N/`: one article with its comments, and the form to add one.
  *
- * Made from that article alone. Its comments need no word of their own: whoever writes one
- * says which article shows it, `changed('comments', news: 4)`. `uses('comments')` here would
- * make a comment on any article drop the pages of all. For the same reason the page has no
- * list of other articles beside it.
+ * It depends only on that article. Its comments need no declaration of their own: a new comment
+ * declares the article that shows it, `changed('comments', news: 4)`. With `uses('comments')` here,
+ * a comment on any article would purge the pages of all. For the same reason the page has no list
+ * of other articles.
  */
 
 declare(strict_types=1);

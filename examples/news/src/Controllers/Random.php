@@ -3,8 +3,8 @@
 /**
  * `/random/`: three articles picked by chance.
  *
- * Declares nothing, so it works like any other page and is never stored: each visitor gets
- * a pick of his own.
+ * It declares nothing, so it works like any other page and is never stored: each visitor gets
+ * another selection.
  */
 
 declare(strict_types=1);

@@ -3,16 +3,16 @@
 /**
  * `/search/WORD/`: the articles with a word in them; `/search/?q=WORD` leads there.
  *
- * Which articles these are cannot be said beforehand: an article that does not match today may
- * tomorrow. There are three ways to deal with such a set:
+ * The set of these articles is not known in advance: an article that does not match today may match
+ * tomorrow. There are three ways to handle such a set:
  *
- * - not to declare: every search wakes PHP and scans the table;
- * - a time: `freshFor(300)` alone; searches may then be five minutes behind;
- * - the whole kind: `uses('news')`. Always right, and dropped more often than need be,
- *   namely whenever any article is written.
+ * - no declaration: every search runs PHP and scans the table;
+ * - a lifetime: `freshFor(300)` alone; searches may then be five minutes behind;
+ * - the whole kind: `uses('news')`. Always correct, but purged more often than necessary, namely
+ *   whenever any article is written.
  *
- * This site takes the third: it is written a few times a day and searched all the time.
- * `freshFor()` besides keeps words that nobody asks for any more from staying a year.
+ * This site uses the third: it is written a few times a day and searched all the time. In addition,
+ * `freshFor()` prevents that rare searches are stored for a year.
  */
 
 declare(strict_types=1);

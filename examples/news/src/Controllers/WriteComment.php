@@ -3,8 +3,8 @@
 /**
  * `POST /news/N/`: adds a comment, then sends the reader back to the page.
  *
- * The redirect is answered once the old page is gone: whoever follows it sees his comment.
- * Anybody may write here without signing in, so there is no session to protect by a token.
+ * The redirect is sent after the old page has been purged, so the author then sees the new comment.
+ * Everybody may write here without a login, so there is no session that needs a token.
  */
 
 declare(strict_types=1);

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What readers write under the news.
+ * The comments of readers on the news.
  *
  * A comment is shown on the page of its article and in the list of letters, so a write says
  * both: `changed('comments', 17, news: 4)`. Lists of news show no comments and stay.

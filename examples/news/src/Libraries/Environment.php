@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What the site is told from outside: environment variables, or FastCGI params of that name.
+ * The external settings of the site: environment variables, or FastCGI params of the same name.
  */
 
 declare(strict_types=1);

@@ -3,8 +3,8 @@
 /**
  * Articles: reading, searching, writing.
  *
- * Whatever writes says what it has changed, here and nowhere else, so that no controller
- * can forget it. A write that readers cannot see (to a draft that stays one) changes nothing.
+ * Every write declares its changes here and nowhere else, so that no controller can forget it. A
+ * write that readers cannot see (to a draft that stays one) changes nothing.
  */
 
 declare(strict_types=1);
@@ -104,7 +104,8 @@ final class News
     }
 
     /**
-     * Writes an article anew; said after the commit. Publishing keeps the time at which it was published first.
+     * Updates an article; the change is declared after the commit. The time of the first
+     * publication is preserved.
      *
      * @param array{topic: string, title: string, summary: string, body: string, author: string} $news
      */

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Who may write: a session that knows the office's password.
+ * The permission to write: a session that knows the office's password.
  *
  * The cookie is sent to /office/ only, so that readers, editors among them, ask for the
  * public pages without one and share them. Every form of the office carries a token of

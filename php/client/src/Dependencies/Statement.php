@@ -1,7 +1,8 @@
 <?php
 
 /**
- * What one controller states: made by Reader from its attributes, or from a compiled list.
+ * The declarations of one controller: created by Reader from its attributes, or from a compiled
+ * list.
  *
  * A value. Applied to a request it calls uses() and freshFor(), with the parameters of the route
  * in the place of `{id}`.

@@ -1,10 +1,10 @@
 <?php
 
 /**
- * What happens to a blog leaves the pages in memory that do not show it.
+ * A change of a blog does not invalidate the pages that do not show it.
  *
- * The block theme has a list of all pages on each page, so that what is too wide is seen at once. That
- * nothing old is left is shown elsewhere (WordPressPagesTest).
+ * The block theme has a list of all pages on each page, so that a change with too many tags is
+ * noticed. Another test shows that no outdated page remains (WordPressPagesTest).
  */
 
 declare(strict_types=1);
@@ -46,7 +46,8 @@ final class WordPressExactTest extends TestCase
         self::$blog->command('flush_rewrite_rules();');
         self::$pagewell = self::$blog->behind();
         self::$pages = new BlogPages(self::$pagewell);
-        // What WordPress writes with its first page in this theme cannot be told from there, and is told with what comes next.
+        // Changes that WordPress writes with its first page in this theme cannot be sent then; they
+        // are sent with the next ones.
         self::$pages->ask('/');
         self::$blog->command('do_action("pagewell_changed", "site");');
     }
@@ -122,7 +123,7 @@ final class WordPressExactTest extends TestCase
         self::$blog->post('flush_rewrite_rules();');
         self::assertSame('', self::$blog->post('flush_rewrite_rules();')[1]);
         self::assertSame('"site"', self::$blog->post("add_rewrite_rule('^port/?$', 'index.php?pagename=about', 'top'); flush_rewrite_rules();")[1]);
-        // What they were before somebody emptied them is not known.
+        // The rules before another process cleared them are unknown.
         self::$blog->command("update_option('rewrite_rules', '');");
         self::assertSame('"site"', self::$blog->post('flush_rewrite_rules();')[1]);
     }

@@ -1,11 +1,11 @@
 <?php
 
 /**
- * Every page of a blog, after each thing that happens to it, is as WordPress makes it at that moment.
+ * After each event in a blog, every page is the same as WordPress would render it at that moment.
  *
- * The pages in memory are compared with the same pages made anew. Which of them a change concerns is
- * not said here: a page that is as old as it was, and should not be, is found by itself, whatever it
- * shows. So is a change of which the plugin hears nothing, because WordPress has no word for it.
+ * The cached pages are compared with newly rendered ones. The test does not list which pages an
+ * event affects: an outdated page is found whatever it shows. So is a change that the plugin does
+ * not detect because WordPress has no hook for it.
  */
 
 declare(strict_types=1);
@@ -129,7 +129,7 @@ class WordPressPagesTest extends TestCase
             }
             foreach (self::PAGES as $path) {
                 [$shown, $made] = self::$pages->ask($path);
-                // What is made now is as new as can be.
+                // A page rendered now is up to date.
                 if (!str_contains($made, 'stored')) {
                     self::$pages->ask($path, 'PURGE');
                     [$anew, $made] = self::$pages->ask($path);

@@ -1,8 +1,8 @@
 <?php
 
 /**
- * What the WordPress plugin could not tell: kept, told with what comes next, and forgotten only when
- * it was told. In Debian's WordPress, in processes beside each other, on a real database.
+ * Changes that the WordPress plugin could not send: they are stored, sent with the next ones, and
+ * deleted only after that. In Debian's WordPress, in concurrent processes, on a real database.
  */
 
 declare(strict_types=1);

@@ -21,7 +21,7 @@ final class RealMariaDb
     public function __construct(string $sql)
     {
         $this->directory = sys_get_temp_dir() . '/pagewell-db-' . bin2hex(random_bytes(6));
-        // Whoever runs PHP may reach the socket in it; the data are the server's alone.
+        // The user that runs PHP may access the socket in it; only the server accesses the data.
         mkdir($this->directory, 0755);
         $this->user = posix_getpwuid(posix_geteuid())['name'] ?? 'root';
         $common = ['--no-defaults', "--datadir={$this->directory}/data", "--user={$this->user}", '--skip-name-resolve'];

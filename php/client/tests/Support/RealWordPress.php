@@ -128,7 +128,7 @@ final class RealWordPress
     }
 
     /**
-     * Makes a network of it, of which it is the first blog.
+     * Converts it to a network, with this blog as the first one.
      *
      * @param list<string> $hosts of further blogs: numbers 2, 3 …
      */
@@ -159,7 +159,8 @@ final class RealWordPress
     }
 
     /**
-     * Pagewell in front of it, with a php-fpm that may be another user. From here on it is told.
+     * Starts Pagewell in front of it, with a php-fpm that may run as another user. Changes are sent
+     * from now on.
      */
     public function behind(): RealPagewell
     {

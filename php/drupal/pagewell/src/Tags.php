@@ -1,15 +1,15 @@
 <?php
 
 /**
- * Drupal: the tags of a page, and those that a write has invalidated.
+ * Drupal: the tags of a page, and the tags that a write has invalidated.
  *
  *     event                                   what happens
  *     kernel.request (main)                   the state of the request begins
  *     kernel.response (main, the last)        a cacheable response is tagged with its own cache tags
- *     kernel.finish_request (main)            without a response: what has changed is told all the same
- *     invalidateTags(), no transaction        the tags are told
- *     invalidateTags(), in a transaction      the tags are told once its outermost level has committed
- *     kernel.terminate                        what was said since is told
+ *     kernel.finish_request (main)            without a response: changes are sent anyway
+ *     invalidateTags(), no transaction        the tags are sent
+ *     invalidateTags(), in a transaction      the tags are sent once its outermost level has committed
+ *     kernel.terminate                        later changes are sent
  *
  * Drupal knows by itself which page has which tags, so there is no table of kinds here: a node
  * that is saved invalidates `node:4` and `node_list`, and so on. Signed-in visitors have a session,
@@ -177,9 +177,9 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     }
 
     /**
-     * Whatever goes wrong stays here.
+     * Calls a function, and logs any exception instead of throwing it.
      *
-     * @return bool whether nothing did
+     * @return bool whether it did not throw
      */
     private static function guarded(callable $does): bool
     {

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What the running request has changed, and how Pagewell is told.
+ * The changes of the running request, and how they are sent to Pagewell.
  *
  *     a write (POST, PUT …) that came through Pagewell,      Cache-Group-Invalidation on its answer,
  *     before the header section is sent                      RFC 9875: no connection, no waiting
@@ -11,24 +11,24 @@
  *     wp-cron, WP-CLI                                        the same, and while they run (Queue)
  *     what blogs of a network have at another host           the control interface, all sites of Pagewell;
  *     what all of them share                                 and on the answer
- *     Pagewell does not answer                               kept (Journal), told with the next ones
+ *     Pagewell does not answer                               stored (Journal), sent with the next ones
  *
- * A change is put on the answer at once: whatever goes wrong afterwards, the answer still says it.
- * What is changed when WordPress has ended is told when PHP has run all that was registered before.
- * Nothing here throws, and nothing keeps a page or a write from being done.
+ * A change is added to the response at once, so the response reports it whatever fails afterwards.
+ * Changes after WordPress has ended are sent after all other shutdown functions. Nothing here
+ * throws, and no page or write is prevented.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Collects, and tells. */
+/** Collects and sends changes. */
 final class Changes
 {
-    /** The most names of one request; beyond, `site` stands for everything. */
+    /** Maximum number of names per request; above it, `site` stands for everything. */
     public const TAGS_MAX = 1000;
 
-    /** The most bytes of them, for each that fits: about 64 KiB on an answer. */
+    /** Average maximum length of a name, in bytes: about 64 KiB on a response. */
     private const TAG_BYTES = 65;
 
     private const RETRY_SECONDS = 60;
@@ -39,26 +39,26 @@ final class Changes
     /** @var array<string, true> what of that is in the journal */
     private static array $noted = [];
 
-    /** What could not be told before, and is on the answer; null: not looked for yet. */
+    /** Changes that could not be sent before, and are on the response; null: not looked up yet. */
     private static ?Pending $pending = null;
 
-    /** WordPress has ended; what PHP runs after it may still write. */
+    /** Whether WordPress has ended; shutdown functions may still write. */
     private static bool $isOver = false;
 
-    /** Listens to WordPress, and tells when the request ends. */
+    /** Registers the WordPress hooks, and sends changes when the request ends. */
     public static function listen(): void
     {
         Events::listen();
         Queue::listen();
-        // Before the output is sent, if there is still something that holds it; and once more for
-        // what other plugins write while the request ends.
+        // Before the output is sent, if it is still buffered; and once more for writes of other
+        // plugins while the request ends.
         add_action('shutdown', self::tell(...), PHP_INT_MIN);
         add_action('shutdown', self::last(...), PHP_INT_MAX);
         add_action('pagewell_retry', static fn () => self::retry(0));
         add_action('admin_init', static fn () => self::retry(self::RETRY_SECONDS));
     }
 
-    /** These have changed. */
+    /** Adds these names to the changes. */
     public static function add(string ...$tags): void
     {
         $added = array_fill_keys(array_map(Tags::full(...), $tags), true);
@@ -77,7 +77,7 @@ final class Changes
         self::comes();
     }
 
-    /** Something is to be told, or will be said as the request ends. */
+    /** Prepares the sending of changes, now or when the request ends. */
     public static function comes(): void
     {
         if (self::$isOver) {
@@ -93,16 +93,17 @@ final class Changes
         self::$isOver = true;
     }
 
-    /** What of another host could not be told waits for the control interface. */
+    /** Selects the pending changes for this host; those for other hosts wait for the control interface. */
     private static function carriable(Pending $pending): Pending
     {
         return array_filter($pending->tags, Tags::isHere(...)) === $pending->tags ? $pending : new Pending();
     }
 
     /**
-     * What could not be told before.
+     * Sends changes that could not be sent before.
      *
-     * @param int $seconds not if it was tried within so many: an address that does not answer shall hold nobody up
+     * @param int $seconds do nothing if the last attempt was within this time, so that an
+     * unreachable interface delays no request
      */
     private static function retry(int $seconds): void
     {
@@ -113,8 +114,9 @@ final class Changes
     }
 
     /**
-     * What is carried stays known: another change, before the header section is sent, is set beside it.
-     * Looked at each time, for header lines may be taken off until they are sent.
+     * Sent changes are remembered: a further change, before the header section is sent, is added to
+     * them. The lines are checked each time, because header lines may be removed until they are
+     * sent.
      */
     private static function tell(): void
     {
@@ -141,9 +143,9 @@ final class Changes
 
     /**
      * @param list<string> $tags       what has changed
-     * @param Pending      $pending    what could not be told before
-     * @param bool         $isOnAnswer the answer says it, to whoever is there: where no control interface is
-     *                                 named, and none is found, that has to do
+     * @param Pending      $pending    changes that could not be sent before
+     * @param bool         $isOnAnswer the response reports it; if no control interface is configured or found,
+     *                                 that has to suffice
      */
     private static function tellOver(array $tags, Pending $pending, bool $isOnAnswer = false): void
     {
@@ -160,7 +162,7 @@ final class Changes
     }
 
     /**
-     * Keeps names that could not be sent: they are sent with the next ones, or within a minute.
+     * Stores names that could not be sent: they are sent with the next ones, or within a minute.
      *
      * @param list<string> $tags
      */
@@ -178,7 +180,7 @@ final class Changes
         }
     }
 
-    /** Whether the answer says it: somebody may have taken its header lines off. */
+    /** Whether the response still has the lines: another plugin may have removed them. */
     private static function isOnAnswer(): bool
     {
         if (!headers_sent()) {
@@ -211,7 +213,7 @@ final class Changes
     }
 
     /**
-     * These names, or those that stand for everything, if there are too many.
+     * Returns these names, or those that stand for everything, if there are too many.
      *
      * @param array<string, true> $tags
      * @param int                 $most how many fit, with TAG_BYTES for each on average

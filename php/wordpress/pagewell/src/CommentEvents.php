@@ -1,17 +1,17 @@
 <?php
 
 /**
- * What a comment changes for visitors: only those that are approved, or were, are seen.
+ * The effects of a comment on pages: visitors see only comments that are or were approved.
  *
- * So what waits for moderation, or is spam from the start, leaves every page in memory; and what
- * happens to an old comment leaves those that show the latest ones.
+ * So a comment that waits for moderation, or is spam from the start, invalidates no page. A change
+ * of an old comment does not invalidate the pages that show the latest ones.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Listens to comments. */
+/** Handles the hooks for comments. */
 final class CommentEvents
 {
     /** @var array<int, int> by post: how often its comments were counted anew, less how often a comment came or went */
@@ -22,7 +22,7 @@ final class CommentEvents
         self::ifSeen($comment) && self::pair((int) $comment->comment_post_ID, -1);
     }
 
-    /** Approved, held, thrown away, brought back, marked as spam, deleted. */
+    /** A comment is approved, held, trashed, restored, marked as spam, or deleted. */
     public static function turned(string $new, string $old, \WP_Comment $comment): void
     {
         if ($new !== $old && ($new === 'approved' || $old === 'approved')) {

@@ -1,15 +1,15 @@
 <?php
 
 /**
- * From what happens in WordPress to what has changed: one table, hook by hook.
+ * Maps WordPress hooks to changes: one table, hook by hook.
  *
  * The functions are in PostEvents (posts, their terms and meta), TermEvents, CommentEvents and
- * SiteEvents (users, menus, options, theme, plugins). Each looks at what visitors can see before
- * and after, and names that; what nobody sees changes nothing. Names are in Tags.
+ * SiteEvents (users, menus, options, theme, plugins). Each compares the visible state before and
+ * after, and names the difference; an invisible change has no effect. Names are in Tags.
  *
- * Other plugins call these hooks too, now and then with something else than WordPress would. So
- * this file is not strict about types (ids come as strings), and a function that fails changes
- * everything (`site`) rather than nothing, and never keeps the write from being done.
+ * Other plugins call these hooks, too, sometimes with other arguments than WordPress. So this file
+ * is not strict about types (ids come as strings). A function that fails changes everything
+ * (`site`) rather than nothing, and never prevents the write.
  */
 
 namespace Pagewell\WordPress;
@@ -68,7 +68,7 @@ final class Events
         'wp_update_nav_menu' => [1, [SiteEvents::class, 'menuWritten']],
         'wp_delete_nav_menu' => [1, [SiteEvents::class, 'menuWritten']],
         'wp_update_nav_menu_item' => [1, [SiteEvents::class, 'menuWritten']],
-        // Options: site, and what a few of them change besides. Everything: site.
+        // Options: site, and the additional effects of a few of them. Everything: site.
         'added_option' => [2, [Options::class, 'added']],
         'updated_option' => [3, [Options::class, 'updated']],
         'delete_option' => [1, [Options::class, 'deleted']],
@@ -86,12 +86,12 @@ final class Events
         'update_site_option' => [1, [SiteEvents::class, 'networkOptionWritten']],
         'wp_update_site' => [2, [SiteEvents::class, 'blogWritten']],
         'wp_delete_site' => [1, [SiteEvents::class, 'blogWritten']],
-        // What nothing says more of until the request ends.
+        // Posts for which no other hook reports a change until the request ends.
         'clean_post_cache' => [2, [Strays::class, 'cleaned']],
         'deleted_post' => [1, [Strays::class, 'deleted']],
         'deleted_user' => [2, [Strays::class, 'inherited']],
         'shutdown' => [0, [self::class, 'end']],
-        // What another plugin names itself: do_action('pagewell_changed', 'post:4').
+        // Names from another plugin: do_action('pagewell_changed', 'post:4').
         'pagewell_changed' => [100, [Changes::class, 'add']],
     ];
 
@@ -103,7 +103,7 @@ final class Events
         }
     }
 
-    /** Before what is left is told (Changes), and once only. */
+    /** Handles the rest before the changes are sent (Changes), once only. */
     public static function end(): void
     {
         CommentEvents::end();

@@ -1,28 +1,29 @@
 <?php
 
 /**
- * Whether Pagewell is in front of this request, and whether the answer can tell it what has changed.
+ * Whether Pagewell is in front of this request, and whether the response can report changes to it.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** The way that the request came. */
+/** The path by which the request came. */
 final class Front
 {
-    /** Methods whose answers say what has changed: RFC 9875 section 3. */
+    /** Methods whose responses report changes: RFC 9875 section 3. */
     private const UNSAFE = ['POST', 'PUT', 'PATCH', 'DELETE'];
 
-    /** Whether this request came through Pagewell, as far as it says so: it signs what it passes on. */
+    /** Whether this request came through Pagewell, according to the fields that it adds. */
     public static function isInFront(): bool
     {
         return self::isGivenByIt() || preg_match('/\bpagewell\b/', (string) ($_SERVER['HTTP_VIA'] ?? '')) === 1;
     }
 
     /**
-     * Whether Pagewell itself gave PHP this request, over FastCGI. A web server that is its origin passes on
-     * what the request says, and whoever reaches that one past Pagewell can say `Via: 1.1 pagewell`, too.
+     * Whether Pagewell itself sent PHP this request, over FastCGI. A web server as its origin
+     * forwards the request's fields. A client that reaches that server directly can send `Via: 1.1
+     * pagewell`, too.
      */
     public static function isGivenByIt(): bool
     {

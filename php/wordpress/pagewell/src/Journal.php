@@ -1,30 +1,30 @@
 <?php
 
 /**
- * What was told to Pagewell lately, and what could not be told yet; kept among the blog's options.
+ * The changes recently sent to Pagewell, and those not sent yet; stored in the blog's options.
  *
  *     pagewell_told              the last TOLD_MAX changes with a few of their names, for the settings page
- *     pagewell_tried             when something could not be told last, in Unix seconds
- *     pagewell_pending_<random>  what one request could not tell
- *     pagewell_pending           the same of many requests, as versions before this one kept it
+ *     pagewell_tried             the time of the last failed attempt, in Unix seconds
+ *     pagewell_pending_<random>  the unsent changes of one request
+ *     pagewell_pending           the same of many requests, in the format of earlier versions
  *
- * Requests run beside each other, each with its own copy of the options. So what is pending never
- * passes through WordPress's options: a row is inserted without a look at the others, read from the
- * table itself, never changed, and deleted when what it says was told. Nobody can write over what
- * another keeps, or delete what he has not told.
+ * Requests run concurrently, each with its own copy of the options. So pending changes bypass
+ * WordPress's option functions. A row is inserted without a look at the others, read from the table
+ * itself, never updated, and deleted after its changes were sent. No request can overwrite the
+ * changes of another, or delete changes that it has not sent.
  *
- * Bounded: a row has the names of one request (Changes::TAGS_MAX); over ROWS_MAX rows, one that
- * stands for everything takes their place. One that cannot be read stands for everything, too.
+ * Bounded: a row has the names of one request (Changes::TAGS_MAX). Above ROWS_MAX rows, they are
+ * replaced by one that stands for everything. So does an unreadable row.
  *
- * A database that cannot be written to, or has no such table, keeps nobody from anything: the log says
- * so, no page does, and what could not be deleted is told once more.
+ * If the database cannot be written, or the table is missing, no page or write fails. The error is
+ * only logged, and changes that could not be deleted are sent once more.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Remembers. */
+/** Stores sent and pending changes. */
 final class Journal
 {
     private const TOLD = 'pagewell_told';
@@ -35,7 +35,8 @@ final class Journal
     private const ROWS_MAX = 100;
 
     /**
-     * Told: on an `answer`, or over the `control` interface; and with it what was pending, as it was read.
+     * Records changes that were sent, on an `answer` or over the `control` interface, together with
+     * the pending ones.
      *
      * @param list<string> $tags
      */
@@ -47,7 +48,7 @@ final class Journal
     }
 
     /**
-     * Could not be told. What was pending before stays so.
+     * Records changes that could not be sent. Earlier pending changes stay pending.
      *
      * @param list<string> $tags
      */
@@ -63,11 +64,11 @@ final class Journal
         }
     }
 
-    /** What could not be told, by whichever request: as it stands in the database. */
+    /** Returns the pending changes of all requests, from the database. */
     public static function pending(): Pending
     {
         global $wpdb;
-        // Without an order: any other than that of the names would have the whole table read.
+        // Without ORDER BY: any order but that of the names would read the whole table.
         $query = "SELECT option_name, option_value FROM `$wpdb->options` WHERE " . self::ours() . ' LIMIT ' . 2 * self::ROWS_MAX;
         $found = (array) self::unshown(static fn (): mixed => $wpdb->get_results($query, ARRAY_A));
         $rows = array_column($found, 'option_value', 'option_name');
@@ -75,7 +76,7 @@ final class Journal
         return new Pending($wpdb->options, $rows, array_values(array_unique($tags)), count($rows) < 2 * self::ROWS_MAX, get_current_blog_id());
     }
 
-    /** How long ago something could not be told, in seconds. A time to come is one that the clock was set back from. */
+    /** Seconds since the last failed attempt. A time in the future means that the clock was set back. */
     public static function failedSecondsAgo(): int
     {
         $seconds = time() - (int) get_option(self::TRIED);
@@ -88,7 +89,7 @@ final class Journal
         return array_values((array) get_option(self::TOLD, []));
     }
 
-    /** Leaves nothing in the blog's options: for uninstall.php. */
+    /** Removes everything from the blog's options: for uninstall.php. */
     public static function remove(): void
     {
         global $wpdb;
@@ -121,7 +122,7 @@ final class Journal
             self::unshown(static fn (): mixed => $wpdb->query($query));
         }
         if (count($names) > count($ours)) {
-            // An earlier version, still running elsewhere, may have written it anew: then it stays.
+            // An earlier version, still running elsewhere, may have rewritten it: then it stays.
             $row = ['option_name' => self::PENDING, 'option_value' => $pending->rows[self::PENDING]];
             self::unshown(static fn (): mixed => $wpdb->delete($pending->table, $row));
             $elsewhere = is_multisite() && $pending->blog !== get_current_blog_id();
@@ -131,21 +132,21 @@ final class Journal
         }
     }
 
-    /** WordPress keeps options in a cache, which may be outside of the process: the earlier version reads them there. */
+    /** WordPress caches options, perhaps outside of the process: an earlier version reads them there. */
     private static function forgetCopies(): void
     {
         wp_cache_delete(self::PENDING, 'options');
         wp_cache_delete('alloptions', 'options');
     }
 
-    /** The condition for the rows of what is pending. */
+    /** The condition for the rows with pending changes. */
     private static function ours(): string
     {
         global $wpdb;
         return $wpdb->prepare('(option_name = %s OR option_name LIKE %s)', self::PENDING, $wpdb->esc_like(self::PENDING . '_') . '%');
     }
 
-    /** Asks the database. What it cannot do is said in the log, and not in the page that is being made. */
+    /** Runs database queries. Errors are logged, and not printed into the page. */
     private static function unshown(callable $asks): mixed
     {
         global $wpdb;
@@ -162,7 +163,7 @@ final class Journal
     {
         $kept = @unserialize($value, ['allowed_classes' => false]);
         $tags = is_array($kept) && is_array($kept['tags'] ?? null) ? array_map('strval', array_filter($kept['tags'], is_scalar(...))) : [''];
-        // A name that is none could not be sent.
+        // An invalid name could not be sent.
         return preg_grep('/^[\x21-\x7e]+$/D', $tags, PREG_GREP_INVERT) === [] ? array_values($tags) : Tags::everything([]);
     }
 }

@@ -1,17 +1,17 @@
 <?php
 
 /**
- * Offers the page being rendered to Pagewell: what it is made from, and for how long it holds.
+ * Offers the page being rendered to Pagewell, with its dependencies and its lifetime.
  *
  *     Surrogate-Key: site post:4 user:1 …        read and removed by Pagewell
  *     Pagewell-Cache-Control: max-age=36000      RFC 9213: for Pagewell alone, which removes it
  *     Cache-Control: no-cache                    for browsers: ask again, by ETag
  *
- * The page is held in a buffer until it is done, because only then it is known what it was made
- * from. The decision runs filters and code of other plugins. So it is taken as WordPress ends
- * (`shutdown`), and never while PHP calls the function of the buffer: ob_start() is fatal there. That
- * function refuses a page that is flushed before, and does nothing else. A page that is refused says
- * `Pagewell-Cache-Control: no-store`, so that no rule of the site stores it either, and why.
+ * The page is buffered until it is complete, because only then are its dependencies known. The
+ * decision runs filters and code of other plugins. So it is taken as WordPress ends (`shutdown`),
+ * and never in the buffer's callback, where ob_start() is fatal. That callback only refuses a page
+ * that is flushed before. A refused page has `Pagewell-Cache-Control: no-store`, so that no rule of
+ * the site stores it either, and the reason.
  */
 
 declare(strict_types=1);
@@ -21,7 +21,7 @@ namespace Pagewell\WordPress;
 /** One page, from the request to its header section. */
 final class Offer
 {
-    /** How long an address without a page, or a search, is kept: there are more of them than anybody wants. */
+    /** How long a page for a missing URL, or a search, is stored, in seconds: there are very many of them. */
     public const PASSING_SECONDS = 600;
 
     private static bool $canonical = false;
@@ -157,7 +157,7 @@ final class Offer
     }
 
     /**
-     * What would have to come to be for there to be something here.
+     * The data whose creation would change a page that found nothing.
      *
      * @return list<string>
      */

@@ -1,25 +1,25 @@
 <?php
 
 /**
- * What an option changes that was written.
+ * The effects of a written option on pages.
  *
  *     WordPress's own settings, theme, widgets          site: every page
- *     those of comments, feeds, registration            settings:KIND: whoever reads them (Sources)
+ *     those of comments, feeds, registration            settings:KIND: pages that depend on them (Sources)
  *     whatever else is a setting (Settings): saved by   site
  *     REST, on a plugin's own page, by `wp option`
  *     posts on top                                      these posts, and lists
  *     the rules by which addresses are read             site, when they are other rules
  *     roles                                             users
  *
- * The many that plugins keep notes in change nothing.
+ * Options in which plugins store notes have no effect.
  */
 
 namespace Pagewell\WordPress;
 
-/** Listens to options. */
+/** Handles the hooks for options. */
 final class Options
 {
-    /** Options that few pages are made with, by kind. */
+    /** Options on which few pages depend, by kind. */
     public const FEW = [
         'commenting' => ['comment_registration', 'require_name_email', 'show_comments_cookies_opt_in'],
         'closing' => ['close_comments_for_old_posts', 'close_comments_days_old'],
@@ -28,7 +28,7 @@ final class Options
         'registration' => ['users_can_register'],
     ];
 
-    /** Options that pages are made with, by the page of settings that they are on, and those that are on none. */
+    /** Options on which pages depend, by their settings page, and those without a settings page. */
     private const SITE = [
         'blogname', 'blogdescription', 'siteurl', 'home', 'admin_email', 'timezone_string', 'gmt_offset', 'date_format', 'time_format', 'start_of_week', 'WPLANG', 'site_icon', 'site_logo',
         'use_smilies', 'default_category', 'blog_charset', 'html_type',
@@ -42,14 +42,14 @@ final class Options
         'https_migration_required', 'hack_file', 'db_version',
     ];
 
-    /** Options on WordPress's own pages of settings that no page shows. */
+    /** Options on WordPress's own settings pages that no page shows. */
     private const SILENT = [
         'new_admin_email', 'default_role', 'default_post_format', 'default_email_category', 'default_link_category', 'ping_sites', 'mailserver_url', 'mailserver_port', 'mailserver_login', 'mailserver_pass',
         'default_pingback_flag', 'default_ping_status', 'default_comment_status', 'comments_notify', 'moderation_notify', 'comment_moderation', 'comment_previously_approved', 'comment_max_links', 'moderation_keys', 'disallowed_keys',
         'uploads_use_yearmonth_folders', 'thumbnail_crop',
     ];
 
-    /** The rules for addresses as they were when this process first wrote them; false: it has not. */
+    /** The rewrite rules before this process first wrote them; false: it has not. */
     private static mixed $rules = false;
 
     public static function added(string $option, mixed $after = null): void
@@ -62,7 +62,7 @@ final class Options
         self::written($option, $before, $after);
     }
 
-    /** About to be deleted. Only of these it counts what they were, and transients are deleted all the time. */
+    /** Before a deletion. The old value matters only for these options, and transients are deleted all the time. */
     public static function deleted(string $option): void
     {
         self::written($option, in_array($option, ['sticky_posts', 'rewrite_rules'], true) ? get_option($option, null) : null, null);
@@ -92,7 +92,7 @@ final class Options
             in_array($option, self::SITE, true), str_starts_with($option, 'widget_'), str_starts_with($option, 'theme_mods_') => true,
             in_array($option, (array) apply_filters('pagewell_options', []), true) => true,
             in_array($option, self::SILENT, true) => false,
-            // A page of settings, of WordPress or a plugin, is being saved.
+            // A settings page, of WordPress or a plugin, is being saved.
             ($GLOBALS['pagenow'] ?? '') === 'options.php' && !str_starts_with($option, '_') => true,
             default => Settings::isSaved($option),
         };
@@ -108,7 +108,7 @@ final class Options
         array_map(PostEvents::stuck(...), array_filter([...array_diff($after, $before), ...array_diff($before, $after)]));
     }
 
-    /** Plugins empty the rules and make them anew, mostly the same ones; what was before they were emptied by somebody else is not known. */
+    /** Plugins clear and rebuild the rules, mostly unchanged; those before another process cleared them are lost. */
     private static function routed(mixed $before, mixed $after): void
     {
         if (self::$rules === false) {

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What the page being rendered is made from, and for how long it holds at most.
+ * The dependencies of the page being rendered, and its maximum lifetime.
  *
  * Collects only. Ids of one type are bounded: from IDS_MAX on, `texts:TYPE` (`every:`, `names:`)
  * stands for all of them. When there are more names than Pagewell takes, the page is not offered (Offer):
@@ -12,19 +12,18 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Collects for the running request. */
+/** Collects the dependencies of the running request. */
 final class Page
 {
-    /** The most posts of one type that are named one by one. */
+    /** Maximum number of posts of one type that are named individually. */
     public const IDS_MAX = 200;
 
-    /** The most names of a page that Pagewell takes. */
+    /** Maximum number of names of a page that Pagewell accepts. */
     public const TAGS_MAX = 1000;
 
     /**
-     * For how many seconds a page holds at most, whatever happens: a nonce in a form is good for
-     * 12 hours at least, and what no hook tells of (a query that a plugin makes past WordPress)
-     * should not stay for days.
+     * The maximum lifetime of a page in seconds. A nonce in a form is valid for at least 12 hours,
+     * and data that no hook reports (a plugin's own query) should not stay for days.
      */
     public const LIFETIME_SECONDS_MAX = 36_000;
 

@@ -1,15 +1,15 @@
 <?php
 
 /**
- * Changes that could not be told yet, as one request has read them: their names, and the rows that
- * they came from, so that exactly these are deleted once they were told (Journal).
+ * Changes that are not sent yet, as read by one request: their names, and their rows, so that
+ * exactly these are deleted after sending (Journal).
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** What waits to be told. */
+/** Changes that wait to be sent. */
 final class Pending
 {
     /**

@@ -1,38 +1,39 @@
 <?php
 
 /**
- * What a write to a post changes for visitors.
+ * The effects of a write to a post on pages.
  *
  *     its meta                                     post:ID, every:TYPE; text:ID where WordPress shows it by itself
- *     the post itself (text, terms …)              besides text:ID, texts:TYPE
- *     its title                                    besides name:ID, names:TYPE
- *     which posts there are, their order, terms    besides all, and list:TYPE, by:AUTHOR, date:…, in:TERM and
+ *     the post itself (text, terms …)              the same, and text:ID, texts:TYPE
+ *     its title                                    the same, and name:ID, names:TYPE
+ *     which posts there are, their order, terms    the same, and all, list:TYPE, by:AUTHOR, date:…, in:TERM and
  *                                                  those above it, beside:NEIGHBOUR, called:NAME, nowhere;
  *                                                  its comments, if they come or go with it
  *
- * As visitors saw it before and see it after: a draft that stays one changes nothing.
+ * The states that visitors saw before and see after the write count: a draft that stays a draft
+ * changes nothing.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Listens to posts. */
+/** Handles the hooks for posts. */
 final class PostEvents
 {
-    /** Columns on which lists depend: who is in them, and in which order. */
+    /** Columns on which lists depend: their members, and the order. */
     private const OF_LISTS = ['post_status', 'post_date', 'post_author', 'post_parent', 'menu_order', 'post_type', 'post_password', 'post_name'];
 
-    /** Meta that no page shows: bookkeeping of the editor, of the trash, and of known counters of views. */
+    /** Meta that no page shows: bookkeeping of the editor and of the trash, and known view counters. */
     private const SILENT_META = '/^(_edit_|_encloseme|_pingme|_oembed_|_wp_old_|_wp_trash_|_wp_desired_|_menu_item_|_customize_|_?views$|_?post_views_count$|wpb_post_views_count$|pvc_views$)/';
 
-    /** Columns that say when a post was written last, and what else no list asks for. */
+    /** The columns of the modification time, and others that no list uses. */
     private const PASSING = ['post_modified', 'post_modified_gmt', 'to_ping', 'pinged', 'comment_count', 'filter', 'guid'];
 
-    /** The most neighbours of one date that are named one by one. */
+    /** Maximum number of neighbours of one date that are named individually. */
     private const NEIGHBOURS_MAX = 50;
 
-    /** Its status has turned; a new post comes from `new`. */
+    /** Handles a changed status; a new post comes from `new`. */
     public static function turned(string $new, string $old, \WP_Post $post): void
     {
         Strays::explained($post->ID);
@@ -41,7 +42,7 @@ final class PostEvents
             $before->post_status = $old;
             self::changed($post, $before);
             if ($new === 'future') {
-                // Lists must be made anew in time: see Offer::endBeforeSchedule().
+                // Lists must be rendered again in time: see Offer::endBeforeSchedule().
                 Changes::add("list:$post->post_type", 'list');
             }
         }
@@ -62,7 +63,7 @@ final class PostEvents
         self::changed(get_post($id), null);
     }
 
-    /** About to be deleted: its terms are still there. */
+    /** Before a deletion: the terms still exist. */
     public static function deleted(int $id, ?\WP_Post $post = null): void
     {
         self::changed(null, $post ?? get_post($id));
@@ -89,7 +90,7 @@ final class PostEvents
         }
         Changes::add(...Tags::post($id, $post->post_type), ...Tags::termsOf($taxonomy), ...TermEvents::containing(array_map('intval', $changed), $taxonomy));
         if ($post->post_type !== 'post' || str_contains((string) get_option('permalink_structure'), '%category%')) {
-            // A post's address may be made of its terms.
+            // The URL of a post may contain its terms.
             Changes::add("name:$id", "names:$post->post_type");
         }
     }
@@ -109,7 +110,7 @@ final class PostEvents
         Changes::add('list:post', 'list', ...Tags::post($id, 'post'));
     }
 
-    /** A post as it was, and as it is; null where it is not. */
+    /** Compares a post before and after a write; null if it does not exist. */
     private static function changed(?\WP_Post $after, ?\WP_Post $before): void
     {
         $types = array_filter([$after?->post_type, $before?->post_type]);
@@ -118,7 +119,7 @@ final class PostEvents
         }
     }
 
-    /** Of a post that becomes one of another type, both change. */
+    /** If a post gets another type, both types change. */
     private static function changedAs(string $type, ?\WP_Post $after, ?\WP_Post $before): void
     {
         if (Tags::isTheme($type)) {
@@ -162,7 +163,7 @@ final class PostEvents
         return false;
     }
 
-    /** Everywhere a post is (or was) listed. */
+    /** Adds all lists that contain, or contained, a post. */
     private static function place(?\WP_Post $post): void
     {
         if (!self::isSeen($post)) {
@@ -206,7 +207,7 @@ final class PostEvents
         return $ids;
     }
 
-    /** Whether visitors who are not signed in can see it. An attachment has its parent's status. */
+    /** Whether visitors without a login can see it. An attachment has its parent's status. */
     private static function isSeen(?\WP_Post $post): bool
     {
         if ($post === null) {

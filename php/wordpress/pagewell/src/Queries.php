@@ -1,32 +1,32 @@
 <?php
 
 /**
- * What a query for posts (WP_Query) makes a page depend on: the posts it found, and which posts
- * it could have found.
+ * The dependencies of a page with a query for posts (WP_Query): the posts it found, and the posts
+ * that it could have found.
  *
- * The second is told as narrowly as is certain: an archive by its term, author or date; what is
- * ordered by date by the list of its types; a search, an order by title, a condition on several
- * terms by what the posts of these types say; everything else (an order by meta or by when posts were
- * written last, a plugin that writes SQL of its own) by anything about any of them.
+ * The second part is as narrow as is certain. An archive depends on its term, author or date. A
+ * query ordered by date depends on the list of its types. A search, an order by title or a
+ * condition on several terms depends on the texts of these types. Any other query (an order by meta
+ * or by modification time, a plugin's own SQL) depends on any data of these types.
  *
- * Queries are remembered when they begin and read when the page is done, because most of them
- * (get_posts) run without WordPress's filters for results.
+ * Queries are recorded when they begin and read when the page is complete. Most of them (get_posts)
+ * run without WordPress's filters for results.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Remembers the queries of the running request. */
+/** Records the queries of the running request. */
 final class Queries
 {
-    /** Orders that only depend on what counts as a change of the list. */
+    /** Orders that depend only on data whose changes count as changes of the list. */
     private const PLAIN_ORDERS = ['', 'none', 'id', 'date', 'post_date', 'author', 'post_author', 'type', 'post_type', 'parent', 'post_parent', 'menu_order'];
 
-    /** Conditions on what a post says, and on other columns of its. */
+    /** Conditions on a post's text, and on other columns of it. */
     private const OF_TEXTS = ['s', 'title', 'exact', 'post_mime_type', 'ping_status', 'comment_status'];
 
-    /** Orders that depend on these besides. */
+    /** Orders that depend on these, too. */
     private const TEXT_ORDERS = ['title', 'post_title', 'name', 'post_name', 'relevance', 'comment_count'];
 
     /** Conditions on custom fields. */
@@ -66,14 +66,14 @@ final class Queries
         return $posts;
     }
 
-    /** The page is done: what have they all found? */
+    /** Reads the results of all queries when the page is complete. */
     public static function finish(): void
     {
         foreach (self::$remembered as $query) {
             $posts = $query->posts ?? [];
             self::harvest($posts);
             if ($query->is_singular()) {
-                // Another post of the same name may come before this one.
+                // Another post of the same name may precede this one.
                 Page::uses($posts === [] ? Tags::NOWHERE : 'called:' . ($posts[0]->post_name ?? ''));
             }
             if ($query->is_comment_feed()) {
@@ -97,12 +97,12 @@ final class Queries
     {
         $vars = $query->query_vars;
         if ($query->is_singular() || $query->is_comment_feed()) {
-            // What it finds is named in the end, and that it found nothing as well.
+            // Its results, or the lack of them, are named at the end.
             return [];
         }
         $types = self::types($query);
         if ($isAnswered) {
-            // Another plugin has found them, by whatever it knows of them.
+            // Another plugin has found them, by criteria of its own.
             return self::each('every', $types);
         }
         if (!empty($vars['post__in'])) {
@@ -149,7 +149,8 @@ final class Queries
     }
 
     /**
-     * What posts say, or anything about them; and where it asks for terms, what is below them, and what they are called.
+     * The texts of posts, or any data about them. For conditions on terms also the terms below, and
+     * their names.
      *
      * @return list<string>
      */
@@ -167,8 +168,8 @@ final class Queries
     }
 
     /**
-     * Whether it depends on custom fields, or on when posts were written last: by what it asks for, and by its
-     * SQL, into which plugins write, too.
+     * Whether a query depends on custom fields or on modification times: by its arguments, and by
+     * its SQL, which plugins may change.
      */
     private static function asksForMeta(\WP_Query $query): bool
     {

@@ -1,32 +1,32 @@
 <?php
 
 /**
- * Names that wait for the control interface.
+ * Names that wait for a call of the control interface.
  *
- *     a web request              told as it ends
- *     a command, wp-cron         told while it runs: a name is sent between one second and a little over two
+ *     a web request              sent at its end
+ *     a command, wp-cron         sent while it runs: a name is sent between one second and a little over two
  *                                after the change, or earlier once there are MANY younger ones; the rest
- *                                as it ends
+ *                                at its end
  *     a hook before the write    waits for the hook after it (BEFORE), or for the end
  *     a transaction is open      waits for its end
- *     Pagewell does not answer   stays; tried again after ten seconds, and as the process ends
+ *     Pagewell does not answer   stays; retried after ten seconds, and at the end of the process
  *
- * A hook may come before WordPress has emptied its caches, so a name that was just added is never sent at
- * once: a page that is rendered in between would be stored with the old data. Bounded: over TAGS_MAX
- * names, those that stand for everything take their place.
+ * A hook may run before WordPress has emptied its caches, so a new name is never sent at once. A
+ * page that is rendered in between would be stored with old data. Bounded: above TAGS_MAX names,
+ * they are replaced by those that stand for everything.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Keeps names, and tells of those that are ripe. */
+/** Stores names, and sends those that are old enough. */
 final class Queue
 {
-    /** The most names that wait, and that one call sends. */
+    /** Maximum number of waiting names, and of names per call. */
     public const TAGS_MAX = 5000;
 
-    /** Names of the last operations that are not sent yet, however fast a job is. */
+    /** The number of young names above which older ones are sent earlier. */
     private const MANY = 1500;
 
     private const TURN_NANOSECONDS = 1_000_000_000;
@@ -55,7 +55,7 @@ final class Queue
     /** @var array<string, array<string, true>> by the hook before a write, and the id */
     private static array $held = [];
 
-    /** Which of these hooks is running. */
+    /** The hook that is running, if it is one of these. */
     private static ?string $holder = null;
 
     /** @var array<string, true> sent while the process runs, for the journal */
@@ -69,7 +69,7 @@ final class Queue
 
     private static bool $isTurning = false;
 
-    /** Only a process that may run for long tells while it runs. */
+    /** Registers the hooks; only a long-running process sends names while it runs. */
     public static function listen(): void
     {
         if (self::isLong()) {
@@ -91,7 +91,7 @@ final class Queue
             $held = array_replace(...array_values(self::$held));
             self::$held = count($held) <= self::TAGS_MAX ? self::$held : ['' => Changes::bounded($held, self::TAGS_MAX)];
         } else {
-            // Before what is new is added: that is not ripe.
+            // Before the new names are added, because they are too young.
             self::poll();
             self::$young += $tags;
         }
@@ -100,7 +100,7 @@ final class Queue
         }
     }
 
-    /** Sends what is ripe, and what nothing more was said of. */
+    /** Sends names that are old enough. */
     public static function poll(): void
     {
         if (self::$holder === null && self::turn()) {
@@ -108,7 +108,7 @@ final class Queue
         }
     }
 
-    /** Runs what listens to a hook. What it names waits, if WordPress has not written yet. */
+    /** Runs the listener of a hook. Its names wait if WordPress has not written yet. */
     public static function during(string $hook, array $given, callable $does): void
     {
         // A filter gives what will be written, and behind it the comment as it is.
@@ -123,20 +123,20 @@ final class Queue
     }
 
     /**
-     * All that waits: the process ends.
+     * Returns all waiting names, because the process ends.
      *
      * @return list<string>
      */
     public static function take(): array
     {
-        // A name may be a number, which array_merge() would count anew.
+        // A name may be a number, which array_merge() would renumber.
         $all = array_replace(self::$ripe, self::$young, ...array_values(self::$held));
         [self::$ripe, self::$young, self::$held] = [[], [], []];
         return array_map('strval', array_keys($all));
     }
 
     /**
-     * What was sent while the process ran.
+     * Returns the names that were sent while the process ran.
      *
      * @return list<string>
      */
@@ -158,7 +158,7 @@ final class Queue
         unset(self::$held[$place]);
     }
 
-    /** A job that changes nothing for a while still asks the database. Asks it nothing itself: this runs within a question. */
+    /** Called for each query, because a job may change nothing for a while. Must not query the database itself. */
     private static function queried(mixed $query): mixed
     {
         if (is_string($query) && preg_match('/^\s*(?:(START\s+TRANSACTION|BEGIN|SET\s+autocommit\s*=\s*0)|COMMIT|ROLLBACK(?!\s+TO)|SET\s+autocommit\s*=\s*1)\b/i', $query, $found) === 1) {
@@ -169,7 +169,7 @@ final class Queue
     }
 
     /**
-     * What was added before the last turn is sent, if it is time.
+     * Sends the names that were added before the last turn, if it is time.
      *
      * @return bool whether it was
      */

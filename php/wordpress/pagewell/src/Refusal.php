@@ -1,10 +1,11 @@
 <?php
 
 /**
- * Why a page is not offered for storing. One case each, in the order in which they are looked for.
+ * The reason why a page is not offered for storing. One case each, in the order in which they are
+ * checked.
  *
- * The page is delivered as it is and made anew for everybody; the name is sent along in the field
- * X-Pagewell-Refusal, to be seen with curl.
+ * The page is delivered unchanged and rendered again for each request. The name is in the field
+ * X-Pagewell-Refusal, for example for curl.
  */
 
 declare(strict_types=1);
@@ -23,13 +24,13 @@ enum Refusal: string
     /** The request carries Authorization. */
     case Authorization = 'authorization';
 
-    /** The visitor sent a cookie: the page may have been made for him. */
+    /** The client sent a cookie: the page may have been rendered for that visitor. */
     case VisitorsCookie = 'visitors-cookie';
 
     /** A draft, or the customizer's preview. */
     case Preview = 'preview';
 
-    /** A commenter is shown his own comment that waits to be approved. */
+    /** The page shows a comment that waits for approval to its author. */
     case UnapprovedComment = 'unapproved-comment';
 
     /** A post that asks for a password. */
@@ -105,7 +106,7 @@ enum Refusal: string
 
     private static function hasVisitorsCookie(): bool
     {
-        // Whoever has read one may have taken it out of $_COOKIE since.
+        // Code that has read a cookie may have removed it from $_COOKIE since.
         $sent = array_map(static fn (string $cookie): string => trim(explode('=', $cookie, 2)[0]), explode(';', (string) ($_SERVER['HTTP_COOKIE'] ?? '')));
         return array_diff([...array_map('strval', array_keys($_COOKIE)), ...$sent], self::HARMLESS_COOKIES, ['']) !== [];
     }

@@ -1,8 +1,8 @@
 <?php
 
 /**
- * The page Settings → Pagewell: whether Pagewell is there, what it was told lately, and a button
- * that drops everything. There is nothing to set. The outcome of the button is shown once.
+ * The page Settings → Pagewell: whether Pagewell is reachable, the changes recently sent, and a
+ * button that purges everything. There are no settings. The result of the button is shown once.
  *
  * For those who may manage options; the button also asks for its nonce.
  */
@@ -18,7 +18,7 @@ final class Screen
     private const DROP = 'pagewell_drop';
     private const DROPPED = 'All pages of this site were dropped.';
 
-    /** Puts it into the menu, and the button's action where WordPress looks for it. */
+    /** Adds it to the menu, and registers the button's action. */
     public static function register(): void
     {
         add_action('admin_menu', static function (): void {
@@ -42,7 +42,7 @@ final class Screen
     private static function dropAll(): array
     {
         if (Front::canCarry() && Front::isGivenByIt()) {
-            // Pagewell drops them before it hands on the answer, so before the notice is shown.
+            // Pagewell purges them before it forwards the response, so before the notice is shown.
             Changes::add(Tags::SITE);
             return ['success', self::DROPPED];
         }

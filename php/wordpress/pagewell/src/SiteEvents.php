@@ -1,28 +1,28 @@
 <?php
 
 /**
- * What is shown beside the posts: users, menus, and what every page is made with (theme, plugins),
- * which is the one name `site`. Options are in Options.
+ * Data other than posts: users, menus, and the data on which every page depends (theme, plugins),
+ * which has the single name `site`. Options are in Options.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Listens to everything that is no post, term or comment. */
+/** Handles the hooks that are not about posts, terms or comments. */
 final class SiteEvents
 {
-    /** Meta of users that no page shows: bookkeeping of WordPress and of its administration, and of who was here when. */
+    /** User meta that no page shows: bookkeeping of WordPress and of its administration, and of visits. */
     private const SILENT_USER_META = '/^(session_tokens|_application_passwords|default_password_nag|_new_email|use_ssl|rich_editing|syntax_highlighting|comment_shortcuts|admin_color|locale'
         . '|show_admin_bar_front|show_welcome_panel|dismissed_wp_pointers|community-events-location|nav_menu_recently_edited|primary_blog|source_domain|enable_custom_fields'
         . '|(closedpostboxes|metaboxhidden|meta-box-order|screen_layout)_.*|manage.*columnshidden|.*_per_page'
         . '|.*_?(user-settings|user-settings-time|user_level|dashboard_quick_press_last_post_id|media_library_mode|persisted_preferences)'
         . '|_woocommerce_(persistent_cart.*|load_saved_cart_after_login)|.*last[_-]?(login|active|activity|seen|update)s?)$/i';
 
-    /** Options of a network that pages of its blogs are made with. */
+    /** Options of a network on which pages of its blogs depend. */
     private const NETWORK_OPTIONS = ['site_name', 'registration', 'WPLANG', 'active_sitewide_plugins'];
 
-    /** What of a blog of a network decides whether, where and how it is shown. */
+    /** Fields of a network's blog that determine whether, where and how it is shown. */
     private const BLOG_FIELDS = ['domain', 'path', 'public', 'archived', 'mature', 'spam', 'deleted', 'lang_id'];
 
     public static function siteChanged(): void
@@ -30,7 +30,7 @@ final class SiteEvents
         Changes::add(Tags::SITE);
     }
 
-    /** What all blogs of a network share; without a network, the site. */
+    /** Changes the data that all blogs of a network share; without a network, the site. */
     public static function networkChanged(): void
     {
         Changes::add(is_multisite() ? Tags::NETWORK : Tags::SITE);
@@ -49,7 +49,7 @@ final class SiteEvents
         }
     }
 
-    /** A blog is archived, moved, deleted …; each post that is published writes it, too, and changes nothing of this. */
+    /** A blog is archived, moved, deleted …; publishing a post also writes it, without changing these fields. */
     public static function blogWritten(\WP_Site $after, ?\WP_Site $before = null): void
     {
         foreach (self::BLOG_FIELDS as $field) {
@@ -62,7 +62,7 @@ final class SiteEvents
         }
     }
 
-    /** The editor for files of themes and plugins writes without a hook, and ends the request itself. */
+    /** The editor for theme and plugin files writes without a hook, and ends the request itself. */
     public static function administrationBegins(): void
     {
         $edits = ($_REQUEST['action'] ?? '') === 'edit-theme-plugin-file' || in_array($GLOBALS['pagenow'] ?? '', ['theme-editor.php', 'plugin-editor.php'], true);
@@ -76,7 +76,7 @@ final class SiteEvents
         Changes::add('menu:' . (int) $menu, 'menus');
     }
 
-    /** An item goes as a post, without a word about its menus; it is still in them. */
+    /** A menu item is deleted as a post, without its menus; it is still in them at that time. */
     public static function menuItemTurned(int $item): void
     {
         $menus = wp_get_object_terms($item, 'nav_menu', ['fields' => 'ids']);
@@ -99,7 +99,7 @@ final class SiteEvents
         }
     }
 
-    /** Whatever a theme shows of a user besides his name, and his roles, by which lists of users ask. */
+    /** Any user data that a theme may show, and the roles, by which user lists select. */
     public static function userMetaWritten(mixed $ids, int $user, string $key): void
     {
         if (!preg_match(self::SILENT_USER_META, $key) && !in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true)) {
@@ -107,13 +107,13 @@ final class SiteEvents
         }
     }
 
-    /** From one blog of a network, to which WordPress has switched; his posts there go to somebody else, or to nobody. */
+    /** A user is removed from the network's current blog; the posts there get another author, or none. */
     public static function userRemoved(int $user, mixed $blog, mixed $heir): void
     {
         self::userDeleted($user, (int) $heir > 0 ? $heir : null);
     }
 
-    /** About to be deleted; the posts may go to somebody else, without further hooks. */
+    /** Before a user is deleted; the posts may get another author without further hooks. */
     public static function userDeleted(int $user, mixed $heir): void
     {
         self::userWritten($user);

@@ -1,17 +1,18 @@
 <?php
 
 /**
- * Posts that were written past WordPress's functions, as set_post_type() does and plugins with SQL of
- * their own: nothing says what has changed, but whoever does so has the post forgotten by the caches
- * (clean_post_cache), as WordPress does each time before it says more.
+ * Posts that were written without WordPress's functions, as by set_post_type() and plugins with
+ * their own SQL. No hook reports the change, but the post is removed from the caches
+ * (clean_post_cache), as before each of WordPress's own changes.
  *
- * What nothing more was said of when the request ends has changed in every way, as what it was in the
- * cache, if it was there, and as what it is. A process that runs for long says so while it runs.
+ * If no other hook has reported a change of the post by the end of the request, it counts as
+ * changed in every way. Both states count: the cached one, if there was one, and the current one. A
+ * long-running process reports it while it runs.
  */
 
 namespace Pagewell\WordPress;
 
-/** Remembers them for the running request. */
+/** Records these posts for the running request. */
 final class Strays
 {
     /** @var array<string, \WP_Post> by blog and id, as the cache had it */
@@ -23,7 +24,7 @@ final class Strays
     /** @var array<string, true> those that were deleted, of which all is said */
     private static array $gone = [];
 
-    /** Its copies in the caches were deleted. */
+    /** A post was removed from the caches. */
     public static function cleaned(int $id, mixed $post): void
     {
         Queue::poll();
@@ -34,7 +35,7 @@ final class Strays
         }
     }
 
-    /** Something says what of this post has changed. */
+    /** A hook reports the changes of this post. */
     public static function explained(int $id): void
     {
         unset(self::$posts[get_current_blog_id() . "/$id"]);
@@ -45,13 +46,13 @@ final class Strays
         self::$gone[get_current_blog_id() . "/$id"] = true;
     }
 
-    /** A user was deleted: that his posts are somebody else's, SiteEvents has said. */
+    /** A user was deleted; SiteEvents has reported the new author of the posts. */
     public static function inherited(int $user, mixed $heir): void
     {
         self::$posts = array_filter(self::$posts, static fn (\WP_Post $post): bool => !in_array((int) $post->post_author, [$user, (int) $heir], true));
     }
 
-    /** A process that runs for long: what nothing was said of since the last turn. */
+    /** In a long-running process: reports the posts without a report since the last turn. */
     public static function turn(): void
     {
         [$left, self::$posts] = [array_diff_key(self::$posts, self::$old), array_intersect_key(self::$posts, self::$old)];
@@ -59,7 +60,7 @@ final class Strays
         [self::$posts, self::$old] = [$left + self::$posts, array_fill_keys(array_keys($left), true)];
     }
 
-    /** The request ends. */
+    /** Handles the end of the request. */
     public static function end(): void
     {
         [$posts, self::$posts] = [self::$posts, []];

@@ -1,11 +1,11 @@
 <?php
 
 /**
- * How WordPress's data is named. A page and a change meet when they share a name.
+ * The names (tags) of WordPress's data. A change invalidates the pages with which it shares a name.
  *
  *     site                 what every page shows: theme, widgets, settings
  *     post:4               a post (page, product, picture …) itself, its custom fields included
- *     text:4               the same without custom fields, as whoever asks for none of them shows it
+ *     text:4               the same without custom fields, for pages that show none of them
  *     name:4 · names:page  a post's title and address, as menus and links show them; all of a type's
  *     list:post · list     which posts of a type (of any type) there are, and in which order by date
  *     texts:post · texts   the same, and what any of them says: for searches and orders by title
@@ -71,15 +71,15 @@ final class Tags
         };
     }
 
-    /** Whether pages of all blogs of a network are meant by this name. */
+    /** Whether this name stands for pages of all blogs of a network. */
     public static function isShared(string $full): bool
     {
         return is_multisite() && preg_match('~^' . self::NETWORK . '(/|$)~', $full) === 1;
     }
 
     /**
-     * Whether its pages have the host that this request was sent to: the blogs of a network may be
-     * different sites to Pagewell, and an answer speaks of one only.
+     * Whether its pages have the host of this request. The blogs of a network may be different
+     * sites of Pagewell, and a response applies only to one.
      */
     public static function isHere(string $full): bool
     {
@@ -92,7 +92,7 @@ final class Tags
     }
 
     /**
-     * What stands for everything of this blog, and of each blog that these names are of.
+     * Returns the names that stand for everything of this blog, and of each blog in these names.
      *
      * @param list<string> $tags as they travel
      *
@@ -136,7 +136,7 @@ final class Tags
     }
 
     /**
-     * Everything about a post that lists may depend on, but for which of them it is in.
+     * All data of a post on which lists may depend, except which lists it is in.
      *
      * @return list<string>
      */

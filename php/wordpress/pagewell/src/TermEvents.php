@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What a write to a category, a tag or another term changes for visitors.
+ * The effects of a write to a category, a tag or another term on pages.
  *
  * The archive of a term lists what is in the terms below it, so a move changes the archives of
  * all terms above, where it was and where it is: `edit_terms` comes before the write, and
@@ -12,13 +12,13 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Listens to terms. */
+/** Handles the hooks for terms. */
 final class TermEvents
 {
     /** @var array<int, int> by term_taxonomy_id */
     private static array $counts = [];
 
-    /** Nothing is in it yet: it is in the lists that show empty ones. */
+    /** A new term is empty: it is in the lists that show empty ones. */
     public static function created(int $term, int $place, string $taxonomy): void
     {
         if (Tags::isTaxonomy($taxonomy)) {
@@ -26,7 +26,7 @@ final class TermEvents
         }
     }
 
-    /** About to be written, or deleted. */
+    /** Before a term is written or deleted. */
     public static function edited(int $term, string $taxonomy): void
     {
         $found = get_term($term, $taxonomy);
@@ -35,7 +35,7 @@ final class TermEvents
         }
     }
 
-    /** Written. */
+    /** After a term was written. */
     public static function editedTerm(int $term, int $place, string $taxonomy): void
     {
         self::edited($term, $taxonomy);
@@ -56,13 +56,13 @@ final class TermEvents
         }
     }
 
-    /** How many are in it is about to be written. */
+    /** Before the number of posts in a term is written. */
     public static function beforeCount(int $place, string $taxonomy): void
     {
         self::$counts[$place] = self::count($place);
     }
 
-    /** Written: whoever shows how many, or hides empty ones, shows something else now. */
+    /** After it was written: pages that show the number, or hide empty terms, change. */
     public static function counted(int $place, string $taxonomy): void
     {
         if (Tags::isTaxonomy($taxonomy) && (self::$counts[$place] ?? null) !== self::count($place)) {

@@ -15,7 +15,7 @@ const FIELD_COMPRESSION: u64 = 2;
 const ZSTD: u64 = 0;
 const PLAIN: u64 = 255;
 
-/// A compressed transaction.
+/// The event with a compressed transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payload {
     compression: u64,

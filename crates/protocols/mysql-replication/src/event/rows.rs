@@ -37,10 +37,10 @@ enum Packing {
     Compressed,
 }
 
-/// A rows event.
+/// An event with the changed rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
-    /// The table id.
+    /// The id of the table.
     pub table_id: u64,
     /// The kind of change.
     pub kind: RowKind,
@@ -176,7 +176,7 @@ pub enum ColumnChange {
     No,
 }
 
-/// A changed row.
+/// The images of a changed row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowChange<'a> {
     /// The row before the change; `None` for an insert. Minimal images contain only its key.

@@ -25,10 +25,10 @@ use std::sync::Arc;
 /// The format limits the members of an enum or set to a two-byte number.
 const MEMBERS_MAX: u64 = 65_535;
 
-/// A table map.
+/// The event that maps a table id to a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableMap {
-    /// The table id.
+    /// The id of the table.
     pub table_id: u64,
     body: Bytes,
 }

@@ -13,7 +13,7 @@ const DOMAINS_MAX: usize = 4096;
 /// A GTID of MariaDB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MariaDbGtid {
-    /// The replication domain.
+    /// The id of the replication domain.
     pub domain: u32,
     /// The id of the server that committed the transaction.
     pub server: u32,

@@ -86,7 +86,7 @@ pub enum ChangeScope {
 pub struct TableRows {
     /// The table as it was when the rows were written.
     pub table: Arc<Table>,
-    /// The encoded rows.
+    /// The rows in their encoded form.
     pub rows: Rows,
 }
 
@@ -128,7 +128,7 @@ pub enum Ending {
     Prepared,
 }
 
-/// A complete transaction.
+/// A complete transaction of the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transaction {
     /// The GTID; `None` if the server assigns none.
@@ -137,7 +137,7 @@ pub struct Transaction {
     pub server_id: u32,
     /// The time of its end, in seconds since 1970 by that server's clock.
     pub seconds: u32,
-    /// How it ended.
+    /// The way in which the transaction ended.
     pub ending: Ending,
     /// Its changes, in order, without those of ignored tables.
     pub changes: Vec<Change>,

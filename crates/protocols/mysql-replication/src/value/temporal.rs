@@ -11,11 +11,11 @@ use std::fmt;
 /// A date; any part may be 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Date {
-    /// 0 to 9999.
+    /// The year, from 0 to 9999.
     pub year: u16,
-    /// 0 to 12.
+    /// The month, from 0 to 12.
     pub month: u8,
-    /// 0 to 31.
+    /// The day, from 0 to 31.
     pub day: u8,
 }
 
@@ -24,11 +24,11 @@ pub struct Date {
 pub struct Time {
     /// Whether the duration is negative.
     pub is_negative: bool,
-    /// 0 to 838.
+    /// The hours, from 0 to 838.
     pub hours: u16,
-    /// 0 to 59.
+    /// The minutes, from 0 to 59.
     pub minutes: u8,
-    /// 0 to 59.
+    /// The seconds, from 0 to 59.
     pub seconds: u8,
     /// The fraction in microseconds.
     pub microseconds: u32,
@@ -39,7 +39,7 @@ pub struct Time {
 /// A date and a time of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DateTime {
-    /// The date.
+    /// The date of the value.
     pub date: Date,
     /// The time of day.
     pub time: Time,

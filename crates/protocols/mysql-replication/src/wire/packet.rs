@@ -14,7 +14,7 @@ const HEADER_LEN: usize = 4;
 /// The number of bytes that are kept of a payload over the limit.
 const HEAD_LEN: usize = 256;
 
-/// An assembled packet.
+/// A packet, assembled from its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     /// The sequence number of the last piece.

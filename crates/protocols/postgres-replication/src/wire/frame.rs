@@ -15,7 +15,7 @@ const HEAD_BYTES: usize = 256;
 /// A frame of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// The type byte.
+    /// The byte of the message's type.
     pub tag: u8,
     /// The payload, or the first bytes of one that was too long.
     pub payload: Bytes,

@@ -161,7 +161,7 @@ impl Others {
         Others { stream: shared(&config), config, queue, told, heard, put, is_begun }
     }
 
-    /// This was changed, and is to be told.
+    /// Queues a change that has to be published.
     fn tell(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         let mut added = words::entry(targets, strength);
         let mut queue = self.queue();
@@ -180,13 +180,14 @@ impl Others {
         self.put.notify_one();
     }
 
-    /// The number of the last change that was put in.
+    /// The number of the last queued change.
     fn last(&self) -> u64 {
         self.queue().last
     }
 
-    /// Waits until every machine has applied what was put in after `before` and by now, within the bound: not
-    /// at all where one has been waited for as long already. What is not even told by then is written down.
+    /// Waits until every node has applied the changes that were queued after `before` and until
+    /// now. The time limit counts from the oldest change that is still pending. A change that is
+    /// not even published by then is recorded on disk.
     async fn heard(&self, before: u64, snapshots: Option<&Snapshots>) -> Propagation {
         let (last, since) = {
             let queue = self.queue();
@@ -202,7 +203,8 @@ impl Others {
         waited
     }
 
-    /// Waits until every machine has applied all up to this number, of which the first waits since then.
+    /// Waits until every node has applied all changes up to this number. `since` is the time from
+    /// which the limit counts.
     async fn applied_up_to(&self, last: u64, since: Option<Instant>) -> Propagation {
         let bound = self.config.barrier;
         if bound.is_zero() {
@@ -216,7 +218,7 @@ impl Others {
         }
     }
 
-    /// Writes down that something is not told yet, where that is so.
+    /// Records on disk that a change is not published yet, if there is one.
     fn write_down(&self, snapshots: Option<&Snapshots>) {
         let Some(snapshots) = snapshots else { return };
         let mut queue = self.queue();
@@ -252,8 +254,8 @@ impl Others {
         let _ = tokio::time::timeout(GONE_WITHIN, say).await;
     }
 
-    /// Begins to tell what is put in; once is enough. What an earlier process has not told may have been
-    /// anything.
+    /// Starts publishing queued changes; further calls do nothing. If an earlier process left
+    /// changes unpublished, they are unknown, so a change of every page is published.
     pub fn begin(self: &Arc<Others>, site: &Arc<SiteState>) {
         if self.is_begun.swap(true, Ordering::AcqRel) {
             return;
@@ -299,7 +301,7 @@ impl Others {
         }
     }
 
-    /// Sends what is to be sent, and looks who has applied it.
+    /// Sends queued changes, and checks which nodes have applied them.
     async fn step(&self, teller: &mut Teller, site: &SiteState) -> Result<Moved, Failed> {
         let SharedStream { key, keep } = &self.stream;
         if teller.server.is_none() {
@@ -419,7 +421,7 @@ fn unread() -> Failed {
     Failed::Said("bad-reply", "a command was answered with something else".into())
 }
 
-/// Tells what is put in, as long as the process lives: what is told last is told while it ends.
+/// Publishes queued changes until the process ends, including those that are queued while it ends.
 async fn run(others: Arc<Others>, site: Arc<SiteState>) {
     others.run(&site).await;
 }

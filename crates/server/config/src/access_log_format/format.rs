@@ -24,7 +24,7 @@ pub struct Line<'a> {
     pub client: &'a Client,
     /// The request method. Empty if unknown; the same applies to the following byte strings.
     pub method: &'a [u8],
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     pub scheme: &'static str,
     /// The `Host` of the request, unchanged.
     pub host: &'a [u8],
@@ -40,7 +40,7 @@ pub struct Line<'a> {
     pub duration_us: u64,
     /// Microseconds of `duration_us` that the origin took; `None` if it was not contacted.
     pub origin_us: Option<u64>,
-    /// The cache result.
+    /// The cache result of the response.
     pub outcome: Outcome<'a>,
     /// Whether the response was cut off.
     pub broken: bool,
@@ -148,7 +148,7 @@ enum Piece {
     Field(Field),
 }
 
-/// A parsed format.
+/// A format of log lines, after parsing.
 #[derive(Clone, Debug)]
 pub struct Format {
     pieces: Vec<Piece>,
@@ -180,7 +180,7 @@ impl Format {
         Ok(Format { pieces, values, masks, is_timed })
     }
 
-    /// Whether lines say how long an answer took; where not, nobody need measure it.
+    /// Whether lines contain the response's duration; otherwise it need not be measured.
     #[inline]
     pub fn is_timed(&self) -> bool {
         self.is_timed

@@ -20,7 +20,7 @@ impl Default for Stamp {
 }
 
 impl Stamp {
-    /// From now on this time.
+    /// Sets the time that the other functions format.
     #[inline]
     pub fn set(&mut self, time: Timestamp) {
         let second = time.0 / 1_000;

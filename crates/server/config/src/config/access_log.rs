@@ -1,7 +1,7 @@
-//! `[access_log]`: whether, where and how each answer is logged, as used.
+//! `[access_log]` as used: whether, where and in which format responses are logged.
 //!
-//! One for all sites of a process: lines have the host. How lines are written is read by
-//! `access_log_format::Format`; nothing is opened here.
+//! All sites of a process share one log: lines contain the host. `access_log_format::Format` parses
+//! the format; no file is opened here.
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
@@ -9,36 +9,36 @@ use super::units::parse_bytes;
 use crate::access_log_format::{BUFFER_BYTES_MIN, Format, Masks};
 use std::path::PathBuf;
 
-/// What all buffers together hold, where nothing is said.
+/// The default size of all buffers together.
 const BUFFER_BYTES: usize = 4 << 20;
-/// And the most that may be said.
+/// The maximum size of all buffers together.
 const BUFFER_BYTES_MAX: usize = 1 << 30;
-/// Where the system's log listens.
+/// The socket of the system's log daemon.
 const DEV_LOG: &str = "/dev/log";
 
-/// How each answer is logged.
+/// The settings of the access log.
 #[derive(Clone, Debug)]
 pub struct AccessLog {
-    /// Where lines go.
+    /// The destination of the lines.
     pub to: AccessLogTo,
-    /// How they are written.
+    /// The format of the lines.
     pub format: Format,
-    /// What may wait to be written, in bytes.
+    /// Maximum size of unwritten lines, in bytes.
     pub buffer_bytes: usize,
 }
 
-/// Where lines go.
+/// The destination of the access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessLogTo {
-    /// To the end of a file.
+    /// Lines are appended to a file.
     File(PathBuf),
-    /// To the standard output.
+    /// Lines go to standard output.
     Stdout,
-    /// To the daemon that listens at this socket.
+    /// Lines go to the daemon that listens at this socket.
     Syslog(PathBuf),
 }
 
-/// Checks and completes `[access_log]`; `None` where there is none.
+/// Checks and completes `[access_log]`; `None` if there is no access log.
 pub(super) fn resolve(raw: &raw::AccessLog) -> Result<Option<AccessLog>, LoadError> {
     let Some(to) = &raw.to else {
         let said = raw.format.is_some() || raw.buffer.is_some();

@@ -1,29 +1,30 @@
-//! `[codings]`: in which content codings responses are sent, as used. What is worth coding is decided
-//! by `http_cache::codings`; here is only what the operator chose.
-//! An empty list of codings turns everything off, and the origin is asked as if there were no Pagewell.
+//! `[codings]` as used: the content codings in which responses are sent. `http_cache::codings`
+//! decides which content is compressed; this module only contains the operator's settings. An empty
+//! list of codings disables compression, and the client's `Accept-Encoding` is then forwarded to
+//! the origin.
 
 use super::raw;
 use super::resolve::LoadError;
 use http_cache::codings::{Coding, CompressionFilter, MediaTypes};
 
-/// Content below this length is sent as it is: with its header section it fits one packet anyway.
+/// Shorter content is not compressed: with its header section it fits into one packet anyway.
 const BYTES_MIN: u64 = 256;
 
-/// In which codings content is sent, and which content.
+/// The content codings, and the content that is compressed.
 #[derive(Clone, Debug)]
 pub struct Codings {
-    /// Those that are made; none turns everything here off.
+    /// The codings that Pagewell uses; empty: none.
     pub make: Vec<Coding>,
-    /// What is worth it.
+    /// The filter for content that is compressed.
     pub codable: CompressionFilter,
-    /// Whether what is not kept in a coding is compressed while it is sent.
+    /// Whether content that is not stored compressed is compressed while it is sent.
     pub on_the_way: bool,
-    /// Whether a file's compressed form is taken from beside it (`app.js.br`).
+    /// Whether precompressed files next to a file are used (`app.js.br`).
     pub files_beside: bool,
 }
 
 impl Codings {
-    /// Whether content is coded here, so that the origin is not asked to.
+    /// Whether Pagewell compresses content, so that the origin need not.
     pub fn are_made(&self) -> bool {
         !self.make.is_empty()
     }

@@ -1,7 +1,7 @@
-//! `[[database]]` and `[[change]]`: which database is followed, and which tags its rows touch, as
-//! used. Rules are compiled here and held against the database's schema when it is connected to.
-//! The address is a URL; percent-encoded parts are decoded. Of several databases of a site each has a
-//! name, by which the rules say whose they are.
+//! `[[database]]` and `[[change]]` as used: the databases that are followed, and the rules that map
+//! changed rows to tags. Rules are compiled here and checked against the schema when Pagewell
+//! connects. The address is a URL; percent-encoded parts are decoded. If a site has several
+//! databases, each has a name, to which its rules refer.
 
 pub(super) mod url;
 
@@ -19,129 +19,130 @@ use url::Dialect;
 const LAG_MAX: Duration = Duration::from_secs(10);
 pub(super) const BARRIER: Duration = Duration::from_millis(250);
 const SETTLE: Duration = Duration::from_millis(100);
-/// The longest that a write may be held, and that a change may be open without being shown settled.
+/// Maximum time for which a write may be held, and for which a change may stay open without being
+/// settled.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The most databases of a site.
+/// Maximum number of databases of a site.
 const DATABASES_MAX: usize = 16;
-/// The longest name of one.
+/// Maximum length of a database's name.
 const NAME_MAX: usize = 64;
-/// What is read in a few seconds when a stream is taken up.
+/// The default for `keep_log`: the amount that is read in a few seconds when a stream is resumed.
 const KEEP_BYTES: u64 = 256 << 20;
-/// The longest name in PostgreSQL (`NAMEDATALEN`).
+/// Maximum length of a name in PostgreSQL (`NAMEDATALEN`).
 const SLOT_MAX: usize = 63;
 
-/// A database that is followed.
+/// A database that is followed for changes.
 #[derive(Clone, Debug)]
 pub struct Database {
-    /// What it is called, here and in the log; no other of the site is called so.
+    /// The name in the configuration and in the log; unique within the site.
     pub name: String,
-    /// Where it is, and who follows it.
+    /// The server, and the account that reads it.
     pub server: DatabaseServer,
-    /// What its rows touch.
+    /// The rules that map its rows to tags.
     pub rules: Rules,
-    /// What happens while it is not followed.
+    /// The behaviour while the database is not followed.
     pub on_lag: OnLag,
-    /// How long the answer to a write is held.
+    /// Maximum time for which the response to a write is held.
     pub barrier: Duration,
-    /// How long a change stays open where nothing shows it settled.
+    /// Time after which a change counts as settled if the database does not report that.
     pub settle: Duration,
 }
 
-/// A server, and what is to be followed of it.
+/// A database server, and the part of it that is followed.
 #[derive(Clone, Debug)]
 pub struct DatabaseServer {
-    /// What it speaks.
+    /// The protocol of the server.
     pub kind: DatabaseKind,
-    /// Where it is.
+    /// The address of the server.
     pub place: Place,
-    /// Who follows it, and the database's name.
+    /// The account that reads the changes, and the database's name.
     pub account: Account,
-    /// How TLS is used; none: it is not.
+    /// The TLS settings; `None`: no TLS.
     pub tls: Option<DatabaseTls>,
-    /// By what a place in the stream is named.
+    /// The kind of position in the change stream.
     pub by: PositionBy,
 }
 
-/// By what a place in the stream is named.
+/// The kind of position in a change stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PositionBy {
-    /// GTIDs, where the server has them; or else as `File`.
+    /// GTIDs if the server supports them; otherwise as `File`.
     Gtid,
-    /// A file of the log and an offset in it.
+    /// A log file and an offset in it.
     File,
 }
 
-/// TLS to a database.
+/// The TLS settings for a database connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatabaseTls {
-    /// Whom to believe.
+    /// How the server's certificate is verified.
     pub trust: Trust,
-    /// A file with the certificates that are trusted; none: those of the system.
+    /// A file with the trusted certificates; `None`: those of the system.
     pub authorities: Option<PathBuf>,
 }
 
-/// Whose certificate is believed.
+/// How a server's certificate is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// `required`: anybody's.
+    /// `required`: the certificate is not verified.
     Anybody,
-    /// `verify-ca`: one that is signed by somebody who is trusted.
+    /// `verify-ca`: it must be signed by a trusted authority.
     Signed,
-    /// `verify-full`: one that is signed, and for the host that was asked for.
+    /// `verify-full`: it must be signed, and issued for the requested host.
     SignedForHost,
 }
 
-/// What a database speaks.
+/// The protocol that a database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseKind {
-    /// What MariaDB and MySQL speak.
+    /// The protocol of MariaDB and MySQL.
     MariaDb,
-    /// What PostgreSQL speaks, and by what it is followed.
+    /// The protocol of PostgreSQL, with its replication settings.
     Postgres(Replication),
-    /// What Valkey and Redis speak: a stream of changes that machines tell each other.
+    /// The protocol of Valkey and Redis: a stream through which nodes exchange invalidations.
     Valkey(SharedStream),
 }
 
-/// A stream by which machines tell each other what was changed.
+/// A stream through which nodes exchange invalidations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedStream {
-    /// Its key.
+    /// The key of the stream.
     pub key: String,
-    /// How many entries it keeps, about.
+    /// The approximate number of entries that it keeps.
     pub keep: u64,
 }
 
-/// By what a PostgreSQL is followed.
+/// The replication settings for PostgreSQL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replication {
-    /// The slot, which has one reader.
+    /// The replication slot, which has one reader.
     pub slot: String,
-    /// The publication.
+    /// The name of the publication.
     pub publication: String,
-    /// Whether both may be made.
+    /// Whether Pagewell may create both.
     pub manage: Manage,
-    /// How many bytes of its log the server may be made to keep for snapshots.
+    /// Maximum amount of log that the server retains for snapshots, in bytes.
     pub keep_bytes: u64,
 }
 
-/// Whether slot and publication may be made.
+/// Whether Pagewell may create the slot and the publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manage {
-    /// They may.
+    /// Pagewell creates them if they are missing.
     Yes,
-    /// An operator makes them.
+    /// An operator has to create them.
     No,
 }
 
-/// Who follows a database.
+/// The account that reads a database's changes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Account {
-    /// The account's name.
+    /// The account's user name.
     pub user: String,
-    /// Its password; may be empty.
+    /// The account's password; may be empty.
     pub password: String,
-    /// The database's name.
+    /// The name of the database.
     pub database: String,
 }
 
@@ -151,12 +152,12 @@ impl fmt::Debug for Account {
     }
 }
 
-/// Where a database is.
+/// The address of a database server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A host and a port.
+    /// A host name and a TCP port.
     Tcp(String, u16),
-    /// A Unix socket.
+    /// The path of a Unix socket.
     Unix(PathBuf),
 }
 
@@ -169,12 +170,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// What happens while the database is not followed.
+/// The behaviour while the database is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLag {
-    /// Pages are served as they are.
+    /// Stored pages are served as they are.
     Serve,
-    /// After so long they are dropped, and none is stored.
+    /// After this time all pages are purged, and none is stored.
     BypassAfter(Duration),
 }
 
@@ -202,10 +203,10 @@ pub(super) fn resolve(
     Ok(resolved)
 }
 
-/// The databases alone, by name: those of a configuration, or the one of a URL.
+/// Returns the databases by name, without rules: those of a configuration, or the one of a URL.
 ///
 /// # Errors
-/// What cannot be used.
+/// The value that cannot be used.
 pub fn database_servers(
     databases: &[raw::Database],
     url: Option<&str>,
@@ -223,7 +224,7 @@ pub fn database_servers(
     Ok(named.collect())
 }
 
-/// Where a database is, and who follows it.
+/// Parses the address and the account of a database.
 fn server(raw: &raw::Database) -> Result<DatabaseServer, LoadError> {
     let read = url::read(&raw.url).or_else(|why| wrong("database.url", why))?;
     let url::Read { dialect, place, account, tls, by } = read;
@@ -235,7 +236,7 @@ fn server(raw: &raw::Database) -> Result<DatabaseServer, LoadError> {
     Ok(server)
 }
 
-/// A password that stands in a file.
+/// Reads a password from a file.
 pub(super) fn password(key: &str, path: &Path) -> Result<String, LoadError> {
     let text = std::fs::read_to_string(path);
     let text = text.or_else(|e| wrong(key, format!("{}: {e}", path.display())))?;
@@ -245,7 +246,7 @@ pub(super) fn password(key: &str, path: &Path) -> Result<String, LoadError> {
 fn kind(raw: &raw::Database, dialect: Dialect) -> Result<DatabaseKind, LoadError> {
     match dialect {
         Dialect::Postgres => Ok(DatabaseKind::Postgres(replication(raw)?)),
-        // `url::read` reads none.
+        // `url::read` does not return this variant.
         Dialect::Valkey => wrong("database.url", "a stream is given as [stream]"),
         Dialect::MySql => {
             let postgres_only = [
@@ -282,7 +283,7 @@ fn replication(raw: &raw::Database) -> Result<Replication, LoadError> {
     Ok(Replication { slot, publication, manage, keep_bytes })
 }
 
-/// What each is called: as it says, or else as the database is.
+/// Returns the name of each database: the configured one, or else the database's own.
 fn names(databases: &[raw::Database], found: &[DatabaseServer]) -> Result<Vec<String>, LoadError> {
     let mut names = Vec::new();
     for (raw, server) in databases.iter().zip(found) {
@@ -299,7 +300,7 @@ fn names(databases: &[raw::Database], found: &[DatabaseServer]) -> Result<Vec<St
     Ok(names)
 }
 
-/// Whether each rule says whose it is, where that is a question.
+/// Checks that each rule names its database, if the site has several.
 fn whose(changes: &[ChangeRule], names: &[String]) -> Result<(), LoadError> {
     let there = || names.join(", ");
     for change in changes {
@@ -329,7 +330,7 @@ fn whose(changes: &[ChangeRule], names: &[String]) -> Result<(), LoadError> {
     }
 }
 
-/// The rules of one database.
+/// Selects the rules of one database.
 fn own(changes: &[ChangeRule], name: &str, of: usize) -> Vec<ChangeRule> {
     let is_own = |rule: &&ChangeRule| of == 1 || rule.database.as_deref() == Some(name);
     changes.iter().filter(is_own).cloned().collect()
@@ -352,7 +353,7 @@ fn one(
     })
 }
 
-/// What happens while it is not followed, by two keys of this table.
+/// Parses the behaviour while it is not followed from two keys of this table.
 pub(super) fn on_lag(
     table: &str,
     on_lag: &Option<String>,
@@ -366,7 +367,7 @@ pub(super) fn on_lag(
     }
 }
 
-/// How long somebody waits.
+/// Parses a waiting time.
 pub(super) fn wait(
     key: &str,
     text: &Option<String>,

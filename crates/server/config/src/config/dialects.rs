@@ -1,7 +1,7 @@
-//! `[dialects]`: which other caches' languages are spoken, as used.
+//! `[dialects]` as used: the compatibility headers of other caches.
 //!
-//! LiteSpeed's is spoken unless the operator says otherwise: a site whose plugin asks for a cache gets
-//! one, and to all others it makes no difference. Fields of tags stay here unless they are named.
+//! LiteSpeed's are enabled by default: a site whose plugin looks for a cache finds one, and other
+//! sites are not affected. Tag fields are not sent to clients unless they are listed.
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
@@ -10,13 +10,13 @@ use http_cache::FieldUse;
 use http_cache::SENDFILE_FIELDS;
 use http_cache::tags::DIALECTS;
 
-/// Which dialects are spoken.
+/// The compatibility headers that are enabled.
 #[derive(Clone, Debug)]
 pub struct Dialects {
-    /// LiteSpeed's: its fields are obeyed, and its plugins told so.
+    /// Whether LiteSpeed's fields are used and announced to its plugins.
     pub litespeed: FieldUse,
-    /// Fields of tags, and those that name a file to be sent, that clients get all the same: for a cache or a
-    /// web server in front.
+    /// Fields that are still sent to clients, for a cache or a web server in front: those of tags,
+    /// and those that request a file.
     pub pass_on: Vec<HeaderName>,
 }
 

@@ -1,6 +1,6 @@
-//! The limits as they are when nothing is said: each as its row of `table::LIMITS` has it, so that a
-//! default stands in one place, where the manual takes it from as well. A test of that table holds
-//! fields and rows together. What each limit bounds is said there, and not repeated here.
+//! The default limits, each taken from its row of `table::LIMITS`. So a default is in only one
+//! place, which the manual uses, too. A test of that table compares the fields with the rows. The
+//! limits are documented there, and not here.
 
 use super::Limits;
 use super::table::LIMITS;

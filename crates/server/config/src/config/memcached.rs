@@ -1,6 +1,6 @@
-//! `[memcached]`: where memcached's protocols are spoken, how large an item may be, and how long a render
-//! may take of which nobody has said when it began. Off where no address is given. The protocol asks nobody
-//! who he is, so only this machine may reach it.
+//! `[memcached]`: the addresses of the memcached port, the maximum size of an item, and the assumed
+//! duration of a render whose beginning is unknown. Disabled if there is no address. The protocol
+//! has no authentication, so only local addresses are allowed.
 
 use super::Address;
 use super::raw;
@@ -8,27 +8,27 @@ use super::resolve::{LoadError, parse_address, words, wrong};
 use super::units::{parse_bytes, parse_duration};
 use std::time::Duration;
 
-/// An item, by default: memcached's own bound.
+/// The default maximum size of an item in bytes, as in memcached.
 const ITEM_BYTES: usize = 1 << 20;
-/// Who may connect to a Unix socket, by default: whoever is on this machine, as to a port of it.
+/// The default permissions of a Unix socket: every local user, as for a local port.
 const SOCKET_MODE: u32 = 0o666;
-/// A render, by default.
+/// The default maximum duration of a render.
 const RENDER_TIME: Duration = Duration::from_secs(60);
 
-/// The memcached port.
+/// The settings of the memcached port.
 #[derive(Clone, Debug)]
 pub struct Memcached {
-    /// Where it is.
+    /// The addresses of the port.
     pub listen: Vec<Address>,
-    /// Who may connect to its Unix sockets: permission bits.
+    /// The permission bits of its Unix sockets.
     pub socket_mode: u32,
-    /// The bytes of an item, as memcached counts them.
+    /// Maximum size of an item in bytes, as memcached counts them.
     pub item_bytes_max: usize,
-    /// How long before it was stored a page's render began, at most.
+    /// Maximum time between the beginning of a page's render and its storing.
     pub render_time: Duration,
 }
 
-/// Checks and completes `[memcached]`; `None` where it is off.
+/// Checks and completes `[memcached]`; `None` if it is disabled.
 pub(super) fn resolve(raw: &raw::Memcached) -> Result<Option<Memcached>, LoadError> {
     const LISTEN: &str = "memcached.listen";
     let words = words(&raw.listen);
@@ -65,7 +65,7 @@ pub(super) fn resolve(raw: &raw::Memcached) -> Result<Option<Memcached>, LoadErr
     }))
 }
 
-/// Permission bits, as `chmod` reads them.
+/// Parses permission bits in the syntax of `chmod`.
 fn socket_mode(text: Option<&str>) -> Result<u32, LoadError> {
     let Some(text) = text else { return Ok(SOCKET_MODE) };
     match u32::from_str_radix(text, 8) {

@@ -1,16 +1,16 @@
-//! What the reader of TOML did not understand, in words for whoever wrote the file: which key, what is wrong
-//! there, what would be right, and the line itself. The reader's own words speak of its types.
+//! Rewrites the errors of the TOML parser for the author of the file: the key, the problem, a valid
+//! alternative, and the line itself. The parser's own messages refer to Rust types.
 //!
-//! What it refuses is refused: here it is only said differently.
+//! It only changes the message: what the parser rejects stays rejected.
 
 use super::table::{LIMITS, OPTIONS};
 use super::written::{key_at, placed};
 
-/// Tables of which there may be several, by their last name.
+/// Repeatable tables, by the last part of their names.
 const LISTS: [&str; 5] = ["change", "database", "rule", "tls", "wake"];
-/// Keys whose values are sizes, by their last names.
+/// Keys whose values are sizes, by the last part of their names.
 const SIZES: [&str; 5] = ["memory", "max_size", "buffer", "item_bytes", "keep_log"];
-/// Keys whose values are text all the same, though a number would do for a duration elsewhere.
+/// Keys whose values are durations, which need quotes and a unit.
 const DURATIONS: [&str; 15] = [
     "default_lifetime",
     "heuristic_max",
@@ -28,10 +28,10 @@ const DURATIONS: [&str; 15] = [
     "after_write",
     "store",
 ];
-/// How alike two words are that may be meant for one another, of 1.
+/// The minimum similarity, of 1, for suggesting one word instead of another.
 const ALIKE: f64 = 0.8;
 
-/// What is wrong with a file, and where.
+/// Describes an error in a file, and its position.
 pub(super) fn told(text: &str, error: &toml::de::Error) -> String {
     let Some(place) = error.span() else { return error.message().to_owned() };
     let words = match key_at(text, &place) {
@@ -41,7 +41,7 @@ pub(super) fn told(text: &str, error: &toml::de::Error) -> String {
     placed(text, place, &words)
 }
 
-/// What is wrong with a file that is no TOML.
+/// Describes an error in a file that is not valid TOML.
 fn not_toml(message: &str, at: &str) -> String {
     match message {
         "duplicate key" => format!("{at}: stands in the file twice, and may only once"),
@@ -70,8 +70,7 @@ fn words(message: &str, key: &str) -> String {
     }
 }
 
-/// What is to be written instead of what was found, in other words than the reader's types; none where it
-/// has said it well enough.
+/// Describes the expected value without Rust types; `None` if the parser's message is clear enough.
 fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
     let last = last(key);
     let written = found.split('`').nth(1).or_else(|| found.split('"').nth(1)).unwrap_or_default();
@@ -94,7 +93,7 @@ fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
         }
         "a sequence" => format!("write a list: [\"{written}\"]"),
         "a map" => format!("write [{key}], and names and values below it"),
-        // In an element of a list there is no header of its own for it.
+        // An element of a list has no header of its own.
         _ if expected.starts_with("struct ") && key.ends_with(" when_saturated") => {
             let store = if written.is_empty() { "2s" } else { written };
             format!("write when_saturated = {{ store = \"{store}\" }}")
@@ -106,7 +105,7 @@ fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
     })
 }
 
-/// What to say of a key that is not known where it stands, where these are.
+/// The message for an unknown key in a table, whose known keys are `known`.
 pub(super) fn unknown(key: &str, known: &[&str]) -> String {
     let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
     let at = match table {
@@ -124,7 +123,7 @@ pub(super) fn unknown(key: &str, known: &[&str]) -> String {
     format!("{called}: there is no such key {at}{hint}\nknown there: {}", known.join(", "))
 }
 
-/// Where a key belongs that stands at the top of the file, or a table of its own.
+/// The place of a key that belongs at the top of the file or is a table.
 fn of_the_top(name: &str) -> Option<String> {
     let of_table = |key: &str| key.split_once('.').is_some_and(|(table, _)| table == name);
     if name == "limits" || OPTIONS.iter().any(|row| of_table(row.key)) || LISTS.contains(&name) {
@@ -134,7 +133,7 @@ fn of_the_top(name: &str) -> Option<String> {
     is_key.then(|| format!("`{name}` stands at the top of the file, before the first [table]"))
 }
 
-/// The key of this name in another table, if there is one only.
+/// The key of this name in another table, if there is exactly one.
 fn elsewhere(name: &str) -> Option<String> {
     let limits = LIMITS.iter().map(|row| format!("limits.{}", row.key));
     let all = OPTIONS.iter().map(|row| row.key.to_owned()).chain(limits);
@@ -145,7 +144,8 @@ fn elsewhere(name: &str) -> Option<String> {
     }
 }
 
-/// The word of `known` that is most like `word`, if one is. What has a size is called by its unit here.
+/// The most similar word of `known`, if one is similar enough. Sizes have the unit in their names
+/// here.
 fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let sized = word.replace("size", "bytes");
     let likeness = |candidate: &str| match candidate.strip_suffix("_bytes") {
@@ -165,7 +165,8 @@ fn last(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or_default()
 }
 
-/// A key as people speak of it: of `rule[1].path` it is `rule 2: path`, and `site.host` of `site[0].host`.
+/// A key in the form for messages: `rule[1].path` becomes `rule 2: path`, and `site[0].host`
+/// becomes `site.host`.
 fn called(key: &str) -> String {
     let mut said = String::new();
     for part in key.split('.') {
@@ -184,7 +185,7 @@ fn called(key: &str) -> String {
     said.trim_end_matches([' ', ':']).to_owned()
 }
 
-/// A table as it stands in the file.
+/// The header of a table as in the file.
 fn bracketed(table: &str) -> String {
     let is_list = table.ends_with(']') || LISTS.contains(&last(table));
     let names: Vec<&str> = table.split('.').filter_map(|part| part.split('[').next()).collect();

@@ -1,8 +1,8 @@
-//! The configuration, in two stages: as written (`raw`, one TOML file and the flags that are its
-//! short form) and as used (`Config`, every value checked and filled in).
+//! The configuration, in two stages. It is parsed as written (`raw`: one TOML file and its command
+//! line flags) and then completed (`Config`: every value checked, with defaults).
 //!
-//! Unknown keys are errors that suggest the right one. Every key stands in `table::OPTIONS`, from
-//! which the manual is made; a test holds the table and the types together.
+//! Unknown keys are errors with a suggestion. Every key is in `table::OPTIONS`, from which the
+//! manual is generated; a test compares the table with the types.
 
 mod access_log;
 mod codings;
@@ -60,10 +60,10 @@ pub use rewarm::Rewarm;
 pub use snapshot::Snapshot;
 pub use wake::Wake;
 
-/// Where a socket is: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
+/// The address of a socket: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A TCP address.
+    /// A TCP address with its port.
     Tcp(SocketAddr),
     /// The path of a Unix socket.
     Unix(PathBuf),
@@ -88,94 +88,95 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// What a connection begins with.
+/// The first bytes that a connection must send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// What its client says.
+    /// The bytes of the client itself.
     Client,
-    /// The PROXY protocol.
+    /// A header of the PROXY protocol.
     Proxied,
 }
 
 /// The configuration as used.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where visitors are served.
+    /// The addresses of the HTTP listeners.
     pub listen: Vec<Address>,
-    /// Where visitors are served over TLS.
+    /// The addresses of the TLS listeners.
     pub listen_tls: Vec<Address>,
-    /// Those of both at which connections begin with the PROXY protocol.
+    /// The addresses of both kinds at which connections begin with the PROXY protocol.
     pub proxied: Vec<Address>,
-    /// The certificates with their keys; the first is for whoever names no other.
+    /// The certificates with their keys; the first is used if SNI matches no other.
     pub tls: Vec<TlsPair>,
-    /// The status by which visitors in the clear are sent to HTTPS, if they are.
+    /// The status code of the redirect from HTTP to HTTPS; `None`: no redirect.
     pub https_redirect: Option<StatusCode>,
-    /// Where the control interface is.
+    /// The address of the control interface.
     pub admin: Address,
-    /// What the control interface asks for besides being local: a bearer token.
+    /// The bearer token that the control interface requires, in addition to a local client.
     pub admin_token: Option<String>,
-    /// Whom it becomes, where it is root.
+    /// The user to which root privileges are dropped.
     pub user: Option<String>,
-    /// With which group.
+    /// The group to which root privileges are dropped.
     pub group: Option<String>,
-    /// Where content of requests waits that is too long for memory; none: in the usual place.
+    /// The directory for request content that is too long for memory; `None`: the default.
     pub uploads: Option<PathBuf>,
     /// The site's page budget in bytes: contents, headers and index together.
     pub memory_bytes: usize,
-    /// The site.
+    /// The site and its origin.
     pub site: SiteConfig,
-    /// Further sites of the same process; theirs is empty.
+    /// Further sites of the same process; their own list is empty.
     pub other_sites: Vec<Arc<Config>>,
-    /// What is stored, and how long it is good.
+    /// The rules for storing responses, and for their freshness lifetimes.
     pub policy: Policy,
-    /// In which codings content is sent.
+    /// The content codings in which responses are sent.
     pub codings: Codings,
-    /// After how long a page goes that nobody asks for; none: when its room is needed.
+    /// The time after which an unrequested page is removed; `None`: only when memory is needed.
     pub unused_for: Option<Duration>,
-    /// How pages are rendered anew in the background after a change; none: only when somebody asks.
+    /// How pages are fetched again after a change (cache warming); `None`: only on request.
     pub rewarm: Option<Rewarm>,
-    /// Addresses that are requested at intervals.
+    /// The URLs that are requested at intervals.
     pub wakes: Vec<Wake>,
-    /// How pages outlive the process; none: they do not.
+    /// How pages survive a restart; `None`: they do not.
     pub snapshot: Option<Snapshot>,
-    /// What stays the same where pages mean the same, and are found by the same requests.
+    /// The fingerprint: a hash of everything that determines the pages and which requests find
+    /// them.
     pub print: u128,
     /// The databases that are followed for changes, each with its rules.
     pub databases: Vec<Arc<Database>>,
-    /// The stream by which machines tell each other what was changed; none: there is one machine.
+    /// The stream through which nodes exchange invalidations; `None`: a single node.
     pub stream: Option<Arc<Database>>,
-    /// Where spans go; none: nothing is traced.
+    /// The collector of spans; `None`: no tracing.
     pub traces: Option<Traces>,
-    /// The memcached port; none: there is none.
+    /// The memcached port; `None`: disabled.
     pub memcached: Option<Memcached>,
-    /// Who may purge, and how.
+    /// The authorisation of purge requests.
     pub purging: Purging,
-    /// Which other caches' languages are spoken.
+    /// The compatibility headers of other caches that are used.
     pub dialects: Dialects,
-    /// Which private copies are kept; none: nothing private is.
+    /// The settings for private copies; `None`: they are not stored.
     pub private: Option<PrivateCopies>,
-    /// How each answer is logged; none: it is not.
+    /// The access log; `None`: there is none.
     pub access_log: Option<AccessLog>,
-    /// Whether a response says how long the origin took (`Server-Timing`).
+    /// Whether responses contain the origin's response time (`Server-Timing`).
     pub server_timing: bool,
-    /// Whether pages are put together of fragments, where the application asks for it (ESI).
+    /// Whether pages are assembled from ESI fragments if the application requests it.
     pub esi: bool,
-    /// Whether plain hits are answered in front of the HTTP library.
+    /// Whether plain hits are answered without the HTTP library.
     pub hits_in_front: bool,
-    /// Rules, the normal form of URLs, which cookies count.
+    /// The rules, URL normalisation, and the cookies that are part of the key.
     pub rules: SiteRules,
-    /// The hosts that the site answers for.
+    /// The hosts of the site.
     pub hosts: Hosts,
-    /// Whose word about their clients is believed.
+    /// The trusted proxies, whose forwarding fields are used.
     pub trusted_proxies: Networks,
-    /// Whose connections are not counted by address.
+    /// The networks whose connections are not limited by address.
     pub connections_exempt: Networks,
-    /// The bounds on everything that comes in.
+    /// The limits on input, connections and waiting times.
     pub limits: Limits,
 }
 
 impl Config {
-    /// What connections to this address begin with.
+    /// The first bytes that connections to this address must send.
     #[inline]
     pub fn begin_at(&self, address: &Address) -> Begin {
         match self.proxied.contains(address) {
@@ -185,24 +186,25 @@ impl Config {
     }
 }
 
-/// The hosts that the site answers for.
+/// The hosts of the site.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
-    /// The one that stands in the key and goes to the origin for pages; none: each its own.
+    /// The canonical host, used in keys and in origin requests for pages; `None`: each host has its
+    /// own.
     pub canonical: Option<String>,
-    /// Others that are the same site.
+    /// Other hosts of the same site.
     pub aliases: Vec<String>,
-    /// Whether hosts that are none of these are refused.
+    /// Whether requests for other hosts are refused.
     pub others: OtherHosts,
 }
 
 impl Hosts {
-    /// Every host that is named.
+    /// All configured hosts, the canonical one first.
     pub fn all(&self) -> impl Iterator<Item = &String> {
         self.canonical.iter().chain(&self.aliases)
     }
 
-    /// The other names of the host, if it is the site's.
+    /// The other names of the host, if it belongs to the site.
     pub fn same_as<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a String> {
         let all = || self.canonical.iter().chain(&self.aliases);
         let is_site = all().any(|known| known == host);
@@ -218,160 +220,164 @@ impl Hosts {
     }
 }
 
-/// What becomes of requests for hosts that are not named.
+/// How requests for unconfigured hosts are handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OtherHosts {
-    /// They are served, each with pages of its own.
+    /// They are served, and each host has its own pages.
     #[default]
     Serve,
-    /// They are refused: 421.
+    /// They are refused with status 421.
     Refuse,
 }
 
 /// A certificate chain and its private key, in PEM files.
 #[derive(Clone, Debug)]
 pub struct TlsPair {
-    /// The chain, the site's own certificate first.
+    /// The certificate chain, the site's own certificate first.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key of the certificate.
     pub key: PathBuf,
 }
 
 /// The site and its origin.
 #[derive(Clone, Debug)]
 pub struct SiteConfig {
-    /// Where PHP is, or which server stands behind.
+    /// The origin: PHP, or another web server.
     pub origin: OriginConfig,
-    /// The document root and how it is routed; none in front of an HTTP origin.
+    /// The document root and its routing; `None` in front of an HTTP origin.
     pub files: Option<FilesConfig>,
 }
 
-/// The document root and how paths are found in it.
+/// The document root and how paths are resolved in it.
 #[derive(Clone, Debug)]
 pub struct FilesConfig {
     /// The document root, absolute, with symbolic links resolved.
     pub root: PathBuf,
-    /// The script that answers what is no file, below the root.
+    /// The script for paths that are not files, relative to the root.
     pub front_controller: String,
-    /// File names that are never served, as patterns with `*`; with a slash in front, directly below the root.
+    /// File names that are never served, as patterns with `*`. A pattern with a leading slash
+    /// matches only directly below the root.
     pub hidden: Vec<String>,
     /// Whether a `vendor` in the root that has Composer's autoloader is hidden as well.
     pub hides_libraries: bool,
-    /// What the names of scripts end with, without the dot: they are run, and never shown.
+    /// The file name extensions of scripts, without the dot. Scripts are executed and never shown.
     pub scripts: Vec<String>,
-    /// The files that answer for their directory, in the order in which they are looked for.
+    /// The index files of a directory, in the order of precedence.
     pub indexes: Vec<String>,
-    /// Where symbolic links may lead.
+    /// The permitted targets of symbolic links.
     pub symlinks: Symlinks,
 }
 
-/// Where symbolic links below the document root may lead.
+/// The permitted targets of symbolic links below the document root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Symlinks {
-    /// To what lies in the root.
+    /// Only targets within the root.
     InRoot,
-    /// Into these directories as well: absolute, symbolic links resolved.
+    /// Targets in these directories as well: absolute, with symbolic links resolved.
     Into(Vec<PathBuf>),
-    /// Anywhere.
+    /// Any target is permitted.
     Anywhere,
 }
 
 impl FilesConfig {
-    /// The files that answer for their directory where these are the scripts.
+    /// The default index files for these script extensions.
     pub fn indexes_of(scripts: &[String]) -> Vec<String> {
         let of_scripts = scripts.iter().map(|script| format!("index.{script}"));
         of_scripts.chain(["index.html".to_owned()]).collect()
     }
 }
 
-/// What renders the pages.
+/// The origin, which renders the pages.
 #[derive(Clone, Debug)]
 pub enum OriginConfig {
-    /// A php-fpm of our own.
+    /// A php-fpm that Pagewell starts.
     OwnPhp(OwnPhp),
-    /// A FastCGI responder that is already there.
+    /// A FastCGI responder that is already running.
     FastCgi(Address),
-    /// An HTTP server that is already there: its authority, `127.0.0.1:8000`.
+    /// An HTTP server that is already running, as an authority: `127.0.0.1:8000`.
     Http(String),
 }
 
-/// How our own php-fpm is started.
+/// How Pagewell's own php-fpm is started.
 #[derive(Clone, Debug)]
 pub struct OwnPhp {
-    /// The program; searched for when not given.
+    /// The path of the program; `None`: it is searched for.
     pub binary: Option<PathBuf>,
-    /// How many children render at most.
+    /// Maximum number of php-fpm children.
     pub children: usize,
-    /// Environment for the scripts.
+    /// Environment variables for the scripts.
     pub env: Vec<(String, String)>,
-    /// php.ini settings.
+    /// The php.ini settings for the scripts.
     pub ini: Vec<(String, String)>,
-    /// Whom the children run as when Pagewell was started by root.
+    /// The user of the children if Pagewell was started by root.
     pub user: String,
-    /// What the names of scripts end with: nothing else is run.
+    /// The file name extensions of scripts; no other files are executed.
     pub scripts: Vec<String>,
 }
 
-/// The bounds on everything that comes in. Units are in the names.
+/// The limits on input, connections and waiting times. Units are in the names.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// A request's header section, with its request line.
+    /// Maximum length of a request's header section, including the request line.
     pub header_bytes: usize,
-    /// Header lines of a request.
+    /// Maximum number of header lines in a request.
     pub headers: usize,
-    /// A request target.
+    /// Maximum length of a request target.
     pub uri_bytes: usize,
-    /// A request's content.
+    /// Maximum length of a request's content.
     pub body_bytes: u64,
-    /// Connections at once.
+    /// Maximum number of concurrent connections.
     pub connections: usize,
-    /// From a request's first byte to the end of its header section.
+    /// Maximum time from a request's first byte to the end of its header section.
     pub header_timeout: Duration,
-    /// Between two requests of a connection.
+    /// Maximum idle time between two requests of a connection.
     pub idle_timeout: Duration,
-    /// Between two pieces of a request's content.
+    /// Maximum time between two pieces of a request's content.
     pub body_timeout: Duration,
-    /// Between two pieces of a response that the client takes.
+    /// Maximum time in which a client reads nothing of a pending response.
     pub write_timeout: Duration,
-    /// To reach the origin.
+    /// Maximum time to connect to the origin.
     pub origin_connect_timeout: Duration,
-    /// From the request's end to the response's header section, and between two pieces after it.
+    /// Maximum time from the end of the request to the response's header section, and between later
+    /// pieces.
     pub origin_timeout: Duration,
-    /// Requests at the origin at once.
+    /// Maximum number of concurrent origin requests.
     pub origin_connections: usize,
-    /// Kept-alive connections to the origin without work.
+    /// Maximum number of idle connections to the origin.
     pub origin_idle_connections: usize,
-    /// Requests that wait for a place at the origin.
+    /// Maximum number of requests that queue for the origin.
     pub origin_queue: usize,
-    /// How long one waits for a place.
+    /// Maximum time in that queue.
     pub origin_queue_timeout: Duration,
-    /// A response's header section.
+    /// Maximum length of a response's header section.
     pub origin_header_bytes: usize,
-    /// A page's content; a longer one is passed on and not stored.
+    /// Maximum length of a page's content; a longer page is forwarded and not stored.
     pub page_bytes: usize,
-    /// Requests that wait for one render.
+    /// Maximum number of requests that wait for one render.
     pub followers: usize,
-    /// Pages that wait for their codings.
+    /// Maximum number of pages that wait for compression.
     pub coding_queue: usize,
-    /// Pages dropped or marked that wait to be rendered anew in the background.
+    /// Maximum number of purged or marked pages that wait for cache warming.
     pub rewarm_pages: usize,
-    /// How long a page that could not be stored is not waited for.
+    /// How long requests for a page that could not be stored do not wait for each other
+    /// (hit-for-miss).
     pub solo: Duration,
-    /// From the order to stop to the end.
+    /// Maximum time from the signal to stop to the end of the process.
     pub drain: Duration,
-    /// How long the last snapshot may take.
+    /// Maximum duration of the last snapshot.
     pub snapshot_stop: Duration,
-    /// From a connection to the end of its TLS handshake.
+    /// Maximum time from the connection to the end of its TLS handshake.
     pub handshake_timeout: Duration,
-    /// Between two looks whether a certificate has changed.
+    /// Time between two checks whether a certificate has changed.
     pub certificate_look: Duration,
-    /// Connections at once that have changed to another protocol.
+    /// Maximum number of concurrent upgraded connections.
     pub upgrades: usize,
-    /// How long nothing may be said on one of them.
+    /// Maximum idle time of an upgraded connection.
     pub upgrade_idle_timeout: Duration,
-    /// Requests at once on a connection of HTTP/2.
+    /// Maximum number of concurrent requests on an HTTP/2 connection.
     pub http2_streams: usize,
-    /// Requests that were taken back before they were looked at, on a connection of HTTP/2.
+    /// Maximum number of requests that were reset before they were processed, per HTTP/2
+    /// connection.
     pub http2_resets: usize,
     #[allow(missing_docs)]
     pub http2_streams_per_address: usize,
@@ -438,15 +444,16 @@ pub const HIDDEN: &[&str] = &[
     "LocalSettings.php",
 ];
 
-/// What is never shown, not even where it is not run: PHP under all its names, and what CGI runs.
+/// File name extensions that are never shown, even if they are not executed: PHP under all its
+/// names, and CGI scripts.
 pub const SOURCES: [&str; 12] =
     ["php", "phtml", "pht", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm", "cgi"];
 
-/// The document root for `dir`: itself when it has one of these files (an index, the front controller), else
-/// its `public`, `web`, `htdocs` or `pub`.
+/// Returns the document root for `dir`. It is `dir` itself if it has one of these files (an index,
+/// the front controller), else its `public`, `web`, `htdocs` or `pub`.
 ///
 /// # Errors
-/// A sentence that says what was looked for and where.
+/// A sentence with the files and directories that were tried.
 pub fn find_root(dir: &Path, indexes: &[String]) -> Result<PathBuf, String> {
     let tried = ["", "public", "web", "htdocs", "pub"].map(|below| dir.join(below));
     let mut unknown = None;
@@ -475,7 +482,7 @@ pub fn find_root(dir: &Path, indexes: &[String]) -> Result<PathBuf, String> {
 /// Whether a directory has one of these files.
 ///
 /// # Errors
-/// It cannot be told: the directory may not be searched.
+/// The result is unknown, because the directory may not be searched.
 fn has_index(dir: &Path, indexes: &[String]) -> Result<bool, String> {
     for index in indexes.iter().map(|name| dir.join(name)) {
         match index.metadata() {

@@ -1,8 +1,8 @@
-//! `[private]`: whose private copies are kept, how many, and how long, as used.
+//! `[private]` as used: the owners of private copies, the number of copies, and their lifetime.
 //!
-//! Off unless the site names the cookies that tell an owner, or a plugin of LiteSpeed's was told that its
-//! dialect is spoken: then the cookies are those of the software that such plugins are for, and only what
-//! is private by the plugin's own word is kept.
+//! Disabled if the site lists no cookies that identify an owner, and LiteSpeed's compatibility
+//! headers are off. Without a list, the cookies are those of the applications of LiteSpeed's
+//! plugins, and only responses that the plugin declares private are stored.
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
@@ -11,27 +11,27 @@ use http_cache::{FieldUse, PrivateWord};
 use site_rules::{LITESPEED_OWNERS, OwnerCookies};
 use std::time::Duration;
 
-/// Copies of one owner, at most.
+/// The default maximum number of copies per owner.
 const PAGES_PER_OWNER: usize = 50;
-/// How long a copy is good, at most.
+/// The default maximum lifetime of a copy.
 const LIFETIME_MAX: Duration = Duration::from_secs(600);
-/// The most name patterns.
+/// Maximum number of name patterns.
 const COOKIES_MAX: usize = 32;
 
-/// Which private copies are kept.
+/// The settings for private copies.
 #[derive(Clone, Debug)]
 pub struct PrivateCopies {
-    /// The cookies that tell an owner.
+    /// The cookies that identify an owner.
     pub cookies: OwnerCookies,
-    /// Whose word that a page is private counts.
+    /// The fields by which a response declares itself private.
     pub word: PrivateWord,
-    /// Copies of one owner, at most.
+    /// Maximum number of copies per owner.
     pub pages_per_owner: usize,
-    /// How long a copy is good, at most.
+    /// Maximum freshness lifetime of a copy.
     pub lifetime_max: Duration,
 }
 
-/// The names that the site gives, which are those of sessions too.
+/// Returns the configured cookie names, which are also session cookies.
 pub(super) fn named(raw: &raw::Private) -> &[String] {
     match raw.enabled {
         Some(false) => &[],
@@ -39,7 +39,7 @@ pub(super) fn named(raw: &raw::Private) -> &[String] {
     }
 }
 
-/// Checks and completes `[private]`; `None` where nothing private is kept.
+/// Checks and completes `[private]`; `None` if it is disabled.
 pub(super) fn resolve(
     raw: &raw::Private,
     litespeed: FieldUse,

@@ -1,22 +1,22 @@
-//! `[purge]`: who may send `PURGE`, `BAN` and the like, as used. By default that is this machine,
-//! and only where nothing says that a proxy on it passed the request on: what of a request counts is
-//! decided in `purger`, here is only what the operator chose.
+//! `[purge]` as used: the authorisation of `PURGE`, `BAN` and similar requests. By default only
+//! local requests are allowed, and only without signs that a proxy forwarded them. `purger` checks
+//! requests; this module only contains the operator's settings.
 
 use super::raw;
 use super::resolve::{LoadError, read_token, wrong};
 use crate::networks::Networks;
 
-/// Who may purge without a token, unless the file says otherwise.
+/// The default networks that may purge without a token.
 pub(super) const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];
 
-/// Who may purge, and how.
+/// The authorisation of purge requests.
 #[derive(Clone, Debug, Default)]
 pub struct Purging {
-    /// Those who may by their address.
+    /// The networks that may purge without a token.
     pub from: Networks,
-    /// By this token anybody may.
+    /// The token with which any address may purge.
     pub token: Option<String>,
-    /// The path below which GET purges; without a slash at its end.
+    /// The path below which GET requests purge, without a trailing slash.
     pub get_below: Option<String>,
 }
 

@@ -1,6 +1,6 @@
-//! The configuration as written: the TOML file's tables, nothing checked but their shape. Unknown
-//! keys are refused here, by the derived readers; values are checked in `resolve`. What each key
-//! does stands in `table`, once, and is not repeated at the fields.
+//! The configuration as written: the tables of the TOML file, checked only for their structure. The
+//! derived parsers refuse unknown keys; `resolve` checks the values. The keys are documented only
+//! in `table`, and not at the fields.
 
 mod values;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use values::{one_or_list, settings, some_words, words};
 
-/// The file.
+/// The configuration file as written.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 pub struct File {
@@ -88,7 +88,7 @@ pub struct File {
     pub limits: BTreeMap<String, toml::Value>,
 }
 
-/// `[[database]]`
+/// The keys of a `[[database]]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -106,7 +106,7 @@ pub struct Database {
     pub keep_log: Option<String>,
 }
 
-/// `[stream]`
+/// The keys of the `[stream]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -120,7 +120,7 @@ pub struct Stream {
     pub barrier: Option<String>,
 }
 
-/// `[[tls]]`
+/// The keys of a `[[tls]]` table.
 #[derive(Debug, Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -129,7 +129,7 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// `[site]`, or one of the tables `[[site]]`
+/// The keys of `[site]`, or of one of the tables `[[site]]`.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -158,12 +158,12 @@ pub struct Site {
     pub change: Option<Vec<change_feed::ChangeRule>>,
     pub stream: Option<Stream>,
     pub private: Option<Private>,
-    /// The tables of `[[site]]`; where there are any, nothing else is given here.
+    /// The tables of `[[site]]`; if there are any, all other fields are empty.
     #[serde(skip)]
     pub list: Vec<Site>,
 }
 
-/// `[php]`
+/// The keys of the `[php]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -177,7 +177,7 @@ pub struct Php {
     pub ini: BTreeMap<String, String>,
 }
 
-/// `[cache]`
+/// The keys of the `[cache]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -194,7 +194,7 @@ pub struct Cache {
     pub esi: Option<bool>,
 }
 
-/// `[[wake]]`
+/// The keys of a `[[wake]]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
@@ -203,7 +203,7 @@ pub struct Wake {
     pub every: String,
 }
 
-/// `[rewarm]`
+/// The keys of the `[rewarm]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -214,7 +214,7 @@ pub struct Rewarm {
     pub min_uses: Option<u8>,
 }
 
-/// `[snapshot]`
+/// The keys of the `[snapshot]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -225,7 +225,7 @@ pub struct Snapshot {
     pub unwatched: Option<String>,
 }
 
-/// `[traces]`
+/// The keys of the `[traces]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -235,7 +235,7 @@ pub struct Traces {
     pub service: Option<String>,
 }
 
-/// `[dialects]`
+/// The keys of the `[dialects]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -245,7 +245,7 @@ pub struct Dialects {
     pub pass_on: Vec<String>,
 }
 
-/// `[private]`
+/// The keys of the `[private]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -257,7 +257,7 @@ pub struct Private {
     pub lifetime_max: Option<String>,
 }
 
-/// `[memcached]`
+/// The keys of the `[memcached]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -268,7 +268,7 @@ pub struct Memcached {
     pub render_time: Option<String>,
 }
 
-/// `[access_log]`
+/// The keys of the `[access_log]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -280,7 +280,7 @@ pub struct AccessLog {
     pub mask_queries: Option<bool>,
 }
 
-/// `[codings]`
+/// The keys of the `[codings]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
@@ -294,7 +294,7 @@ pub struct Codings {
     pub files_beside: Option<bool>,
 }
 
-/// `[purge]`
+/// The keys of the `[purge]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]

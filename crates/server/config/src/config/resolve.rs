@@ -1,6 +1,6 @@
-//! From the configuration as written to the configuration as used: reads the file, lets the flags
-//! override it, checks every value, fills in what was not said. Every error names the key, what is
-//! wrong with its value, and what would be right; nothing is half-applied.
+//! Converts the configuration as written to the configuration as used: reads the file, applies the
+//! flags, checks every value and adds defaults. Every error contains the key, the problem, and a
+//! valid alternative. A configuration with an error has no effect.
 
 use super::misread;
 use super::raw::{self, File, OneOrMany};
@@ -16,7 +16,7 @@ use http_cache::{FieldUse, Heuristic, Policy, RequestControl};
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a configuration, in a sentence or two, for the operator.
+/// An error in a configuration, in one or two sentences for the operator.
 #[derive(Debug)]
 pub struct LoadError(pub String);
 
@@ -28,17 +28,17 @@ impl std::fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// With fewer bytes of a header section nobody could ask for anything.
+/// A smaller limit on header sections would reject every request.
 const HEADER_BYTES_MIN: usize = 1 << 10;
 
 pub(super) fn wrong<T>(key: &str, why: impl std::fmt::Display) -> Result<T, LoadError> {
     Err(LoadError(format!("{key}: {why}")))
 }
 
-/// Reads a configuration file; the file as it was understood, and its text.
+/// Reads a configuration file. Returns the parsed file and its text.
 ///
 /// # Errors
-/// The file cannot be read, or is no TOML, or has a key that is not known: with line and column.
+/// The file cannot be read, is not valid TOML, or has an unknown key; with line and column.
 pub fn load(path: &Path) -> Result<(File, String), LoadError> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| LoadError(format!("{} cannot be read: {e}", path.display())))?;
@@ -50,7 +50,7 @@ pub fn load(path: &Path) -> Result<(File, String), LoadError> {
     }
 }
 
-/// Where the control interface is, and its token.
+/// Returns the address of the control interface, and its token.
 fn resolve_admin(file: &File) -> Result<(Address, Option<String>), LoadError> {
     let admin = parse_address("admin", file.admin.as_deref().unwrap_or("127.0.0.1:8081"))?;
     let token = read_token("admin_token_file", file.admin_token_file.as_deref())?;
@@ -134,7 +134,8 @@ fn pairs(file: &File) -> Vec<TlsPair> {
     pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect()
 }
 
-/// No address is given twice: only one could listen there. With port 0 each gets one of its own.
+/// Checks that no address is used twice. Port 0 may be repeated, because each listener gets its own
+/// port.
 fn check_addresses(all: [(&str, &[Address]); 4]) -> Result<(), LoadError> {
     let mut seen: Vec<(&str, &Address)> = Vec::new();
     for (key, address) in all.into_iter().flat_map(|(key, all)| all.iter().map(move |a| (key, a))) {
@@ -154,7 +155,7 @@ fn check_addresses(all: [(&str, &[Address]); 4]) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Whom it becomes: who that is, is looked up at the start.
+/// Checks the settings for user and group. They are looked up at the start.
 fn check_user(file: &File) -> Result<(), LoadError> {
     let php = file.site.php.as_ref().unwrap_or(&file.php);
     match (&file.user, &file.group, &php.user) {
@@ -227,8 +228,8 @@ fn resolve_listen_tls(file: &File) -> Result<Vec<Address>, LoadError> {
     }
 }
 
-/// A client that is let in without the header could say it himself; so it is demanded of everybody
-/// at an address, and believed of those who are trusted.
+/// Returns the addresses that require the PROXY protocol. A client could send such a header itself,
+/// so it is required from everybody at that address, and accepted only from trusted proxies.
 fn resolve_proxied(
     file: &File,
     served: [&Vec<Address>; 2],
@@ -260,7 +261,8 @@ pub(super) fn words(written: &Option<OneOrMany>) -> Vec<String> {
 fn resolve_redirect(file: &File) -> Result<Option<StatusCode>, LoadError> {
     match file.https_redirect {
         None => Ok(None),
-        // Behind a proxy that ends TLS every visitor comes in the clear, and would be sent for ever.
+        // Behind a proxy that terminates TLS, every request arrives over HTTP, so the redirect
+        // would never end.
         Some(_) if file.listen_tls.is_none() => wrong(
             "https_redirect",
             "needs listen_tls; a proxy that ends TLS has to redirect itself",
@@ -286,7 +288,7 @@ pub(super) fn parse_address(key: &str, text: &str) -> Result<Address, LoadError>
     }
 }
 
-/// What may have been meant by a word that is no address.
+/// Suggests what was meant by a word that is not an address.
 fn address_meant(key: &str, text: &str) -> String {
     if text.starts_with('/') {
         return format!("write unix:{text} for a Unix socket");
@@ -302,7 +304,7 @@ fn address_meant(key: &str, text: &str) -> String {
     format!("write for instance 127.0.0.1:{port}, [::]:{port} or unix:{socket}")
 }
 
-/// The token in a file, where one is given.
+/// Reads the token from a file, if one is configured.
 pub(super) fn read_token(key: &str, file: Option<&Path>) -> Result<Option<String>, LoadError> {
     let Some(path) = file else { return Ok(None) };
     let text = std::fs::read_to_string(path)
@@ -363,8 +365,8 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
     Ok(SiteConfig { origin: resolve_php(file)?, files: Some(files) })
 }
 
-/// What the names of scripts end with, at least one, without dots: as it is written, and as the front controller
-/// has it.
+/// Returns the file name extensions of scripts without dots, at least one: the configured ones, and
+/// that of the front controller.
 fn scripts(site: &raw::Site) -> Result<Vec<String>, LoadError> {
     let mut scripts = Vec::new();
     for written in site.scripts.as_deref().unwrap_or(&[".php".to_owned()]) {
@@ -384,7 +386,7 @@ fn scripts(site: &raw::Site) -> Result<Vec<String>, LoadError> {
     }
 }
 
-/// The script that answers what is no file, below the root.
+/// Returns the script for paths that are not files, relative to the root.
 fn front_controller(root: &Path, below: &str) -> Result<String, LoadError> {
     match root.join(below).is_file() {
         true => Ok(below.to_owned()),
@@ -452,7 +454,8 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
             return wrong("cache.request_directives", format!("{other:?}: ignore or honour"));
         }
     };
-    // What is coded here is never asked of the origin, so that no page depends on the field.
+    // If Pagewell compresses content itself, the origin never gets the field, so no page depends on
+    // it.
     let accept_encoding = match super::codings::resolve(&file.codings)?.are_made() {
         true => FieldUse::Ignore,
         false => FieldUse::Obey,
@@ -492,7 +495,7 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
     Ok(policy)
 }
 
-/// The machine's memory in bytes, or what its control group allows if that is less.
+/// Returns the machine's memory in bytes, or the limit of its control group if that is less.
 pub fn machine_memory_bytes() -> usize {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total_kb = meminfo
@@ -504,7 +507,8 @@ pub fn machine_memory_bytes() -> usize {
     group.and_then(|text| text.trim().parse().ok()).map_or(machine, |max: usize| max.min(machine))
 }
 
-/// Four children a core, and none more than half the memory holds at 48 MB each; two at least.
+/// Returns the default number of children: four per core, and at least two. At most as many are
+/// used as fit into half of the memory at 48 MB each.
 pub(super) fn default_children() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores * 4).min(machine_memory_bytes() / 2 / (48 << 20)).max(2)
@@ -566,7 +570,7 @@ mod tests {
             let said = error_of(&format!("{text}\n{origin}"));
             assert!(said.contains(right), "{text}: {said}");
         }
-        // A port of their own for each.
+        // With port 0, each listener gets its own port.
         let any = format!("listen = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n{origin}");
         assert!(resolve(&toml::from_str(&any).unwrap()).is_ok());
     }

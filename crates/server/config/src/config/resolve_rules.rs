@@ -1,8 +1,8 @@
-//! From the configuration as written to the configuration as used: rules, keys, cookies, hosts and
-//! trusted proxies.
+//! Converts the configuration as written to the configuration as used: rules, keys, cookies, hosts
+//! and trusted proxies.
 //!
-//! What is wrong with a rule is found by the crate that knows rules; here is what takes a file or
-//! randomness: the secret that marks of visitors who have written are signed with.
+//! `site_rules` validates the rules. This module does what needs a file or randomness: the secret
+//! that signs the cookies of clients that have sent a write.
 
 use super::purging::LOOPBACK;
 use super::raw::File;
@@ -16,7 +16,7 @@ use site_rules::{Secret, SiteRules, Surroundings};
 use std::io::Read;
 use std::sync::OnceLock;
 
-/// Reads the rules.
+/// Parses the rules of the site.
 pub(super) fn rules(
     file: &File,
     policy: &Policy,
@@ -33,15 +33,15 @@ pub(super) fn rules(
             "only Pagewell and trusted proxies set this field, so no client's reaches the origin";
         return wrong("keys.fields", format!("{bad:?}: {why}"));
     }
-    // A cookie that tells an owner is a session's.
+    // A cookie that identifies an owner is a session cookie.
     let mut cookies = file.cookies.clone();
     cookies.session.extend_from_slice(super::private::named(&file.private));
     SiteRules::read(&file.rule, &file.keys, &cookies, around).map_err(|error| LoadError(error.0))
 }
 
-/// The configured secret, or one that lasts as long as this process.
+/// Returns the configured secret, or a random one for the lifetime of this process.
 fn secret(file: &File) -> Result<Secret, LoadError> {
-    // A configuration that is read again must not forget who has just written.
+    // A reload must not invalidate the cookies of clients that have just sent a write.
     static OF_THE_PROCESS: OnceLock<[u8; 32]> = OnceLock::new();
     let mut bytes = [0; 32];
     match &file.cookies.secret_file {
@@ -65,7 +65,7 @@ fn secret(file: &File) -> Result<Secret, LoadError> {
     Ok(Secret::new(bytes))
 }
 
-/// Reads the hosts of the site.
+/// Parses the hosts of the site.
 pub(super) fn hosts(file: &File) -> Result<Hosts, LoadError> {
     let site = &file.site;
     let host = |key: &str, text: &String| {
@@ -86,15 +86,15 @@ pub(super) fn hosts(file: &File) -> Result<Hosts, LoadError> {
     Ok(Hosts { canonical, aliases, others })
 }
 
-/// Reads the networks whose connections are not counted.
-/// Loopback, where nothing is said: what runs on the machine itself.
+/// Parses the networks whose connections are not counted. The default is loopback: programs on the
+/// machine itself.
 pub(super) fn connections_exempt(file: &File) -> Result<Networks, LoadError> {
     let loopback = || LOOPBACK.map(str::to_owned).to_vec();
     let named = file.connections_exempt.clone().unwrap_or_else(loopback);
     Networks::read(&named).or_else(|error| wrong("connections_exempt", error))
 }
 
-/// Reads the networks of trusted proxies.
+/// Parses the networks of trusted proxies.
 pub(super) fn trusted_proxies(file: &File) -> Result<Networks, LoadError> {
     Networks::read(&file.trusted_proxies).or_else(|error| wrong("trusted_proxies", error))
 }

@@ -1,8 +1,8 @@
-//! From the configuration as written to the configuration as used: several sites.
+//! Converts the configuration as written to the configuration as used: several sites.
 //!
-//! Each table `[[site]]` is resolved as if it stood alone, with its own tables in place of those at
-//! the top of the file. Here is what concerns more than one: the budgets, which together are never
-//! more than `memory`, the hosts, and which site answers for hosts that nobody has named.
+//! Each table `[[site]]` is resolved as if it were alone, with its own tables instead of those at
+//! the top of the file. This module handles the common parts: the budgets, whose sum never exceeds
+//! `memory`, the hosts, and the default site for unconfigured hosts.
 
 use super::raw::{File, Site};
 use super::resolve::{LoadError, default_children, memory_bytes, resolve_one, wrong};
@@ -11,16 +11,17 @@ use super::{Config, OtherHosts};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The most sites of a process.
+/// Maximum number of sites in a process.
 const SITES_MAX: usize = 1_000;
-/// The smallest page budget of a site.
+/// The minimum page budget of a site.
 const SITE_BYTES_MIN: usize = 1 << 20;
 
-/// Checks and completes a configuration. Of several sites it is that of the one which answers for
-/// hosts nobody has named, or else of the first; it has those of the others with it.
+/// Checks and completes a configuration. With several sites it returns the configuration of the
+/// default site, which contains those of the others. That is the site for unconfigured hosts, or
+/// else the first.
 ///
 /// # Errors
-/// The first value that cannot be used: its key, what is wrong, what would be right.
+/// The first invalid value: its key, the problem, and a valid alternative.
 pub fn resolve(file: &File) -> Result<Config, LoadError> {
     if file.site.list.is_empty() {
         let mut only = of_site(file, &file.site);
@@ -53,12 +54,12 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
     together(sites)
 }
 
-/// The PHP of a site.
+/// Returns the PHP settings of a site.
 fn php<'a>(file: &'a File, site: &'a Site) -> &'a super::raw::Php {
     site.php.as_ref().unwrap_or(&file.php)
 }
 
-/// The file as it would be with this site alone.
+/// Returns the file as it would be with this site alone.
 fn of_site(file: &File, site: &Site) -> File {
     let mut own = file.clone();
     own.php = php(file, site).clone();
@@ -76,7 +77,7 @@ fn of_site(file: &File, site: &Site) -> File {
     own
 }
 
-/// Each site's page budget in bytes: as it says, or an equal part of what is left.
+/// Returns each site's page budget in bytes: the configured one, or an equal share of the rest.
 fn budgets(file: &File, sites: &[&Site]) -> Result<Vec<usize>, LoadError> {
     let total = memory_bytes(file)?;
     let read = |site: &&Site| site.memory.as_deref().map(|text| budget(text, total)).transpose();
@@ -106,7 +107,7 @@ fn budget(text: &str, total: usize) -> Result<usize, LoadError> {
     }
 }
 
-/// The sites as one configuration.
+/// Combines the sites into one configuration.
 fn together(mut sites: Vec<Config>) -> Result<Config, LoadError> {
     let mut seen = HashSet::new();
     for host in sites.iter().flat_map(|site| site.hosts.all()) {

@@ -1,32 +1,32 @@
-//! `[rewarm]`: whether, and at which pace, pages are rendered anew in the background after a change.
-//! What is worth it is decided by `page_store`; here is only what the operator chose. Each site of a process
-//! has the pace for itself, for each has an origin of its own.
+//! `[rewarm]`: whether, and at which rate, pages are fetched again in the background after a change
+//! (cache warming). `page_store` selects the pages; this module only contains the operator's
+//! settings. The rate applies to each site, because each has its own origin.
 
 use super::raw;
 use super::resolve::LoadError;
 use std::time::Duration;
 
-/// Renders in a second, at most.
+/// The default maximum number of fetches per second.
 const PAGES_PER_SECOND: u32 = 10;
-/// Renders at once, at most.
+/// The default maximum number of concurrent fetches.
 const AT_ONCE: usize = 2;
-/// Uses from which a page is worth it.
+/// The default minimum number of uses of a page.
 const MIN_USES: u8 = 1;
-/// Uses are counted to so many.
+/// The highest number of uses that is counted.
 const USES_MAX: u8 = 3;
 
-/// How pages are rendered anew in the background.
+/// The settings for cache warming.
 #[derive(Clone, Debug)]
 pub struct Rewarm {
-    /// From the start of one render to that of the next.
+    /// Minimum time between the starts of two fetches.
     pub pause: Duration,
-    /// Renders at once, at most.
+    /// Maximum number of concurrent fetches.
     pub at_once: usize,
-    /// Uses from which a page is worth it.
+    /// Minimum number of uses for a page to be fetched.
     pub min_uses: u8,
 }
 
-/// Checks and completes `[rewarm]`; `None` where it is off.
+/// Checks and completes `[rewarm]`; `None` if it is disabled.
 pub(super) fn resolve(raw: &raw::Rewarm) -> Result<Option<Rewarm>, LoadError> {
     let wrong = |what: &str| Err(LoadError(format!("rewarm.{what}")));
     let pace = raw.pages_per_second.unwrap_or(PAGES_PER_SECOND);

@@ -1,15 +1,15 @@
-//! What of a configuration is not shown to whoever reads a log or a screen.
+//! Hides the secrets of a configuration in logs and on the screen.
 //!
-//! By its key, and where that is no secret by its form: files of secrets are named, not read. In doubt it is
-//! not shown.
+//! A value is a secret because of its key, or else because of its form. For secrets in files, only
+//! the file's name is shown. In doubt a value is hidden.
 
-/// In the place of a secret.
+/// The replacement for a secret.
 const HIDDEN: &str = "(not shown)";
-/// What the name of a key has that holds a secret.
+/// Words in the names of keys whose values are secrets.
 const WORDS: [&str; 7] = ["pass", "secret", "token", "_pw", "key", "auth", "credential"];
 
-/// A value as it may be shown: environment of scripts, and what sounds like a secret, is not; of a
-/// database's address the account is not.
+/// Returns a value as it may be shown. Environment variables of scripts and values of secret-like
+/// keys are hidden. For a database's address, the account is hidden.
 pub fn hidden(key: &str, value: &str) -> String {
     let last = key.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
     let is_file = last.ends_with("_file") || key.starts_with("tls");
@@ -27,13 +27,13 @@ pub fn hidden(key: &str, value: &str) -> String {
     }
 }
 
-/// Where a name and a password stand in an address.
+/// The position of the account in an address.
 enum Account {
-    /// Nowhere.
+    /// The address has no account.
     None,
-    /// From here to there.
+    /// The byte range of the account.
     At(usize, usize),
-    /// It is not written as it should be: perhaps somewhere.
+    /// The address is malformed, so the position is unknown.
     Somewhere,
 }
 
@@ -56,8 +56,8 @@ fn account(value: &str) -> Account {
     }
 }
 
-/// A line of a file in which this key stands, as it may be shown: as long as it is, with stars for what is not.
-/// An address of which an error speaks may have its password anywhere.
+/// Returns a line of a file with this key as it may be shown. Stars replace hidden characters, so
+/// the length is unchanged. An invalid address may contain its password anywhere.
 pub fn blotted(key: &str, line: &str) -> String {
     let is_secret =
         key.contains("php.env") || key.ends_with("database.url") || key.ends_with("stream.url");

@@ -1,6 +1,7 @@
-//! The configuration as it counts, for people: every key with its value, and where that comes from. What
-//! the flags say wins over the file, and the file over what holds anyway. Secrets are not shown.
-//! What counts is decided by `resolve`; here it is only told. What is no value is told behind a `#`.
+//! The effective configuration for human readers: every key, its value and the source of the value.
+//! Flags override the file, and the file overrides defaults. Secrets are not shown. `resolve`
+//! computes the values; this module only prints them. Text that is not a value is printed after a
+//! `#`.
 
 use super::purging::LOOPBACK;
 use super::secret::hidden;
@@ -10,16 +11,16 @@ use super::{Config, OriginConfig};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// How far the comments are from the left, where the values leave them room.
+/// The column of the comments, if the values leave enough room.
 const COLUMN: usize = 48;
-/// Tables of which there are as many as the file has: they have no values where it has none.
+/// Tables that the file may repeat: without any of them, there are no values.
 const LISTS: [&str; 6] = ["change", "database", "rule", "site.rule", "tls", "wake"];
 
-/// What the flags say: their keys and values.
+/// The keys and values that flags set.
 pub type Flags = Vec<(&'static str, String)>;
 
-/// Every key, a line each: those that are set, in the order of flags and file, and those that are not.
-/// `text` is the file, where there is one.
+/// Returns one line per key: first those that are set, in the order of flags and file, then the
+/// others. `text` is the file, or empty.
 pub fn shown(config: &Config, text: &str, flags: &Flags) -> (String, String) {
     let written = keys(text);
     let flag_of = |key: &str| OPTIONS.iter().find(|row| row.key == key).map_or("", |row| row.flag);
@@ -53,7 +54,7 @@ pub fn shown(config: &Config, text: &str, flags: &Flags) -> (String, String) {
     (set, default)
 }
 
-/// A default as it would be written in the file; none where it is not a value.
+/// A default in the syntax of the file; `None` if it is not a value.
 fn as_value(words: &str) -> Option<String> {
     if toml::from_str::<toml::Table>(&format!("value = {words}")).is_ok() {
         return Some(words.to_owned());
@@ -64,14 +65,14 @@ fn as_value(words: &str) -> Option<String> {
 
 fn line(out: &mut String, key: &str, value: &str, from: &str) {
     let value = hidden(key, value);
-    // A value over several lines is one value all the same.
+    // A value over several lines is printed in one.
     let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
     let said = format!("{key} = {value}");
     // Writing to a String does not fail.
     let _ = writeln!(out, "{said:<COLUMN$} # {from}");
 }
 
-/// Whether a key stands in tables of which the file has as many as it likes, or has such tables below it.
+/// Whether a key is in a repeatable table, or is such a table itself.
 fn is_of_a_list(key: &str, written: &[Written]) -> bool {
     let is_list = LISTS.iter().any(|list| key == *list || key.starts_with(&format!("{list}.")));
     let has_below = |one: &Written| {
@@ -80,8 +81,8 @@ fn is_of_a_list(key: &str, written: &[Written]) -> bool {
     is_list || written.iter().any(has_below)
 }
 
-/// What holds where nothing is said, for keys of which that depends on the machine, on other keys, or is
-/// a list.
+/// Returns the effective value of an unset key, if it depends on the machine or on other keys, or
+/// is a list.
 fn found_out(config: &Config, key: &str) -> Option<String> {
     let files = config.site.files.as_ref();
     let php = match &config.site.origin {

@@ -1,8 +1,8 @@
-//! `[snapshot]`: where pages are kept that outlive the process, and how often they are written.
+//! `[snapshot]`: the directory for pages that survive a restart, and how often they are written.
 //!
-//! A site whose databases are not followed has nobody to tell what changed while Pagewell was down; for
-//! it the operator has to say what is to be done. The print is a hash of all that decides what a page is
-//! and which request finds it: with another one a snapshot is foreign.
+//! If a site follows no database, changes during a downtime are unknown, so the operator has to
+//! choose the behaviour. The fingerprint is a hash of everything that determines a page and the
+//! requests that find it. A snapshot with another fingerprint is not loaded.
 
 use super::raw::{self, File};
 use super::resolve::{LoadError, wrong};
@@ -13,25 +13,26 @@ use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
 const EVERY: Duration = Duration::from_secs(600);
-/// More often it would do little else.
+/// The minimum interval; more frequent snapshots would take most of the time.
 const EVERY_MIN: Duration = Duration::from_secs(1);
 
-/// How the pages of a site outlive the process.
+/// How the pages of a site survive a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The directory.
+    /// The directory of the snapshots.
     pub directory: PathBuf,
-    /// How the site's files in it begin.
+    /// The prefix of the site's file names in it.
     pub name: String,
-    /// From the end of one writing to the beginning of the next.
+    /// Time from the end of one snapshot to the beginning of the next.
     pub every: Duration,
-    /// How long a snapshot may be.
+    /// Maximum size of a snapshot in bytes.
     pub bytes_max: u64,
-    /// What the meaning of the pages depends on, as a hash.
+    /// The fingerprint: a hash of everything on which the meaning of the pages depends.
     pub print: u128,
 }
 
-/// Checks and completes `[snapshot]`; `None` where nothing is written, or nothing could be relied on.
+/// Checks and completes `[snapshot]`; `None` if no snapshots are written, or they could not be
+/// relied on.
 pub(super) fn resolve(
     file: &File,
     site: &SiteConfig,
@@ -78,10 +79,10 @@ pub(super) fn resolve(
     Ok(Some(Snapshot { directory: directory.clone(), name, every, bytes_max, print }))
 }
 
-/// What stays the same where the pages mean the same: everything but what is listed here.
+/// Computes the fingerprint of the pages from everything except the settings listed here.
 pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     let database = |database: &raw::Database| {
-        // The name and password of the account are nothing to the pages.
+        // The name and password of the account do not affect the pages.
         let place = database.url.rsplit('@').next().unwrap_or_default();
         format!("{place:?}")
     };

@@ -1,6 +1,6 @@
-//! `[stream]`: the stream of a Valkey or Redis by which machines tell each other what was changed. It is
-//! followed as a database is ([`Database`]), and has no rules: what it says are names. Off where no URL is
-//! given. Not here: whether anything is there.
+//! `[stream]`: the Valkey or Redis stream through which nodes exchange invalidations. It is
+//! followed like a database ([`Database`]), but has no rules: its entries contain names. Disabled
+//! if there is no URL. No connection is made here.
 
 use super::database::url::{Read, read_stream};
 use super::database::{BARRIER, WAIT_MAX, on_lag, password, wait};
@@ -11,16 +11,16 @@ use change_feed::Rules;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What it is called in the log and in a snapshot, where databases have their names.
+/// Its name in the log and in a snapshot, in place of a database's name.
 pub const STREAM: &str = "stream";
-/// The key, but for the host.
+/// The default key of the stream, without the host.
 const KEY: &str = "pagewell";
-/// The longest.
+/// Maximum length of the configured key, in bytes.
 const KEY_MAX: usize = 256;
-/// Some 20 MB there, of changes that are short.
+/// The default number of entries: about 20 MB in Valkey, if changes are short.
 const KEEP: u64 = 100_000;
 
-/// Checks and completes `[stream]`; `None` where there is none. `host` is the site's.
+/// Checks and completes `[stream]`; `None` if it is disabled. `host` is the site's.
 pub(super) fn resolve(
     raw: &raw::Stream,
     host: Option<&str>,
@@ -64,7 +64,7 @@ pub(super) fn resolve(
         rules: Rules::default(),
         on_lag: on_lag("stream", lag, lag_max)?,
         barrier: wait("stream.barrier", barrier, BARRIER, WAIT_MAX)?,
-        // What is told has been committed, and everybody sees it.
+        // Published changes have been committed, and every reader sees them.
         settle: Duration::ZERO,
     })))
 }

@@ -1,6 +1,6 @@
-//! `site.allow_symlinks`: where symbolic links below the document root may lead. Directories are resolved at
-//! the start, so that the real path of a file can be compared with them.
-//! Not here: what is never served whatever a link says (`routes`).
+//! `site.allow_symlinks`: the permitted targets of symbolic links below the document root.
+//! Directories are resolved at the start, so that a file's real path can be compared with them.
+//! Files that are never served, whatever links to them, are in `routes`.
 
 use super::resolve::{LoadError, wrong};
 use super::{Symlinks, raw};

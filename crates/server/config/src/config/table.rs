@@ -1,6 +1,6 @@
-//! Every key of the configuration, as data: name, default, what it does. The manual page
-//! `docs/operating/options.md` is made from these tables, and a test fails when it is out of date.
-//! The rows of `[limits]` are in `table_limits`, those about changes of data in `table_changes`.
+//! Every key of the configuration, as data: name, default, description. The manual page
+//! `docs/operating/options.md` is generated from these tables, and a test fails if it is out of
+//! date. The rows of `[limits]` are in `table_limits`, those about data changes in `table_changes`.
 
 use super::table_changes::CHANGES;
 pub use super::table_limits::{LIMITS, LimitRow};
@@ -8,13 +8,13 @@ pub use super::table_limits::{LIMITS, LimitRow};
 /// One key outside `[limits]`.
 #[derive(Clone, Copy)]
 pub struct OptionRow {
-    /// The key, with its table: `site.root`.
+    /// The key with its table, such as `site.root`.
     pub key: &'static str,
-    /// The flag that is its short form, if it has one.
+    /// The corresponding command line flag, or an empty string.
     pub flag: &'static str,
-    /// What holds when it is not given, in words or as written.
+    /// The default, in words or as written in the file.
     pub default: &'static str,
-    /// What it does.
+    /// The description for the manual.
     pub help: &'static str,
 }
 
@@ -27,7 +27,7 @@ pub(super) const fn row(key: Text, flag: Text, default: Text, help: Text) -> Opt
 /// Every key outside `[limits]`.
 pub const OPTIONS: &[OptionRow] = &joined::<{ FIRST.len() + CHANGES.len() + REST.len() }>();
 
-/// The rows of all three, one after the other.
+/// Concatenates the rows of all three tables.
 const fn joined<const ROWS: usize>() -> [OptionRow; ROWS] {
     let mut all = [FIRST[0]; ROWS];
     let (mut part, mut at) = (0, 0);

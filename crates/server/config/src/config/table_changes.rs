@@ -1,12 +1,12 @@
-//! The rows of [`table`](super::table) about who says what has changed: databases, the rules for their rows, and
-//! the stream by which machines tell each other. A file of its own for its length alone: whoever reads them
-//! reads `table::OPTIONS`.
+//! The rows of [`table`](super::table) about data changes: databases, the rules for their rows, and
+//! the stream through which nodes exchange invalidations. They are in a separate file only because
+//! of their length; readers use `table::OPTIONS`.
 
 use super::table::{OptionRow, Text, row};
 
 const SEARCHES: Text = "In `[[change]]`: the searches in its text, `{ kind = \"search\", columns = [\"title\"] }`: pages with a tag `search:PHP` are dropped when `PHP` occurs in one of these columns, before or after.";
 
-/// Those rows.
+/// The rows about data changes.
 pub const CHANGES: &[OptionRow] = &[
     row(
         "database.url",

@@ -1,19 +1,19 @@
-//! Every key of `[limits]`, as data: name, default, how it is read, what it bounds. Part of the tables that
-//! the manual is made from (see `table`). Limits are rows that also know how to set themselves: a new limit
-//! is one row here and one field in [`Limits`].
+//! Every key of `[limits]`, as data: name, default, parser, description. The manual is generated
+//! from these tables (see `table`). A row also contains the function that sets the limit: a new
+//! limit is one row here and one field in [`Limits`].
 
 use super::Limits;
 use super::units::{parse_bytes, parse_duration};
 
-/// One bound.
+/// A key of `[limits]`.
 pub struct LimitRow {
     /// The key in `[limits]`.
     pub key: &'static str,
-    /// Its default, as it would be written.
+    /// The default as written in the file.
     pub default: &'static str,
-    /// What it bounds, and what happens there.
+    /// The limited quantity, and the effect of reaching the limit.
     pub help: &'static str,
-    /// Reads a value and sets it.
+    /// Parses a value and sets the limit.
     pub set: fn(&mut Limits, &str) -> Result<(), String>,
 }
 
@@ -39,7 +39,7 @@ macro_rules! limit {
     };
 }
 
-/// Every bound.
+/// Every key of `[limits]`.
 pub const LIMITS: &[LimitRow] = &[
     limit!(
         header_bytes,

@@ -1,7 +1,7 @@
-//! The tables of options and limits against what they describe: every default can be read, every option is
-//! a key of the file, every limit a field.
+//! Compares the tables of options and limits with the code. Every default can be parsed, every
+//! option is a key of the file, every limit is a field.
 //!
-//! What the options do is shown by stories; here is only that table and code name the same things.
+//! Scenario tests show what the options do; these tests only compare names.
 
 use super::super::Limits;
 use super::*;

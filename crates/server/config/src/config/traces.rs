@@ -1,31 +1,31 @@
-//! `[traces]`: where spans go, and how many.
+//! `[traces]`: the collector of spans, and the share of traced requests.
 //!
-//! Without `to` nothing is traced, and the other keys are refused: they would mean nothing. Nobody is asked
-//! here whether a collector is there: it may come later.
+//! Without `to` nothing is traced, and the other keys are refused, because they would have no
+//! effect. The collector is not contacted here: it may be started later.
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
 use http::Uri;
 
-/// What a trace of our own begins with, where nothing else was chosen: one request in a hundred.
+/// The default share of requests that begin a trace: one in a hundred.
 const SHARE: f64 = 0.01;
-/// The path that collectors take traces at (OTLP over HTTP).
+/// The path to which collectors accept traces (OTLP over HTTP).
 const PATH: &str = "/v1/traces";
 
-/// Where spans go, and how many.
+/// The collector of spans, and the share of traced requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Traces {
-    /// The collector: a host and a port.
+    /// The collector's host and port.
     pub authority: String,
-    /// The path there.
+    /// The path at the collector.
     pub path: String,
-    /// How many of the requests that nobody else has decided about are traced: from 0 to 1.
+    /// The share of requests, from 0 to 1, that are traced if no other party has decided.
     pub share: f64,
-    /// What Pagewell is called there.
+    /// Pagewell's service name in traces.
     pub service: String,
 }
 
-/// Checks and completes `[traces]`; none where nothing is traced.
+/// Checks and completes `[traces]`; `None` if nothing is traced.
 pub(super) fn resolve(raw: &raw::Traces) -> Result<Option<Traces>, LoadError> {
     let Some(to) = &raw.to else {
         return match raw.share.is_some() || raw.service.is_some() {

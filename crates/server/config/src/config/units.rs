@@ -1,13 +1,13 @@
-//! Sizes (`256M`) and durations (`1.5s`) as people write them. Sizes count in powers of 1,024, as
-//! memory does; durations need a unit, because a bare number would be read as seconds by some and as
-//! milliseconds by others. Both are bounded.
+//! Parses sizes (`256M`) and durations (`1.5s`). Sizes use powers of 1,024, as for memory.
+//! Durations need a unit, because a bare number could be read as seconds or as milliseconds. Both
+//! are bounded.
 
 pub use site_rules::parse_duration;
 
-/// Reads a size: a number with `K`, `M`, `G` or `T` (powers of 1,024) behind it, in bytes without.
+/// Parses a size in bytes: a number, optionally with `K`, `M`, `G` or `T` (powers of 1,024).
 ///
 /// # Errors
-/// A sentence that says what would have been understood.
+/// A sentence with the accepted forms.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no size; write for instance 64K, 256M or 2G");
     let trimmed = text.trim().trim_end_matches(['B', 'b']).trim_end_matches('i');

@@ -1,19 +1,20 @@
-//! `cache.unused_for`: after how long a page goes that nobody asks for. Off unless it is given: memory is bounded
-//! in any case, and what is seldom asked for goes first when it is needed. What it means is in `crate::unused`
-//! and `page_store`; here it is read, with its row of the manual.
+//! `cache.unused_for`: the time after which an unrequested page is removed (nginx: `inactive`).
+//! Disabled by default: memory is bounded anyway, and rarely requested pages are evicted first.
+//! `crate::unused` and `page_store` implement it; this module parses it and has its row of the
+//! manual.
 
 use super::raw;
 use super::resolve::LoadError;
 use super::units::parse_duration;
 use std::time::Duration;
 
-/// What the manual says of it.
+/// The text of the manual about it.
 pub(super) const HELP: &str = "After how long a page goes that nobody asks for, such as `2h`; a minute at least. Up to an eighth more may pass until it does. Without it, or with `0s`, it stays until its room is needed.";
 
-/// The shortest: all pages are gone through eight times in it.
+/// The minimum, because all pages are scanned eight times within it.
 const MIN: Duration = Duration::from_secs(60);
 
-/// Checks it; `None` where it is off.
+/// Checks the value; `None` if it is disabled.
 pub(super) fn resolve(raw: &raw::Cache) -> Result<Option<Duration>, LoadError> {
     let wrong = |what| LoadError(format!("cache.unused_for: {what}"));
     let Some(text) = &raw.unused_for else { return Ok(None) };

@@ -1,6 +1,6 @@
-//! `[[wake]]`: addresses of the site that are requested at intervals, such as WordPress's `wp-cron.php`.
-//! Pages from memory wake no PHP, so tasks that an application runs with the next visitor would wait.
-//! An address without a host gets that of the site. Not here: the requests (`wake.rs`).
+//! `[[wake]]`: URLs of the site that are requested at intervals, such as WordPress's `wp-cron.php`.
+//! Cache hits do not run PHP, so background tasks that an application runs during requests would be
+//! delayed. A URL without a host gets the site's host. `wake.rs` sends the requests.
 
 use super::raw;
 use super::resolve::LoadError;
@@ -9,21 +9,21 @@ use crate::target::Target;
 use http::{HeaderMap, Uri};
 use std::time::Duration;
 
-/// The most addresses of a site.
+/// Maximum number of URLs per site.
 const WAKES_MAX: usize = 16;
-/// The shortest interval and the longest.
+/// The shortest and the longest interval.
 const EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(86_400)];
 
-/// An address that is requested at intervals.
+/// A URL that is requested at intervals.
 #[derive(Clone, Debug)]
 pub struct Wake {
-    /// The address that is requested.
+    /// The target of the requests.
     pub target: Target,
-    /// From the end of one request to the beginning of the next.
+    /// Time from the end of one request to the beginning of the next.
     pub every: Duration,
 }
 
-/// Checks and completes `[[wake]]`. `host` is the site's own, `scheme` that of addresses without one.
+/// Checks and completes `[[wake]]`. `host` is the site's own, `scheme` that of URLs without one.
 pub(super) fn resolve(
     all: &[raw::Wake],
     host: Option<&str>,

@@ -1,24 +1,25 @@
-//! The configuration as it is written, with places: which keys there are, where each stands, and in which
-//! place what an error speaks of. Reads the same text as `raw`, for people: what counts is decided
-//! elsewhere.
+//! The keys of the configuration file with their positions, and the position to which an error
+//! message refers.
+//!
+//! It parses the same text as `raw`, but only for messages.
 
 use super::secret::blotted;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A key of a file.
+/// A key of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Such as `limits.headers` or `rule[1].path`.
+    /// The full key, such as `limits.headers` or `rule[1].path`.
     pub key: String,
-    /// Its value, as it stands there.
+    /// The value as written in the file.
     pub value: String,
-    /// Its line, from 1.
+    /// The line number, from 1.
     pub line: usize,
 }
 
-/// Every key of a file, in its order; none where it is no TOML.
+/// Returns every key of a file, in its order; empty if it is not valid TOML.
 pub fn keys(text: &str) -> Vec<Written> {
     let Ok(table) = DeTable::parse(text) else { return Vec::new() };
     let mut found = Vec::new();
@@ -32,7 +33,7 @@ pub fn keys(text: &str) -> Vec<Written> {
     .collect()
 }
 
-/// An error about a value of a file, with the place it speaks of before it, where that can be told.
+/// Prefixes an error about a value of a file with its position, if that can be determined.
 pub fn with_place(text: &str, error: &str) -> String {
     match place_of(text, error) {
         Some(place) => placed(text, place, error),
@@ -40,7 +41,7 @@ pub fn with_place(text: &str, error: &str) -> String {
     }
 }
 
-/// An error with its place before it: the line as it stands there.
+/// Prefixes an error with its position and the line as written.
 pub(super) fn placed(text: &str, place: Range<usize>, error: &str) -> String {
     let (line, from) = line_of(text, place.start);
     let end = text[from..].find('\n').map_or(text.len(), |at| from + at);
@@ -56,20 +57,20 @@ pub(super) fn placed(text: &str, place: Range<usize>, error: &str) -> String {
     )
 }
 
-/// The key that stands at a place of a file, or whose value or table does.
+/// Returns the key at a position of a file, or the key whose value or table is there.
 pub(super) fn key_at(text: &str, place: &Range<usize>) -> Option<String> {
     let table = DeTable::parse(text).ok()?;
     let mut all = Vec::new();
     places(table.get_ref(), "", &mut all);
     let around = |one: &Range<usize>| one.start <= place.start && place.end <= one.end;
     let mut found: Vec<_> = all.into_iter().filter(|(_, one)| around(one)).collect();
-    // Of those of the same place the innermost, which comes last.
+    // Of keys at the same position, the innermost one is wanted, which comes last.
     found.reverse();
     found.sort_by_key(|(_, one)| one.len());
     found.into_iter().next().map(|(key, _)| key)
 }
 
-/// The places of all keys, values and tables, each table before what is in it.
+/// Returns the positions of all keys, values and tables, each table before its content.
 fn places(table: &DeTable<'_>, prefix: &str, all: &mut Vec<(String, Range<usize>)>) {
     for (name, value) in table {
         let dot = if prefix.is_empty() { "" } else { "." };
@@ -92,7 +93,7 @@ fn places_below(key: &str, value: &Spanned<DeValue<'_>>, all: &mut Vec<(String, 
     }
 }
 
-/// The number of a line, from 1, and where it begins.
+/// Returns the number of a line, from 1, and its first offset.
 fn line_of(text: &str, at: usize) -> (usize, usize) {
     let before = &text[..at];
     let from = before.rfind('\n').map_or(0, |end| end + 1);
@@ -118,7 +119,8 @@ fn put(key: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<(String, Range<u
     }
 }
 
-/// Errors begin with the key they are about, or with the host of the site that it belongs to.
+/// Returns the position for an error message. Messages begin with the key, or with the host of its
+/// site.
 fn place_of(text: &str, error: &str) -> Option<Range<usize>> {
     let table = DeTable::parse(text).ok()?;
     let table = table.get_ref();
@@ -135,7 +137,7 @@ fn get<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<&'t Spanned<DeValue
     table.iter().find(|(known, _)| known.get_ref() == name).map(|(_, value)| value)
 }
 
-/// The `[[site]]` of a host.
+/// Returns the `[[site]]` table of a host.
 fn site<'t, 'i>(table: &'t DeTable<'i>, host: &str) -> Option<&'t DeTable<'i>> {
     let mut sites = get(table, "site")?.get_ref().as_array()?.iter();
     sites.find_map(|site| {
@@ -144,21 +146,22 @@ fn site<'t, 'i>(table: &'t DeTable<'i>, host: &str) -> Option<&'t DeTable<'i>> {
     })
 }
 
-/// The place of the key that an error begins with; of a rule that of its key, where it names one.
+/// Returns the position of the key with which an error begins. For a rule it is the position of the
+/// rule's key, if one is named.
 fn find(text: &str, table: &DeTable<'_>, error: &str) -> Option<Range<usize>> {
     let (key, rest) = error.split_once(": ")?;
     let Some(number) = rule_number(key) else { return find_key(text, table, key, error) };
     let rule = get(table, "rule")?.get_ref().as_array()?.get(number)?;
     let of_key = rule.get_ref().as_table().and_then(|rule| {
-        // Of several that contradict each other the first that is there.
+        // Of several contradictory keys, the first one present.
         let mut keys = rest.split_once(": ")?.0.split(", ");
         keys.find_map(|key| find_key(text, rule, key, error))
     });
     Some(of_key.unwrap_or(rule.span()))
 }
 
-/// The place of a key. Where it is in several tables of a list, it is the one whose value the error
-/// speaks of, or else the first.
+/// Returns the position of a key. If several tables of a list have it, the one is chosen whose
+/// value is in the error message, or else the first.
 fn find_key(text: &str, table: &DeTable<'_>, key: &str, error: &str) -> Option<Range<usize>> {
     let (name, rest) = match key.split_once('.') {
         Some((name, rest)) => (name, Some(rest)),
@@ -179,7 +182,7 @@ fn find_key(text: &str, table: &DeTable<'_>, key: &str, error: &str) -> Option<R
     }
 }
 
-/// `rule 2` and `rule 2 (name)` are the second.
+/// Parses a rule's number: `rule 2` and `rule 2 (name)` are the second rule.
 fn rule_number(key: &str) -> Option<usize> {
     let digits = key.strip_prefix("rule ")?;
     let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());

@@ -61,7 +61,7 @@ pub struct Moments {
 /// Information about the process.
 #[derive(Default)]
 pub struct Process {
-    /// Pagewell's version.
+    /// The version of the running Pagewell.
     pub version: String,
     /// Seconds since the start.
     pub uptime: u64,

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The size of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Characters per line.
+    /// The number of characters per line.
     pub columns: usize,
     /// The number of lines.
     pub rows: usize,

@@ -1,12 +1,11 @@
-//! The content of a page that may be stored, on its way from the origin to the visitor and into the
-//! store at once.
+//! Collects the content of a page that may be stored, and sends it to the client at the same time.
 //!
-//! For a moment the response is held back: most pages are complete within it, and then go out with
-//! their length, a validator and what became of storing them. A page that takes longer is streamed
-//! at the visitor's pace while it is collected at the origin's; what he has not been sent when it is
-//! complete he gets from the page's own bytes, so that there is no second copy of it, and nothing waits for him
-//! here. A page that grows over the limit goes on by way of memory and disk (`response_spool`), at the
-//! origin's speed as before.
+//! First the response is held back for a moment. Most pages are complete within that time. They are
+//! sent with their length, a validator and the result of storing them. A page that takes longer is
+//! streamed at the client's speed while it is collected at the origin's. Once it is complete, the
+//! client gets the rest from the stored page's bytes. So there is no second copy, and the render
+//! does not wait for the client. A page that exceeds the limit is buffered in memory and on disk
+//! (`response_spool`), and still read at the origin's speed.
 
 use super::superseded::Unstored;
 use super::{Outcome, Render, parts, turns};
@@ -32,26 +31,26 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// How long a response is held back for its content to be complete.
+/// Maximum time for which a response is held back until its content is complete.
 const HOLD: Duration = Duration::from_millis(100);
-/// How much of it is held back at most.
+/// Maximum number of bytes that are held back.
 const HOLD_BYTES: usize = 256 << 10;
-/// What is handed to the visitor at a time.
+/// Maximum number of bytes handed to the client at a time.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// Content in codings.
+/// The compressed forms of the content.
 type Coded = Vec<(Coding, Bytes)>;
 
-/// A complete page, in the store or not.
+/// A complete page, whether stored or not.
 pub(super) struct Put {
     page: SharedPage,
-    /// The fields that are sent with it.
+    /// The header fields that are sent with the page.
     fields: HeaderMap,
-    /// Why it was not stored; none: it was.
+    /// The reason why the page was not stored; `None` if it was.
     pub(super) refused: Option<&'static str>,
 }
 
-/// How holding back ended.
+/// The result of holding back a response.
 enum Held {
     Complete,
     Going,
@@ -60,7 +59,7 @@ enum Held {
 }
 
 impl Render {
-    /// Collects the content and stores the page.
+    /// Collects the content, stores the page and answers the client.
     pub(super) async fn collect(
         mut self: Box<Self>,
         stored: StoredResponse,
@@ -89,7 +88,7 @@ impl Render {
                 self.give_up(response, Outcome::Failed(failure));
             }
             Held::Abandoned => {}
-            // Seldom: in a box of its own, for all others are the smaller for it.
+            // This is rare. The future is boxed so that the common ones stay smaller.
             Held::Going => Box::pin(self.stream(stored, body, content.into_vec(), status)).await,
         }
     }
@@ -116,8 +115,8 @@ impl Render {
         }
     }
 
-    /// Stores a complete page, tells the followers, answers the visitor.
-    /// `coded` is the same content in codings, where that is known.
+    /// Stores a complete page, notifies the followers, answers the client. `coded` contains the
+    /// compressed forms of the same content, if known.
     pub(super) fn store(
         self: Box<Self>,
         stored: StoredResponse,
@@ -139,7 +138,7 @@ impl Render {
         let _ = answer.send(serve::new_page(&facts, &page, fields, now, &status));
     }
 
-    /// Answers the visitor with a complete response that must not be stored.
+    /// Answers the client with a complete response that must not be stored.
     fn show(
         self: Box<Self>,
         mut stored: StoredResponse,
@@ -158,7 +157,7 @@ impl Render {
         self.give_up(response, Outcome::NotShareable);
     }
 
-    /// Puts a page in the store; says why it is not there otherwise.
+    /// Stores a page. The result contains the reason if it was refused.
     pub(super) fn put(&self, mut stored: StoredResponse, content: Bytes, coded: Coded) -> Put {
         let site = &self.site;
         codings::prepare(site, &mut stored, content.len());
@@ -171,7 +170,8 @@ impl Render {
             private::depend(&mut made_from, owner, &stored, path);
         }
         let variant = variant(&stored);
-        // One copy for all that its vary cookies would tell apart.
+        // The page is the same for all vary cookies, so it is stored once, under the key without
+        // them.
         let plain = match stored.says_no_vary() && self.ask.owner.is_none() {
             true => key_without_vary(&self.ask.key),
             false => None,
@@ -226,17 +226,18 @@ impl Render {
         }
     }
 
-    /// A page that was made by rules that do not count any more is kept by nobody: its lease is outdated
-    /// here, where it is not so young that the reload could not see it.
+    /// Invalidates the page's URL if the site's rules have changed since the render began, so that
+    /// the store refuses the page. The reload could not invalidate this render if it began shortly
+    /// before.
     pub(super) fn outdate(&self) {
-        // Nothing is found any more in the store of a process that has handed over.
+        // After a handover the store of this process is no longer read.
         if !self.site.is_current() && !self.site.is_leaving() {
             let url = ChangeTarget::Url(self.ask.target.page().as_bytes());
             self.site.changes().apply(&[url], Strength::Drop, Cause::Reload);
         }
     }
 
-    /// What the followers are told of a page.
+    /// The outcome of a page for the followers.
     fn outcome(&self, page: SharedPage) -> Outcome {
         match self.site.is_current() {
             true => Outcome::Page(page),
@@ -244,7 +245,7 @@ impl Render {
         }
     }
 
-    /// Whether the page is one of those that are read.
+    /// Whether the page is requested repeatedly.
     fn asked(&self) -> Asked {
         let had_codings = |old: &SharedPage| !old.payload().forms().codings().is_empty();
         match self.ask.fallback.as_ref().is_some_and(had_codings) || self.for_nobody.is_some() {
@@ -253,7 +254,7 @@ impl Render {
         }
     }
 
-    /// The codings of the page that is being replaced, if its content is the same.
+    /// Returns the compressed forms of the page that is being replaced, if its content is the same.
     fn coded_before(&self, content: &Bytes) -> Coded {
         match &self.ask.fallback {
             Some(old) if is_same(old, content) => old.payload().forms().contents(),
@@ -261,7 +262,7 @@ impl Render {
         }
     }
 
-    /// Streams to the visitor what is being collected.
+    /// Streams the content to the client while it is collected.
     async fn stream(
         mut self: Box<Self>,
         stored: StoredResponse,
@@ -323,13 +324,14 @@ impl Render {
             match streaming.step(&mut body).await {
                 Step::Going => {}
                 Step::TooLarge => {
-                    // The followers are told before the client is waited for.
+                    // The followers are notified before the render waits for the client.
                     self.too_large(&stored);
                     streaming.hand_all().await;
                 }
                 Step::Left => return,
                 Step::Failed(failure) => {
-                    // Its place at the origin is not kept at the pace of the visitor.
+                    // The concurrency slot at the origin is released now; it must not depend on the
+                    // client's speed.
                     drop(body);
                     self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
                     self.right.end(Outcome::Failed(failure));
@@ -348,8 +350,8 @@ impl Render {
         }
     }
 
-    /// Stores what has been collected, and leaves the visitor the rest of it: of what is stored, the page's
-    /// own bytes. Nobody waits for him here any more.
+    /// Stores the collected content and leaves the rest to the client's spool. For a stored page
+    /// the rest is a slice of the page's own bytes. Nothing here waits for the client.
     fn complete(self: Box<Self>, stored: StoredResponse, ended: Ended, mut streaming: Streaming) {
         let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
         let esi = litespeed::against_storing(&stored, &content);
@@ -375,7 +377,8 @@ impl Render {
             }
         };
         if let Some(visitor) = streaming.visitor {
-            // What is left of what is not a page's does not hold on to all of it.
+            // The rest of content that is not a page's is copied, so that the whole buffer can be
+            // freed.
             let content = match page.is_some() {
                 true => content.slice(streaming.sent..),
                 false => Bytes::copy_from_slice(&content[streaming.sent..]),
@@ -401,17 +404,17 @@ impl Render {
     }
 }
 
-/// Content that goes to the visitor while it is collected.
+/// Content that is sent to the client while it is collected.
 struct Streaming {
-    /// All that has come, as long as it may be stored.
+    /// All content received so far, as long as it may be stored.
     content: Vec<u8>,
-    /// How much of it the visitor has been handed.
+    /// The number of bytes handed to the client.
     sent: usize,
-    /// Whether it will be stored.
+    /// Whether the content will be stored.
     is_kept: bool,
     received: u64,
     length: Option<u64>,
-    /// None when the visitor has left.
+    /// The client's spool; none once the client has disconnected.
     visitor: Option<SpoolSender>,
     page_bytes: usize,
 }
@@ -421,11 +424,11 @@ enum Step {
     TooLarge,
     Complete,
     Failed(Failure),
-    /// Neither a visitor nor the store wants more.
+    /// Neither the client nor the store needs more content.
     Left,
 }
 
-/// Which of the two sides was ready.
+/// The side that became ready first.
 enum Side {
     Origin(Option<Piece>),
     Visitor,
@@ -433,7 +436,7 @@ enum Side {
 }
 
 impl Streaming {
-    /// Takes a piece from the origin or hands one to the visitor.
+    /// Receives a piece from the origin or hands one to the client, whichever is ready first.
     async fn step(&mut self, body: &mut OriginBody) -> Step {
         if self.visitor.is_none() && !self.is_kept {
             return Step::Left;
@@ -462,15 +465,15 @@ impl Streaming {
         }
     }
 
-    /// Whether there is something to be handed on. The end of a response of declared length is handed on
-    /// when the page is stored.
+    /// Whether there is content to hand to the client. The end of a response with a declared length
+    /// is handed on only after the page has been stored.
     fn may_hand(&self) -> bool {
         let is_all = self.length.is_some_and(|length| self.received >= length);
         let is_some = self.is_kept && self.visitor.is_some() && self.sent < self.content.len();
         is_some && !is_all
     }
 
-    /// Keeps a piece; hands on what is not to be stored any more.
+    /// Appends a piece; hands everything to the client if the content can no longer be stored.
     async fn take(&mut self, bytes: Bytes) -> Step {
         self.received += bytes.len() as u64;
         if self.is_kept {
@@ -483,7 +486,7 @@ impl Streaming {
         Step::Going
     }
 
-    /// Hands on all that has come.
+    /// Hands all received content to the client.
     async fn hand_all(&mut self) {
         let content = Bytes::from(std::mem::take(&mut self.content));
         let unsent = content.slice(std::mem::take(&mut self.sent)..);
@@ -497,7 +500,8 @@ impl Streaming {
         }
     }
 
-    /// Leaves the visitor what is left of what is not stored, or the end that it has come to.
+    /// Ends the client's response: with the rest of content that is not stored, or with the
+    /// failure.
     fn end(mut self, failure: Option<Failure>) {
         if let Some(visitor) = self.visitor {
             let at = self.sent.min(self.content.len());
@@ -513,7 +517,8 @@ async fn ready(visitor: Option<&SpoolSender>) -> Result<&SpoolSender, ClientGone
     Ok(visitor)
 }
 
-/// Whether a page has this content. One that is kept in codings only is made again to be compared.
+/// Whether a page has this content. A page stored only in compressed forms is decompressed for the
+/// comparison.
 fn is_same(page: &SharedPage, content: &Bytes) -> bool {
     page.length() == content.len() && page.content() == *content
 }

@@ -1,15 +1,16 @@
-//! Which fields of its client's request a render takes to the origin, where the response may be shared.
+//! Selects the fields of the client's request that a render forwards to the origin if the response
+//! may be shared.
 //!
-//! | fields | go along |
+//! | fields | forwarded |
 //! |---|---|
 //! | those that all renders have, and those in the key (`site_rules::SiteRules::sends_field`) | always |
-//! | those that `Vary` of a page stored under the key names, or of this render's own response | when it is asked again |
-//! | custom ones of a site's own | where the page is known not to be shareable, or its response was not stored |
+//! | those that `Vary` names, of a page stored under the key or of this render's own response | in the next attempt |
+//! | custom fields | if the page is known not to be shareable, or its response was not stored |
 //!
-//! Invariants: a response to a request with a field that is neither in the key nor named by the response's
-//! `Vary` is not stored ([`may_store`]); what is stored was asked for with every field that it
-//! nominates and its client has. So no client chooses what others get, and `Vary` keeps its meaning
-//! (RFC 9111 section 4.1). Fields that ask for another method never go along.
+//! Invariants: a response to a request with a field that is neither in the key nor in `Vary` is not
+//! stored ([`may_store`]). Every stored response was requested with all of the client's fields that
+//! its `Vary` names. So no client chooses what others get (RFC 9111 section 4.1). Method override
+//! fields are never forwarded.
 
 use super::{Ask, Sent};
 use crate::site::Site;
@@ -35,17 +36,17 @@ const WRITTEN_HERE: [&str; 8] = [
     "via",
 ];
 
-/// The fields that go along beside those that all renders have.
+/// The fields that are forwarded in addition to those of all renders.
 #[derive(Clone, Debug, Default)]
 pub struct ExtraFields {
-    /// Those that `Vary` names.
+    /// The fields that `Vary` names.
     named: Vec<HeaderName>,
-    /// Whether custom ones do.
+    /// Whether custom fields are forwarded.
     custom: Custom,
 }
 
 impl ExtraFields {
-    /// The same without custom ones.
+    /// The same fields without custom ones.
     pub(super) fn without_custom(&self) -> ExtraFields {
         ExtraFields { named: self.named.clone(), custom: Custom::LeftOut }
     }
@@ -75,7 +76,7 @@ impl Ask {
                 || (extra.custom == Custom::Sent && rules.is_custom_field(name)))
     }
 
-    /// Has the fields go along that the pages stored under the key nominate.
+    /// Adds the fields that `Vary` of the pages stored under the key names.
     pub(super) fn send_nominated(&mut self, stored: &Candidates<StoredPage>) {
         for page in stored.as_slice() {
             for name in page.payload().stored.nominated().names() {
@@ -86,12 +87,13 @@ impl Ask {
         }
     }
 
-    /// Whether the origin was asked with custom fields of the request, so that its answer may be about them.
+    /// Whether custom fields of the request were sent to the origin, so that the response may
+    /// depend on them.
     pub(super) fn has_sent_custom(&self) -> bool {
         self.extra_fields.custom == Custom::Sent
     }
 
-    /// Has the custom fields of the request go along.
+    /// Adds the custom fields of the request.
     pub(super) fn send_custom(&mut self) {
         self.extra_fields.custom = Custom::Sent;
     }
@@ -108,8 +110,8 @@ impl Ask {
             && self.headers.keys().any(|name| is_custom(name) && !self.sends(site, name.as_str()))
     }
 
-    /// Has the fields go along that the response nominates, its client has, and the origin did not get;
-    /// says whether there are any.
+    /// Adds the fields that the response's `Vary` names, the client sent, and the origin did not
+    /// get. Returns whether there are any.
     pub(super) fn send_missing(
         &mut self,
         site: &Site,
@@ -142,8 +144,8 @@ fn is_there(fields: &dyn Fields, name: &str) -> bool {
     is_there
 }
 
-/// Fields that say which client asks, or to which group it belongs, and that clients may not set. Responses
-/// that differ by one of them (`Vary`) cannot be distinguished when a later request comes.
+/// Fields that identify the client or its group, and that clients may not set. Responses that vary
+/// on one of them cannot be distinguished when a later request comes.
 const OF_ONE_CLIENT: [&str; 10] = [
     "x-user-context-hash",
     "x-forwarded-for",
@@ -157,10 +159,10 @@ const OF_ONE_CLIENT: [&str; 10] = [
     "fastly-client-ip",
 ];
 
-/// The reason not to store a response whose `Vary` names one of them.
+/// The reason not to store a response whose `Vary` names one of these fields.
 pub(super) const VARY_OF_ONE_CLIENT: &str = "vary-of-one-client";
 
-/// Refuses to store a response that may differ by a field which no later request can be compared by.
+/// Refuses to store a response that may vary on a field by which later requests cannot be compared.
 ///
 /// # Errors
 /// The reason: [`VARY_OF_ONE_CLIENT`], or [`FIELD_NOT_IN_KEY`].

@@ -1,14 +1,15 @@
-//! Ranges of what is not stored as a whole, because it is too large or not for everybody.
+//! Range requests for a page that is not stored as a whole, because it is too large or not
+//! shareable.
 //!
-//! A range is cut from the whole page wherever that is stored, and the whole is what the origin is
-//! asked for. Where it turns out that the whole will not be stored, and the origin knows ranges, the
-//! request goes there once more with its Range; for a while others for the same page go so at once.
-//! What comes back (206) may be kept as a part (RFC 9111 section 3.3), put together with what is kept
-//! already (section 3.4), and becomes the page when nothing is missing.
+//! If the whole page is stored, the range is cut from it. Otherwise the origin is asked for the
+//! whole. If that cannot be stored and the origin supports ranges, the request is sent again with
+//! its Range. For a while, others for the page are so at once. The 206 response may be stored as a
+//! part (RFC 9111 section 3.3) and combined with older parts (section 3.4). A complete part becomes
+//! the page.
 //!
-//! Leases: the older part is looked up after the lease of this render was taken. A change before the
-//! lease has dropped it; one after the lease is found by the insertion, for the two together depend
-//! on what either depends on. So the render's lease is the right one for both.
+//! Leases: older parts are looked up after the render's lease was taken. A change before the lease
+//! has removed them. A change after it refuses the insertion, because the combined part has the
+//! dependencies of both.
 
 use super::{Ask, Outcome, Render};
 use crate::body::ResponseBody;
@@ -24,32 +25,32 @@ use origin::OriginResponse;
 use site_state::page::{NewPage, ReadPage, SharedPage, variant};
 use std::sync::Arc;
 
-/// What follows the page's key in that of its parts. What rules add to a key has a space (a name, and a
-/// value).
+/// The suffix of a page's key in the key of its parts. Key parts added by rules contain a space
+/// (name and value), so they never equal it.
 const OF_PARTS: &[u8] = b"\nparts";
 
-/// What becomes of a request's Range on the way to the origin.
+/// How the Range field of a request is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ranges {
-    /// The whole is asked for, and the range cut from it.
+    /// The whole page is requested, and the range is cut from it.
     Cut,
-    /// It goes to the origin, for the whole will not be stored.
+    /// The Range is forwarded to the origin, because the whole page will not be stored.
     Forwarded,
 }
 
 impl Ask {
     fn has_range(&self) -> bool {
-        // With a page to validate the origin is asked for the whole.
+        // If there is a page to validate, the whole is requested.
         let is_new = self.validate.is_none() && self.fallback.is_none();
         is_new && self.method == Method::GET && self.headers.contains_key(header::RANGE)
     }
 
-    /// What becomes of its Range where the whole is not stored.
+    /// How to handle the request's Range if the whole page is not stored.
     pub(super) fn for_range(&self) -> Ranges {
         if self.has_range() { Ranges::Forwarded } else { Ranges::Cut }
     }
 
-    /// Puts the Range back that the client sent, and its condition, where they are to be forwarded.
+    /// Restores the client's `Range` and `If-Range` if they have to be forwarded.
     pub(super) fn put_range(&self, headers: &mut HeaderMap) {
         if self.ranges == Ranges::Cut {
             return;
@@ -66,8 +67,8 @@ impl Ask {
     }
 }
 
-/// The answer from a stored part, if there is one that is fresh and has all that was asked for. One
-/// that has not is why the request goes on (RFC 9211 section 2.2).
+/// Answers from a stored part that is fresh and contains the requested range. If a part does not
+/// contain it, the request is forwarded with the reason `partial` (RFC 9211 section 2.2).
 pub(super) fn from_store(site: &Arc<Site>, ask: &mut Ask) -> Option<Response<ResponseBody>> {
     if !ask.has_range() {
         return None;
@@ -88,8 +89,8 @@ pub(super) fn from_store(site: &Arc<Site>, ask: &mut Ask) -> Option<Response<Res
     Some(serve::of_part(part, range, at, now, &status))
 }
 
-/// A part as it is while it comes: the 206 that the visitor gets. One in which nothing is missing is
-/// the whole from the start (RFC 9110 section 15.3.7.3).
+/// Converts a part into the response that the client gets while it is collected: a 206. A part in
+/// which nothing is missing becomes the whole page (RFC 9110 section 15.3.7.3).
 pub(super) fn while_collected(stored: StoredResponse, part: Part) -> StoredResponse {
     let mut stored = whole_if_complete(stored, part);
     if !part.is_whole() {
@@ -99,13 +100,13 @@ pub(super) fn while_collected(stored: StoredResponse, part: Part) -> StoredRespo
     stored
 }
 
-/// Whether what is being collected is a part.
+/// Whether the response being collected is a part.
 pub(super) fn is_part(stored: &StoredResponse) -> bool {
     stored.status == StatusCode::PARTIAL_CONTENT
 }
 
 impl Render {
-    /// Whether the range is worth asking for, now that the whole will not be stored.
+    /// Whether to request the range, now that the whole page will not be stored.
     pub(super) fn is_worth_a_range(&self, response: &OriginResponse) -> bool {
         let knows_ranges = response.headers.get(header::ACCEPT_RANGES).is_some_and(|value| {
             value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"bytes") // RFC 9110 section 14.3
@@ -116,7 +117,7 @@ impl Render {
             && knows_ranges
     }
 
-    /// Stores a part that has come whole, and answers the visitor with it.
+    /// Stores a part that is complete, and answers the client with it.
     pub(super) fn store_part(
         self: Box<Self>,
         stored: StoredResponse,
@@ -133,8 +134,7 @@ impl Render {
         self.give_up(response, Outcome::NotShareable);
     }
 
-    /// Puts a part in the store, together with what is there already; says why it is not there
-    /// otherwise.
+    /// Stores a part, combined with the older parts. Returns the reason if it was refused.
     pub(super) fn put_part(&self, came: &StoredResponse, content: Bytes) -> Option<&'static str> {
         let part = Part::of(came)?;
         if content.len() as u64 != part.range.length() {
@@ -177,7 +177,7 @@ impl Render {
         }
     }
 
-    /// A part, and what an older one adds to it.
+    /// Combines a part with an older one.
     fn with_older(
         &self,
         older: Option<&SharedPage>,

@@ -1,8 +1,8 @@
-//! What the site's rules make of a response, around the rules of RFC 9111: fields that a rule has
-//! ignored do not count for storing, and still go to clients; the policy is the rule's; what rules
-//! refuse is not stored.
+//! Applies the site's rules to a response, together with RFC 9111. Fields that a rule ignores do
+//! not affect storing, but are still sent to clients. The rule's caching policy is used, and rules
+//! may refuse storing.
 //!
-//! Cookies that a rule has ignored are gone from the stored page and from what any visitor gets.
+//! Cookies that a rule ignores are removed from the stored page and from the client's response.
 
 use super::{Ask, Ranges, Sent, fields, parts};
 use crate::esi;
@@ -18,10 +18,10 @@ use site_state::request_fields::view_of;
 use site_state::request_fields::{AsSent, read_facts};
 use std::borrow::Cow;
 
-/// What is kept of a response.
+/// Returns the form in which a response is stored.
 ///
 /// # Errors
-/// The name of what stands against storing it.
+/// The reason why it must not be stored.
 pub(super) fn keep(
     site: &Site,
     ask: &Ask,
@@ -47,7 +47,7 @@ pub(super) fn keep(
             storable_part(&facts, fields, &counted, asked, came, policy)
                 .map(|(stored, part)| parts::while_collected(stored, part))
         }
-        // Whatever else came may be about the range: 416 is.
+        // Any other response may depend on the range, as a 416 does.
         (Ranges::Forwarded, status) if status != StatusCode::OK => Err(NotStored::PartialContent),
         _ => storable(&facts, fields, status, &counted, asked, came, policy),
     };
@@ -61,10 +61,10 @@ pub(super) fn keep(
     Ok(stored)
 }
 
-/// The stored response that a 304 has refreshed (RFC 9111 section 4.3.4).
+/// Returns the stored response refreshed by a 304 (RFC 9111 section 4.3.4).
 ///
 /// # Errors
-/// The name of what stands against using the 304.
+/// The reason why the 304 cannot be used.
 pub(super) fn freshened(
     site: &Site,
     ask: &Ask,
@@ -88,7 +88,7 @@ pub(super) fn freshened(
     revision.ignored.strip(&mut plain.headers);
     let stored = refresh(&plain, &counted(revision.ignored, &response.headers))?;
     let mut stored = of_form(known, stored);
-    // What the 304 says to clients goes before what was said before it.
+    // The fields of the 304 have precedence over the stored ones.
     revision.ignored.restore(&known.headers, &mut stored.headers);
     if response.headers.contains_key(header::CACHE_CONTROL)
         || response.headers.contains_key(header::EXPIRES)
@@ -98,7 +98,8 @@ pub(super) fn freshened(
     Ok(stored)
 }
 
-/// What was a template stays one, whatever else a 304 says: its content is the same.
+/// Keeps the stored response's ESI form, whatever the 304 contains, because its content is
+/// unchanged.
 fn of_form(known: &StoredResponse, mut stored: StoredResponse) -> StoredResponse {
     if known.forms == Forms::Assembled {
         stored.forms = Forms::Assembled;
@@ -117,7 +118,7 @@ fn revise<'s>(
     site.config.rules.revise(&ask.plan, &view, status, headers, site.load())
 }
 
-/// The fields that count.
+/// Returns the fields without those that a rule ignores.
 fn counted(ignored: IgnoredFields, headers: &HeaderMap) -> Cow<'_, HeaderMap> {
     if ignored.is_empty() {
         return Cow::Borrowed(headers);

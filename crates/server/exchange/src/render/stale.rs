@@ -1,7 +1,7 @@
-//! The answer to a request whose render has failed: the stored page that it falls back on, where that is allowed,
-//! else an error (RFC 5861 section 4, RFC 9111 section 4.2.4).
+//! Answers a request whose render has failed. The answer is the stored fallback page if that is
+//! allowed, else an error (RFC 5861 section 4, RFC 9111 section 4.2.4).
 //!
-//! Whether the page may be used is decided by `lookup::choose_on_failure`, at the time of the failure.
+//! `lookup::choose_on_failure` decides at the time of the failure whether the page may be used.
 
 use super::{Ask, Render};
 use crate::body::ResponseBody;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(super) enum Recipient {
     /// A client that waits for it.
     Client,
-    /// None: a refresh in the background has failed, and its answer is not sent or counted.
+    /// No client: a background refresh has failed, and its answer is neither sent nor counted.
     Nobody,
 }
 
@@ -35,7 +35,7 @@ impl Render {
     }
 }
 
-/// The answer when the origin failed: the old page where that is allowed, else an error.
+/// The answer if the origin failed: the stale page if that is allowed, else an error.
 pub(super) fn on_failure(
     site: &Arc<Site>,
     ask: &Ask,
@@ -46,7 +46,8 @@ pub(super) fn on_failure(
         .unwrap_or_else(|| forward::failed(site, Unsent::Failed(failure), ask.why))
 }
 
-/// RFC 5861 section 4, RFC 9111 section 4.2.4.
+/// The stale page, if it may be served after this failure (RFC 5861 section 4, RFC 9111 section
+/// 4.2.4).
 pub(super) fn stale_on(
     site: &Arc<Site>,
     ask: &Ask,

@@ -1,5 +1,5 @@
-//! Rule 9 of the freshness promise: a final answer of the origin ends every use of the older pages that it
-//! answers for, also where it is not stored (decision 0076).
+//! Rule 9 of the freshness promise: a final answer of the origin ends every use of the older pages
+//! of the same request. It does so even if it is not stored (decision 0076).
 //!
 //! | answer | older pages that the request selects |
 //! |---|---|
@@ -12,9 +12,10 @@
 //! | any other | removed |
 //! | any, to a request with `Authorization`, an unknown cookie or custom fields | stay; a request without them follows |
 //!
-//! A page is newer than the answer if its lease is larger, or its lease is the same and its request was sent
-//! later: then the answer ends nothing. The number that the store gives the answer keeps out renders that are
-//! still under way (`page_store`, `supersede.rs`). Responses to requests that bypass the cache do not come here.
+//! A page is newer than the answer if its lease is larger, or if the lease is the same and its
+//! request was sent later. Then the answer ends nothing. The number that the store assigns to the
+//! answer refuses renders that are still in flight (`page_store`, `supersede.rs`). Responses to
+//! bypassing requests do not come here.
 
 use super::turns::is_personal;
 use super::{Ask, Ranges, Render, refresh};
@@ -34,34 +35,34 @@ use site_state::why::Cause;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// How often older pages are looked for again: a page may get another form between two steps.
+/// Maximum number of lookups for older pages: a page may get another form between two steps.
 const ROUNDS_MAX: usize = 8;
 
-/// Refusals of the store that say only that something has changed since the render began.
+/// The store's refusals whose only cause is a change since the render began.
 const OUTDATED: [&str; 3] = ["changed-since", "unsettled", "lease-too-old"];
 
-/// Selects pages.
+/// A predicate that selects pages.
 type Selects<'a> = &'a dyn Fn(&SharedPage) -> bool;
 
-/// An answer of the origin that is not stored.
+/// A response of the origin that is not stored.
 #[derive(Clone, Copy)]
 pub(super) struct Unstored<'a> {
-    /// Its status.
+    /// The status code of the response.
     pub(super) status: StatusCode,
-    /// Its fields.
+    /// The header fields of the response.
     pub(super) headers: &'a HeaderMap,
-    /// Why it is not stored.
+    /// The reason why it is not stored.
     pub(super) reason: &'static str,
 }
 
 impl<'a> Unstored<'a> {
-    /// A response that could have been stored as far as its fields say.
+    /// A response whose fields would allow storing it.
     pub(super) fn of(stored: &'a StoredResponse, reason: &'static str) -> Unstored<'a> {
         Unstored { status: stored.status, headers: &stored.headers, reason }
     }
 }
 
-/// A final answer of the origin, and the render that it was given to.
+/// A final answer of the origin, and the render that received it.
 struct FinalAnswer<'a> {
     site: &'a Site,
     lease: &'a Lease,
@@ -73,8 +74,8 @@ struct FinalAnswer<'a> {
 }
 
 impl Render {
-    /// Ends the older pages that a response which is not stored answers for: from here on nothing falls back
-    /// on them.
+    /// Ends the older pages for which a response that is not stored is the new answer. From then on
+    /// they are not used as a fallback.
     pub(super) fn end_older(&mut self, response: &OriginResponse, reason: &'static str) {
         let (status, headers) = (response.status, &response.headers);
         self.answered = self.supersede(Unstored { status, headers, reason }).or(self.answered);
@@ -83,9 +84,9 @@ impl Render {
         }
     }
 
-    /// Whether an answer that came after this render began, and after what it was answered itself, stands
-    /// against what it has stored as a part: then the part is removed. It is looked at after the insertion, so
-    /// that no answer comes in between.
+    /// Whether a later answer of the origin supersedes the part that this render has stored. If so,
+    /// the part is removed. A later answer came after this render began, and after the render's own
+    /// last answer. This is checked after the insertion, so that no answer can come in between.
     pub(super) fn is_part_superseded(&self, part: &SharedPage) -> bool {
         let store = &self.site.store;
         let stored = &part.payload().stored;
@@ -100,11 +101,12 @@ impl Render {
         is_superseded
     }
 
-    /// The origin has given a final answer that is not stored. Returns the number of the answer, if it got one.
+    /// Processes a final answer of the origin that is not stored. Returns the number of the answer
+    /// if it got one.
     pub(super) fn supersede(&self, unstored: Unstored<'_>) -> Option<Number> {
         let Unstored { status, headers, reason } = unstored;
         let has_failed = status.is_server_error() || reason == "php-fatal-error";
-        // RFC 9111 section 4.3.3: as if the origin had not answered.
+        // RFC 9111 section 4.3.3: the failure is treated as if the origin had not answered.
         if has_failed && self.for_nobody.is_some() {
             return None;
         }
@@ -122,7 +124,7 @@ impl Render {
             if !is_of_range {
                 let ends = |page: &SharedPage| selects(page) && !(is_outdated && page.is_marked());
                 let policy = self.site.config.rules.policy(&self.ask.plan);
-                // An error says nothing of what an older render got.
+                // An error says nothing about the responses of older renders.
                 let of = NominatedFields::read(headers, fields, policy).filter(|_| !has_failed);
                 let of = of.map_or(StandsFor::Ended, |of| match of.is_empty() {
                     true => StandsFor::EveryVariant,
@@ -148,9 +150,9 @@ impl Render {
         number
     }
 
-    /// The answer is stored as `new`: other variants that the request would select are older, and end, and so
-    /// do parts of another representation. Where one of the variants is newer and came in between the look
-    /// and the insertion, it is `new` that ends.
+    /// Ends older pages because the answer was stored as `new`: other variants that the request
+    /// would select, and parts of another representation. If a newer variant was stored between the
+    /// check and the insertion, `new` ends instead.
     pub(super) fn replaced(&self, new: &SharedPage) {
         if self.is_personal("replaced") {
             return;
@@ -175,8 +177,8 @@ impl Render {
         });
     }
 
-    /// Whether a page that is already stored, as this variant or another that the request would select, is
-    /// newer than what was rendered.
+    /// Whether a stored page that the request would select, of this variant or another, is newer
+    /// than this render.
     pub(super) fn is_overtaken(&self, key: Key<'_>, variant: u32) -> bool {
         let own = (self.right.lease().number(), self.asked);
         let (pages, now) = (self.site.store.peek(key), self.site.clock.now());
@@ -201,7 +203,7 @@ impl Render {
         }
     }
 
-    /// Hands out the fields by which the render's pages are selected.
+    /// Calls `to` with the fields by which the render's pages are selected.
     fn with_fields(&self, to: &mut dyn FnMut(&dyn Fields)) {
         let fields = AsSent(&*self.ask.headers);
         match self.ask.owner {
@@ -210,15 +212,15 @@ impl Render {
         }
     }
 
-    /// Whether the answer may be what it is for the sake of this request alone: then it says nothing of
-    /// the page for others, or a client with a made-up cookie could empty the store.
+    /// Whether the answer may be specific to this request, and so says nothing about the page for
+    /// others. Otherwise a client with a made-up cookie could empty the store.
     pub(super) fn is_personal(&self, reason: &str) -> bool {
         reason == NotStored::RequestNoStore.as_str()
             || self.ask.owner.is_none()
                 && (is_personal(&self.site, &self.ask) || self.ask.has_sent_custom())
     }
 
-    /// Where an older page was to be renewed, has it renewed by a request that says nothing of its client.
+    /// Refreshes the older page by a request without the client's own fields.
     fn ask_for_everybody(&self) {
         if self.ask.fallback.is_none() || !may_refresh(&self.site) {
             return;
@@ -229,21 +231,21 @@ impl Render {
     }
 }
 
-/// Apart from the render that begins it, whose type would contain itself otherwise.
+/// A separate function, because the type of the render's future would otherwise contain itself.
 fn later(site: Arc<Site>, ask: Ask) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         refresh(site, ask).await;
     })
 }
 
-/// The same request without what is its client's own; `None` where that is a request for another page, or
-/// selects another.
+/// Returns the request without the client's own fields. `None` if that is a request for another
+/// page, or selects another variant.
 pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
     let mut headers = (*ask.headers).clone();
     for name in [header::AUTHORIZATION, header::COOKIE, header::CACHE_CONTROL, header::PRAGMA] {
         headers.remove(name);
     }
-    // Those that choose the page stay.
+    // Cookies that are part of the key are preserved.
     for line in ask.headers.get_all(header::COOKIE) {
         let of_key = site.config.rules.key_cookies(&ask.plan, line.as_bytes());
         if let Some(of_key) = of_key.and_then(|line| HeaderValue::from_bytes(&line).ok()) {
@@ -266,7 +268,7 @@ pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
     (!is_personal(site, &all)).then_some(all)
 }
 
-/// A response for the owner of private copies is not stored: those that are stored under `key` are over.
+/// Ends the private copies stored under `key`, because a response for their owner is not stored.
 pub fn end_private_copies(
     site: &Site,
     (key, url): (&[u8], &str),
@@ -278,28 +280,29 @@ pub fn end_private_copies(
     FinalAnswer { site, lease, asked, url, cause }.end(key, &all, &all, StandsFor::EveryVariant);
 }
 
-/// The variants that an answer stands for, beside those of the pages that it ends.
+/// The variants for which an answer counts, in addition to those of the pages that it ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StandsFor {
-    /// None.
+    /// No further variant.
     Ended,
-    /// The one as which it would have been stored.
+    /// The variant as which it would have been stored.
     Variant(u32),
-    /// All: it names no fields by which it differs.
+    /// All variants: the answer has no `Vary`.
     EveryVariant,
 }
 
 /// The outcome of ending older pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// They are gone; with the number of the answer, where it got one.
+    /// The older pages were removed; with the number of the answer if it got one.
     Older(Option<Number>),
-    /// None: a page is newer than the answer.
+    /// Nothing was removed, because a page is newer than the answer.
     Overtaken,
 }
 
 impl FinalAnswer<'_> {
-    /// [`end`](Self::end) for pages that are the same for all vary cookies: they are under the key without them.
+    /// Like [`end`](Self::end), for pages that are the same for all vary cookies. They are stored
+    /// under the key without them.
     fn end_without_vary(&self, key: &[u8], selects: Selects<'_>, ends: Selects<'_>, of: StandsFor) {
         let Some(plain) = key_without_vary(key) else { return };
         let selects = |page: &SharedPage| selects(page) && is_for_all(page);
@@ -307,7 +310,8 @@ impl FinalAnswer<'_> {
         self.end(&plain, &selects, &ends, of);
     }
 
-    /// Removes the pages under `key` that it `ends`, unless one that it `selects` is newer.
+    /// Removes the pages under `key` for which `ends` is true, unless a page for which `selects` is
+    /// true is newer.
     fn end(&self, key: &[u8], selects: Selects<'_>, ends: Selects<'_>, of: StandsFor) -> Ended {
         let store = &self.site.store;
         let key = store.key(key);
@@ -350,8 +354,9 @@ impl FinalAnswer<'_> {
     }
 }
 
-/// Whether the page's render began later than the one with this lease, whose request was sent at this time. A page
-/// of a future request is of an earlier process, before the machine's clock was set back.
+/// Whether the page's render began later than the one with this lease and request time. A page with
+/// a request time in the future was stored by an earlier process, before the system clock was set
+/// back.
 fn is_newer(page: &SharedPage, own: (Number, Timestamp), now: Timestamp) -> bool {
     let asked = page.payload().stored.request_time();
     asked <= now && (page.lease(), asked) > own
@@ -362,12 +367,12 @@ fn is_selected(page: &SharedPage, fields: &dyn Fields) -> bool {
     nominated.is_empty() || nominated.is_selected_by(fields)
 }
 
-/// Whether a page under the key without vary cookies is for requests that have them as well.
+/// Whether a page under the key without vary cookies also answers requests that have them.
 fn is_for_all(page: &SharedPage) -> bool {
     page.payload().stored.says_no_vary()
 }
 
-/// Whether the page has this strong entity tag, a response's (RFC 9110 section 8.8.3.2).
+/// Whether the page has this strong entity tag of a response (RFC 9110 section 8.8.3.2).
 fn is_same_representation(page: &SharedPage, tag: Option<&[u8]>) -> bool {
     tag.zip(page.field(&header::ETAG)).is_some_and(|(one, other)| strong_match(one, other))
 }

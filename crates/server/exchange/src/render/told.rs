@@ -1,6 +1,6 @@
-//! How a render begins, and what it tells of itself for explanations (`why`): how it
-//! ended, how long it took, which cookies stood in the way. After the fact, and without
-//! a say in anything. Private copies tell nothing.
+//! Starts renders, and records their results for explanations (`why`): the outcome, the duration,
+//! and the cookies that prevented storing. Recording happens afterwards and affects nothing else.
+//! Private copies are not recorded.
 
 use super::{Ask, ForNobody, Render, Right};
 use crate::body::ResponseBody;
@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Stores a response for the one visitor it was made for, while he is answered with it.
+/// Stores a private copy for its owner, and returns the response to the owner's request.
 pub async fn kept_for_owner(
     site: &Arc<Site>,
     ask: Ask,
@@ -32,8 +32,8 @@ pub async fn kept_for_owner(
     apart(Box::pin(render.collect(stored, response, status)), answered).await
 }
 
-/// Has a render done by a task of its own, and waits for its answer. In a box, like the render itself:
-/// the runtime would copy it a dozen times on its way through its task.
+/// Runs a render as a separate task, and waits for its answer. The future is boxed, because the
+/// runtime would otherwise copy it a dozen times.
 pub(super) async fn apart(
     render: Pin<Box<impl Future<Output = ()> + Send + 'static>>,
     answered: oneshot::Receiver<Response<ResponseBody>>,
@@ -41,16 +41,16 @@ pub(super) async fn apart(
     tokio::spawn(render);
     match answered.await {
         Ok(response) => response,
-        // The task has panicked, which is logged.
+        // The panic of the task has been logged.
         Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
     }
 }
 
-/// How many cookies of a response are told.
+/// Maximum number of a response's cookies that are recorded.
 const COOKIES_MAX: usize = site_state::why::memory::COOKIES_MAX;
 
 impl Render {
-    /// A render that is about to begin, and where its visitor waits.
+    /// Creates a render whose answer is sent through the channel.
     pub(super) fn new(
         site: &Arc<Site>,
         ask: Ask,
@@ -70,7 +70,7 @@ impl Render {
         })
     }
 
-    /// A render that nobody waits for, and where it says what came of it.
+    /// Creates a render for which no client waits. Returns it together with its result.
     pub(super) fn for_nobody(
         site: &Arc<Site>,
         ask: Ask,
@@ -91,7 +91,7 @@ impl Render {
         (Box::new(render), outcome)
     }
 
-    /// What is asked of the origin, with these lines.
+    /// The request that is sent to the origin, with these header lines.
     pub(super) fn request(&self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
         let Ask { target, visitor, version, .. } = &self.ask;
         OriginRequest {
@@ -111,7 +111,8 @@ impl Render {
         }
     }
 
-    /// Remembers for a while that requests for this page need not wait for each other.
+    /// Marks the page as hit-for-miss for `limits.solo`, so that its requests do not wait for each
+    /// other.
     pub(super) fn not_shareable(&self) {
         self.site.counters.not_stored.add();
         if let Right::Lead(leader) = &self.right {
@@ -120,7 +121,7 @@ impl Render {
         }
     }
 
-    /// It was not stored.
+    /// Records that the response was not stored.
     pub(super) fn tell_not_stored(
         &self,
         reason: &'static str,
@@ -130,7 +131,7 @@ impl Render {
         self.tell(&self.ask.key, Outcome::NotStored(reason), status, cookies_set(headers));
     }
 
-    /// It is complete, and was stored under `key`, or refused for a reason.
+    /// Records that the response is complete, and was stored under `key` or refused for a reason.
     pub(super) fn tell_complete(
         &self,
         key: &[u8],
@@ -170,7 +171,7 @@ impl Render {
 fn cookies_set(headers: &HeaderMap) -> Vec<Box<str>> {
     let name = |value: &http::HeaderValue| {
         let text = String::from_utf8_lossy(value.as_bytes());
-        // Without a name the name would be the value.
+        // A cookie without `=` is skipped: it has only a value.
         text.split(';').next()?.split_once('=').map(|(name, _)| cut(name.trim()))
     };
     let mut names = Vec::new();

@@ -1,24 +1,25 @@
-//! Who waits for whose render, and until when: the turns that a request takes before it renders.
+//! Request collapsing: the turns of a request before it renders. They decide which render it waits
+//! for.
 //!
-//! Everybody waits for a render whose outcome says something to everybody. What is rendered for a request
-//! with an unknown cookie or with Authorization is, more often than not, for that visitor alone; who has
-//! neither must not wait for it, nor be told by it that the page is nobody else's, or any visitor could have
-//! a crowd render a page as often as it asks. So there are circles:
+//! All requests wait for a render whose outcome is valid for all. A render with an unknown cookie
+//! or with Authorization is usually for one client alone. Requests with neither must not wait for
+//! it, and its outcome must not mark the page as unshareable for them. Otherwise one client could
+//! make the others render the page as often as it likes. So there are circles:
 //!
-//! | circle | leads, and waits for those of | joins everybody's render |
+//! | circle | leads, and waits for renders of | joins the render of `Everybody` |
 //! |---|---|---|
-//! | everybody | its own | |
-//! | with an unknown cookie | its own | where one is in progress: pages of a declared lifetime are for it as well |
-//! | with Authorization | its own | never: most of what is made for everybody is not for it (RFC 9111 section 3.5) |
-//! | `no-store`, honoured | none: what it renders is kept for nobody | where one is in progress |
+//! | `Everybody` | its own circle | its own circle |
+//! | with an unknown cookie | its own circle | if one is in progress: a page with an explicit lifetime may be shared with it |
+//! | with Authorization | its own circle | never: few shared pages may be used for it (RFC 9111 section 3.5) |
+//! | `no-store`, honoured | none: its response is not stored | if one is in progress |
 //!
-//! A response that is not stored marks the page for the circle that it was rendered for, and for no other
-//! (`limits.solo`). What *is* stored is found by all.
+//! A response that is not stored marks the page as hit-for-miss for its own circle only
+//! (`limits.solo`). A stored page is used by all circles.
 //!
 //! | a render fails | its followers |
 //! |---|---|
-//! | refused, timed out, overloaded: so would theirs | get the same, or a stale page |
-//! | hung up, no valid response, a status: it may have been its request's doing | take another turn; the second time they get the same |
+//! | refused, timed out, overloaded: theirs would fail, too | get the same answer, or a stale page |
+//! | connection closed, invalid response, error status: may depend on the request | take another turn; the second time they get the same |
 
 use super::stale::Recipient;
 use super::{Ask, Outcome, Ranges, Right, Waiter, on_failure, stale_on};
@@ -37,20 +38,20 @@ use site_state::request_fields::AsSent;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How many renders a request waits for before it asks for itself.
+/// Maximum number of renders that a request waits for before it renders alone.
 const TURNS_MAX: usize = 3;
 
-/// What the turns of a request have come to.
+/// The result of the turns of a request.
 pub(super) enum Taken {
-    /// Another's render has answered it.
+    /// The render of another request has answered it.
     Answer(Response<ResponseBody>),
-    /// It renders, and this becomes of its Range.
+    /// The request renders, and handles its Range in this way.
     Right(Right, Ranges),
-    /// The same, where what is rendered was not shareable a moment ago.
+    /// The same, but the page was marked as hit-for-miss.
     Unshared(Right, Ranges),
 }
 
-/// Those who wait for each other's renders.
+/// A group of requests that wait for each other's renders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Circle {
     Everybody,
@@ -74,7 +75,8 @@ impl Circle {
         }
     }
 
-    /// The key by which its requests find each other. What rules add to a page's key has a space.
+    /// The key under which the requests of a circle find each other. Key parts added by rules
+    /// contain a space, so they never equal the suffix.
     fn key<'a>(self, of_page: &'a [u8]) -> Cow<'a, [u8]> {
         let circle: &[u8] = match self {
             Circle::Everybody => return Cow::Borrowed(of_page),
@@ -101,8 +103,8 @@ impl Circle {
     }
 }
 
-/// Whether what is rendered for the request may be for its client alone, who has `Authorization` or an unknown
-/// cookie.
+/// Whether the response may be for this client alone, because the request has `Authorization` or an
+/// unknown cookie.
 pub(super) fn is_personal(site: &Site, ask: &Ask) -> bool {
     ask.headers.contains_key(AUTHORIZATION) || site.config.rules.has_strangers(&ask.plan)
 }
@@ -111,7 +113,8 @@ fn now_ms(site: &Site) -> u64 {
     site.clock.now().0
 }
 
-/// Forgets that the page was not shareable: what was rendered for `ask` has been stored, for all.
+/// Removes the hit-for-miss mark of the page, because the response to `ask` was stored and is
+/// shareable.
 pub(super) fn shareable(site: &Site, ask: &Ask) {
     site.fills.shareable(site.store.key(&ask.key));
     let circle = Circle::of(site, ask);
@@ -120,13 +123,13 @@ pub(super) fn shareable(site: &Site, ask: &Ask) {
     }
 }
 
-/// The right to render a page anew for nobody in particular; none where that is being done, or has shown
-/// to be of no use.
+/// The right to refresh a page in the background. `None` if a render is in progress or the page is
+/// marked as hit-for-miss.
 pub(super) fn to_refresh(site: &Site, ask: &Ask) -> Option<Right> {
     let circle = Circle::of(site, ask);
     match circle.turn(site, ask, site.store.number()) {
         Turn::Lead(leader) => Some(Right::Lead(leader)),
-        // Not shareable lately, but there is a page: it is worth trying.
+        // Marked as hit-for-miss, but a page is stored, so it is worth trying.
         Turn::Alone(SoloRender { lease, why: SoloReason::NotShareable })
             if circle == Circle::Everybody =>
         {
@@ -136,8 +139,8 @@ pub(super) fn to_refresh(site: &Site, ask: &Ask) -> Option<Right> {
     }
 }
 
-/// Takes turns for a request that arrived at `arrival`, until another's render has answered it or it has
-/// the right to render.
+/// Takes turns for a request that arrived at `arrival`, until the render of another request has
+/// answered it or it has the right to render.
 pub(super) async fn taken(site: &Arc<Site>, ask: &Ask, arrival: Number) -> Taken {
     let circle = Circle::of(site, ask);
     let joins = || site.fills.join(site.store.key(&ask.key), arrival, now_ms(site));
@@ -181,16 +184,16 @@ fn by_itself(site: &Site, ask: &Ask, SoloRender { lease, why }: SoloRender) -> T
     }
 }
 
-/// What came of waiting for another's render.
+/// The result of waiting for the render of another request.
 enum Followed {
     Answered(Response<ResponseBody>),
-    /// It may not be shared, or was given up: another turn has to be taken.
+    /// The page may not be shared, or the render was cancelled: take another turn.
     Refused,
-    /// It has failed, perhaps by its own doing: another turn has to be taken, once.
+    /// The render failed, perhaps because of its own request: take another turn, once.
     Failed,
 }
 
-/// Waits for another's render.
+/// Waits for the render of another request.
 async fn follow(
     site: &Arc<Site>,
     ask: &Ask,
@@ -199,7 +202,7 @@ async fn follow(
 ) -> Followed {
     let _following = site.counters.followers.during();
     let mut outcome = follower.waiter().outcome.subscribe();
-    // The follower itself keeps the sender alive: that there is an outcome is up to `Right`.
+    // The follower keeps the sender alive; `Right` ensures that an outcome is sent.
     let outcome = match outcome.wait_for(Option::is_some).await {
         Ok(outcome) => outcome.clone(),
         Err(_) => None,
@@ -211,7 +214,7 @@ async fn follow(
     }
 }
 
-/// Shares the page of another's render, where that may be.
+/// Shares the page of another request's render if that is allowed.
 fn shared(site: &Arc<Site>, ask: &Ask, follower: &Follower<Waiter>, page: &SharedPage) -> Followed {
     let stored = &page.payload().stored;
     let mut made_from = site.dependencies(stored, ask.target.page(), None);
@@ -234,8 +237,9 @@ fn shared(site: &Arc<Site>, ask: &Ask, follower: &Follower<Waiter>, page: &Share
     Followed::Answered(serve::page(&facts, page, answer, now, &status))
 }
 
-/// A failure that says something of the origin is everybody's at once, any other when it happens again: so
-/// nobody waits for more than two renders that fail.
+/// Handles the failure of another request's render. A failure of the origin itself is passed to all
+/// followers at once, any other only the second time. So no request waits for more than two failing
+/// renders.
 fn failed(site: &Arc<Site>, ask: &Ask, failure: Failure, failed_before: bool) -> Followed {
     let is_of_origin = match failure {
         Failure::Refused | Failure::TimedOut | Failure::Overloaded => true,

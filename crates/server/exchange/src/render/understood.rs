@@ -1,6 +1,6 @@
-//! Codings that nobody asked for: a response that came in one is understood before it is stored, and before
-//! a client gets it who does not accept it. Invariant: the fields that tell of the coding go with it, and
-//! an entity tag of the coded form is weakened. What cannot be understood stays as it is.
+//! Decodes responses in a content coding that the client did not ask for: before they are stored,
+//! or if the client does not accept it. Invariant: the fields that describe the coding are removed
+//! with it, and a strong entity tag is weakened. A response that cannot be decoded stays unchanged.
 
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -10,8 +10,8 @@ use origin::{OriginBody, OriginResponse};
 use origin::{Understanding, may_be_understood};
 use site_state::request_fields::read_facts;
 
-/// Undoes the coding of a response that nobody asked to be in one: where it is about to be `stored`,
-/// or where the client, whose method and lines these are, does not accept it.
+/// Removes the content coding of a response if it is about to be `stored`. It is also removed if
+/// the client, whose method and header lines these are, does not accept it.
 pub fn understand(
     site: &Site,
     method: &Method,
@@ -37,14 +37,14 @@ pub fn understand(
     for name in CODED_FIELDS {
         headers.remove(name);
     }
-    // The origin's tag is that of the form it sent.
+    // The origin's entity tag is that of the compressed form.
     weaken(headers);
     let body = std::mem::replace(&mut response.body, OriginBody::Nothing);
     response.body = OriginBody::Understood(Box::new(Understanding::new(body, coding)));
 }
 
-/// Whether a response is one that goes on: server-sent events, or what the application asks not to
-/// be held back (nginx's word for it). Neither held nor stored, nor shared.
+/// Whether a response is a stream: server-sent events, or one with nginx's `X-Accel-Buffering: no`.
+/// A stream is neither held back, nor stored, nor shared.
 pub fn is_stream(headers: &HeaderMap) -> bool {
     let begins = |value: Option<&HeaderValue>, word: &[u8]| {
         value.is_some_and(|value| {

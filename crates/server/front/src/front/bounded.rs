@@ -1,6 +1,7 @@
-//! How slowly the client of the [front](super) may take its responses: nothing for `write_timeout`, and, once
-//! it has been waited for longer than that in all, no less than `write_rate`. What is written at once is not
-//! measured. And whether it is among those that are cut off because too much waits for all together (`send_backlog`).
+//! Enforces how fast the client of the [front](super) must read its responses. It may stop reading
+//! for at most `write_timeout`. After waiting for that time in total, it must read at `write_rate`
+//! or faster. Output that is written at once is not measured. Clients are also cut off if the send
+//! backlog of all clients is too large (`send_backlog`).
 
 use super::{Front, State};
 use exchange::send_backlog::{BacklogEntry, LONG_BYTES};
@@ -12,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
-    /// Closes the connection of a client that takes too little for too long.
+    /// Closes the connection of a client that reads more slowly than `write_rate`.
     pub(super) fn keeps_pace(&mut self, count: usize) -> io::Result<()> {
         if !self.pace.is_waiting() {
             return Ok(());
@@ -27,15 +28,15 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
     }
 
-    /// The client has taken so much of what hyper has for it.
+    /// Records that the client has read `count` bytes of hyper's output.
     pub(super) fn took(&self, count: usize) {
         if let Some(client) = self.in_flight.backlog_client() {
             client.took(count);
         }
     }
 
-    /// Counts the plain hit that the client does not take at once, and closes its connection where that is
-    /// to be.
+    /// Counts the plain hit that the client does not read at once, and closes its connection if the
+    /// backlog requires it.
     #[cold]
     pub(super) fn counts_waiting_hit(&mut self, cx: &Context<'_>) -> io::Result<()> {
         let State::Hit(hit) = &self.state else { return Ok(()) };
@@ -49,7 +50,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         self.is_cut(cx)
     }
 
-    /// Closes the connection of a client that is among the slowest, where too much waits for all.
+    /// Closes the connection of a client that is among the slowest, if the backlog is too large.
     fn is_cut(&mut self, cx: &Context<'_>) -> io::Result<()> {
         let Some(client) = self.in_flight.backlog_client() else { return Ok(()) };
         client.waits();
@@ -59,7 +60,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
     }
 
-    /// Closes the connection of a client that takes nothing for too long.
+    /// Closes the connection of a client that reads nothing for `write_timeout`.
     pub(super) fn bound_writing<T>(
         &mut self,
         written: Poll<io::Result<T>>,

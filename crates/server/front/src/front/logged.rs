@@ -1,9 +1,9 @@
-//! The lines of the access log that the front writes itself: of plain hits, and of what it refuses. Those
-//! of all other requests `access_log::Entry` writes; here is only seen to it that they wait until hyper
-//! has written the answer.
+//! Writes the access log lines of plain hits and of refused requests. `access_log::Entry` writes
+//! those of all other requests; this module only makes them wait until hyper has written the
+//! response.
 //!
-//! A connection without a log has no [`Lines`], and each step here is one look at that. With it a hit's
-//! header lines are not read anew: where they are is still known from when it was looked up.
+//! A connection without a log has no [`Lines`], and each step here only checks for that. For a hit,
+//! the positions of its header lines are known from the look-up, so they are not parsed again.
 
 use super::Front;
 use super::State;
@@ -19,45 +19,45 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// More of what was refused is not looked at.
+/// Maximum number of bytes of a refused request that are parsed for the log.
 const REQUEST_LINE_BYTES_MAX: usize = 8 << 10;
 
-/// What the lines of a connection have in common.
+/// The data that all log lines of a connection share.
 pub struct Lines {
     log: Arc<AccessLog>,
-    /// Whose connection it is; of a trusted proxy's, whose request the last one was.
+    /// The client; behind a trusted proxy, the client of the last request.
     client: Client,
     scheme: &'static str,
     peer: Option<IpAddr>,
     believed: Peer,
-    /// The length of the header section that the hit was looked up by.
+    /// The length of the header section of the hit, in bytes.
     head_bytes: usize,
 }
 
 impl<IO> Front<IO> {
-    /// Has the requests of this visitor logged, where there is a log.
+    /// Enables logging of this client's requests, if there is an access log.
     pub fn logged(mut self, visitor: &Visitor) -> Front<IO> {
         self.lines = Lines::of(&self.site, visitor);
         self
     }
 
-    /// A plain hit was found by the header section of so many bytes that was just handed on.
+    /// Records the length of the header section, just consumed, by which a plain hit was found.
     pub(super) fn note_hit(&mut self, head_bytes: usize) {
         if let Some(lines) = &mut self.lines {
             lines.head_bytes = head_bytes;
         }
     }
 
-    /// A plain hit was written, or has broken off.
+    /// Logs a plain hit that was written, completely or not.
     pub(super) fn log_hit(&mut self, hit: &Hit, is_whole: bool) {
         let (Some(lines), Some(hits)) = (&mut self.lines, &self.hits) else { return };
-        // Nothing was read since.
+        // Nothing was read since, so the header section is still in the buffer.
         let head = &self.arrived[self.handed - lines.head_bytes..self.handed];
         let said = Said { head, lines: hits.lines(head), protocol: hit.version().as_bytes() };
         lines.write_hit(&self.site, &said, hit, is_whole);
     }
 
-    /// A hit that cannot be written any further.
+    /// Logs a hit that cannot be written any further.
     #[cold]
     pub(super) fn hit_failed(&mut self, error: io::Error) -> io::Error {
         if let State::Hit(hit) = std::mem::replace(&mut self.state, State::Ended) {
@@ -66,7 +66,7 @@ impl<IO> Front<IO> {
         error
     }
 
-    /// A request is refused before it was read: what can be seen of it is logged.
+    /// Logs a refused request. Its request line is logged as far as it was received.
     pub(super) fn log_refusal(&mut self, refusal: Refusal, bytes: usize) {
         let Some(lines) = &self.lines else { return };
         let seen = &self.arrived[self.handed..];
@@ -94,14 +94,14 @@ impl<IO> Front<IO> {
         });
     }
 
-    /// All that hyper had is written.
+    /// Records that all of hyper's output has been written.
     pub(super) fn log_flushed(&mut self) {
         if self.lines.is_some() {
             self.in_flight.flushed();
         }
     }
 
-    /// hyper has written.
+    /// Records the number of bytes that hyper has written.
     pub(super) fn count_written(&mut self, written: &Poll<io::Result<usize>>) {
         if let (Some(_), Poll::Ready(Ok(count))) = (&self.lines, written) {
             self.in_flight.wrote(*count);
@@ -109,18 +109,18 @@ impl<IO> Front<IO> {
     }
 }
 
-/// What the request of a hit said.
+/// The request of a hit, for the log.
 pub struct Said<'a> {
-    /// Its header section, as one of HTTP/1.1.
+    /// The header section in the format of HTTP/1.1.
     pub head: &'a [u8],
-    /// The lines of that.
+    /// The header lines of the section.
     pub lines: HeaderLines<'a>,
-    /// By which protocol it came.
+    /// The protocol version of the request.
     pub protocol: &'static [u8],
 }
 
 impl Lines {
-    /// For the connection of a visitor, where the site has a log.
+    /// Creates the lines for a client's connection, if the site has an access log.
     pub fn of(site: &Site, visitor: &Visitor) -> Option<Box<Lines>> {
         site.access_log.clone().map(|log| {
             let peer = visitor.peer.map(|peer| peer.ip());
@@ -130,7 +130,7 @@ impl Lines {
         })
     }
 
-    /// Writes the line of a plain hit.
+    /// Writes the log line of a plain hit.
     pub fn write_hit(&mut self, site: &Site, said: &Said<'_>, hit: &Hit, is_whole: bool) {
         let (mut host, mut referer, mut user_agent) = (&b""[..], &b""[..], &b""[..]);
         for (name, value) in said.lines.iter() {
@@ -145,11 +145,11 @@ impl Lines {
         if self.believed == Peer::Trusted {
             scheme = self.read_proxy(site, &said.lines).unwrap_or(scheme);
         }
-        // GET or HEAD, a blank, the target, a blank: it was read as such.
+        // The request line was parsed already: GET or HEAD, a space, the target, a space.
         let (method, rest) = said.head.split_at(if said.head.starts_with(b"GET ") { 3 } else { 4 });
         let target = &rest[1..];
         let target = &target[..memchr::memchr(b' ', target).unwrap_or(target.len())];
-        // The clock is read once more only where the line says what it shows.
+        // The clock is read again only if the log format contains a duration.
         let took = || site.clock.instant().saturating_duration_since(hit.instant());
         let duration = self.log.format().is_timed().then(took).unwrap_or_default();
         site.log_access(&Line {
@@ -171,7 +171,7 @@ impl Lines {
         });
     }
 
-    /// For whom, and by which scheme, a trusted proxy asks.
+    /// Reads the client address and the scheme that a trusted proxy sends.
     fn read_proxy(&mut self, site: &Site, lines: &HeaderLines<'_>) -> Option<&'static str> {
         let named = |name: &'static str| {
             lines.iter().rev().filter(move |(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
@@ -179,7 +179,7 @@ impl Lines {
         let said = named("x-forwarded-for").map(|(_, value)| value);
         let address = site.config.trusted_proxies.client_of(said).or(self.peer);
         self.log.format().set_client(&mut self.client, address);
-        // A plain hit has one such line at most, and one word in it.
+        // A plain hit has at most one such line, with one word.
         match named("x-forwarded-proto").next() {
             Some((_, b"https")) => Some("https"),
             Some((_, b"http")) => Some("http"),

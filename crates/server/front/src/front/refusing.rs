@@ -1,6 +1,7 @@
-//! The end of a connection whose request was refused: the error is written, within a bound; then what the
-//! client still sends is thrown away, bounded in bytes and time, so that it gets to read the error
-//! (RFC 9112 section 9.6). The states `Refusing` and `Lingering` of the [front](super).
+//! Ends a connection whose request was refused. The error is written within a time limit. Then
+//! further bytes of the client are discarded, bounded in size and time, so that the client can read
+//! the error (RFC 9112 section 9.6). These are the states `Refusing` and `Lingering` of the
+//! [front](super).
 
 use super::{Front, LINGER, LINGER_BYTES, State};
 use std::io;

@@ -1,12 +1,13 @@
-//! Finds the page of a plain hit: writes the cache key, takes the candidates from the store, and asks `lookup` and
-//! `page::select`, as `exchange` and `serve` do for all other requests.
+//! Finds the page of a plain hit. It writes the cache key, gets the candidates from the store, and
+//! calls `lookup` and `page::select`, as `exchange` and `serve` do for all other requests.
 //!
-//! Nothing is allocated: the key is written into a buffer of the connection, the page's header lines were laid
-//! out when it was stored, and the lines that change from hit to hit (Age, ttl) go into another buffer of the
-//! connection. Most requests of a connection name one host, so the beginning of the key is kept from one request
-//! to the next, beside the Host line that it was made from.
+//! No memory is allocated. The key is written into a buffer of the connection. The page's header
+//! lines were laid out when it was stored. The lines that differ from hit to hit (Age, ttl) go into
+//! another buffer. Most requests of a connection have the same host. So the beginning of the key is
+//! reused for the next request, together with the Host line from which it was derived.
 //!
-//! Where no page is stored, a file of the document root that was found within the last second is sent the same way.
+//! If no page is stored, a file of the document root that was found within the last second is sent
+//! in the same way.
 
 use super::read::{self, LineAt, Lines, PlainHead, PlainRequest};
 use super::send::{Hit, HitForm, HitParts, HitSource};
@@ -20,49 +21,50 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What looks up plain hits for one connection.
+/// Looks up plain hits for one connection.
 pub struct HitFinder {
-    /// The site that connections come to first, which knows the others.
+    /// The default site of the listener. It has references to the other sites.
     site: Arc<Site>,
     scheme: &'static str,
     key: Key,
-    /// A buffer for where the lines of a request are.
+    /// Reusable buffer for the positions of the header lines.
     places: Vec<LineAt>,
-    /// Whether the client is a proxy whose word about its own clients counts.
+    /// Whether the client is a trusted proxy, whose forwarding fields are used.
     believed: Peer,
-    /// Hits with more content, in bytes, are left to the other reader.
+    /// Maximum content length of a plain hit, in bytes. Larger hits are sent by hyper.
     content_max: usize,
 }
 
-/// A key that is written, over and over.
+/// A buffer for cache keys. Scheme and host are reused for the next request.
 #[derive(Default)]
 struct Key {
     bytes: Vec<u8>,
-    /// How many of `bytes` are scheme and host; none when they are not known.
+    /// The length of scheme and host in `bytes`; 0 if they are unknown.
     origin_bytes: usize,
     scheme: &'static str,
-    /// The Host line that they were made from.
+    /// The Host line from which they were derived.
     host_line: Vec<u8>,
 }
 
 impl HitFinder {
-    /// For one connection to `site` by this scheme; `believed` says whose it is.
+    /// Creates a finder for one connection to `site` with this scheme. `believed` tells whether the
+    /// client is a trusted proxy.
     pub fn new(site: Arc<Site>, believed: Peer, scheme: &'static str) -> HitFinder {
         let (key, places) = (Key::default(), Vec::new());
         HitFinder { site, scheme, key, places, believed, content_max: usize::MAX }
     }
 
-    /// From now on hits with more content than so many bytes are none.
+    /// Limits plain hits to `content_max` bytes of content. Larger ones are sent by hyper.
     pub fn bound(&mut self, content_max: usize) {
         self.content_max = content_max;
     }
 
-    /// The answer to the request at the start of `bytes`, and the length of its header section, if it
-    /// is a plain hit. `buffer` is used again.
+    /// Returns the answer to the request at the start of `bytes` and the length of its header
+    /// section, if it is a plain hit. Otherwise returns `buffer`, which is reused.
     pub fn find(&mut self, bytes: &[u8], buffer: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
         if !self.site.is_current() {
             self.site = self.site.now();
-            // Never current again: this is no cost of a hit.
+            // A process that hands over never becomes current again, so this costs hits nothing.
             if self.site.is_leaving() {
                 return Err(buffer);
             }
@@ -79,13 +81,14 @@ impl HitFinder {
         }
     }
 
-    /// Lets go of buffers, and of what is known from one request to the next.
+    /// Frees the buffers and the cached beginning of the key.
     pub fn rest(&mut self) {
         self.places = Vec::new();
         self.key = Key::default();
     }
 
-    /// The header lines of the request that was given to `find` last, whose header section begins `head`.
+    /// Returns the header lines of the request last passed to `find`. `head` begins with its header
+    /// section.
     pub fn lines<'a>(&'a self, head: &'a [u8]) -> Lines<'a> {
         Lines::at(head, &self.places)
     }
@@ -108,7 +111,7 @@ impl HitFinder {
         page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most))
     }
 
-    /// The page that answers the request, if it is a plain hit.
+    /// Returns the page that answers the request, if it is a plain hit.
     fn page(
         site: &Site,
         peer: Peer,
@@ -139,7 +142,8 @@ impl HitFinder {
         Some((HitSource::Page(page.clone()), asked.answered(form, (now, instant))))
     }
 
-    /// The file that answers the request, if it was found at its path a moment ago.
+    /// Returns the file that answers the request, if it was found at its path within the last
+    /// second.
     fn file(
         site: &Site,
         asked: &PlainRequest<'_>,
@@ -163,7 +167,8 @@ impl HitFinder {
 }
 
 impl Key {
-    /// Writes the key of a request in origin form; `None` for what only the other reader can judge.
+    /// Writes the key of a request in origin form. `None` if only hyper and `exchange` can
+    /// interpret the request.
     fn write(&mut self, schemes: Schemes, host_line: &[u8], path: &str) -> Option<()> {
         let scheme = schemes.target;
         let known = self.origin_bytes > 0 && self.scheme == scheme && self.host_line == host_line;
@@ -180,20 +185,20 @@ impl Key {
         write_plain_path(path, &mut self.bytes)
     }
 
-    /// The host as it counts.
+    /// The host of the key, normalised.
     fn host(&self) -> Option<&str> {
         str::from_utf8(&self.bytes[self.scheme.len() + 3..self.origin_bytes]).ok()
     }
 }
 
 impl PlainRequest<'_> {
-    /// That it is answered so.
+    /// Combines the selected form with this request's method, version and connection options.
     fn answered(&self, form: HitForm, (now, instant): (Timestamp, Instant)) -> HitParts {
         let (is_get, version, after) = (self.kind == Method::Get, self.version, self.after);
         HitParts { form, is_get, version, after, now, instant }
     }
 
-    /// Whether the target is in its normal form, and the host the site's own.
+    /// Whether the target is normalised and the host is the canonical host of the site.
     fn is_plain_for(&self, site: &Site, key: &Key) -> bool {
         let normal = site.config.rules.form().normal(self.target);
         let canonical = &site.config.hosts.canonical;
@@ -201,8 +206,8 @@ impl PlainRequest<'_> {
             && (canonical.is_none() || canonical.as_deref() == key.host())
     }
 
-    /// What the rules make of the request, whose key has been written and is completed. `None` for
-    /// what is not to be answered from the store here.
+    /// Applies the rules to the request and completes its key, which has been written. `None` if
+    /// the request cannot be answered from the store here.
     fn plan(&self, site: &Site, peer: Peer, now: Timestamp, key: &mut Key) -> Option<Plan> {
         let rules = &site.config.rules;
         if !self.has_cookies && !rules.has_rules() {
@@ -223,8 +228,8 @@ impl PlainRequest<'_> {
     }
 }
 
-/// The form of a page that answers the request, if it is sent as it is laid out, with at most `content_max` bytes
-/// of content. An answer that has to be made for the request is left to `serve`.
+/// Returns the form of a page that answers the request unchanged, with at most `content_max` bytes
+/// of content. `None` if the answer has to be built for the request: `serve` does that.
 #[inline]
 fn form(
     facts: &RequestFacts<'_>,
@@ -238,27 +243,27 @@ fn form(
     (length <= content_max).then_some(HitForm { head, coding, lines_bytes: lines.len(), length })
 }
 
-/// The schemes of a request.
+/// The schemes of a request and of its connection.
 #[derive(Clone, Copy)]
 pub struct Schemes {
-    /// That of the target URI: the connection's, or the one that a trusted proxy names.
+    /// The scheme of the target URI: the connection's, or the one that a trusted proxy sends.
     pub target: &'static str,
-    /// That of the connection.
+    /// The scheme of the connection.
     pub connection: &'static str,
 }
 
 impl Schemes {
-    /// Whether either is this one: then the host stands in the key without its usual port. A proxy that
-    /// terminates TLS may pass the `Host` of either side.
+    /// Whether either scheme equals `scheme`. If so, its default port is omitted from the key. A
+    /// proxy that terminates TLS may forward the `Host` of either side.
     #[inline]
     fn have(self, scheme: &str) -> bool {
         self.target == scheme || self.connection == scheme
     }
 }
 
-/// Writes how the keys of a host begin, scheme and host, into `out`, which it empties first: the same
-/// bytes that [`Target::read`](config::target::Target::read), `by_scheme` and `write_key` come to, without allocating. `None` for what
-/// only they can judge.
+/// Clears `out` and writes the beginning of a host's keys into it: scheme and host. The bytes are
+/// the same as those of [`Target::read`](config::target::Target::read), `by_scheme` and
+/// `write_key`, but no memory is allocated. `None` if only those functions can interpret the host.
 pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
     let colon = host.iter().position(|b| *b == b':').unwrap_or(host.len());
@@ -271,7 +276,7 @@ pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> O
         [] => &[][..],
         b":80" if schemes.have("http") => &[],
         b":443" if schemes.have("https") => &[],
-        // Leading zeros and numbers beyond 65,535 are for the other reader.
+        // Leading zeros and numbers beyond 65,535 are left to `Target::read`.
         [b':', digits @ ..] if is_plain_port(digits) => port_part,
         _ => return None,
     };
@@ -283,14 +288,14 @@ pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> O
     Some(())
 }
 
-/// Whether a port is written as a key has it.
+/// Whether a port is written in the same form as in a key.
 fn is_plain_port(digits: &[u8]) -> bool {
     let begins = matches!(digits, [b'1'..=b'9', ..]) && digits.len() <= 5;
     begins && str::from_utf8(digits).is_ok_and(|digits| digits.parse::<u16>().is_ok())
 }
 
-/// Writes the path and query of a request in origin form behind what [`write_plain_origin`] wrote.
-/// `None` for what only `Target::read` can judge.
+/// Appends the path and query of a request in origin form to the output of [`write_plain_origin`].
+/// `None` if only `Target::read` can interpret them.
 pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
     let bytes = path.as_bytes();
     if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {
@@ -308,7 +313,7 @@ mod tests {
 
     const HTTP: Schemes = Schemes { target: "http", connection: "http" };
 
-    /// The key as `exchange` makes it.
+    /// The key as `exchange` computes it.
     fn key(uri: &str, host: &str, schemes: Schemes) -> String {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());

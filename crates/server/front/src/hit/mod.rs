@@ -1,5 +1,6 @@
-//! The hit path: a GET or HEAD whose page is stored and fresh, answered in front of hyper, over HTTP/1.1 and 1.0,
-//! and over HTTP/2 after its fields have been written as a header section of HTTP/1.1 (`http2::answers`).
+//! The hit path: it answers a GET or HEAD whose page is stored and fresh, before hyper. It serves
+//! HTTP/1.1 and 1.0, and HTTP/2 after its fields have been written as a header section of HTTP/1.1
+//! (`http2::answers`).
 //!
 //! | file | step |
 //! |---|---|
@@ -7,8 +8,8 @@
 //! | `find.rs` | writes the cache key, takes the candidates from the store, asks [`lookup::choose`](exchange::lookup::choose) |
 //! | `send.rs` | writes status line, header lines and content |
 //!
-//! A **plain hit** is a request for which every line of this table holds. A request for which one does not hold is
-//! answered by hyper and `exchange`, byte for byte and from the beginning.
+//! A **plain hit** is a request that meets every condition of this table. All other requests are
+//! answered completely by hyper and `exchange`.
 //!
 //! | condition | checked by | otherwise |
 //! |---|---|---|
@@ -26,8 +27,8 @@
 //! | the answer is the whole page or a 304, in a form that is laid out with the page | [`page::select`](site_state::page::select) | `serve.rs` makes the answer: 206, 412, 416, ESI |
 //! | the content fits the client's window and 128 KiB (HTTP/2 only) | `find.rs` `form` | hyper sends it piece by piece |
 //!
-//! Invariants: a plain hit allocates nothing and takes one lock, that of the page's shard, for reading. Nothing is
-//! decided here that `exchange` would decide otherwise (`tests/differential.rs`).
+//! Invariants: a plain hit allocates nothing and takes one lock, that of the page's shard, for
+//! reading. It is answered in the same way as by `exchange` (`tests/differential.rs`).
 
 pub mod find;
 pub mod read;

@@ -65,7 +65,7 @@ pub struct PlainHead<'a> {
     pub head_bytes: usize,
     /// The method, GET or HEAD.
     pub method: PlainMethod,
-    /// The protocol version.
+    /// The HTTP version of the request.
     pub version: PlainVersion,
     /// Path and query: visible ASCII, beginning with a slash.
     pub target: &'a str,
@@ -101,7 +101,7 @@ impl PlainVersion {
     }
 }
 
-/// A plain request: its target, and its header lines as the cache needs them.
+/// A plain request: its target, and its header lines in the form that the cache needs.
 pub(super) struct PlainRequest<'a> {
     pub(super) kind: Method,
     pub(super) scheme: &'static str,
@@ -141,7 +141,7 @@ pub fn read<'a>(
             let head = &bytes[..=end];
             let plain = head.len() <= limits.header_bytes.min(HEAD_BYTES_MAX)
                 && places.len() <= limits.headers
-                // Only those at the ends of the lines.
+                // The only control characters are those of the line ends.
                 && control_characters(head) == 2 * (places.len() + 2);
             let lines = Lines { head, places };
             let head_bytes = head.len();
@@ -157,8 +157,8 @@ pub fn read<'a>(
 }
 
 impl<'a> PlainHead<'a> {
-    /// Reads the header lines of a request that came to `site` over a connection of this scheme. `None` where a
-    /// line has to be judged by hyper and `exchange`.
+    /// Reads the header lines of a request that came to `site` over a connection of this scheme.
+    /// `None` if only hyper and `exchange` can interpret one of the lines.
     #[inline]
     pub(super) fn read_lines(
         &self,
@@ -176,21 +176,22 @@ impl<'a> PlainHead<'a> {
         for (name, value) in self.lines.iter() {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             match name.len() {
-                // A second line is for the other reader to judge.
+                // A second `Host` line is left to hyper.
                 4 if is("host") && host.replace(value).is_some() => return None,
                 6 if is("expect") => return None,
                 6 if is("cookie") => has_cookies = true,
                 7 if is("upgrade") => return None,
-                // A crawler of LiteSpeed's plugins is told more than stands in a plain hit.
+                // The response to a crawler of LiteSpeed's plugins has fields that a plain hit does
+                // not have.
                 10 if value.starts_with(b"lscache_") && is("user-agent") => return None,
                 10 if is("connection") => match value {
-                    // Both are for the other reader to judge.
+                    // Both options together are left to hyper.
                     _ if closes => return None,
                     _ if value.eq_ignore_ascii_case(b"keep-alive") => keeps = true,
                     _ if value.eq_ignore_ascii_case(b"close") => closes = true,
                     _ => return None,
                 },
-                // Whoever keeps a span of his own wants to see what is below it.
+                // A proxy that sends a span of its own expects child spans.
                 11 if believed == Peer::Trusted
                     && is("traceparent")
                     && site.config.traces.is_some() =>
@@ -204,7 +205,7 @@ impl<'a> PlainHead<'a> {
                         return None;
                     }
                 }
-                // Answered for its client alone, by the other reader.
+                // Such a request bypasses the cache in `exchange`.
                 _ if site_rules::reason_to_bypass(name, value).is_some() => return None,
                 _ => facts.read_line(name, value),
             }
@@ -214,7 +215,7 @@ impl<'a> PlainHead<'a> {
             scheme: told_scheme.unwrap_or(scheme),
             host: host?,
             target: self.target,
-            // What `Connection` may say here names none.
+            // The `Connection` options allowed here nominate no field.
             fields: AllAsSent(self.lines),
             facts,
             has_cookies,

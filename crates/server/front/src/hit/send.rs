@@ -1,9 +1,9 @@
-//! A plain hit on its way to the client: a status line and what changes from hit to hit, written for it; header
-//! lines that were laid out when the page was stored; the content. It is written in as many turns as the
-//! client's socket takes.
+//! Sends a plain hit to the client. It consists of the status line and the lines that differ from
+//! hit to hit, the stored header lines, and the content. As many writes are made as the client's
+//! socket needs.
 //!
-//! It goes by the version that was asked in, and says of the connection what that does not say by itself
-//! (RFC 9112 section 9.3).
+//! The response has the HTTP version of the request. A `Connection` field is sent only if the
+//! version does not imply its option (RFC 9112 section 9.3).
 
 use super::read::PlainVersion;
 use exchange::access_log::{FILE, HIT, Outcome};
@@ -18,10 +18,10 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 use tokio::io::AsyncWrite;
 
-/// Where the minor version stands in a status line.
+/// The index of the minor version in a status line.
 const MINOR: usize = "HTTP/1.".len();
 
-/// What is sent.
+/// The source of a hit: a stored page or a file.
 pub(super) enum HitSource {
     Page(SharedPage),
     File(SharedPage),
@@ -35,58 +35,59 @@ impl HitSource {
     }
 }
 
-/// A plain hit on its way to the client.
+/// A plain hit that is being sent to the client.
 pub struct Hit {
     source: HitSource,
     head: Section,
-    /// The coding it is sent in.
+    /// The content coding of the response; none: not compressed.
     coding: Option<Coding>,
-    /// The status line, and the lines that change from hit to hit or are as quickly written as read.
+    /// The status line, and the lines that differ from hit to hit or can be written as fast as
+    /// copied.
     first: Vec<u8>,
     with_content: bool,
-    /// How many bytes all of it is, and those before the content.
+    /// The total length, and the length before the content, in bytes.
     length: usize,
     before_content: usize,
     written: usize,
-    /// When it was decided.
+    /// The time of the decision.
     instant: Instant,
     version: PlainVersion,
     after: After,
 }
 
-/// What becomes of the connection after a hit.
+/// The state of the connection after a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// It is there for the next request.
+    /// The connection stays open for the next request.
     Stays,
-    /// It ends, as the client has asked (RFC 9112 section 9.6).
+    /// The connection is closed, as the client requested (RFC 9112 section 9.6).
     Ends,
 }
 
-/// What was found to be sent of a page.
+/// The parameters of a hit: the selected form, and the request's properties.
 pub(super) struct HitParts {
     pub(super) form: HitForm,
     pub(super) is_get: bool,
     pub(super) version: PlainVersion,
     pub(super) after: After,
-    /// When it was decided: the age that is sent is the one that was judged.
+    /// The time of the decision: the `Age` that is sent is the one on which the decision was based.
     pub(super) now: Timestamp,
     pub(super) instant: Instant,
 }
 
-/// Which form of a page is sent.
+/// The selected form of a page.
 #[derive(Clone, Copy)]
 pub(super) struct HitForm {
     pub(super) head: Section,
     pub(super) coding: Option<Coding>,
-    /// The length of its header lines in bytes, and the empty line.
+    /// The length of its header lines and the empty line, in bytes.
     pub(super) lines_bytes: usize,
-    /// The length of its content in bytes, where the answer is whole.
+    /// The length of its content in bytes, if the whole page is sent.
     pub(super) length: usize,
 }
 
 impl Hit {
-    /// An answer by what was found; `first` is a buffer that is used again.
+    /// Creates the answer from its parameters. `first` is a reusable buffer.
     pub(super) fn new(source: HitSource, parts: HitParts, mut first: Vec<u8>) -> Hit {
         let HitParts { form, is_get, version, after, now, instant } = parts;
         let HitForm { head, coding, lines_bytes, length } = form;
@@ -114,7 +115,7 @@ impl Hit {
                 first.extend_from_slice(&http_cache::date::format(now));
             }
         }
-        // What the version does not say by itself.
+        // The `Connection` option, if the version does not imply it.
         match (version, after) {
             (PlainVersion::Http11, After::Ends) => {
                 first.extend_from_slice(b"\r\nconnection: close")
@@ -157,7 +158,7 @@ impl Hit {
         form.map_or_else(|| page.plain(), Laid::form)
     }
 
-    /// Its header section: status line, lines and the empty line, in pieces that end where lines do.
+    /// Returns the header section in pieces that end at line ends: status line, lines, empty line.
     pub fn head(&self) -> [&[u8]; 3] {
         match self.head {
             Section::Whole => [&self.first, self.form().head(), &[]],
@@ -165,7 +166,7 @@ impl Hit {
         }
     }
 
-    /// What is sent of the content.
+    /// Returns the content that is sent.
     pub fn content(&self) -> &[u8] {
         match self.head {
             Section::Whole => self.content_in(self.form()),
@@ -177,11 +178,11 @@ impl Hit {
         if self.with_content { form.content().unwrap_or_default() } else { &[] }
     }
 
-    /// Writes what is left to the client's socket: the number of bytes that it took, or `None` when all of the
-    /// hit has been written and flushed.
+    /// Writes the rest to the client's socket. Returns the number of bytes written, or `None` when
+    /// the whole hit has been written and flushed.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Errors of the socket.
     #[inline]
     pub fn poll_write<IO: AsyncWrite + Unpin>(
         &self,
@@ -190,13 +191,14 @@ impl Hit {
     ) -> Poll<io::Result<Option<usize>>> {
         let mut slices = [IoSlice::new(&[]); 3];
         match self.left(&mut slices) {
-            // TLS keeps what the socket did not take; for a bare socket this is nothing.
+            // TLS buffers data that the socket did not accept; for a plain socket, flushing does
+            // nothing.
             true => Pin::new(io).poll_flush(cx).map_ok(|()| None),
             false => Pin::new(io).poll_write_vectored(cx, &slices).map_ok(Some),
         }
     }
 
-    /// What is left to be written; true when nothing is.
+    /// Sets `slices` to the bytes not yet written; returns true if there are none.
     fn left<'s>(&'s self, slices: &mut [IoSlice<'s>; 3]) -> bool {
         if self.written >= self.length {
             return true;
@@ -210,7 +212,8 @@ impl Hit {
         false
     }
 
-    /// The page that it holds on to; files are few, and the site's own.
+    /// The page that the hit keeps in memory. A file returns `None`: files are few and belong to
+    /// the site.
     pub fn page(&self) -> Option<&SharedPage> {
         match &self.source {
             HitSource::Page(page) => Some(page),
@@ -218,22 +221,22 @@ impl Hit {
         }
     }
 
-    /// When it was decided.
+    /// The time of the decision.
     pub fn instant(&self) -> Instant {
         self.instant
     }
 
-    /// By which version of the protocol it was asked for, and goes.
+    /// The HTTP version of the request and of the response.
     pub fn version(&self) -> PlainVersion {
         self.version
     }
 
-    /// What becomes of the connection.
+    /// The state of the connection after this hit.
     pub fn after(&self) -> After {
         self.after
     }
 
-    /// Its status.
+    /// The status code of the response.
     pub fn status(&self) -> u16 {
         match self.head {
             Section::Whole => self.source.page().payload().stored.status.as_u16(),
@@ -241,7 +244,7 @@ impl Hit {
         }
     }
 
-    /// What the access log says of it.
+    /// The outcome for the access log.
     pub fn outcome(&self) -> Outcome<'static> {
         match self.source {
             HitSource::Page(_) => HIT,
@@ -249,28 +252,29 @@ impl Hit {
         }
     }
 
-    /// How much of the content was written.
+    /// The number of content bytes written.
     pub fn content_written(&self) -> u64 {
         self.written.saturating_sub(self.before_content) as u64
     }
 
-    /// The length of all of it, in bytes.
+    /// The length of the whole response, in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// So much was written.
+    /// Records that `count` more bytes were written.
     pub fn wrote(&mut self, count: usize) {
         self.written += count;
     }
 
-    /// Gives the buffer back.
+    /// Returns the buffer for reuse.
     pub fn into_buffer(self) -> Vec<u8> {
         self.first
     }
 }
 
-/// Writes how a response with so much content begins, without the end of its last line.
+/// Writes the beginning of a response with content of this length, without the end of its last
+/// line.
 fn write_status_and_length(status: StatusCode, length: usize, out: &mut Vec<u8>) {
     match status {
         StatusCode::OK => out.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-length: "),

@@ -66,7 +66,7 @@ pub enum ErrorCode {
     EnhanceYourCalm = 11,
 }
 
-/// A frame header.
+/// The header of an HTTP/2 frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
     /// The payload's length in bytes.

@@ -37,7 +37,7 @@ const KEPT_BYTES: usize = 16 << 10;
 
 /// A complete request without content, which may be a plain hit.
 pub struct Request<'a> {
-    /// The request's fields.
+    /// The fields of the request.
     pub fields: &'a Fields,
     /// The identifier of the request's stream.
     pub stream: u32,

@@ -10,7 +10,7 @@ use std::fs;
 pub struct Account {
     /// The user's name, or the number if the user has no entry.
     pub name: String,
-    /// The user id.
+    /// The user id of the account.
     pub uid: u32,
     /// The id of the primary group.
     pub gid: u32,

@@ -1,10 +1,11 @@
-//! What the old process tells the new one after it has let go, and the answers: changes, questions of
-//! writes in hand, and that this was all. `u32` the length of what follows, then a kind, a number, the site's
-//! host (empty: the only one), and what it is about. Lengths are little-endian. An answer is the number and
-//! a byte.
+//! The protocol between the old and the new process after the handover. The old one sends changes,
+//! requests of pending writes to wait, and the end; the new one sends answers. A frame has the
+//! length of the rest (`u32`), a kind, a number, the site's host (empty for a single site), and
+//! data. Lengths are little-endian. An answer has the number and one byte.
 //!
-//! Nothing here is hostile, for both sides are of one user; it is bounded and checked all the same, and what
-//! cannot be read ends the connection, which costs the new process its pages.
+//! Both processes run as the same user, so neither is hostile. Frames are still bounded and
+//! checked. An invalid frame ends the connection, and the new process then starts with an empty
+//! cache.
 
 use page_store::{ChangeTarget, Strength};
 use site_state::propagation::Propagation;
@@ -179,7 +180,7 @@ fn parse(mut body: &[u8]) -> Option<Numbered> {
 pub struct Answer {
     /// The number of the frame that it answers.
     pub number: u64,
-    /// What came of waiting; of a change, that it is applied.
+    /// The result of waiting. For a change: that it has been applied.
     pub waited: Propagation,
 }
 

@@ -193,7 +193,7 @@ impl SuccessorProcess for Successor {
         *self.serves() == Serves::Yes
     }
 
-    /// There is nothing more to tell: nothing is in hand any more that could change anything.
+    /// Reports that no further change will follow, because no operation in flight can cause one.
     fn over(&self) {
         let _ = self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Over });
         self.cut();

@@ -202,18 +202,18 @@ impl Files {
         })
     }
 
-    /// What is there must not be used: it is deleted now or later.
+    /// The existing files must not be used: they are deleted now or later.
     pub fn are_unusable(&self) {
         self.is_unusable.store(true, Ordering::Release);
     }
 
-    /// Whether something unusable is still there.
+    /// Whether unusable files still exist.
     #[must_use]
     pub fn has_unusable(&self) -> bool {
         self.is_unusable.load(Ordering::Acquire)
     }
 
-    /// A usable snapshot is in place.
+    /// Records that a usable snapshot exists.
     pub fn are_usable(&self) {
         self.is_unusable.store(false, Ordering::Release);
     }

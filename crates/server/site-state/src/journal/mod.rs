@@ -24,7 +24,8 @@ use page_store::ChangeTarget;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How far a site is with the snapshot of an earlier process, and whether it may write its own. See the table above.
+/// The state of restoring the snapshot of an earlier process, and whether new snapshots may be
+/// written. See the table above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Pages of an earlier process may still be restored.
@@ -37,10 +38,10 @@ pub enum Stage {
     HandedOver,
 }
 
-/// The mark beside the snapshots that tells a later process of changes which the cluster was not sent.
+/// The mark next to the snapshots, which informs a later process that the cluster lacks changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnsentMark {
-    /// Every change was sent, or the mark says that one was not.
+    /// Every change was sent, or the mark exists.
     InOrder,
     /// An earlier process has left the mark, or ended without an orderly shutdown.
     LeftBehind,
@@ -52,7 +53,7 @@ enum UnsentMark {
 pub struct Snapshots {
     /// The configuration of the snapshots.
     pub config: config::Snapshot,
-    /// The files, and what is known of them.
+    /// The files of the snapshots, and their state.
     pub files: Files,
     /// `None`: there is no usable snapshot, so no change is recorded.
     journal: Mutex<Option<Open>>,
@@ -81,7 +82,7 @@ impl Snapshots {
         }
     }
 
-    /// How far the site is.
+    /// Returns the current stage of the snapshots.
     #[must_use]
     pub fn stage(&self) -> Stage {
         match self.stage.load(Ordering::Acquire) {
@@ -92,12 +93,12 @@ impl Snapshots {
         }
     }
 
-    /// Restoring is over. `is_whole`: every page was looked at. Where a successor has the directory already, that
-    /// stays so.
+    /// Records that restoring has ended. `is_whole`: every page was examined. If a successor has
+    /// the directory already, the stage stays unchanged.
     pub fn restored(&self, is_whole: bool) {
         let next = if is_whole { Stage::Writing } else { Stage::Incomplete } as u8;
         let from = Stage::Restoring as u8;
-        // It fails only where the directory was handed over meanwhile.
+        // It fails only if the directory was handed over in between.
         let _ = self.stage.compare_exchange(from, next, Ordering::AcqRel, Ordering::Acquire);
     }
 
@@ -148,7 +149,7 @@ impl Snapshots {
         self.stage() != Stage::Restoring
     }
 
-    /// How many operations are in flight.
+    /// The number of operations in flight.
     #[must_use]
     pub fn operations_in_flight(&self) -> usize {
         self.in_hand.load(Ordering::Relaxed)

@@ -1,10 +1,10 @@
-//! A page in one form as it goes over HTTP/1.1: header section and content, one behind the other in one
-//! allocation, so that a hit sends two pieces of one place in memory, and a page takes little beside what is
-//! sent of it.
+//! One form of a page as it is sent over HTTP/1.1. Header section and content are adjacent in one
+//! allocation. So a hit sends two slices of one allocation, and a page needs little additional
+//! memory.
 //!
-//! The header section is without what is quicker written than read, for each hit: the status line, the length of
-//! the content, and the lines that change from hit to hit. The lines that a 304 has, too, are its end, and the
-//! empty line.
+//! The header section omits the status line, the content length and the lines that differ from hit
+//! to hit: they are written for each hit. The lines that a 304 has, too, are at its end, followed
+//! by the empty line.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -13,22 +13,22 @@ use http_cache::goes_with_not_modified;
 use page_store::allocated;
 use std::sync::Arc;
 
-/// Fields of a response, as a rule.
+/// The usual number of fields of a response.
 const FIELDS_USUAL: usize = 14;
-/// A header section, in bytes, as a rule.
+/// The usual length of a header section, in bytes.
 const HEAD_USUAL: usize = 512;
 
-/// The content of a page as it came, in no coding.
+/// The uncompressed content of a page.
 pub enum Plain {
-    /// To be kept: complete.
+    /// The complete content, to be copied into the page's allocation.
     Kept(Bytes),
-    /// The same, and kept where it is: somebody else has it as well.
+    /// The complete content, to be referenced, because it is also used elsewhere.
     Shared(Bytes),
-    /// Not kept beside its codings, out of which it is made again; so many bytes.
+    /// Not stored, because it can be decompressed from another form; with its length in bytes.
     InCodings(usize),
 }
 
-/// A page in one form as it goes over HTTP/1.1, to be read.
+/// A view of one form of a page, as it is sent over HTTP/1.1.
 #[derive(Clone, Copy)]
 pub struct Form<'a> {
     head: &'a [u8],
@@ -37,31 +37,31 @@ pub struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    /// The lines of the whole response, and the empty one.
+    /// The header lines of the whole response, and the empty line.
     pub fn head(&self) -> &'a [u8] {
         self.head
     }
 
-    /// The lines of a 304, and the empty one.
+    /// The header lines of a 304, and the empty line.
     pub fn not_modified(&self) -> &'a [u8] {
         &self.head[self.not_modified as usize..]
     }
 
-    /// The content, if it is kept.
+    /// The content, if it is stored.
     pub fn content(&self) -> Option<&'a [u8]> {
         self.content
     }
 
-    /// The first line of this name.
+    /// The value of the first line with this name.
     pub(super) fn field(&self, name: &HeaderName) -> Option<&'a [u8]> {
         let name = name.as_str().as_bytes();
         lines(self.head).find(|(other, _)| *other == name).map(|(_, value)| value)
     }
 
-    /// The fields that it was laid out from.
+    /// The fields from which the header section was laid out.
     pub(super) fn fields(&self) -> HeaderMap {
         let all = Bytes::copy_from_slice(self.head);
-        // With room for those that are added for the client.
+        // With capacity for the fields that are added for the client.
         let mut fields = HeaderMap::with_capacity(FIELDS_USUAL);
         for (name, value) in lines(&all) {
             let name = HeaderName::from_bytes(name).expect("what was a name is one");
@@ -72,12 +72,12 @@ impl<'a> Form<'a> {
     }
 }
 
-/// Where which part is of what was laid out: header section, then content, if it is not elsewhere.
+/// The offsets of the parts: the header section, then the content unless it is elsewhere.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Ends {
-    /// Where the header section ends.
+    /// The end of the header section.
     pub(super) head: u32,
-    /// Where the lines of a 304 begin.
+    /// The beginning of the lines of a 304.
     pub(super) not_modified: u32,
 }
 
@@ -93,7 +93,7 @@ impl Ends {
         Form { head, not_modified: self.not_modified, content }
     }
 
-    /// The length of the content in bytes, kept or not, where all of it is `bytes`.
+    /// The length of the content in bytes, stored or not; `bytes` is the whole form.
     pub(super) fn length(self, bytes: &[u8], elsewhere: Option<&Elsewhere>) -> usize {
         match elsewhere {
             None => bytes.len() - self.head as usize,
@@ -102,7 +102,7 @@ impl Ends {
         }
     }
 
-    /// The content to be held on to; `whole` is all that was laid out.
+    /// The content as a reference-counted `Bytes`; `whole` returns the whole form.
     pub(super) fn shared(
         self,
         whole: impl FnOnce() -> Bytes,
@@ -116,11 +116,11 @@ impl Ends {
     }
 }
 
-/// Where content is that is not behind the header section.
+/// The location of content that does not follow the header section.
 pub(super) enum Elsewhere {
-    /// Where somebody else has it as well.
+    /// In a separate allocation, which is also used elsewhere.
     Apart(Bytes),
-    /// Nowhere; so many bytes.
+    /// Not stored; with its length in bytes.
     Nowhere(usize),
 }
 
@@ -130,17 +130,17 @@ impl Elsewhere {
     }
 }
 
-/// What was laid out, in pieces: not in one allocation yet.
+/// The parts of a form, not yet in one allocation.
 pub(super) struct Pieces {
     pub(super) ends: Ends,
     pub(super) head: Vec<u8>,
-    /// What is behind it.
+    /// The content that will follow the header section.
     pub(super) content: Bytes,
     pub(super) elsewhere: Option<Box<Elsewhere>>,
 }
 
 impl Pieces {
-    /// Of a response with these fields.
+    /// Lays out a response with these fields.
     pub(super) fn of(headers: &HeaderMap, plain: Plain) -> Pieces {
         let (content, elsewhere) = match plain {
             Plain::Kept(content) => (content, None),
@@ -154,7 +154,7 @@ impl Pieces {
     }
 }
 
-/// A page in a coding: its header section, and its content behind it, in one allocation.
+/// A compressed form of a page: its header section followed by its content, in one allocation.
 pub struct Laid {
     bytes: Arc<[u8]>,
     ends: Ends,
@@ -162,30 +162,30 @@ pub struct Laid {
 }
 
 impl Laid {
-    /// Of a response with these fields.
+    /// Lays out a response with these fields.
     pub(super) fn of(headers: &HeaderMap, plain: Plain) -> Laid {
         let Pieces { ends, head, content, elsewhere } = Pieces::of(headers, plain);
         Laid { bytes: joined(&head, &content), ends, elsewhere }
     }
 
-    /// As it is sent.
+    /// The form as it is sent.
     pub fn form(&self) -> Form<'_> {
         self.ends.form(&self.bytes, self.elsewhere.as_deref())
     }
 
-    /// Its content, if it is kept, to be held on to.
+    /// The content, if it is stored, as a reference-counted `Bytes`.
     pub fn shared(&self) -> Option<Bytes> {
         self.ends.shared(|| Bytes::from_owner(self.bytes.clone()), self.elsewhere.as_deref())
     }
 
-    /// What it takes on the heap; of what somebody else has as well, nothing.
+    /// The heap memory of this form in bytes, without content that is also used elsewhere.
     pub(super) fn heap_bytes(&self) -> usize {
         allocated(2 * size_of::<usize>() + self.bytes.len())
             + Elsewhere::heap_bytes(self.elsewhere.as_deref())
     }
 }
 
-/// Both, one after the other.
+/// Copies both into one allocation.
 fn joined(head: &[u8], content: &[u8]) -> Arc<[u8]> {
     let none = std::iter::repeat_n(0, head.len() + content.len());
     let mut bytes: Arc<[u8]> = page_heap::apart(|| none.collect());
@@ -195,7 +195,8 @@ fn joined(head: &[u8], content: &[u8]) -> Arc<[u8]> {
     bytes
 }
 
-/// Writes the header section of a response with these fields; returns where in it the lines of a 304 begin.
+/// Writes the header section of a response with these fields. Returns the offset at which the lines
+/// of a 304 begin.
 fn write_head(headers: &HeaderMap, bytes: &mut Vec<u8>) -> usize {
     let goes = goes_with_not_modified(headers);
     write_lines(headers.iter().filter(|(name, _)| !goes(name)), bytes);
@@ -205,8 +206,8 @@ fn write_head(headers: &HeaderMap, bytes: &mut Vec<u8>) -> usize {
     not_modified
 }
 
-/// The lines of a header section that was laid out here, without the empty one. Neither a name nor a value has
-/// what ends a line in it, nor a name what ends that.
+/// The lines of a header section that was laid out here, without the empty line. No name or value
+/// contains a line end, and no name contains the separator.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| {
         let line = line.strip_suffix(b"\r")?;

@@ -1,7 +1,7 @@
-//! A page that is about to be stored: what it knows of itself, and its header section and content.
+//! A page that is about to be stored: its metadata, header section and content.
 //!
-//! Until then these are in allocations of their own, or wherever the content was read; they are copied into
-//! one with the page when it is stored, or when it is only to be sent ([`NewPage::apart`]).
+//! Until then these are in separate allocations. They are copied into one when the page is stored,
+//! or when it is only sent ([`NewPage::apart`]).
 
 use super::laid::{Elsewhere, Ends, Pieces};
 use super::{Beside, Coded, Laid, OtherForms, Plain, Rare, SharedPage, StoredPage};
@@ -17,17 +17,17 @@ use page_store::{Page, PageInput};
 pub struct NewPage {
     page: StoredPage,
     head: Vec<u8>,
-    /// What of its content is to be behind the header section.
+    /// The content that will follow the header section.
     content: Bytes,
 }
 
 impl NewPage {
-    /// A page, its header section laid out.
+    /// Creates a page and lays out its header section.
     pub fn new(stored: StoredResponse, content: Bytes) -> NewPage {
         NewPage::with_forms(stored, content, Vec::new())
     }
 
-    /// A page whose content is there in codings as well.
+    /// Creates a page whose content is also available in compressed forms.
     pub fn with_forms(
         stored: StoredResponse,
         content: Bytes,
@@ -36,7 +36,8 @@ impl NewPage {
         NewPage::made(stored, content, coded).0
     }
 
-    /// The same, and the fields that it was laid out from, for the answer to whoever has it made.
+    /// Like [`NewPage::with_forms`]. Also returns the fields from which the header section was laid
+    /// out, for the response to the client.
     pub fn made(
         stored: StoredResponse,
         content: Bytes,
@@ -45,17 +46,17 @@ impl NewPage {
         NewPage::laid_out(stored, Plain::Kept(content), coded, Plain::Kept)
     }
 
-    /// A page as it was before: content, codings.
+    /// Creates a page from a snapshot, with its content and compressed forms.
     pub fn restored(stored: StoredResponse, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
         NewPage::laid_out(stored, plain, coded, Plain::Kept).0
     }
 
-    /// A file as a page: its content, and that in codings, is in memory already and stays there.
+    /// Creates a page from a file. Its content and compressed forms are referenced, not copied.
     pub fn of_file(stored: StoredResponse, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
         NewPage::laid_out(stored, plain, coded, Plain::Shared).0
     }
 
-    /// What was stored over the memcached port.
+    /// Creates a page from an item of the memcached port.
     pub fn of_item(item: Item) -> NewPage {
         let stored = StoredResponse::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
         let (stored, ..) = stored.into_parts();
@@ -80,7 +81,7 @@ impl NewPage {
         (NewPage { page, head, content }, fields)
     }
 
-    /// The length of the content as it came, in bytes, kept or not.
+    /// The length of the uncompressed content in bytes, whether or not it is stored.
     pub fn length(&self) -> usize {
         match self.page.elsewhere() {
             None => self.content.len(),
@@ -89,7 +90,7 @@ impl NewPage {
         }
     }
 
-    /// The same page without its content as it came, if that can be made again out of its codings.
+    /// Removes the uncompressed content if it can be decompressed from another form.
     pub fn without_plain(mut self) -> NewPage {
         let OtherForms(coded) = self.page.forms();
         let again = OtherForms(coded).undone(self.content.len());
@@ -103,19 +104,19 @@ impl NewPage {
         self
     }
 
-    /// Hands it to what stores it.
+    /// Passes the parts of the page to `put`, which stores them.
     pub fn put<T>(self, put: impl FnOnce(PageInput<'_, StoredPage>) -> T) -> T {
         put(PageInput { payload: self.page, bytes: &[&self.head, &self.content] })
     }
 
-    /// The page without a store: to be sent, and no more.
+    /// Creates the page outside any store, only to be sent.
     pub fn apart(self) -> SharedPage {
         self.put(Page::apart)
     }
 }
 
 impl Rare {
-    /// A word, where there is nothing of it.
+    /// Boxes the data; `None` if there is none.
     fn boxed(self) -> Option<Box<Rare>> {
         let is_nothing =
             self.coded.codings.is_empty() && self.elsewhere.is_none() && self.beside.is_none();
@@ -141,7 +142,7 @@ impl Coded {
     }
 }
 
-/// The same fields in memory that holds nothing else.
+/// Copies the fields into memory of their own, so that they keep no larger buffer alive.
 fn owned(fields: &HeaderMap) -> HeaderMap {
     let own = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes());
     fields

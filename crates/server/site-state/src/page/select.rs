@@ -1,8 +1,8 @@
-//! Which form of a page answers a request: the header section, the content coding, and how many bytes of content.
-//! One function for plain hits, which are written as the page was laid out, and for all other answers (`serve`).
+//! Selects the form of a page that answers a request: the header section, the content coding, and
+//! the length of the content. Plain hits and all other answers (`serve`) use the same function.
 //!
-//! Pure, and allocates nothing. The kind of answer (200, 206, 304, 412 or 416) has been decided before, by
-//! `http_cache`.
+//! It is pure and allocates nothing. `http_cache` has already decided the kind of answer (200, 206,
+//! 304, 412 or 416).
 
 use super::{Form, ReadPage, SharedPage};
 use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
@@ -11,26 +11,26 @@ use http_cache::{Answer, Forms, RequestFacts, StoredFacts};
 /// A header section that is laid out with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// That of the whole response.
+    /// The header section of the whole response.
     Whole,
-    /// That of a 304.
+    /// The header section of a 304.
     NotModified,
 }
 
 /// The form of a page that answers a request.
 #[derive(Clone, Copy)]
 pub struct Selected<'p> {
-    /// The header section; `None` where it has to be made for this answer: 206, 412, 416, or a page that is put
-    /// together of ESI fragments.
+    /// The header section. `None` if it has to be built for this answer: 206, 412, 416, or a page
+    /// assembled from ESI fragments.
     pub section: Option<Section>,
-    /// The content coding; `None` for the content as it came.
+    /// The content coding; `None` for uncompressed content.
     pub coding: Option<Coding>,
-    /// The page in this coding; `None` where only its entity tag is known.
+    /// The page in this coding; `None` if only its entity tag is known.
     form: Option<Form<'p>>,
 }
 
 impl<'p> Selected<'p> {
-    /// The header lines and the empty line, where they are laid out with the page.
+    /// The header lines and the empty line, if they are laid out with the page.
     #[inline]
     pub fn lines(&self) -> Option<&'p [u8]> {
         let form = self.form?;
@@ -40,7 +40,7 @@ impl<'p> Selected<'p> {
         })
     }
 
-    /// The length of the content that a GET gets, in bytes, where it is stored in this form.
+    /// The length of the content that a GET gets, in bytes, if it is stored in this form.
     #[inline]
     pub fn content_bytes(&self) -> Option<usize> {
         match self.section? {
@@ -71,8 +71,8 @@ pub fn select<'p>(
     Selected { section, coding, form }
 }
 
-/// Selects the content coding in which the request gets this answer, where the content is stored in `codings`,
-/// the smallest first. `None` for the content as it came.
+/// Selects the content coding in which the request gets this answer. The content is stored in
+/// `codings`, the smallest first. `None` for uncompressed content.
 #[inline]
 pub fn select_coding(
     request: &RequestFacts<'_>,

@@ -18,26 +18,26 @@ pub enum Kind {
     Internal = 1,
 }
 
-/// A finished span.
+/// A span that has ended.
 #[derive(Clone, Debug)]
 pub struct Span {
     /// The id of the trace that the span belongs to.
     pub trace: u128,
-    /// The span's id.
+    /// The id of the span.
     pub number: u64,
     /// The id of the parent span, if there is one.
     pub parent: Option<u64>,
     /// The kind of the span.
     pub kind: Kind,
-    /// The request's method.
+    /// The method of the request.
     pub method: Method,
     /// The start, in nanoseconds of Unix time.
     pub begun_ns: u64,
     /// The end, in nanoseconds of Unix time.
     pub ended_ns: u64,
-    /// `http` or `https`.
+    /// The scheme: `http` or `https`.
     pub scheme: &'static str,
-    /// The requested host.
+    /// The host of the request.
     pub host: String,
     /// The path, without the query.
     pub path: String,

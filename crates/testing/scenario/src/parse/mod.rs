@@ -19,9 +19,9 @@ pub struct ParseError {
     pub line: usize,
     /// The text of the line.
     pub text: String,
-    /// The expected syntax.
+    /// The syntax that was expected.
     pub expected: &'static str,
-    /// The error.
+    /// The description of the error.
     pub got: String,
 }
 

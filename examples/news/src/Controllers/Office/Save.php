@@ -57,7 +57,7 @@ final class Save implements Controller
     }
 
     /**
-     * What is wrong with it, as a sentence; empty when nothing is.
+     * Returns the error in the input as a sentence; empty if there is none.
      *
      * @param array<string, string> $news
      */

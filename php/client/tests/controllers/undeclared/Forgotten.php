@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Controllers that say nothing, or of which one action says nothing, for DependenciesTest.
+ * Controllers without declarations, or with one action without a declaration, for DependenciesTest.
  */
 
 declare(strict_types=1);

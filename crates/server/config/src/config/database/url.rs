@@ -1,37 +1,38 @@
-//! The address of a database as a URL: what it speaks, where it is, who follows it.
+//! The address of a database as a URL: protocol, server, account and database name.
 //!
-//! `mysql://user:password@host:port/name?socket=/path`, `postgres://user:password@host:port/name?host=/directory`,
-//! and of a stream `redis://user:password@host:port/number?socket=/path`. What stands behind the question mark says besides how TLS is used, and by what places are named.
-//! Percent-encoded parts are decoded (RFC 3986 section 2.1); what is not known is an error. Not here:
-//! whether anything is there.
+//! Forms: `mysql://user:password@host:port/name?socket=/path`,
+//! `postgres://user:password@host:port/name?host=/directory`, and for a stream
+//! `redis://user:password@host:port/number?socket=/path`. Further parameters set TLS and the kind
+//! of position. Percent-encoded parts are decoded (RFC 3986 section 2.1). An unknown parameter is
+//! an error. No connection is made here.
 
 use super::{Account, DatabaseTls, Place, PositionBy, Trust};
 use crate::percent_encoding::percent_decoded;
 use std::borrow::Cow;
 
-/// What a database speaks, as its URL says.
+/// The protocol, according to the URL's scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// `mysql://`, `mariadb://`.
+    /// MariaDB and MySQL: `mysql://`, `mariadb://`.
     MySql,
-    /// `postgres://`, `postgresql://`.
+    /// PostgreSQL: `postgres://`, `postgresql://`.
     Postgres,
-    /// `redis://`, `valkey://`; over TLS `rediss://`, `valkeys://`.
+    /// A stream: `redis://`, `valkey://`; over TLS `rediss://`, `valkeys://`.
     Valkey,
 }
 
-/// A URL that was read.
+/// The parts of a parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// What the database speaks.
+    /// The protocol that the database uses.
     pub dialect: Dialect,
-    /// Where it is.
+    /// The address of the server.
     pub place: Place,
-    /// Who follows it.
+    /// The account that reads the changes.
     pub account: Account,
-    /// How TLS is used; none: it is not.
+    /// The TLS settings; `None`: no TLS.
     pub tls: Option<DatabaseTls>,
-    /// By what a place in the stream is named.
+    /// The kind of position in the change stream.
     pub by: PositionBy,
 }
 
@@ -64,10 +65,10 @@ const FORM: &str = "write mysql://user:password@host:port/name, or \
                     PostgreSQL: postgres://user:password@host:port/name, or \
                     postgres://user@localhost/name?host=/run/postgresql";
 
-/// Reads it.
+/// Parses the URL of a database.
 ///
 /// # Errors
-/// What is wrong with it, and what would be right.
+/// The invalid part, and a valid alternative.
 pub fn read(url: &str) -> Result<Read, String> {
     let (dialect, rest) = match url.split_once("://") {
         Some(("mysql" | "mariadb", rest)) => (Dialect::MySql, rest),
@@ -93,7 +94,7 @@ pub fn read(url: &str) -> Result<Read, String> {
     Ok(read)
 }
 
-/// Reads that of a stream: the account may be missing, and the database is a number, 0 where there is none.
+/// Parses the URL of a stream. The account is optional, and the database is a number, 0 by default.
 ///
 /// # Errors
 /// As for [`read`].
@@ -109,7 +110,7 @@ pub fn read_stream(url: &str) -> Result<Read, String> {
     let (authority, number) = rest.split_once('/').unwrap_or((rest, ""));
     let (who, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = who.split_once(':').unwrap_or((who, ""));
-    // What is shown of it must be no part of a password.
+    // The error message must not contain a part of the password.
     if number.contains('@') || !authority.contains('@') && query.contains('@') {
         return Err("a password with / ? # or @ in it: write %2F %3F %23 %40 there".into());
     }
@@ -125,8 +126,8 @@ pub fn read_stream(url: &str) -> Result<Read, String> {
     Ok(read)
 }
 
-/// What stands behind the question mark. For PostgreSQL the names that its own clients use for TLS mean
-/// the same (`sslmode`, `sslrootcert`); what they would do without TLS, if need be, is not done.
+/// Parses the query parameters. For PostgreSQL, the names of its own clients for TLS have the same
+/// meaning (`sslmode`, `sslrootcert`). There is no fallback to a connection without TLS.
 fn parameters(query: &str, read: &mut Read) -> Result<(), String> {
     let mut authorities = None;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -170,7 +171,7 @@ fn parameters(query: &str, read: &mut Read) -> Result<(), String> {
     }
 }
 
-/// How TLS is used by this name.
+/// Returns the TLS settings for a mode of this parameter.
 fn tls(name: &str, mode: &str) -> Result<Option<DatabaseTls>, String> {
     let trusts = |trust| Ok(Some(DatabaseTls { trust, authorities: None }));
     match mode {
@@ -182,7 +183,7 @@ fn tls(name: &str, mode: &str) -> Result<Option<DatabaseTls>, String> {
     }
 }
 
-/// Where the Unix socket is, as every client of PostgreSQL puts it together.
+/// Returns the path of the Unix socket in a directory, as PostgreSQL's clients form it.
 fn in_directory(directory: &str, place: &Place) -> Place {
     let port = match place {
         Place::Tcp(_, port) => *port,
@@ -204,9 +205,9 @@ fn tcp(host: &str, dialect: Dialect) -> Result<Place, String> {
     }
 }
 
-/// Percent-encoded bytes as what they stand for.
+/// Decodes percent-encoded bytes.
 fn decoded(text: &str) -> Result<String, String> {
-    // Not shown: it may be the password.
+    // The text is not in the message, because it may be the password.
     let wrong = || "what is percent-encoded in it cannot be read; a % is written %25".to_owned();
     percent_decoded(text).map(Cow::into_owned).ok_or_else(wrong)
 }

@@ -1,7 +1,8 @@
-//! How values of the file are read that may be written in more than one way: a word or a list of them, a
-//! table `[site]` or several, a setting of PHP as text, number or switch.
+//! Parses values that the file may contain in several forms. These are a word or a list of words,
+//! one table `[site]` or several, and a PHP setting as text, number or boolean.
 //!
-//! What is wanted is said in words for whoever wrote the file; where it stands says the reader.
+//! Error messages describe the expected value for the author of the file; the TOML parser adds the
+//! position.
 
 use super::Site;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -20,7 +21,8 @@ pub enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// Where symbolic links may lead: anywhere or nowhere outside the root, or into some directories as well.
+/// The permitted targets of symbolic links: any, none outside the root, or those in some
+/// directories.
 #[derive(Debug, Deserialize, Clone)]
 #[serde(untagged, expecting = "write true, false, or a list of directories: [\"/srv/media\"]")]
 #[allow(missing_docs)]
@@ -29,7 +31,7 @@ pub enum AllowSymlinks {
     Into(Vec<PathBuf>),
 }
 
-/// Reads a list of words, of which one may stand alone.
+/// Parses a list of words, or a single word.
 pub(super) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     Ok(match OneOrMany::deserialize(from)? {
         OneOrMany::One(word) => vec![word],
@@ -37,14 +39,14 @@ pub(super) fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
     })
 }
 
-/// The same where nothing given is something else than an empty list.
+/// Parses the same, but distinguishes an absent list from an empty one.
 pub(super) fn some_words<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
     words(from).map(Some)
 }
 
-/// A value of php.ini. A switch is what PHP takes for one.
+/// A value of php.ini. A boolean becomes PHP's notation.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "write a text, a whole number, true or false")]
 enum Setting {
@@ -53,7 +55,7 @@ enum Setting {
     Switch(bool),
 }
 
-/// Reads settings of PHP.
+/// Parses settings of PHP.
 pub(super) fn settings<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<BTreeMap<String, String>, D::Error> {
@@ -66,7 +68,7 @@ pub(super) fn settings<'de, D: Deserializer<'de>>(
     Ok(all.into_iter().map(|(name, setting)| (name, text(setting))).collect())
 }
 
-/// Reads `[site]`, or a list of `[[site]]`.
+/// Parses `[site]`, or a list of `[[site]]`.
 pub(super) fn one_or_list<'de, D: Deserializer<'de>>(from: D) -> Result<Site, D::Error> {
     struct OneOrList;
     impl<'de> Visitor<'de> for OneOrList {
