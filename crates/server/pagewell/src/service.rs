@@ -1,6 +1,7 @@
 //! The interface to a service manager such as systemd. It is notified when Pagewell is ready, when it
-//! stops, and regularly that it is healthy (watchdog). It may pass sockets that it has bound. The
-//! protocol uses environment variables and one datagram per message, without a library.
+//! stops, and regularly that it is healthy (watchdog). It may pass sockets that it has bound.
+//! `sd-notify` implements the protocol: messages, watchdog settings and passed descriptors. Sending is
+//! done here, because the library blocks and does not support abstract socket addresses.
 //!
 //! Without a service manager, nothing is sent and nothing else changes.
 
@@ -8,8 +9,9 @@ pub mod passed;
 pub mod successor;
 pub mod watchdog;
 
-use std::borrow::Cow;
+use sd_notify::NotifyState;
 use std::env;
+use std::fmt::Write;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -34,15 +36,30 @@ pub enum Tell {
 }
 
 impl Tell {
-    /// The text of the message, as in sd_notify(3).
-    fn text(self) -> Cow<'static, str> {
+    /// The text of the message (sd_notify(3)): one assignment per line.
+    fn text(self) -> String {
+        const SERVING: [NotifyState<'static>; 2] =
+            [NotifyState::Ready, NotifyState::Status("Serving")];
+        let [ready, serving] = SERVING;
         match self {
-            Tell::Ready => "READY=1\nSTATUS=Serving".into(),
-            Tell::Stopping => "STOPPING=1\nSTATUS=Stopping".into(),
-            Tell::Well => "WATCHDOG=1".into(),
-            Tell::Successor(pid) => format!("MAINPID={pid}\nREADY=1\nSTATUS=Serving").into(),
+            Tell::Ready => lines(&SERVING),
+            Tell::Stopping => lines(&[NotifyState::Stopping, NotifyState::Status("Stopping")]),
+            Tell::Well => lines(&[NotifyState::Watchdog]),
+            Tell::Successor(pid) => {
+                lines(&[NotifyState::MainPid(pid.unsigned_abs()), ready, serving])
+            }
         }
     }
+}
+
+/// Joins these assignments to the text of one message.
+fn lines(states: &[NotifyState]) -> String {
+    let mut text = String::new();
+    for state in states {
+        let separator = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{separator}{state}");
+    }
+    text
 }
 
 impl Supervisor {
@@ -79,11 +96,7 @@ impl Supervisor {
     /// The watchdog timeout: the maximum interval between two messages that Pagewell is healthy. `None`
     /// if the watchdog is disabled.
     pub fn waits(&self) -> Option<Duration> {
-        let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
-        let is_ours = |pid: u64| pid == u64::from(std::process::id());
-        if !number("WATCHDOG_PID").is_none_or(is_ours) || self.socket.is_none() {
-            return None;
-        }
-        number("WATCHDOG_USEC").filter(|us| *us > 0).map(Duration::from_micros)
+        self.socket.as_ref()?;
+        sd_notify::watchdog_enabled().filter(|timeout| !timeout.is_zero())
     }
 }
