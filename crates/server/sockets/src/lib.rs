@@ -5,10 +5,8 @@
 
 pub mod accept;
 mod socket;
-mod unix_socket;
 mod watched;
 
 pub use accept::{Accepted, Accepting, Listener, accept_each};
 pub use socket::Socket;
-pub use unix_socket::UnixSocket;
 pub use watched::watched;

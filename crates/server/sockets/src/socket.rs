@@ -4,20 +4,19 @@
 //!
 //! All I/O is non-blocking.
 
-use crate::UnixSocket;
 use config::Address;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 /// A connected socket to a FastCGI responder.
 pub enum Socket {
     /// A TCP socket, with TCP_NODELAY.
     Tcp(TcpStream),
     /// A Unix socket.
-    Unix(UnixSocket),
+    Unix(UnixStream),
 }
 
 impl Socket {
@@ -32,19 +31,17 @@ impl Socket {
                 stream.set_nodelay(true)?;
                 Ok(Socket::Tcp(stream))
             }
-            Address::Unix(path) => UnixSocket::connect(path).map(Socket::Unix),
+            Address::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
         }
     }
 
     /// Whether the peer has closed the connection, or sent data without a request.
     pub fn is_spent(&self) -> bool {
-        match self {
-            Socket::Tcp(stream) => {
-                let tried = stream.try_read(&mut [0u8; 1]);
-                !matches!(tried, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
-            }
-            Socket::Unix(socket) => socket.is_spent(),
-        }
+        let tried = match self {
+            Socket::Tcp(stream) => stream.try_read(&mut [0; 1]),
+            Socket::Unix(stream) => stream.try_read(&mut [0; 1]),
+        };
+        !matches!(tried, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
@@ -97,5 +94,75 @@ impl AsyncWrite for Socket {
             Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Socket::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// More than a socket's buffer holds.
+    const MUCH: usize = 4 << 20;
+
+    /// Writes until the buffer is full. Returns how many bytes were written.
+    async fn fill(socket: &mut (impl AsyncWrite + Unpin), much: &[u8]) -> usize {
+        let mut sent = 0;
+        let mut once = |cx: &mut Context<'_>| {
+            while let Poll::Ready(written) = Pin::new(&mut *socket).poll_write(cx, &much[sent..]) {
+                sent += written.expect("written");
+            }
+            Poll::Ready(())
+        };
+        poll_fn(&mut once).await;
+        sent
+    }
+
+    #[tokio::test]
+    async fn what_has_no_room_waits_for_it_and_an_end_is_seen() {
+        let dir = std::env::temp_dir().join(format!("pagewell-unix-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let address = Address::Unix(path);
+        let mut socket = Socket::connect(&address).await.unwrap();
+        let (mut other, _) = listener.accept().unwrap();
+        assert!(!socket.is_spent());
+        let much: Vec<u8> = (0..MUCH).map(|at| (at % 251) as u8).collect();
+        let sent = fill(&mut socket, &much).await;
+        assert!(sent < MUCH);
+        let reader = std::thread::spawn(move || {
+            let mut all = vec![0; MUCH];
+            other.read_exact(&mut all).unwrap();
+            other.write_all(b"done").unwrap();
+            all
+        });
+        socket.write_all(&much[sent..]).await.unwrap();
+        let mut said = String::new();
+        socket.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "done");
+        assert!(socket.is_spent());
+        assert!(reader.join().unwrap() == much);
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert!(Socket::connect(&address).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_bytes_hears_of_them_while_another_waits_for_room() {
+        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let socket = Socket::Unix(UnixStream::from_std(ours).unwrap());
+        let (mut reading, mut writing) = tokio::io::split(socket);
+        let read = tokio::spawn(async move {
+            let mut came = [0; 4];
+            reading.read_exact(&mut came).await.map(|_| came)
+        });
+        tokio::task::yield_now().await;
+        assert!(fill(&mut writing, &vec![b'x'; MUCH]).await < MUCH);
+        theirs.write_all(b"said").unwrap();
+        assert_eq!(&read.await.unwrap().unwrap(), b"said");
     }
 }

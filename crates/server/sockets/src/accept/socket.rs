@@ -8,7 +8,6 @@
 //! Nothing waits on an unregistered socket: the first read or write that would block registers it. It
 //! stays registered.
 
-use crate::UnixSocket;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use std::io::{self, IoSlice, Write};
@@ -43,10 +42,10 @@ impl Bare for std::net::TcpStream {
 }
 
 impl Bare for std::os::unix::net::UnixStream {
-    type Watched = UnixSocket;
+    type Watched = tokio::net::UnixStream;
 
     fn watch(self) -> io::Result<Self::Watched> {
-        UnixSocket::new(self)
+        tokio::net::UnixStream::from_std(self)
     }
 }
 
