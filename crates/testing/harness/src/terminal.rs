@@ -1,9 +1,9 @@
 //! A pseudo-terminal that runs a program and is its controlling terminal, so that the program receives changes
 //! of size and the keys that send signals.
 //!
-//! The program's output is kept, up to a limit. A screen is the output since the cursor last moved to the upper
-//! left corner. Only escape sequences of the form `ESC [ … letter` are interpreted. The program is ended when
-//! the terminal is dropped.
+//! What the program writes is kept, up to a limit, and drawn on the screen of a terminal emulator (`vt100`). A change
+//! of the size clears that screen, so a test then sees only what was drawn for the new size. The program is ended
+//! when the terminal is dropped.
 
 use crate::clock::Deadline;
 use crate::{StartError, StartReason, find, keeper};
@@ -25,7 +25,6 @@ const KEPT_BYTES: usize = 1 << 20;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A terminal that runs a program.
-#[derive(Debug)]
 pub struct Terminal {
     master: OwnedFd,
     // Kept open, so that the terminal can be read after its program has ended.
@@ -33,6 +32,8 @@ pub struct Terminal {
     child: Child,
     ended: Option<ExitStatus>,
     written: Vec<u8>,
+    /// The emulator that draws what the program writes.
+    emulator: vt100::Parser,
     /// The terminal settings before the program started.
     before: String,
 }
@@ -61,7 +62,9 @@ impl Terminal {
         command.stdin(copy()?).stdout(copy()?).stderr(copy()?);
         let child = command.spawn().map_err(fault(StartReason::CannotSpawn))?;
         keeper::watch(child.id());
-        Ok(Terminal { master, _own: own, child, ended: None, written: Vec::new(), before })
+        let emulator = vt100::Parser::new(rows, columns, 0);
+        let (ended, written) = (None, Vec::new());
+        Ok(Terminal { master, _own: own, child, ended, written, emulator, before })
     }
 
     /// Reads until the screen satisfies `holds`, at most `within`. Returns its lines.
@@ -100,11 +103,13 @@ impl Terminal {
         rustix::io::write(&self.master, keys.as_bytes()).map(|_| ()).map_err(io::Error::from)
     }
 
-    /// Changes the size of the terminal, in characters.
+    /// Changes the size of the terminal, in characters, and clears its screen.
     ///
     /// # Errors
     /// Errors of the system.
-    pub fn resize(&self, columns: u16, rows: u16) -> io::Result<()> {
+    pub fn resize(&mut self, columns: u16, rows: u16) -> io::Result<()> {
+        while self.read(Duration::ZERO) {}
+        self.emulator = vt100::Parser::new(rows, columns, 0);
         tcsetwinsize(&self.master, window(columns, rows)).map_err(io::Error::from)
     }
 
@@ -144,12 +149,13 @@ impl Terminal {
         self.ended.ok_or_else(|| "it has ended, and nobody knows how".to_owned())
     }
 
-    /// The lines of the last complete screen.
+    /// The lines on the screen, down to the last one with text.
     fn picture(&self) -> Vec<String> {
-        let text = self.written();
-        let drawn = text.split("\x1b[H").skip(1).filter_map(|rest| rest.split_once("\x1b[J"));
-        let last = drawn.last().map_or("", |(picture, _)| picture);
-        last.lines().map(|line| plain(line.trim_end_matches('\r'))).collect()
+        let screen = self.emulator.screen();
+        let mut lines: Vec<String> = screen.rows(0, screen.size().1).collect();
+        let used = lines.iter().rposition(|line| !line.trim_end().is_empty());
+        lines.truncate(used.map_or(0, |last| last + 1));
+        lines
     }
 
     fn has_ended(&mut self) -> bool {
@@ -172,6 +178,7 @@ impl Terminal {
         let mut buffer = [0; 16 << 10];
         let Ok(count) = rustix::io::read(&self.master, &mut buffer) else { return false };
         self.written.extend_from_slice(&buffer[..count]);
+        self.emulator.process(&buffer[..count]);
         let over = self.written.len().saturating_sub(KEPT_BYTES);
         self.written.drain(..over);
         count > 0
@@ -208,24 +215,9 @@ fn window(columns: u16, rows: u16) -> Winsize {
     Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// The text of a line without escape sequences.
-fn plain(line: &str) -> String {
-    let mut parts = line.split("\x1b[");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| {
-        let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(part.len(), |at| at + 1);
-        text + &part[end..]
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sequences_are_no_text() {
-        assert_eq!(plain("\x1b[1mbold\x1b[m and \x1b[?25l\x1b[31mred\x1b[K"), "bold and red");
-    }
 
     #[test]
     fn a_program_has_it_for_its_own() {

@@ -5,7 +5,7 @@
 //! | `moments` | the metrics of the last two minutes, and values derived from two samples |
 //! | `picture` | the layout: lines of styled text that fit the terminal |
 //! | `shown` | formats numbers, times, bars and sparklines |
-//! | `terminal` | terminal mode: set, draw, restore |
+//! | `terminal` | terminal mode, keys and signals, with ratatui and crossterm |
 //!
 //! Metrics come from `GET /v1/live`; causes of misses and recent changes from their own calls. If
 //! standard output is not a terminal, the metrics of one second are printed once. The terminal is
@@ -52,7 +52,8 @@ pub async fn run(args: &TopArgs) -> Result<(), String> {
     view.check(&moments)?;
     view.besides = besides(&args.control).await;
     let lines = picture::lines(&view, &moments, PLAIN);
-    let text: String = lines.iter().map(|line| line.plain(PLAIN.columns) + "\n").collect();
+    let text: String =
+        lines.iter().map(|line| picture::plain(line, PLAIN.columns) + "\n").collect();
     std::io::stdout()
         .write_all(text.as_bytes())
         .map_err(|error| format!("standard output cannot be written: {error}"))
@@ -74,9 +75,9 @@ async fn watch(args: &TopArgs, view: &mut View) -> Result<(), String> {
     let (sender, mut happened) = mpsc::channel(64);
     tokio::spawn(listen(args.control.clone(), stream, sender.clone()));
     tokio::spawn(look_besides(args.control.clone(), sender.clone()));
-    terminal::signals(&sender, || Happened::Resized, || Happened::Over)?;
+    terminal::signals(&sender, || Happened::Over)?;
     let mut terminal = Terminal::take()?;
-    terminal::keys(sender, Happened::Pressed);
+    terminal::events(sender, Happened::Pressed, || Happened::Resized);
     view.is_watched = true;
     while let Some(what) = happened.recv().await {
         match what {

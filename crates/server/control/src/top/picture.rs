@@ -1,13 +1,15 @@
 //! The layout of `pagewell top`: a line per metric, then causes of misses and recent changes if there
 //! is room.
 //!
-//! It is a pure function of the data and the size. The result fits the size, and contains no control
-//! sequences. Nothing is written here.
+//! It is a pure function of the data and the size. The result has at most as many lines as the terminal,
+//! and contains no control sequences. Styles and lines are ratatui's. Nothing is written here.
 
 use super::moments::{Made, Moments, Site, core_share, hit_share, mean_ms, rate};
 use super::shown::{
     bar, blocks, bytes, count, cut, duration, harmless, milliseconds, per_second, percent,
 };
+use ratatui::style::{Color, Style};
+use ratatui::text::{Line, Span};
 use serde_json::Value;
 
 /// The size of the terminal.
@@ -43,6 +45,8 @@ pub struct View {
     admin: String,
     site: Option<String>,
     utf8: bool,
+    /// Whether colours may be used (`NO_COLOR`).
+    has_colours: bool,
     /// Whether the view is interactive, so that keys have an effect.
     pub is_watched: bool,
     /// The state of the connection to Pagewell.
@@ -55,7 +59,8 @@ impl View {
     /// A view of the Pagewell whose control interface is at `admin`.
     pub fn new(admin: &str, site: Option<String>, utf8: bool) -> View {
         let (admin, besides) = (admin.to_owned(), Besides::default());
-        View { admin, site, utf8, is_watched: false, link: Link::There, besides }
+        let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        View { admin, site, utf8, has_colours, is_watched: false, link: Link::There, besides }
     }
 
     /// Checks that the selected site exists.
@@ -89,48 +94,22 @@ impl View {
     }
 }
 
-/// The style of a piece of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// Normal.
-    Plain,
-    /// Important.
-    Strong,
-    /// Less important.
-    Faint,
-    /// An error.
-    Alarm,
-    /// A heading.
-    Heading,
+/// The style of an important value.
+const STRONG: Style = Style::new().bold();
+/// The style of a name or a note.
+const FAINT: Style = Style::new().dim();
+/// The style of the heading.
+const HEADING: Style = Style::new().reversed();
+
+/// The style of an error.
+fn alarm(view: &View) -> Style {
+    if view.has_colours { Style::new().bold().fg(Color::Red) } else { HEADING }
 }
 
-/// A line of styled pieces.
-#[derive(Default)]
-pub struct Line(Vec<(Style, String)>);
-
-impl Line {
-    fn with(mut self, style: Style, text: impl Into<String>) -> Line {
-        self.0.push((style, text.into()));
-        self
-    }
-
-    /// The pieces, cut to `columns` characters.
-    pub fn pieces(&self, columns: usize) -> Vec<(Style, String)> {
-        let mut left = columns;
-        let mut pieces = Vec::new();
-        for (style, text) in &self.0 {
-            let text: String = text.chars().take(left).collect();
-            left -= text.chars().count();
-            pieces.push((*style, text));
-        }
-        pieces
-    }
-
-    /// The text without styles, cut to `columns` characters.
-    pub fn plain(&self, columns: usize) -> String {
-        let text: String = self.pieces(columns).into_iter().map(|(_, text)| text).collect();
-        text.trim_end().to_owned()
-    }
+/// The text of a line without styles, cut to `columns` characters.
+pub fn plain(line: &Line<'_>, columns: usize) -> String {
+    let text: String = line.iter().flat_map(|span| span.content.chars()).take(columns).collect();
+    text.trim_end().to_owned()
 }
 
 /// The description of a metric's line. `seconds` is the interval over which `made` derives the value;
@@ -223,7 +202,7 @@ const ROWS: [Row; 6] = [
         note: |_, site| {
             let dropped = site.over(60, rate("dropped")).unwrap_or(0.0);
             let behind = milliseconds(site.now("database_lag_us") as f64 / 1000.0);
-            format!("{} pages dropped; lag {behind}", per_second(dropped))
+            format!("{} pages purged; lag {behind}", per_second(dropped))
         },
     },
 ];
@@ -233,7 +212,7 @@ const NAME: usize = 12;
 const VALUE: usize = 11;
 
 /// All lines of the view, at most `size.rows`.
-pub fn lines(view: &View, moments: &Moments, size: Size) -> Vec<Line> {
+pub fn lines(view: &View, moments: &Moments, size: Size) -> Vec<Line<'static>> {
     let site = moments.of(view.host());
     let mut lines = vec![heading(view, moments, size.columns), state(view, moments)];
     for row in &ROWS {
@@ -250,12 +229,12 @@ pub fn lines(view: &View, moments: &Moments, size: Size) -> Vec<Line> {
     lines.extend(changes.into_iter().take(room - of_reasons));
     if view.is_watched {
         lines.resize_with(size.rows.saturating_sub(1), Line::default);
-        lines.push(Line::default().with(Style::Faint, " q ends it, s shows the next site"));
+        lines.push(Line::styled(" q: quit   s: next site", FAINT));
     }
     lines
 }
 
-fn heading(view: &View, moments: &Moments, columns: usize) -> Line {
+fn heading(view: &View, moments: &Moments, columns: usize) -> Line<'static> {
     let site = match &view.site {
         Some(site) => harmless(site),
         None if moments.hosts().next().is_some() => {
@@ -270,57 +249,64 @@ fn heading(view: &View, moments: &Moments, columns: usize) -> Line {
         harmless(&view.admin),
         duration(process.uptime)
     );
-    Line::default().with(Style::Heading, format!("{:columns$}", cut(&text, columns, view.utf8)))
+    Line::styled(format!("{:columns$}", cut(&text, columns, view.utf8)), HEADING)
 }
 
-fn state(view: &View, moments: &Moments) -> Line {
+fn state(view: &View, moments: &Moments) -> Line<'static> {
     match (&view.link, moments.process.not_ready.as_slice()) {
         (Link::Lost(why), _) => {
-            Line::default().with(Style::Alarm, format!(" {}: trying again", harmless(why)))
+            Line::styled(format!(" {}: trying again", harmless(why)), alarm(view))
         }
         (Link::There, []) => Line::default(),
-        (Link::There, reasons) => Line::default()
-            .with(Style::Alarm, format!(" not ready: {}", harmless(&reasons.join(", ")))),
+        (Link::There, reasons) => {
+            Line::styled(format!(" not ready: {}", harmless(&reasons.join(", "))), alarm(view))
+        }
     }
 }
 
-fn figure(row: &Row, view: &View, moments: &Moments, site: Site<'_>, columns: usize) -> Line {
+fn figure(
+    row: &Row,
+    view: &View,
+    moments: &Moments,
+    site: Site<'_>,
+    columns: usize,
+) -> Line<'static> {
     let value = site.over(row.seconds, row.made).map_or("-".to_owned(), row.shown);
     let note = (row.note)(moments, site);
     let width = columns.saturating_sub(NAME + VALUE + 38).clamp(8, 60);
     let series = site.series(width, row.seconds, row.made);
     let line = blocks(&series, row.top, view.utf8);
-    named(row.name, &value)
-        .with(Style::Plain, format!("  {line:>width$}  "))
-        .with(Style::Faint, note)
+    named(row.name, &value, format!("  {line:>width$}  "), note)
 }
 
-fn memory(view: &View, site: Site<'_>, columns: usize) -> Line {
+fn memory(view: &View, site: Site<'_>, columns: usize) -> Line<'static> {
     let [held, budget] = ["memory_bytes", "memory_budget_bytes"].map(|name| site.now(name));
     let width = columns.saturating_sub(NAME + VALUE + 38).clamp(8, 60);
     let share = held as f64 / budget.max(1) as f64;
     let note = format!("of {}; {}", bytes(budget), pages(site.now("pages")));
-    named("Memory", &bytes(held))
-        .with(Style::Plain, format!("  {}  ", bar(share, width, view.utf8)))
-        .with(Style::Faint, note)
+    named("Memory", &bytes(held), format!("  {}  ", bar(share, width, view.utf8)), note)
 }
 
-fn connections(door: Site<'_>) -> Line {
+fn connections(door: Site<'_>) -> Line<'static> {
     let new = door.over(10, accepted).unwrap_or(0.0);
-    named("Connections", &count(door.now("connections")))
-        .with(Style::Faint, format!("  {} new", per_second(new)))
+    let note = format!("{} new", per_second(new));
+    named("Connections", &count(door.now("connections")), "  ".to_owned(), note)
 }
 
-fn named(name: &str, value: &str) -> Line {
-    Line::default()
-        .with(Style::Faint, format!(" {name:NAME$}"))
-        .with(Style::Strong, format!("{value:>VALUE$}"))
+/// The line of a metric: name, value, a bar or sparkline, and a note.
+fn named(name: &str, value: &str, graph: String, note: String) -> Line<'static> {
+    Line::from(vec![
+        Span::styled(format!(" {name:NAME$}"), FAINT),
+        Span::styled(format!("{value:>VALUE$}"), STRONG),
+        Span::raw(graph),
+        Span::styled(note, FAINT),
+    ])
 }
 
 /// The most frequent causes of misses since the start.
-fn reasons(view: &View, columns: usize) -> Vec<Line> {
+fn reasons(view: &View, columns: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
-    for (list, what) in [("not_stored", "not stored"), ("bypassed", "passed on")] {
+    for (list, what) in [("not_stored", "not stored"), ("bypassed", "bypassed")] {
         for one in view.besides.offenders[list].as_array().into_iter().flatten() {
             let text = |name: &str| harmless(one[name].as_str().unwrap_or_default());
             let often = count(one["count"].as_u64().unwrap_or(0));
@@ -329,7 +315,7 @@ fn reasons(view: &View, columns: usize) -> Vec<Line> {
         }
     }
     lines.sort_by_key(|(often, _)| std::cmp::Reverse(*often));
-    section("Why pages are not hits", lines.into_iter().map(|(_, line)| line))
+    section("Top causes of misses", lines.into_iter().map(|(_, line)| line))
 }
 
 /// A number of pages as text.
@@ -338,7 +324,7 @@ fn pages(of: u64) -> String {
 }
 
 /// The recent changes of the selected site, or of all sites.
-fn last_changes(view: &View, columns: usize) -> Vec<Line> {
+fn last_changes(view: &View, columns: usize) -> Vec<Line<'static>> {
     let changes = view.besides.changes["changes"].as_array().into_iter().flatten();
     let of_site =
         |one: &&Value| view.site.is_none() || one["site"].as_str() == view.site.as_deref();
@@ -362,12 +348,12 @@ fn last_changes(view: &View, columns: usize) -> Vec<Line> {
 }
 
 /// A heading and lines; empty if there are no lines.
-fn section(title: &str, lines: impl Iterator<Item = String>) -> Vec<Line> {
-    let lines: Vec<_> = lines.map(|line| Line::default().with(Style::Plain, line)).collect();
+fn section(title: &str, lines: impl Iterator<Item = String>) -> Vec<Line<'static>> {
+    let lines: Vec<_> = lines.map(Line::from).collect();
     if lines.is_empty() {
         return lines;
     }
-    let heading = Line::default().with(Style::Strong, format!(" {title}"));
+    let heading = Line::styled(format!(" {title}"), STRONG);
     [Line::default(), heading].into_iter().chain(lines).collect()
 }
 
@@ -408,7 +394,7 @@ mod tests {
             let lines = lines(&view, &moments, Size { columns, rows });
             assert!(lines.len() <= rows.max(1), "{columns}x{rows}");
             for line in lines {
-                let text = line.plain(columns);
+                let text = plain(&line, columns);
                 assert!(text.chars().count() <= columns && !text.contains('\u{1b}'), "{text:?}");
             }
         }
@@ -419,7 +405,7 @@ mod tests {
         let (view, moments) = known();
         let text: Vec<_> = lines(&view, &moments, Size { columns: 80, rows: 24 })
             .iter()
-            .map(|line| line.plain(80))
+            .map(|line| plain(line, 80))
             .collect();
         let text = text.join("\n");
         for part in [

@@ -1,20 +1,28 @@
 //! Terminal mode: set at the start, and restored at the end.
 //!
-//! While a [`Terminal`] exists, echo is off, keys are read one by one, the alternate screen is active,
-//! and the cursor is hidden. Dropping it restores the terminal: at the end, at an error, at SIGINT,
-//! SIGTERM and SIGHUP, and after a panic. After SIGKILL, use `reset`. Each update draws the whole
-//! screen, with basic control sequences (ECMA-48) that every terminal supports.
+//! While a [`Terminal`] exists, the terminal is in raw mode, the alternate screen is active, and the
+//! cursor is hidden. Dropping it restores the terminal: at the end, at an error, at SIGINT, SIGTERM and
+//! SIGHUP, and after a panic. After SIGKILL, use `reset`. Drawing is ratatui's; keys and sizes are
+//! crossterm's. The size is read for each update, because some terminals do not report one.
 
-use super::picture::{Line, Size, Style};
-use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+use super::picture::Size;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode, size,
 };
-use std::io::{Read, Write};
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::{TerminalOptions, Viewport};
+use std::io::{self, Stdout, stdout};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// The assumed size if the terminal does not report one.
-const UNKNOWN: Size = Size { columns: 80, rows: 24 };
+/// The assumed size in columns and rows if the terminal does not report one.
+const UNKNOWN: (u16, u16) = (80, 24);
 
 /// A key with a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +35,8 @@ pub enum Key {
 
 /// The terminal in the mode for this program.
 pub struct Terminal {
-    before: Termios,
-    has_colours: bool,
+    screen: ratatui::Terminal<CrosstermBackend<Stdout>>,
+    area: Rect,
 }
 
 impl Terminal {
@@ -38,109 +46,118 @@ impl Terminal {
     /// Standard input is not a terminal, or the mode cannot be set.
     pub fn take() -> Result<Terminal, String> {
         let wrong = |error| format!("the terminal cannot be set: {error}");
-        let before = tcgetattr(std::io::stdin()).map_err(wrong)?;
-        let mut ours = before.clone();
-        ours.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        ours.special_codes[SpecialCodeIndex::VMIN] = 1;
-        ours.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // Disables Ctrl-Z and Ctrl-\, which would stop or end the program without restoring the
-        // terminal.
-        for code in [SpecialCodeIndex::VSUSP, SpecialCodeIndex::VQUIT] {
-            ours.special_codes[code] = 0;
+        enable_raw_mode().map_err(wrong)?;
+        let area = area();
+        let screen = execute!(stdout(), EnterAlternateScreen, Hide).and_then(|()| screen(area));
+        match screen {
+            Ok(screen) => Ok(Terminal { screen, area }),
+            Err(error) => {
+                restore();
+                Err(wrong(error))
+            }
         }
-        tcsetattr(std::io::stdin(), OptionalActions::Now, &ours).map_err(wrong)?;
-        let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let terminal = Terminal { before, has_colours };
-        write("\x1b[?1049h\x1b[?25l\x1b[2J")?;
-        Ok(terminal)
     }
 
     /// The current size of the terminal.
-    #[allow(clippy::unused_self, reason = "there is a size while the terminal is ours")]
+    #[allow(clippy::unused_self, reason = "the size is valid while the terminal is in use")]
     pub fn size(&self) -> Size {
-        match tcgetwinsize(std::io::stdout()) {
-            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-                Size { columns: size.ws_col.into(), rows: size.ws_row.into() }
-            }
-            _ => UNKNOWN,
-        }
+        let area = area();
+        Size { columns: area.width.into(), rows: area.height.into() }
     }
 
     /// Draws the lines.
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub fn draw(&mut self, lines: &[Line]) -> Result<(), String> {
-        let columns = self.size().columns;
-        let mut text = String::from("\x1b[H");
-        for (at, line) in lines.iter().enumerate() {
-            if at > 0 {
-                text.push_str("\r\n");
-            }
-            for (style, piece) in line.pieces(columns) {
-                text.push_str(self.begin(style));
-                text.push_str(&piece);
-                text.push_str("\x1b[m");
-            }
-            text.push_str("\x1b[K");
-        }
-        text.push_str("\x1b[J");
-        write(&text)
+    pub fn draw(&mut self, lines: &[Line<'_>]) -> Result<(), String> {
+        self.draw_in(area(), lines)
+            .map_err(|error| format!("standard output cannot be written: {error}"))
     }
 
-    fn begin(&self, style: Style) -> &'static str {
-        match style {
-            Style::Plain => "",
-            Style::Strong => "\x1b[1m",
-            Style::Faint => "\x1b[2m",
-            Style::Alarm if self.has_colours => "\x1b[1;31m",
-            Style::Alarm | Style::Heading => "\x1b[7m",
+    fn draw_in(&mut self, area: Rect, lines: &[Line<'_>]) -> io::Result<()> {
+        if area != self.area {
+            (self.screen, self.area) = (screen(area)?, area);
         }
+        self.screen.draw(|frame| {
+            for (line, row) in lines.iter().zip(frame.area().rows()) {
+                frame.render_widget(line, row);
+            }
+        })?;
+        Ok(())
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // If the terminal is gone, errors do not matter.
-        let _ = write("\x1b[m\x1b[?25h\x1b[?1049l");
-        let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.before);
+        restore();
     }
 }
 
-/// Reports keys, from a thread that ends with the program.
-pub fn keys<T: Send + 'static>(sender: mpsc::Sender<T>, pressed: fn(Key) -> T) {
+/// An empty screen of this size. Its area is fixed, because ratatui would otherwise fail on a terminal
+/// that does not report its size.
+fn screen(area: Rect) -> io::Result<ratatui::Terminal<CrosstermBackend<Stdout>>> {
+    execute!(stdout(), Clear(ClearType::All))?;
+    let options = TerminalOptions { viewport: Viewport::Fixed(area) };
+    ratatui::Terminal::with_options(CrosstermBackend::new(stdout()), options)
+}
+
+fn area() -> Rect {
+    let known = size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0);
+    let (columns, rows) = known.unwrap_or(UNKNOWN);
+    Rect::new(0, 0, columns, rows)
+}
+
+/// Restores the terminal. If it is gone, errors do not matter.
+fn restore() {
+    let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+    let _ = disable_raw_mode();
+}
+
+/// Reports keys and size changes, from a thread that ends with the program.
+pub fn events<T: Send + 'static>(
+    sender: mpsc::Sender<T>,
+    pressed: fn(Key) -> T,
+    resized: fn() -> T,
+) {
     std::thread::spawn(move || {
-        for byte in std::io::stdin().lock().bytes() {
-            let key = match byte {
-                Ok(b'q' | b'Q') | Err(_) => Key::Quit,
-                Ok(b's' | b'\t') => Key::NextSite,
-                Ok(_) => continue,
+        loop {
+            let happened = match event::read() {
+                Ok(Event::Key(event)) => key(event).map(pressed),
+                Ok(Event::Resize(..)) => Some(resized()),
+                Ok(_) => None,
+                Err(_) => Some(pressed(Key::Quit)),
             };
-            if sender.blocking_send(pressed(key)).is_err() {
+            if let Some(happened) = happened
+                && sender.blocking_send(happened).is_err()
+            {
                 return;
             }
         }
-        let _ = sender.blocking_send(pressed(Key::Quit));
     });
 }
 
-/// Reports size changes, and the signals that end the program.
+/// The function of a key. In raw mode, Ctrl-C is a key and not a signal.
+fn key(event: KeyEvent) -> Option<Key> {
+    let has_control = event.modifiers.contains(KeyModifiers::CONTROL);
+    match event.code {
+        _ if event.kind == KeyEventKind::Release => None,
+        KeyCode::Char('c') if has_control => Some(Key::Quit),
+        KeyCode::Char('q' | 'Q') => Some(Key::Quit),
+        KeyCode::Char('s') | KeyCode::Tab => Some(Key::NextSite),
+        _ => None,
+    }
+}
+
+/// Reports the signals that end the program.
 ///
 /// # Errors
 /// A signal handler cannot be installed.
-pub fn signals<T: Send + 'static>(
-    sender: &mpsc::Sender<T>,
-    resized: fn() -> T,
-    over: fn() -> T,
-) -> Result<(), String> {
-    let ends = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let all =
-        ends.map(|kind| (kind, over)).into_iter().chain([(SignalKind::window_change(), resized)]);
-    for (kind, what) in all {
-        let (mut heard, sender) =
+pub fn signals<T: Send + 'static>(sender: &mpsc::Sender<T>, over: fn() -> T) -> Result<(), String> {
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let (mut received, sender) =
             (signal(kind).map_err(|error| error.to_string())?, sender.clone());
         tokio::spawn(async move {
-            while heard.recv().await.is_some() && sender.send(what()).await.is_ok() {}
+            while received.recv().await.is_some() && sender.send(over()).await.is_ok() {}
         });
     }
     Ok(())
@@ -152,11 +169,4 @@ pub fn speaks_utf8() -> bool {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set).unwrap_or_default();
     let said = said.to_ascii_lowercase();
     said.ends_with("utf-8") || said.ends_with("utf8")
-}
-
-fn write(text: &str) -> Result<(), String> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|error| format!("standard output cannot be written: {error}"))
 }
