@@ -76,9 +76,14 @@ fmt: ## formats the Rust sources
 	$(CARGO) fmt --all
 	rustfmt --edition 2024 fuzz/fuzz_targets/*.rs
 
-lint: ## the lints and the rules of the house
+lint: ## the lints, the rules of the house, and the libraries: licences, sources, advisories
+	@scripts/setup lint
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	$(CARGO) xtask tidy
+	$(CARGO) deny --offline --locked check bans licenses sources
+	@if $(CARGO) deny fetch db >/dev/null 2>&1; \
+	then $(CARGO) deny --locked check --disable-fetch advisories; \
+	else echo "lint: the list of advisories cannot be fetched; they are not checked"; fi
 
 setup: ## installs what the tests need, and has git check the messages of commits
 	@scripts/setup test

@@ -213,6 +213,27 @@ fn only_what_is_missing_is_installed() {
 }
 
 #[test]
+fn cargo_deny_is_installed_for_the_lints_only_if_it_is_missing() {
+    let machine = Machine::new();
+    let log = machine.dir.path().join("cargo.log");
+    let cargo = |installs: &str| {
+        let log = log.display();
+        let notes = format!("echo \"$*\" >>{log}; {installs}");
+        format!("case $1 in --version) {RUST} ;; *) {notes} ;; esac")
+    };
+    machine.has("cargo", &cargo("exit 101"));
+    let (status, said) = machine.setup(&["lint"]);
+    assert_eq!(status, 5, "{said}");
+    assert!(said.contains("cargo install --locked cargo-deny"), "{said}");
+    machine.has("cargo", &cargo(FOUND));
+    assert_eq!(machine.setup(&["lint"]).0, 0);
+    let installed = fs::read_to_string(&log).expect("it installed");
+    assert_eq!(installed, "install --quiet --locked cargo-deny\n".repeat(2));
+    machine.has("cargo-deny", FOUND);
+    assert_eq!(machine.setup(&["lint"]), (0, String::new()));
+}
+
+#[test]
 fn new_services_are_not_left_enabled() {
     let machine = Machine::new();
     machine.has_apt(FOUND, FOUND);
