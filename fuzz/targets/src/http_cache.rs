@@ -16,7 +16,7 @@ const NOW: Timestamp = Timestamp::from_seconds(784_111_777);
 
 /// Runs the whole path.
 pub fn run(data: &[u8]) {
-    let mut read = Read { status: 200, after: 0, policy: Policy::default() };
+    let mut read = ReadResponse { status: 200, after: 0, policy: Policy::default() };
     let sections: [HeaderMap; 3] = read.sections(data);
     let [asked, response, newer] = &sections;
     let lines = || asked.iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
@@ -110,13 +110,13 @@ fn invalidated(response: &HeaderMap) {
     }
 }
 
-struct Read {
+struct ReadResponse {
     status: u16,
     after: u64,
     policy: Policy,
 }
 
-impl Read {
+impl ReadResponse {
     fn sections(&mut self, data: &[u8]) -> [HeaderMap; 3] {
         let mut sections: [HeaderMap; 3] = Default::default();
         let mut at = 0;

@@ -3,7 +3,7 @@
 //!
 //! The data are a request target and a Host, one per line.
 
-use config::target::{Target, normal_host};
+use config::target::{TargetUri, normal_host};
 use front::hit::find::{Schemes, write_plain_origin, write_plain_path};
 use http::{HeaderMap, HeaderValue, Uri, header};
 
@@ -15,7 +15,7 @@ pub fn run(data: &[u8]) {
     let Ok(value) = HeaderValue::from_bytes(host) else { return };
     let mut headers = HeaderMap::new();
     headers.insert(header::HOST, value);
-    let read = Target::read(&uri, &headers, "fallback", "http");
+    let read = TargetUri::read(&uri, &headers, "fallback", "http");
     let (mut plain, mut key) = (Vec::new(), Vec::new());
     let written = std::str::from_utf8(path).ok().and_then(|path| {
         let schemes = Schemes { target: "http", connection: "http" };

@@ -96,7 +96,7 @@ final class MemcachedPage
     {
         $declared = $declaration->refusal($response);
         return match (true) {
-            !self::changesAreHeard() => NotStored::ChangesUnheard,
+            !self::changesAreHeard() => NotStored::ChangesNotReceived,
             $declared !== null => $declared,
             $response->method !== 'GET' => NotDeclared::Method,
             $response->status !== 200 => NotStored::Status,

@@ -17,7 +17,7 @@ enum NotStored: string
     case Sent = 'sent';
 
     /** Changes travel on answers, which do not pass through Pagewell here: PAGEWELL_CHANGES is not `control`. */
-    case ChangesUnheard = 'changes-unheard';
+    case ChangesNotReceived = 'changes-not-received';
 
     /** Another status than 200: nginx would answer 200 with it. */
     case Status = 'status';

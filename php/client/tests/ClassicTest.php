@@ -136,8 +136,8 @@ final class ClassicTest extends TestCase
         foreach (['status', 'content-type', 'varies', 'session', 'fragments', 'sent'] as $name) {
             yield $name => ["as=$name", $name];
         }
-        yield 'changes by response' => ['changes=response', 'changes-unheard'];
-        yield 'misspelt' => ['changes=contol', 'changes-unheard'];
+        yield 'changes by response' => ['changes=response', 'changes-not-received'];
+        yield 'misspelt' => ['changes=contol', 'changes-not-received'];
         yield 'key' => [str_repeat('x', 250), 'key'];
     }
 

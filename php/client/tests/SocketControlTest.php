@@ -60,7 +60,7 @@ final class SocketControlTest extends TestCase
         $more = " try { (new Pagewell\\SocketControl('127.0.0.1:1', '/nowhere'))->invalidate(new Pagewell\\Invalidation(['news'])); } catch (Pagewell\\InvalidControl) { echo ', no token'; } echo \$undefined;";
         self::assertSame('away, no token', $this->printed("$library $more"));
         $plugin = __DIR__ . '/../../wordpress/pagewell/src/Control.php';
-        self::assertSame('no connection', $this->printed("define('ABSPATH', '/'); define('PAGEWELL_CONTROL', '127.0.0.1:1'); require '$plugin'; $strict echo substr(Pagewell\\WordPress\\Control::health(), 0, 13); echo \$undefined;"));
+        self::assertSame('no connection', $this->printed("define('ABSPATH', '/'); define('PAGEWELL_ADMIN', '127.0.0.1:1'); require '$plugin'; $strict echo substr(Pagewell\\WordPress\\Control::health(), 0, 13); echo \$undefined;"));
     }
 
     /** What a script prints that ends with an exception of a warning: nobody has taken its handler away. */

@@ -5,7 +5,7 @@
 use super::tables::{MADE, RELOAD, cell};
 use config::table::LIMITS;
 use control::reload::may_change;
-use site_state::reached::{Limit, NOT_COUNTED};
+use site_state::limit_hits::{Limit, NOT_COUNTED};
 use std::fmt::Write as _;
 
 /// The test that shows each limit, from the root of the repository.
@@ -38,7 +38,7 @@ const SHOWN_BY: [(&str, &str); 38] = [
     ("followers", "tests/scenarios/collapse"),
     ("coding_queue", "tests/scenarios/codings/queue-full.scn"),
     ("rewarm_pages", "tests/scenarios/rewarm/only-so-many-wait.scn"),
-    ("solo", "tests/scenarios/collapse/personal-for-a-while.scn"),
+    ("hit_for_miss", "tests/scenarios/collapse/personal-for-a-while.scn"),
     ("drain", "crates/testing/acceptance/tests/operations/stopping.rs"),
     ("snapshot_stop", "crates/testing/acceptance/tests/operations/snapshot.rs"),
     ("handshake_timeout", "crates/testing/acceptance/tests/http/protocols_tls.rs"),

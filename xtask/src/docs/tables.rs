@@ -7,7 +7,7 @@ use clap::{Command, CommandFactory};
 use config::HIDDEN;
 use config::options::CommandLine;
 use config::table::{LIMITS, OPTIONS, OptionRow};
-use control::figures::{FIGURES, KERNEL, PROCESS};
+use control::metrics_table::{FIGURES, KERNEL, PROCESS};
 use control::reload::may_change;
 use site_state::counters::Counters;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ fn heading_of(table: &str) -> &'static str {
         "change" => {
             "\n## `[[change]]`\n\nSee [The database says what changed](../guide/database.md).\n"
         }
-        "stream" => "\n## `[stream]`\n\nSee [Several machines](../guide/several-machines.md).\n",
+        "cluster" => "\n## `[cluster]`\n\nSee [Several machines](../guide/several-machines.md).\n",
         _ => "\n## Others\n",
     }
 }

@@ -189,7 +189,7 @@ impl Failure {
     /// The name of the failure, as configuration, logs and the `detail` of Cache-Status show it.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Failure::Refused => "refused",
+            Failure::Refused => "origin-refused",
             Failure::HungUp => "hung-up",
             Failure::TimedOut => "timed-out",
             Failure::InvalidResponse => "invalid-response",

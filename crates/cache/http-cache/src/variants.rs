@@ -332,36 +332,36 @@ fn normalised(name: &str, request: &dyn Fields) -> Option<Vec<u8>> {
         Grammar::Single => lines.join(&b", "[..]),
         Grammar::List => members().collect::<Vec<_>>().join(&b", "[..]),
         Grammar::Weighted => {
-            let mut values: Vec<Weighted> = members().map(Weighted::read).collect();
+            let mut values: Vec<WeightedValue> = members().map(WeightedValue::read).collect();
             values.sort_unstable_by(|one, other| one.text.cmp(&other.text));
             values.dedup();
             written(&values)
         }
         Grammar::WeightedInOrder => {
-            let mut values: Vec<Weighted> = members().map(Weighted::read).collect();
+            let mut values: Vec<WeightedValue> = members().map(WeightedValue::read).collect();
             values.sort_by_key(|value| std::cmp::Reverse(value.weight));
             written(&values)
         }
     })
 }
 
-fn written(values: &[Weighted]) -> Vec<u8> {
-    let parts: Vec<Vec<u8>> = values.iter().map(Weighted::written).collect();
+fn written(values: &[WeightedValue]) -> Vec<u8> {
+    let parts: Vec<Vec<u8>> = values.iter().map(WeightedValue::written).collect();
     parts.join(&b", "[..])
 }
 
 /// A value with a weight (RFC 9110 §12.4.2).
 #[derive(PartialEq, Eq)]
-struct Weighted {
+struct WeightedValue {
     /// In lower case and without white space, except in quotes; without the weight.
     text: Vec<u8>,
     /// In thousandths.
     weight: u16,
 }
 
-impl Weighted {
-    fn read(member: &[u8]) -> Weighted {
-        let mut value = Weighted { text: Vec::with_capacity(member.len()), weight: 1000 };
+impl WeightedValue {
+    fn read(member: &[u8]) -> WeightedValue {
+        let mut value = WeightedValue { text: Vec::with_capacity(member.len()), weight: 1000 };
         let mut rest = member;
         loop {
             let end = parameter_end(rest);

@@ -18,7 +18,7 @@ use crate::names::{Change, Strength, everything};
 use crate::page::{Payload, SoftMark};
 use crate::places::RemovedPages;
 use crate::rewarm::{self, AffectedPage, Rewarm};
-use crate::store::{Shared, Store};
+use crate::store::{Store, StoreInner};
 use crate::sync::{MutexGuard, yield_now};
 use crate::told::Reporter;
 use std::fmt;
@@ -182,7 +182,7 @@ impl<'t, P: Payload> Sweep<'t, P> {
     }
 }
 
-impl<P: Payload> Shared<P> {
+impl<P: Payload> StoreInner<P> {
     /// Gives a change its number and remembers it for each of its names.
     fn note(&self, index: &mut Index<P>, ids: &[Id]) -> Number {
         let number = self.next_number(index);

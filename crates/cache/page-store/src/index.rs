@@ -15,7 +15,7 @@ use crate::names::Dependencies;
 use crate::places::Place;
 use crate::predicate::Predicates;
 use crate::refused::StoreRefusal;
-use crate::restore::Restored;
+use crate::restore::RestoreCheck;
 use crate::runs::Runs;
 use crate::slab::Slab;
 use crate::stats::Counters;
@@ -50,7 +50,7 @@ pub(crate) struct Index<P> {
     /// The names of open changes that were dropped unsettled, each with its number of such changes.
     pub(crate) abandoned: BTreeMap<Id, u32>,
     /// The state for checking restored pages, while pages of an earlier process are being restored.
-    pub(crate) restored: Option<Restored>,
+    pub(crate) restored: Option<RestoreCheck>,
     pub(crate) counters: Counters,
 }
 

@@ -9,9 +9,9 @@ use crate::hash::Id;
 use crate::index::Index;
 use crate::page::Payload;
 use crate::places::RemovedPages;
-use crate::store::Shared;
+use crate::store::StoreInner;
 
-impl<P: Payload> Shared<P> {
+impl<P: Payload> StoreInner<P> {
     /// Removes pages of `owner` until there is room for one more.
     pub(crate) fn make_room_for_owner(
         &self,

@@ -18,7 +18,7 @@ use crate::names::{Site, Strength, everything};
 use crate::page::{Page, Payload};
 use crate::places::RemovedPages;
 use crate::refused::StoreRefusal;
-use crate::store::{Shared, Store};
+use crate::store::{Store, StoreInner};
 use crate::sync::{MutexGuard, yield_now};
 use crate::told::Reporter;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ pub type PagePredicate<P> = Arc<dyn Fn(&Page<P>) -> bool + Send + Sync>;
 const ROUNDS_MAX: usize = 4;
 
 /// A change by predicate that is remembered.
-struct Remembered<P> {
+struct PredicateChange<P> {
     number: Number,
     site: Site,
     touches: PagePredicate<P>,
@@ -43,7 +43,7 @@ struct Remembered<P> {
 /// The remembered changes by predicate, oldest first.
 #[derive(Debug)]
 pub(crate) struct Predicates<P> {
-    list: VecDeque<Remembered<P>>,
+    list: VecDeque<PredicateChange<P>>,
 }
 
 impl<P> Predicates<P> {
@@ -80,7 +80,7 @@ impl<P> Predicates<P> {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        heap(self.list.capacity() * size_of::<Remembered<P>>())
+        heap(self.list.capacity() * size_of::<PredicateChange<P>>())
     }
 
     /// Panics if the list is out of order or over its limit.
@@ -120,7 +120,7 @@ impl<P: Payload> Store<P> {
         let shared = &self.shared;
         let mut index = shared.lock();
         let number = shared.next_number(&mut index);
-        let touched = Remembered { number, site, touches: Arc::clone(touches) };
+        let touched = PredicateChange { number, site, touches: Arc::clone(touches) };
         index.predicates.list.push_back(touched);
         index.counters.changes += 1;
         index.counters.changes_by_predicate += 1;
@@ -130,7 +130,7 @@ impl<P: Payload> Store<P> {
     }
 }
 
-impl<P: Payload> Shared<P> {
+impl<P: Payload> StoreInner<P> {
     /// Evaluates the predicates that are newer than the lease of `page`, and locks the index. If it returns
     /// `Ok`, no predicate is left that was not evaluated.
     pub(crate) fn evaluate_predicates(
@@ -212,7 +212,7 @@ impl<P: Payload> Shared<P> {
     }
 }
 
-impl<P> fmt::Debug for Remembered<P> {
+impl<P> fmt::Debug for PredicateChange<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Remembered");
         out.field("number", &self.number).field("site", &self.site).finish_non_exhaustive()

@@ -19,7 +19,7 @@ use crate::names::{Dependencies, Site, everything};
 use crate::page::{Key, Page, PageInput, Payload, SoftMark};
 use crate::places::Place;
 use crate::refused::StoreRefusal;
-use crate::store::{Shared, Store};
+use crate::store::{Store, StoreInner};
 use std::fmt;
 
 /// The maximum of the use count; larger values of restored pages are reduced to it.
@@ -131,7 +131,7 @@ impl<P: Payload> Store<P> {
         let number = lease.number();
         let mut index = self.shared.lock();
         assert!(index.restored.is_none(), "pages are being restored already");
-        index.restored = Some(Restored { lease: number, everything, settled: number });
+        index.restored = Some(RestoreCheck { lease: number, everything, settled: number });
         drop(index);
         RestoreSession { store: self.clone(), lease }
     }
@@ -214,7 +214,7 @@ impl<P> fmt::Debug for WalkedPage<P> {
     }
 }
 
-impl<P: Payload> Shared<P> {
+impl<P: Payload> StoreInner<P> {
     /// Checks a page of an earlier process and adds it, under the index lock.
     fn readmit(
         &self,
@@ -258,7 +258,7 @@ impl<P: Payload> Shared<P> {
 
 /// The state for checking restored pages.
 #[derive(Debug)]
-pub(crate) struct Restored {
+pub(crate) struct RestoreCheck {
     /// Changes after this number count against the pages.
     lease: Number,
     /// The name of everything of their site.
@@ -268,7 +268,7 @@ pub(crate) struct Restored {
     settled: Number,
 }
 
-impl Restored {
+impl RestoreCheck {
     /// Records that a name was settled with the number `now`. `before` is its last number until then.
     pub(crate) fn settled(&mut self, id: Id, before: u64, now: Number) {
         if id == self.everything && before <= self.settled.0 {

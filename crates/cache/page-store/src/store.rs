@@ -28,10 +28,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The page store in memory. A handle: clones share one store.
 pub struct Store<P> {
-    pub(crate) shared: Arc<Shared<P>>,
+    pub(crate) shared: Arc<StoreInner<P>>,
 }
 
-pub(crate) struct Shared<P> {
+pub(crate) struct StoreInner<P> {
     pub(crate) seeds: Seeds,
     pub(crate) limits: Limits,
     /// A copy of the clock for arrival stamps; written under the index lock.
@@ -67,7 +67,8 @@ impl<P: Payload> Store<P> {
         let rewarm = Rewarm::new(&limits);
         let (number, shards) = (AtomicU64::new(0), Shards::new());
         let (gate, sweeper_waits) = (Mutex::new(()), AtomicBool::new(false));
-        let shared = Shared { seeds, limits, number, index, gate, sweeper_waits, shards, rewarm };
+        let shared =
+            StoreInner { seeds, limits, number, index, gate, sweeper_waits, shards, rewarm };
         Self { shared: Arc::new(shared) }
     }
 
@@ -266,7 +267,7 @@ impl NotReplaced {
     }
 }
 
-impl<P: Payload> Shared<P> {
+impl<P: Payload> StoreInner<P> {
     /// Puts `new` in the place of `old`, under the index lock. The edges belong to the place and stay.
     fn swap(&self, index: &mut Index<P>, old: &Page<P>, new: &Page<P>) -> Result<(), NotReplaced> {
         let place = index.pages.find(old.slot());
@@ -400,7 +401,7 @@ impl<P: Payload> Shared<P> {
     }
 }
 
-impl<P: Payload> Registry for Shared<P> {
+impl<P: Payload> Registry for StoreInner<P> {
     fn release(&self, lease: Number) {
         let Some(mut index) = lock_to_release(&self.index) else { return };
         index.leases.give_back(lease);

@@ -17,7 +17,7 @@ use crate::page::{Key, Page, Payload};
 use crate::places::RemovedPages;
 use crate::refused::StoreRefusal;
 use crate::shards::Shards;
-use crate::store::{Shared, Store};
+use crate::store::{Store, StoreInner};
 
 /// The result of [`Store::supersede`].
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl<P: Payload> Store<P> {
     }
 }
 
-impl<P: Payload> Shared<P> {
+impl<P: Payload> StoreInner<P> {
     /// Checks that no later response of the origin forbids to store the page.
     pub(crate) fn check_place(&self, index: &Index<P>, page: &Page<P>) -> Result<(), StoreRefusal> {
         let places = [Some(page.variant()), None].map(|at| self.seeds.place(page.hash(), at));

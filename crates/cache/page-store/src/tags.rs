@@ -44,7 +44,7 @@ struct Tag {
 
 /// The change record of a tag.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Changed {
+pub(crate) struct TagRecord {
     /// The number of its last change or settlement; 0 if none affects an accepted lease.
     pub(crate) last_change: u64,
     /// The tags before and after it in the list of remembered changes.
@@ -57,8 +57,8 @@ pub(crate) struct Changed {
     pub(crate) settled: bool,
 }
 
-impl Changed {
-    const NOTHING: Changed = Changed {
+impl TagRecord {
+    const NOTHING: TagRecord = TagRecord {
         last_change: 0,
         older: NONE,
         newer: NONE,
@@ -73,7 +73,7 @@ pub(crate) struct Tags {
     tables: Box<[HashTable<u32>]>,
     slab: Slab<Tag>,
     lists: Slab<Vec<u32>>,
-    changed: Slab<Changed>,
+    changed: Slab<TagRecord>,
     oldest: u32,
     newest: u32,
     remembered: usize,
@@ -125,15 +125,15 @@ impl Tags {
     }
 
     /// The change record of the tag; empty if no accepted lease could be older than its changes.
-    pub(crate) fn changed(&self, at: u32) -> Changed {
+    pub(crate) fn changed(&self, at: u32) -> TagRecord {
         let changed = self.slab.get(at).changed;
-        self.changed.find(changed).copied().unwrap_or(Changed::NOTHING)
+        self.changed.find(changed).copied().unwrap_or(TagRecord::NOTHING)
     }
 
-    fn changed_mut(&mut self, at: u32) -> &mut Changed {
+    fn changed_mut(&mut self, at: u32) -> &mut TagRecord {
         let tag = self.slab.get_mut(at);
         if tag.changed == NONE {
-            tag.changed = self.changed.insert(Changed::NOTHING);
+            tag.changed = self.changed.insert(TagRecord::NOTHING);
         }
         self.changed.get_mut(tag.changed)
     }

@@ -6,7 +6,7 @@
 
 use crate::index::Index;
 use crate::page::{Page, Payload};
-use crate::store::{Shared, Store};
+use crate::store::{Store, StoreInner};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
@@ -64,7 +64,7 @@ fn validate_limits<P>(index: &Index<P>) {
     assert!(index.tags.remembered() <= index.limits.changes_remembered_max, "too many changes");
 }
 
-fn validate_map<P: Payload>(index: &Index<P>, shared: &Shared<P>) {
+fn validate_map<P: Payload>(index: &Index<P>, shared: &StoreInner<P>) {
     let stored = shared.shards.validate();
     assert_eq!(
         stored.len(),

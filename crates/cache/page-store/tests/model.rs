@@ -16,7 +16,7 @@ mod actors;
 mod search;
 
 use actors::{
-    Actor, Limits, Pages, Way, request, store_only, stream, stream_late, writer, writer_by,
+    Actor, Limits, Pages, Way, cluster_late, request, store_only, stream, writer, writer_by,
 };
 use page_store::Strength::{Drop, Mark};
 use search::explore;
@@ -78,7 +78,7 @@ fn a_stream_whose_events_come_before_the_rows() {
 
 #[test]
 fn a_stream_whose_events_come_after_the_rows() {
-    check("late events", Limits::ROOMY, || vec![request(A), request(A), stream_late(0)]);
+    check("late events", Limits::ROOMY, || vec![request(A), request(A), cluster_late(0)]);
 }
 
 #[test]

@@ -8,7 +8,8 @@ use crate::decoder::{Limits, Line, PendingRequest, rest_of};
 use crate::item::{Expiry, Page};
 use crate::line::{self, Tokens};
 use crate::request::{
-    Arithmetic, Command, Delete, Direction, Get, Mode, Oversized, Refusal, Request, Set, Touch,
+    Arithmetic, Command, Delete, Direction, Get, Mode, OversizedValue, Refusal, Request,
+    StorageCommand, Touch,
 };
 use bytes::Bytes;
 
@@ -85,11 +86,11 @@ fn read_set(tokens: &Tokens<'_>, mode: Mode, limits: Limits) -> Line {
     }
     let (key, value_bytes) = (owned(key), length.unsigned_abs() as usize);
     if !limits.allow(key.len(), flags, value_bytes) {
-        let command = Command::Oversized(Oversized { key, discards: mode == Mode::Set });
+        let command = Command::Oversized(OversizedValue { key, discards: mode == Mode::Set });
         return Line::Spoiled(Request { command, quiet: false }, value_bytes + 2);
     }
     let (expiry, value, page) = (Expiry::of(expiry), Bytes::new(), Page::default());
-    let command = Command::Set(Set { key, mode, flags, expiry, cas, value, page });
+    let command = Command::Set(StorageCommand { key, mode, flags, expiry, cas, value, page });
     Line::Begun(PendingRequest { request: Request { command, quiet: false }, value_bytes })
 }
 

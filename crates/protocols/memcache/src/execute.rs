@@ -11,7 +11,8 @@ use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, SetRefu
 use crate::line;
 use crate::meta_execute;
 use crate::request::{
-    Arithmetic, Command, Direction, Get, Mode, Oversized, Refusal, Request, Set, Touch,
+    Arithmetic, Command, Direction, Get, Mode, OversizedValue, Refusal, Request, StorageCommand,
+    Touch,
 };
 use bytes::Bytes;
 
@@ -155,7 +156,7 @@ fn remove(key: &[u8], items: &impl Items, now: Moment) -> ItemPresence {
     found
 }
 
-pub(crate) fn discard(oversized: &Oversized, items: &impl Items, now: Moment) -> &'static str {
+pub(crate) fn discard(oversized: &OversizedValue, items: &impl Items, now: Moment) -> &'static str {
     if oversized.discards {
         items.edit(&oversized.key, now, &mut |_| Edit::Discard);
     }
@@ -200,7 +201,7 @@ pub(crate) enum OlderCas {
 
 /// Stores a value according to its mode.
 pub(crate) fn store(
-    set: &Set,
+    set: &StorageCommand,
     older: OlderCas,
     binary_key: bool,
     items: &impl Items,
@@ -231,7 +232,7 @@ pub(crate) fn store(
     }
 }
 
-fn without_old(set: &Set, item: Item) -> Result<Edit<'_>, StoreResult> {
+fn without_old(set: &StorageCommand, item: Item) -> Result<Edit<'_>, StoreResult> {
     match set.mode {
         Mode::Set | Mode::Add => Ok(Edit::Put(item, &set.page)),
         Mode::Cas => Err(StoreResult::NotFound),
@@ -240,7 +241,7 @@ fn without_old(set: &Set, item: Item) -> Result<Edit<'_>, StoreResult> {
 }
 
 fn with_old<'s>(
-    set: &'s Set,
+    set: &'s StorageCommand,
     older: OlderCas,
     old: &Item,
     mut item: Item,

@@ -30,5 +30,5 @@ pub use execute::{Next, execute};
 pub use item::{Edit, EditResult, Expiry, Item, Items, LastRead, Moment, NewCas, Page, SetRefusal};
 pub use request::{
     Arithmetic, Command, Delete, Direction, Flag, Get, Meta, MetaArithmetic, MetaDelete, MetaGet,
-    MetaSet, Mode, Oversized, Refusal, Request, Set, Touch,
+    MetaSet, Mode, OversizedValue, Refusal, Request, StorageCommand, Touch,
 };

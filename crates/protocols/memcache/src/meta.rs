@@ -10,8 +10,8 @@ use crate::decoder::{Limits, Line, PendingRequest};
 use crate::item::{Expiry, Page};
 use crate::line::{self, Tokens};
 use crate::request::{
-    Command, Direction, Flag, Meta, MetaArithmetic, MetaDelete, MetaGet, MetaSet, Mode, Oversized,
-    Refusal, Request, Set,
+    Command, Direction, Flag, Meta, MetaArithmetic, MetaDelete, MetaGet, MetaSet, Mode,
+    OversizedValue, Refusal, Request, StorageCommand,
 };
 use bytes::Bytes;
 
@@ -202,7 +202,7 @@ fn read_set(tokens: &Tokens<'_>, limits: Limits) -> Line {
         Err(refusal) => return swallow(Command::Refused(refusal)),
     };
     if !limits.allow(set.key.len(), flags, value_bytes) {
-        return swallow(Command::Oversized(Oversized { key: set.key, discards: true }));
+        return swallow(Command::Oversized(OversizedValue { key: set.key, discards: true }));
     }
     let request = Request { command: Command::MetaSet(set), quiet };
     Line::Begun(PendingRequest { request, value_bytes })
@@ -225,7 +225,7 @@ fn to_set(mut read: MetaFlags, key: &[u8]) -> Result<Meta<MetaSet>, Refusal> {
         Mode::Set | Mode::Replace if read.cas.is_some() => Mode::Cas,
         mode => mode,
     };
-    let set = Set {
+    let set = StorageCommand {
         key: Bytes::new(),
         mode,
         flags: read.client_flags,

@@ -20,7 +20,7 @@ pub enum Command {
     /// `get`, `gets`, `gat`, `gats`.
     Get(Get),
     /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
-    Set(Set),
+    Set(StorageCommand),
     /// `delete`.
     Delete(Delete),
     /// `touch`.
@@ -54,7 +54,7 @@ pub enum Command {
     Quit,
     /// A storage command whose value is too large. The value was received and discarded; an older value is
     /// removed.
-    Oversized(Oversized),
+    Oversized(OversizedValue),
     /// A command that is invalid or not allowed.
     Refused(Refusal),
 }
@@ -97,7 +97,7 @@ pub enum Mode {
 
 /// `set`, `add`, `replace`, `append`, `prepend` or `cas`, with the value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Set {
+pub struct StorageCommand {
     /// The key of the item.
     pub key: Bytes,
     /// How the value is stored.
@@ -203,7 +203,7 @@ pub struct MetaGet {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetaSet {
     /// The value and how to store it.
-    pub set: Set,
+    pub set: StorageCommand,
     /// `I`: accept an older `cas` number, but mark the item as stale.
     pub invalidate: bool,
 }
@@ -234,7 +234,7 @@ pub struct MetaArithmetic {
 
 /// A storage command whose value is too large.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Oversized {
+pub struct OversizedValue {
     /// The key of the item.
     pub key: Bytes,
     /// Whether the existing item is removed, so that no outdated value stays because a newer one was too large.

@@ -7,7 +7,7 @@
 //! position includes all commits of the origin. After the time limit the response is sent with a
 //! detail in `Cache-Status`.
 
-use super::kept::Kept;
+use super::reusable_session::ReusableSession;
 use super::source::Position;
 use super::{ChangeSources, Feed};
 use site_state::SiteState;
@@ -125,7 +125,7 @@ pub(super) fn count_lag(site: &SiteState, lag: Duration) {
 
 /// Queries the database whenever a barrier needs its position.
 pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions) {
-    let mut kept = Kept::default();
+    let mut kept = ReusableSession::default();
     let mut asking = Vec::new();
     let mut before = Before::default();
     while questions.recv_many(&mut asking, ASKING_MAX).await > 0 {

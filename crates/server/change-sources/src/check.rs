@@ -5,7 +5,8 @@
 //! tests the account's privileges by using them, and changes nothing on the server. Not here:
 //! printing.
 
-use super::source::{self, Aim, Left, Stream, Then};
+use super::source::{self, Aim, Resume, Stream};
+use crate::fault::Recovery;
 use config::options::Application;
 use config::{Config, Database, DatabaseServer};
 use std::sync::Arc;
@@ -43,7 +44,7 @@ pub async fn before_following(config: &Config) -> Result<(), String> {
                 };
                 match source::connect(&database, Aim::Check).await {
                     Ok(connected) => connected.fits.or_else(|why| wrong(&why)),
-                    Err(broken) if broken.then == Then::Unusable => wrong(&broken.text),
+                    Err(broken) if broken.then == Recovery::Unusable => wrong(&broken.text),
                     Err(_) => Ok(()),
                 }
             })
@@ -59,7 +60,7 @@ pub async fn before_following(config: &Config) -> Result<(), String> {
 /// Returns the databases of all sites, and their cluster streams.
 fn all_of(config: &Config) -> impl Iterator<Item = &Arc<Database>> {
     let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
-    sites.flat_map(|site| site.databases.iter().chain(&site.stream))
+    sites.flat_map(|site| site.databases.iter().chain(&site.cluster))
 }
 
 async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
@@ -68,7 +69,7 @@ async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
     connected.fits.map_err(|error| error.to_string())?;
     // A replication slot of PostgreSQL has one reader, which may be the running Pagewell.
     if !matches!(connected.stream, Stream::Postgres(_)) {
-        let begun = connected.stream.start(&connected.committed, Left::Never).await;
+        let begun = connected.stream.start(&connected.committed, Resume::Never).await;
         begun.map_err(|broken| broken.text)?;
         connected
             .stream

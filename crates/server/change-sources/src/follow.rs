@@ -17,16 +17,18 @@
 use super::Feed;
 use super::settle::{Entry, Opening, Waiting};
 use super::source::{
-    self, Aim, Broken, Connected, Left, Made, Mark, Position, Read, Stream, Then, Transaction,
+    self, Aim, Position, Resume, SourceConnection, Stream, StreamRead, Transaction,
+    TransactionBody, VisibilityMarker,
 };
+use crate::fault::{Recovery, StreamFault};
 use change_feed::TouchedTags;
 use config::DatabaseKind;
 use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
+use site_state::history::ChangeSource;
+use site_state::history::shown::cut;
 use site_state::runtime::off_the_way;
 use site_state::terms::Look;
-use site_state::why::Cause;
-use site_state::why::shown::cut;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -64,7 +66,7 @@ pub struct Follower {
 
 impl Follower {
     /// Follows the database without end. `first` is a connection that is already open.
-    pub async fn run(self, mut first: Option<Connected>) {
+    pub async fn run(self, mut first: Option<SourceConnection>) {
         let feed = &self.feed;
         let mut pause = PAUSE;
         let pause_max = match feed.config.server.kind {
@@ -83,9 +85,9 @@ impl Follower {
             let was_followed = feed.applied.send_replace(None).is_some();
             feed.next_generation();
             match broken.then {
-                Then::Gap => self.gap(broken.name),
-                Then::Lost if feed.progress().is_known() => self.gap(broken.name),
-                Then::Again | Then::Unusable | Then::Lost => {}
+                Recovery::Gap => self.gap(broken.name),
+                Recovery::Lost if feed.progress().is_known() => self.gap(broken.name),
+                Recovery::Again | Recovery::Unusable | Recovery::Lost => {}
             }
             pause = if was_followed { PAUSE } else { (pause * 2).min(pause_max) };
             let again_ms = pause.as_millis() as u64;
@@ -109,8 +111,8 @@ impl Follower {
         tracing::error!(event = "database-gap", database = self.feed.config.name, reason);
     }
 
-    async fn follow(&self, connected: Connected) -> Broken {
-        let Connected { mut stream, committed, mark, server, fits, warnings } = connected;
+    async fn follow(&self, connected: SourceConnection) -> StreamFault {
+        let SourceConnection { mut stream, committed, mark, server, fits, warnings } = connected;
         let feed = &self.feed;
         source::say_if_wrong(&feed.config, &fits);
         for (event, why) in warnings {
@@ -127,9 +129,9 @@ impl Follower {
         }
         let log = if is_another || resumed.is_none() { Log::Another } else { Log::Same };
         let (from, left) = match resumed {
-            None => (committed.clone(), Left::Never),
-            Some(from) if is_another => (from.position, Left::Elsewhere),
-            Some(from) => (from.position, Left::Here(from.landmark)),
+            None => (committed.clone(), Resume::Never),
+            Some(from) if is_another => (from.position, Resume::Elsewhere),
+            Some(from) => (from.position, Resume::Here(from.landmark)),
         };
         if let Err(broken) = stream.start(&from, left).await {
             return broken;
@@ -146,17 +148,17 @@ impl Follower {
             }
             self.site.counters.database_events.add();
             let has_moved = match read {
-                Read::Transaction(transaction) => {
+                StreamRead::Transaction(transaction) => {
                     self.apply(transaction, &stream).await;
                     true
                 }
-                Read::Moved => {
+                StreamRead::Moved => {
                     if let Some(reached) = stream.reached() {
                         feed.progress().advance(reached);
                     }
                     true
                 }
-                Read::Nothing => false,
+                StreamRead::Nothing => false,
             };
             let Some(applied) = stream.position() else { continue };
             if is_behind && applied.has_all(&committed) {
@@ -179,7 +181,7 @@ impl Follower {
     }
 
     /// Marks the database as followed, and opens the gate if it was closed.
-    async fn followed(&self, applied: &Position, log: Log, mark: Option<Mark>) {
+    async fn followed(&self, applied: &Position, log: Log, mark: Option<VisibilityMarker>) {
         let database = &self.feed.config.name;
         tracing::info!(event = "database-followed", database, position = %applied);
         if log == Log::Another {
@@ -192,7 +194,7 @@ impl Follower {
     }
 
     /// Queues an opened gate: pages are stored again when all transactions of `mark` are visible.
-    async fn let_in(&self, opened: OpenChange, mark: Option<Mark>) {
+    async fn let_in(&self, opened: OpenChange, mark: Option<VisibilityMarker>) {
         self.feed.progress().opened();
         let (what, since) = (Opening::Gate, Instant::now());
         let waiting = Waiting { opened, look: None, mark, what, since };
@@ -205,8 +207,8 @@ impl Follower {
         counters.database_transactions.add();
         let Transaction { made, mark, server } = transaction;
         match made {
-            Made::Rows(touched) if touched.is_empty() => {}
-            Made::Rows(touched) => {
+            TransactionBody::Rows(touched) if touched.is_empty() => {}
+            TransactionBody::Rows(touched) => {
                 self.feed.progress().opened();
                 let (opened, look) = open(&self.site, self.feed.name(), touched).await;
                 counters.database_changes.add();
@@ -218,13 +220,13 @@ impl Follower {
             }
             // A published invalidation needs no settling: its data is already visible to all
             // readers.
-            Made::Told(heard) => {
+            TransactionBody::Published(heard) => {
                 let site = self.site.now();
-                let by = Cause::Stream { from: cut(&heard.from) };
+                let by = ChangeSource::Cluster { from: cut(&heard.from) };
                 heard.with_targets(site.config.rules.form(), |targets| {
                     site.changes().apply(targets, heard.strength, by);
                 });
-                counters.stream_heard.add();
+                counters.cluster_received.add();
             }
         }
         let mut progress = self.feed.progress();
@@ -238,9 +240,9 @@ impl Follower {
 }
 
 /// The error for a server that has not committed what it has sent.
-fn taken_back() -> Broken {
+fn taken_back() -> StreamFault {
     let text = "the server has not committed what it has sent: its log was begun anew";
-    Broken { name: "position-ahead", text: text.into(), then: Then::Gap }
+    StreamFault { name: "position-ahead", text: text.into(), then: Recovery::Gap }
 }
 
 /// Opens a change of the touched tags. If texts were touched, their scan settles with it.
@@ -249,7 +251,7 @@ async fn open(
     database: &str,
     touched: TouchedTags,
 ) -> (OpenChange, Option<Look>) {
-    let by = Cause::database(database, touched.tables());
+    let by = ChangeSource::database(database, touched.tables());
     if !touched.is_everything() {
         let mut looked = None;
         // Long texts are searched where they delay no client.

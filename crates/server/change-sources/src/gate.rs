@@ -16,8 +16,8 @@ use super::source::Position;
 use config::OnLag;
 use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
-use site_state::why::Cause;
-use site_state::why::shown::cut;
+use site_state::history::ChangeSource;
+use site_state::history::shown::cut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,13 +28,13 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 /// The gate of one database of a site.
 #[derive(Default)]
 pub struct Gate {
-    closed: Mutex<Closed>,
+    closed: Mutex<ClosedGate>,
     /// Whether `until` is set, readable without the lock.
     is_behind: AtomicBool,
 }
 
 #[derive(Default)]
-struct Closed {
+struct ClosedGate {
     /// The open change of every page while the gate is closed.
     by: Option<OpenChange>,
     /// The position that must be applied before the gate opens, if the stream has lagged behind.
@@ -56,7 +56,8 @@ impl Gate {
             return Attempt::NotNow;
         }
         closed.by = Some(
-            site.changes().open(&[ChangeTarget::Everything], Cause::Gap { database: cut(name) }),
+            site.changes()
+                .open(&[ChangeTarget::Everything], ChangeSource::Gap { database: cut(name) }),
         );
         Attempt::Closed
     }
@@ -72,7 +73,7 @@ impl Gate {
         self.open_with(&mut self.lock())
     }
 
-    fn open_with(&self, closed: &mut Closed) -> Option<OpenChange> {
+    fn open_with(&self, closed: &mut ClosedGate) -> Option<OpenChange> {
         closed.until = None;
         self.is_behind.store(false, Ordering::Release);
         closed.by.take()
@@ -98,7 +99,7 @@ impl Gate {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Closed> {
+    fn lock(&self) -> MutexGuard<'_, ClosedGate> {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

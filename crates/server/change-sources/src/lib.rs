@@ -8,7 +8,8 @@
 //! | `postgres` | PostgreSQL: the same, and its set-up (publication, slot) |
 //! | `valkey` | the Valkey or Redis stream of a cluster: reads entries, publishes changes of this node |
 //! | `link` | the transport of a connection: TCP, Unix socket, TLS |
-//! | `kept` | a reused connection for queries |
+//! | `reusable_session` | a reused connection for queries |
+//! | `fault` | why a connection or a stream failed, and how a follower recovers |
 //! | `follow` | connects, reads, applies, counts; resumes after a break without a gap |
 //! | `progress` | the positions up to which changes are applied, and settled |
 //! | `settle` | queries which transactions are visible to all readers, and settles changes |
@@ -22,13 +23,14 @@
 
 mod barrier;
 pub mod check;
+mod fault;
 mod follow;
 mod gate;
-mod kept;
 mod link;
 mod mariadb;
 mod postgres;
 mod progress;
+mod reusable_session;
 mod settle;
 mod source;
 mod valkey;
@@ -38,17 +40,18 @@ pub use link::client as tls_client;
 pub use barrier::barrier;
 pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
-pub use valkey::Others;
+pub use valkey::Peers;
 
 use barrier::{Asks, Questions};
 use config::{Config, Database};
+use fault::Recovery;
 use follow::Follower;
 use gate::Gate;
-use progress::{Became, Forgotten, Progress};
+use progress::{Became, DiscardLimit, Progress};
 use site_state::SiteState;
 use site_state::cluster::Cluster;
-use site_state::phase::{Phase, Told};
-use source::{Aim, Position, Then};
+use site_state::phase::{Phase, PhaseWatch};
+use source::{Aim, Position};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,17 +67,17 @@ pub struct ChangeSources {
     /// The databases whose changes invalidate pages, and the stream by which other nodes publish theirs.
     pub feeds: Vec<Arc<Feed>>,
     /// The other nodes, if there are any.
-    pub others: Option<Arc<Others>>,
+    pub others: Option<Arc<Peers>>,
 }
 
 impl ChangeSources {
     /// Creates the sources of the configuration. Nothing is followed before [`start`].
     #[must_use]
     pub fn new(config: &Config) -> ChangeSources {
-        let followed = config.databases.iter().chain(&config.stream);
+        let followed = config.databases.iter().chain(&config.cluster);
         ChangeSources {
             feeds: followed.map(|one| Arc::new(Feed::new(one.clone()))).collect(),
-            others: config.stream.clone().map(|stream| Arc::new(Others::new(stream))),
+            others: config.cluster.clone().map(|stream| Arc::new(Peers::new(stream))),
         }
     }
 
@@ -86,8 +89,8 @@ impl ChangeSources {
 
     /// The number of changes that have not been sent to the other nodes yet.
     #[must_use]
-    pub fn untold(&self) -> u64 {
-        self.others.as_ref().map_or(0, |others| others.untold())
+    pub fn pending_publications(&self) -> u64 {
+        self.others.as_ref().map_or(0, |others| others.pending())
     }
 }
 
@@ -142,11 +145,11 @@ impl Feed {
     /// Begins a snapshot and returns the position that it is exact for: all changes up to it are
     /// applied and visible to every reader. Returns `None` if no position is known; the gate is
     /// closed then. The database keeps its log from this position as long as the returned
-    /// [`Needed`] exists.
+    /// [`LogRetention`] exists.
     #[must_use]
-    pub fn begin_snapshot(self: &Arc<Feed>) -> Option<(Bookmark, Needed)> {
+    pub fn begin_snapshot(self: &Arc<Feed>) -> Option<(Bookmark, LogRetention)> {
         let (bookmark, number) = self.progress().begin_snapshot()?;
-        Some((bookmark, Needed { feed: self.clone(), number, became: Became::Nothing }))
+        Some((bookmark, LogRetention { feed: self.clone(), number, became: Became::Nothing }))
     }
 
     /// Returns the position up to which the database may discard its log. `None`: it must not
@@ -154,9 +157,9 @@ impl Feed {
     fn forget(&self, applied: &Position, bytes: u64) -> Option<Position> {
         let forgotten = self.progress().forget(applied, bytes);
         match forgotten {
-            Forgotten::NoFurther => None,
-            Forgotten::UpTo(position) => Some(position),
-            Forgotten::Released(position) => {
+            DiscardLimit::NoFurther => None,
+            DiscardLimit::UpTo(position) => Some(position),
+            DiscardLimit::Released(position) => {
                 tracing::warn!(event = "database-log-released", database = self.name(), bytes);
                 Some(position)
             }
@@ -209,13 +212,13 @@ impl Feed {
 }
 
 /// Keeps a database's log from the position of a snapshot while that snapshot is being written.
-pub struct Needed {
+pub struct LogRetention {
     feed: Arc<Feed>,
     number: u64,
     became: Became,
 }
 
-impl Needed {
+impl LogRetention {
     /// Records that the snapshot has replaced the one before. The log is needed from its position
     /// until the next snapshot is complete.
     pub fn written(mut self) {
@@ -223,7 +226,7 @@ impl Needed {
     }
 }
 
-impl Drop for Needed {
+impl Drop for LogRetention {
     fn drop(&mut self) {
         self.feed.progress().end_snapshot(self.number, self.became);
     }
@@ -244,7 +247,7 @@ pub fn close_gates(site: &SiteState, sources: &ChangeSources) {
 pub async fn start<'s>(
     sites: impl Iterator<Item = (&'s Arc<SiteState>, &'s ChangeSources)>,
     patience: Duration,
-    stop: &Told,
+    stop: &PhaseWatch,
 ) -> Result<(), String> {
     let mut all = JoinSet::new();
     for (site, sources) in sites {
@@ -266,7 +269,7 @@ async fn start_one(
     site: Arc<SiteState>,
     feed: Arc<Feed>,
     patience: Duration,
-    stop: Told,
+    stop: PhaseWatch,
 ) -> Result<(), String> {
     let questions = feed.questions.lock().unwrap_or_else(PoisonError::into_inner).take();
     // A database is followed only once.
@@ -275,7 +278,7 @@ async fn start_one(
     let (name, place) = (&feed.config.name, &feed.config.server.place);
     let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");
     match &first {
-        Ok(Err(broken)) if matches!(broken.then, Then::Unusable | Then::Lost) => {
+        Ok(Err(broken)) if matches!(broken.then, Recovery::Unusable | Recovery::Lost) => {
             return Err(wrong(&broken.text));
         }
         Ok(Ok(connected)) => connected.fits.as_ref().map_err(|why| wrong(why)).copied()?,
@@ -295,7 +298,11 @@ async fn start_one(
 }
 
 /// Runs a task until the server stops.
-async fn until(running: Running, mut stop: Told, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+async fn until(
+    running: Running,
+    mut stop: PhaseWatch,
+    task: Pin<Box<dyn Future<Output = ()> + Send>>,
+) {
     tokio::select! {
         _ = stop.wait_for(Phase::is_leaving) => {}
         () = task => {}

@@ -10,7 +10,7 @@
 //! is read for each connection. TLS is rustls. Not here: the moment at which TLS begins, which is
 //! part of each database's protocol.
 
-use super::source::Failed;
+use crate::fault::ConnectionError;
 use bytes::BytesMut;
 use config::{Address, DatabaseServer, DatabaseTls, Place, Trust};
 use rustls::client::WebPkiServerVerifier;
@@ -47,7 +47,7 @@ impl Link {
     ///
     /// # Errors
     /// Name resolution failed, or no address accepted the connection.
-    pub async fn connect(server: &DatabaseServer) -> Result<Link, Failed> {
+    pub async fn connect(server: &DatabaseServer) -> Result<Link, ConnectionError> {
         let (host, port) = match &server.place {
             Place::Unix(path) => {
                 return Ok(Link::Plain(Socket::connect(&Address::Unix(path.clone())).await?));
@@ -68,7 +68,7 @@ impl Link {
     ///
     /// # Errors
     /// `bad-certificate` with a sentence, or the connection failed.
-    pub async fn over_tls(self, server: &DatabaseServer) -> Result<Link, Failed> {
+    pub async fn over_tls(self, server: &DatabaseServer) -> Result<Link, ConnectionError> {
         let (Link::Plain(socket), Place::Tcp(host, _)) = (self, &server.place) else {
             return Err(wrong("TLS goes over TCP, and once".into()));
         };
@@ -119,23 +119,23 @@ impl Link {
 /// The errors of the future, or `TimedOut`.
 pub async fn within<T>(
     time: Duration,
-    what: impl Future<Output = Result<T, Failed>>,
-) -> Result<T, Failed> {
+    what: impl Future<Output = Result<T, ConnectionError>>,
+) -> Result<T, ConnectionError> {
     match tokio::time::timeout(time, what).await {
         Ok(done) => done,
         Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
     }
 }
 
-fn wrong(why: String) -> Failed {
-    Failed::Said("bad-certificate", why)
+fn wrong(why: String) -> ConnectionError {
+    ConnectionError::Said("bad-certificate", why)
 }
 
 /// Creates the TLS client configuration for these trust settings.
 ///
 /// # Errors
 /// The configured certificate file cannot be read.
-pub fn client(tls: &DatabaseTls) -> Result<ClientConfig, Failed> {
+pub fn client(tls: &DatabaseTls) -> Result<ClientConfig, ConnectionError> {
     let provider = Arc::new(ring::default_provider());
     let verifier = Arc::new(Verifier::new(tls, &provider)?);
     let config = ClientConfig::builder_with_provider(provider)
@@ -157,7 +157,7 @@ struct Verifier {
 }
 
 impl Verifier {
-    fn new(tls: &DatabaseTls, provider: &Arc<CryptoProvider>) -> Result<Verifier, Failed> {
+    fn new(tls: &DatabaseTls, provider: &Arc<CryptoProvider>) -> Result<Verifier, ConnectionError> {
         let chains = match tls.trust {
             Trust::Anybody => None,
             Trust::Signed | Trust::SignedForHost => {
@@ -171,7 +171,7 @@ impl Verifier {
 }
 
 /// Reads the trusted certificates from the configured file, or from the system's.
-fn roots(file: Option<&Path>) -> Result<RootCertStore, Failed> {
+fn roots(file: Option<&Path>) -> Result<RootCertStore, ConnectionError> {
     let system = || SYSTEM.iter().map(Path::new).find(|path| path.exists());
     let path = file.or_else(system);
     let path = path.ok_or_else(|| wrong("the system trusts nobody: name a file, ssl-ca".into()))?;

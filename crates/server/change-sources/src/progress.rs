@@ -10,7 +10,7 @@
 //! Lock: that of [`Progress`]. It is never held across an `await`, and no other lock is taken under
 //! it.
 
-use super::source::{Bookmark, Position, Reached};
+use super::source::{Bookmark, Position, StreamPosition};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Progress {
     /// The applied position; `None` if nothing is known, and the gate is closed.
-    applied: Option<Reached>,
+    applied: Option<StreamPosition>,
     server: Option<Arc<str>>,
     /// For each open change, in the order of the stream: the position that was applied before it.
-    open: VecDeque<Option<Reached>>,
-    snapshots: Kept,
+    open: VecDeque<Option<StreamPosition>>,
+    snapshots: SnapshotPositions,
 }
 
 /// The positions from which snapshots need the database's log.
 #[derive(Debug, Default)]
-struct Kept {
+struct SnapshotPositions {
     are_written: bool,
     /// The position of the snapshot on disk.
     in_place: Option<Position>,
@@ -49,7 +49,7 @@ pub enum Became {
 
 /// The result of asking up to where a database may discard its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Forgotten {
+pub enum DiscardLimit {
     /// It must not discard more than before.
     NoFurther,
     /// It may discard the log up to this position.
@@ -62,7 +62,7 @@ pub enum Forgotten {
 impl Progress {
     /// Returns the position at which to resume the stream on this server; `None` if nothing is
     /// known.
-    pub fn resume(&mut self, server: &Arc<str>) -> Option<Reached> {
+    pub fn resume(&mut self, server: &Arc<str>) -> Option<StreamPosition> {
         self.server = Some(server.clone());
         self.applied.clone()
     }
@@ -83,7 +83,7 @@ impl Progress {
     }
 
     /// Records everything up to this position as applied.
-    pub fn advance(&mut self, reached: Reached) {
+    pub fn advance(&mut self, reached: StreamPosition) {
         self.applied = Some(reached);
     }
 
@@ -121,7 +121,7 @@ impl Progress {
         let bookmark = self.bookmark()?;
         let kept = &mut self.snapshots;
         kept.number += 1;
-        kept.begun.push((kept.number, bookmark.reached.position.clone()));
+        kept.begun.push((kept.number, bookmark.stream_position.position.clone()));
         Some((bookmark, kept.number))
     }
 
@@ -138,12 +138,12 @@ impl Progress {
 
     /// Decides up to where the database may discard its log. `applied` is the position of the last
     /// applied transaction; at most `bytes` of log are kept for snapshots.
-    pub fn forget(&mut self, applied: &Position, bytes: u64) -> Forgotten {
+    pub fn forget(&mut self, applied: &Position, bytes: u64) -> DiscardLimit {
         let kept = &self.snapshots;
         if !kept.are_written {
-            return Forgotten::UpTo(applied.clone());
+            return DiscardLimit::UpTo(applied.clone());
         }
-        let settled = self.bookmark().map(|bookmark| bookmark.reached.position);
+        let settled = self.bookmark().map(|bookmark| bookmark.stream_position.position);
         let begun = kept.begun.iter().map(|(_, position)| position);
         let needed = [&settled, &kept.in_place].into_iter().flatten().chain(begun);
         let first =
@@ -153,14 +153,14 @@ impl Progress {
             (self.snapshots.in_place, self.snapshots.begun) = (None, Vec::new());
             let applied = applied.clone();
             return if was_relied_on {
-                Forgotten::Released(applied)
+                DiscardLimit::Released(applied)
             } else {
-                Forgotten::UpTo(applied)
+                DiscardLimit::UpTo(applied)
             };
         }
         match settled {
-            Some(_) => Forgotten::UpTo(first.clone()),
-            None => Forgotten::NoFurther,
+            Some(_) => DiscardLimit::UpTo(first.clone()),
+            None => DiscardLimit::NoFurther,
         }
     }
 
@@ -171,15 +171,15 @@ impl Progress {
             Some(before) => before.clone()?,
             None => self.applied.clone()?,
         };
-        Some(Bookmark { server: self.server.clone()?, reached })
+        Some(Bookmark { server: self.server.clone()?, stream_position: reached })
     }
 
     /// Starts at the position that another process has saved. Does nothing once a position is
     /// known.
     pub fn begin_at(&mut self, bookmark: Bookmark) {
         if self.applied.is_none() {
-            self.snapshots.in_place = Some(bookmark.reached.position.clone());
-            self.applied = Some(bookmark.reached);
+            self.snapshots.in_place = Some(bookmark.stream_position.position.clone());
+            self.applied = Some(bookmark.stream_position);
             self.server = Some(bookmark.server);
         }
     }
@@ -189,11 +189,11 @@ impl Progress {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Reached {
-        text.parse::<Bookmark>().expect("a bookmark").reached
+    fn at(text: &str) -> StreamPosition {
+        text.parse::<Bookmark>().expect("a bookmark").stream_position
     }
 
-    fn here(lsn: u64) -> Reached {
+    fn here(lsn: u64) -> StreamPosition {
         at(&format!("postgres 7/1 0/{lsn:X}"))
     }
 
@@ -217,15 +217,15 @@ mod tests {
         let after = begun(&mut progress);
         progress.advance(here(30));
         progress.end_snapshot(before, Became::Written);
-        assert_eq!(progress.forget(&place(30), 100), Forgotten::UpTo(place(20)));
+        assert_eq!(progress.forget(&place(30), 100), DiscardLimit::UpTo(place(20)));
         progress.end_snapshot(after, Became::Written);
         progress.advance(here(40));
-        assert_eq!(progress.forget(&place(40), 100), Forgotten::UpTo(place(20)));
+        assert_eq!(progress.forget(&place(40), 100), DiscardLimit::UpTo(place(20)));
     }
 
     #[test]
     fn what_snapshots_need_is_kept_within_a_bound() {
-        let up_to = |lsn| Forgotten::UpTo(place(lsn));
+        let up_to = |lsn| DiscardLimit::UpTo(place(lsn));
         let mut progress = Progress::default();
         progress.resume(&"7/1".into());
         progress.advance(here(10));
@@ -258,14 +258,14 @@ mod tests {
         progress.end_snapshot(last, Became::Written);
         assert_eq!(progress.forget(&place(50), 100), up_to(45));
         // The log exceeds the limit, which is reported once.
-        assert_eq!(progress.forget(&place(146), 100), Forgotten::Released(place(146)));
+        assert_eq!(progress.forget(&place(146), 100), DiscardLimit::Released(place(146)));
         progress.advance(here(150));
         assert_eq!(progress.forget(&place(150), 100), up_to(150));
         // After a gap no earlier log is needed, and no position is confirmed while that change is
         // open.
         progress.opened();
         progress.gap();
-        assert_eq!(progress.forget(&place(160), 100), Forgotten::NoFurther);
+        assert_eq!(progress.forget(&place(160), 100), DiscardLimit::NoFurther);
     }
 
     #[test]
@@ -274,7 +274,7 @@ mod tests {
         progress.keep_for_snapshots();
         progress.begin_at("postgres 7/1 0/A".parse().expect("a bookmark"));
         progress.advance(here(50));
-        assert_eq!(progress.forget(&place(50), 100), Forgotten::UpTo(place(10)));
+        assert_eq!(progress.forget(&place(50), 100), DiscardLimit::UpTo(place(10)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Settles changes when every reader of the database sees them.
 //!
 //! A database sends a transaction before its rows are visible to other connections. Pagewell
-//! queries which transactions every new reader sees (`source::Seen`), and settles the changes that
+//! queries which transactions every new reader sees (`source::Visibility`), and settles the changes that
 //! this covers. If the database cannot report it, a change settles after a fixed time. If the
 //! database is unreachable, the change waits. An opened gate waits in the same way, for everything
 //! that was committed when the stream began. The stream does not send those transactions, and some
@@ -11,8 +11,8 @@
 //! Invariant: changes wait in the order of the stream, and none settles before an earlier one.
 
 use super::Feed;
-use super::kept::{Asking, Kept};
-use super::source::{Mark, Seen, Session};
+use super::reusable_session::{Asking, ReusableSession};
+use super::source::{Session, Visibility, VisibilityMarker};
 use page_store::OpenChange;
 use site_state::SiteState;
 use site_state::terms::Look;
@@ -48,7 +48,7 @@ pub struct Waiting {
     /// The search through texts that belongs to the change, if there was one.
     pub look: Option<Look>,
     /// Identifies the transaction in a visibility query; `None`: the change settles by time.
-    pub mark: Option<Mark>,
+    pub mark: Option<VisibilityMarker>,
     /// The reason why the change is open.
     pub what: Opening,
     /// The time at which it was opened.
@@ -66,7 +66,7 @@ pub enum Opening {
 
 /// Settles what comes in, until nothing can come any more.
 pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut entries: mpsc::Receiver<Entry>) {
-    let mut observer = Observer { kept: Kept::default(), not_before: Instant::now() };
+    let mut observer = Observer { kept: ReusableSession::default(), not_before: Instant::now() };
     let mut waiting: VecDeque<Waiting> = VecDeque::new();
     let mut pause = PAUSE;
     let mut is_said = false;
@@ -137,20 +137,20 @@ fn waits_long(waiting: &VecDeque<Waiting>, now: Instant) -> Option<Duration> {
 /// The database's response to a visibility query.
 enum Answer {
     /// These transactions are visible.
-    Sees(Seen),
+    Sees(Visibility),
     /// The database cannot report what is visible.
     CannotSay,
     /// No response: the database is unreachable.
     Nobody,
 }
 
-fn visible(session: &mut Session, mark: Mark) -> Asking<'_, Option<Seen>> {
+fn visible(session: &mut Session, mark: VisibilityMarker) -> Asking<'_, Option<Visibility>> {
     Box::pin(async move { session.visible(&mark).await })
 }
 
 /// Queries which transactions are visible to all readers.
 struct Observer {
-    kept: Kept,
+    kept: ReusableSession,
     not_before: Instant,
 }
 

@@ -5,14 +5,15 @@
 //! | type | what it is | what it gives |
 //! |---|---|---|
 //! | [`Session`] | a connection for queries | the committed position, the visible transactions |
-//! | [`Connected`] | a connection that can be followed | the schema check; the stream is not started |
+//! | [`SourceConnection`] | a connection that can be followed | the schema check; the stream is not started |
 //! | [`Stream`] | the change stream | whole transactions, each with the position after it |
 //!
 //! Not here: when a transaction is applied (`follow`), settled (`settle`) or waited for
 //! (`barrier`).
 
-use super::valkey::Heard;
+use super::valkey::PeerInvalidation;
 use super::{mariadb, postgres, valkey};
+use crate::fault::{ConnectionError, StreamFault};
 use ::valkey::Place;
 use change_feed::schema::Schema;
 use change_feed::{CheckError, TouchedTags};
@@ -23,7 +24,6 @@ use postgres_replication::position::Lsn;
 use postgres_replication::snapshot::Snapshot;
 use postgres_replication::wire::login::Purpose;
 use std::fmt;
-use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ impl fmt::Display for Position {
 
 /// The position up to which a stream is read, and a landmark that identifies the log there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reached {
+pub struct StreamPosition {
     /// The position after the last transaction.
     pub position: Position,
     /// MariaDB, MySQL: the event before the position, if known. It identifies the log.
@@ -120,7 +120,7 @@ pub struct Reached {
 
 /// How an earlier connection to a stream ended, for the next one that resumes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum Resume {
     /// There was none: the stream starts at the server's current position.
     Never,
     /// It was on another server, whose transactions this one has replicated.
@@ -138,7 +138,7 @@ pub struct Bookmark {
     /// The server's identifier, without a space.
     pub server: Arc<str>,
     /// The position on that server.
-    pub reached: Reached,
+    pub stream_position: StreamPosition,
 }
 
 /// The names of the position kinds in a bookmark's text.
@@ -146,20 +146,20 @@ const MARIADB: &str = "mariadb";
 const MYSQL: &str = "mysql";
 const PLACE: &str = "place";
 const POSTGRES: &str = "postgres";
-const STREAM: &str = "stream";
+const CLUSTER: &str = "cluster";
 
 impl fmt::Display for Bookmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (server, position) = (&self.server, &self.reached.position);
+        let (server, position) = (&self.server, &self.stream_position.position);
         let kind = match position {
             Position::MariaDb(_) => MARIADB,
             Position::MySql(_) => MYSQL,
             Position::Place(_) => PLACE,
             Position::Postgres(_) => POSTGRES,
-            Position::Stream(_) => STREAM,
+            Position::Stream(_) => CLUSTER,
         };
         write!(f, "{kind} {server} {position}")?;
-        match &self.reached.landmark {
+        match &self.stream_position.landmark {
             Some(landmark) => write!(f, "{LANDMARK}{landmark}"),
             None => Ok(()),
         }
@@ -183,10 +183,13 @@ impl FromStr for Bookmark {
             MYSQL => Position::MySql(position.parse().map_err(|_| NoBookmark)?),
             PLACE => Position::Place(position.parse().map_err(|_| NoBookmark)?),
             POSTGRES => Position::Postgres(position.parse().map_err(|_| NoBookmark)?),
-            STREAM => Position::Stream(position.parse().map_err(|_| NoBookmark)?),
+            CLUSTER => Position::Stream(position.parse().map_err(|_| NoBookmark)?),
             _ => return Err(NoBookmark),
         };
-        Ok(Bookmark { server: server.into(), reached: Reached { position, landmark } })
+        Ok(Bookmark {
+            server: server.into(),
+            stream_position: StreamPosition { position, landmark },
+        })
     }
 }
 
@@ -196,7 +199,7 @@ pub struct NoBookmark;
 
 /// Identifies a transaction in a query for the transactions that all readers see.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum VisibilityMarker {
     /// MariaDB, MySQL: the position in the log after the transaction.
     Place(FilePosition),
     /// MySQL: the transaction's GTID.
@@ -213,7 +216,7 @@ pub enum Mark {
 
 /// The transactions that are visible to every query from now on.
 #[derive(Clone, Debug)]
-pub enum Seen {
+pub enum Visibility {
     /// MariaDB: everything in the log up to this position.
     Place(FilePosition),
     /// MariaDB: everything in the log up to this position, with its GTIDs.
@@ -224,20 +227,21 @@ pub enum Seen {
     Snapshot(Snapshot),
 }
 
-impl Seen {
+impl Visibility {
     /// Returns whether the transaction, or all transactions, that `mark` identifies are visible.
     #[must_use]
-    pub fn shows(&self, mark: &Mark) -> bool {
+    pub fn shows(&self, mark: &VisibilityMarker) -> bool {
         let has = |standing| matches!(standing, PositionOrder::Same | PositionOrder::Ahead);
         match (self, mark) {
-            (Seen::Place(seen) | Seen::Gtids(seen, _), Mark::Place(mark)) => {
-                has(seen.compare(mark))
-            }
-            (Seen::Gtids(_, seen), Mark::Gtids(mark)) => has(seen.compare(mark)),
-            (Seen::MySql(seen), Mark::MySql(mark)) => seen.has(mark),
-            (Seen::MySql(seen), Mark::MySqlAll(mark)) => has(seen.compare(mark)),
-            (Seen::Snapshot(seen), Mark::Xid(xid)) => seen.has_finished(*xid),
-            (Seen::Snapshot(seen), Mark::Begun(all)) => {
+            (
+                Visibility::Place(seen) | Visibility::Gtids(seen, _),
+                VisibilityMarker::Place(mark),
+            ) => has(seen.compare(mark)),
+            (Visibility::Gtids(_, seen), VisibilityMarker::Gtids(mark)) => has(seen.compare(mark)),
+            (Visibility::MySql(seen), VisibilityMarker::MySql(mark)) => seen.has(mark),
+            (Visibility::MySql(seen), VisibilityMarker::MySqlAll(mark)) => has(seen.compare(mark)),
+            (Visibility::Snapshot(seen), VisibilityMarker::Xid(xid)) => seen.has_finished(*xid),
+            (Visibility::Snapshot(seen), VisibilityMarker::Begun(all)) => {
                 all.iter().all(|xid| seen.has_finished(*xid))
             }
             _ => false,
@@ -246,26 +250,26 @@ impl Seen {
 }
 
 /// The content of a transaction.
-pub enum Made {
+pub enum TransactionBody {
     /// Changed rows, as the tags and tables that they touch.
     Rows(TouchedTags),
     /// An invalidation that another node, or an operator by hand, has published.
-    Told(Heard),
+    Published(PeerInvalidation),
 }
 
 /// One transaction of the stream.
 pub struct Transaction {
     /// The content to apply.
-    pub made: Made,
+    pub made: TransactionBody,
     /// Identifies the transaction in a query for visible ones; `None`: there is no such query.
-    pub mark: Option<Mark>,
+    pub mark: Option<VisibilityMarker>,
     /// The server's new identifier, if redefined tables have changed it. The changes that follow
     /// from the redefinition are part of this transaction.
     pub server: Option<Arc<str>>,
 }
 
 /// The result of reading from the stream once.
-pub enum Read {
+pub enum StreamRead {
     /// A complete transaction; the stream's position is after it.
     Transaction(Transaction),
     /// No change, but the position has advanced.
@@ -289,7 +293,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection or the login failed.
-    pub async fn open(config: &Database) -> Result<Session, Failed> {
+    pub async fn open(config: &Database) -> Result<Session, ConnectionError> {
         let server = &config.server;
         match &server.kind {
             DatabaseKind::MariaDb => {
@@ -312,7 +316,7 @@ impl Session {
     ///
     /// # Errors
     /// The query failed; the connection must not be used again.
-    pub async fn committed(&mut self) -> Result<Position, Failed> {
+    pub async fn committed(&mut self) -> Result<Position, ConnectionError> {
         match self {
             Session::MariaDb(session) => session.committed().await,
             Session::Postgres(connection) => postgres::committed(connection).await,
@@ -325,7 +329,10 @@ impl Session {
     ///
     /// # Errors
     /// As [`committed`](Self::committed).
-    pub async fn visible(&mut self, mark: &Mark) -> Result<Option<Seen>, Failed> {
+    pub async fn visible(
+        &mut self,
+        mark: &VisibilityMarker,
+    ) -> Result<Option<Visibility>, ConnectionError> {
         match self {
             Session::MariaDb(session) => session.visible(mark).await,
             Session::Postgres(connection) => postgres::visible(connection).await,
@@ -338,7 +345,7 @@ impl Session {
 pub type Warning = (&'static str, String);
 
 /// A connection to a database that can be followed.
-pub struct Connected {
+pub struct SourceConnection {
     /// The change stream, not started yet.
     pub stream: Stream,
     /// The server's identifier as it reports it, without a space.
@@ -346,7 +353,7 @@ pub struct Connected {
     /// The position that the server had committed before its schema was read.
     pub committed: Position,
     /// Identifies all transactions up to `committed` in a query for visible ones, if there is one.
-    pub mark: Option<Mark>,
+    pub mark: Option<VisibilityMarker>,
     /// Whether the rules match the schema.
     pub fits: Result<(), CheckError>,
     /// Settings that work but could be improved.
@@ -358,7 +365,7 @@ pub struct Connected {
 ///
 /// # Errors
 /// The tables could not be queried.
-pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Broken> {
+pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), StreamFault> {
     match &server.kind {
         DatabaseKind::MariaDb => Ok((mariadb::schema(server).await?, Vec::new())),
         DatabaseKind::Postgres(_) => Ok(postgres::schema(server).await?),
@@ -379,7 +386,7 @@ pub enum Aim {
 ///
 /// # Errors
 /// It cannot be reached, or cannot be followed.
-pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
+pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnection, StreamFault> {
     match &config.server.kind {
         DatabaseKind::MariaDb => mariadb::connect(config).await,
         DatabaseKind::Postgres(_) => postgres::connect(config, aim).await,
@@ -414,7 +421,7 @@ impl Stream {
     ///
     /// # Errors
     /// The stream could not be started.
-    pub async fn start(&mut self, from: &Position, left: Left) -> Result<(), Broken> {
+    pub async fn start(&mut self, from: &Position, left: Resume) -> Result<(), StreamFault> {
         match self {
             Stream::MariaDb(stream) => stream.start(from, left).await,
             Stream::Postgres(stream) => stream.start(from).await,
@@ -431,7 +438,7 @@ impl Stream {
     ///
     /// # Errors
     /// The stream has ended.
-    pub async fn next(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
+    pub async fn next(&mut self, forget: Forget<'_>) -> Result<StreamRead, StreamFault> {
         match self {
             Stream::MariaDb(stream) => stream.next().await,
             Stream::Postgres(stream) => stream.next(forget).await,
@@ -451,107 +458,15 @@ impl Stream {
 
     /// Returns the same position, with the landmark that identifies the log there.
     #[must_use]
-    pub fn reached(&self) -> Option<Reached> {
+    pub fn reached(&self) -> Option<StreamPosition> {
         let position = self.position()?;
         let landmark = match self {
             Stream::MariaDb(stream) => stream.landmark(),
             Stream::Postgres(_) | Stream::Valkey(_) => None,
         };
-        Some(Reached { position, landmark })
+        Some(StreamPosition { position, landmark })
     }
 }
-
-/// Why a connection failed.
-#[derive(Debug)]
-pub enum Failed {
-    /// A network error or a timeout.
-    Io(io::Error),
-    /// The database refused, or sent an invalid message: the reason's name, and a sentence.
-    Said(&'static str, String),
-}
-
-impl Failed {
-    /// Returns the reason's name for the log.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Failed::Io(_) => "connection",
-            Failed::Said(name, _) => name,
-        }
-    }
-}
-
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failed::Io(error) => error.fmt(f),
-            Failed::Said(_, text) => f.write_str(text),
-        }
-    }
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Io(error)
-    }
-}
-
-/// Why a stream is no longer followed.
-#[derive(Debug)]
-pub struct Broken {
-    /// The reason's name for the log.
-    pub name: &'static str,
-    /// A sentence for the operator.
-    pub text: String,
-    /// How the follower can recover.
-    pub then: Then,
-}
-
-/// How to recover from a broken stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// Reconnect and resume at the saved position.
-    Again,
-    /// Reconnect at the current position: the saved one is lost, changes may have been missed.
-    Gap,
-    /// The database cannot be followed with its current settings. An operator must change them.
-    Unusable,
-    /// The saved position is lost, and an operator must change settings.
-    Lost,
-}
-
-impl Broken {
-    /// The error for a database that cannot be followed; `text` is a sentence for the operator.
-    pub fn unusable(text: impl Into<String>) -> Broken {
-        Broken { name: "unusable", text: text.into(), then: Then::Unusable }
-    }
-}
-
-impl From<Failed> for Broken {
-    fn from(failed: Failed) -> Broken {
-        let then = match &failed {
-            Failed::Said(name, _) if FOR_THE_OPERATOR.contains(name) => Then::Unusable,
-            _ => Then::Again,
-        };
-        Broken { name: failed.as_str(), text: failed.to_string(), then }
-    }
-}
-
-/// Reasons that a new attempt cannot resolve.
-const FOR_THE_OPERATOR: [&str; 13] = [
-    "bad-certificate",
-    "no-binary-log",
-    "no-tls",
-    "access-denied",
-    "not-permitted",
-    "no-such-table",
-    "unknown-plugin",
-    "password-in-the-clear",
-    "old-server",
-    "no-stream",
-    "no-such-database",
-    "unknown-method",
-    "bad-proof",
-];
 
 #[cfg(test)]
 mod tests {
@@ -573,7 +488,7 @@ mod tests {
             "mariadb 1 ",
             "place 7 bin.000002:1234",
             "postgres 7/1/ab 16/B374D848",
-            "stream ab12 1700000000000-3/17",
+            "cluster ab12 1700000000000-3/17",
             "mariadb 1 0-1-7 ~62696e:5f3a:4:",
             "mariadb 1  ~62696e:5f3a:4:",
             "place 7 a ~b.000002:1234 ~62696e:5f3a:4:",

@@ -8,7 +8,7 @@ mod format;
 mod outcome;
 mod stamp;
 
-pub use format::{Client, Format, Line, Masks, Unreadable};
+pub use format::{ClientText, Format, Line, Masks, Unreadable};
 pub use outcome::{FILE, HIT, Outcome, outcome};
 pub use stamp::Stamp;
 

@@ -57,13 +57,14 @@ pub enum Command {
     /// Say whether visitors should be sent to a running Pagewell: status 0 if so, 1 if not, with the reasons
     Ready(ControlArgs),
     /// Drop pages from the memory of a running Pagewell
-    #[command(after_help = INVALIDATE_EXAMPLES)]
+    #[command(visible_alias = "purge", after_help = INVALIDATE_EXAMPLES)]
     Invalidate(InvalidateArgs),
     /// Say why a page is answered as it is: stored or not, made from what, dropped by what
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
-    /// Show what keeps a site from being answered from memory: reasons, cookies, slow and restless pages
-    Offenders(OffendersArgs),
+    /// Show the top causes of cache misses: reasons, cookies, slow pages, pages purged for nothing
+    #[command(alias = "offenders")]
+    Misses(MissesArgs),
     /// Show the counters of a running Pagewell
     Stats(StatsArgs),
     /// Watch a running Pagewell in the terminal: q ends, s shows the next site
@@ -291,9 +292,9 @@ pub struct ExplainArgs {
     pub control: ControlArgs,
 }
 
-/// `pagewell offenders`
+/// `pagewell misses`
 #[derive(Args, Debug)]
-pub struct OffendersArgs {
+pub struct MissesArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,

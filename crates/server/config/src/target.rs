@@ -9,7 +9,7 @@ use http::{HeaderMap, Uri, header};
 
 /// The target URI of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct TargetUri {
     /// The scheme: `http` or `https`.
     pub scheme: &'static str,
     /// The host in lower case, with the port if it is not the scheme's default port.
@@ -42,7 +42,7 @@ impl TargetError {
     }
 }
 
-impl Target {
+impl TargetUri {
     /// Determines the target of a request over a connection with this scheme. `fallback` is the host
     /// for a client that sends none (HTTP/1.0).
     ///
@@ -53,7 +53,7 @@ impl Target {
         headers: &HeaderMap,
         fallback: &str,
         scheme: &'static str,
-    ) -> Result<Target, TargetError> {
+    ) -> Result<TargetUri, TargetError> {
         // A target with another scheme is not for this connection.
         if uri.scheme_str().is_some_and(|named| named != scheme) {
             return Err(TargetError::FormInvalid);
@@ -79,7 +79,7 @@ impl Target {
             None if uri.authority().is_some() => "/".to_owned(),
             _ => return Err(TargetError::FormInvalid),
         };
-        Ok(Target {
+        Ok(TargetUri {
             scheme,
             host: normal_host(host, scheme)?,
             path_and_query,
@@ -90,14 +90,14 @@ impl Target {
 
     /// Parses a page's key, as [`write_key`](Self::write_key) writes it; `None` if the key has
     /// additional parts.
-    pub fn of_key(key: &[u8]) -> Option<Target> {
+    pub fn of_key(key: &[u8]) -> Option<TargetUri> {
         let uri: Uri = str::from_utf8(key).ok()?.parse().ok()?;
         let scheme = match uri.scheme_str()? {
             "http" => "http",
             "https" => "https",
             _ => return None,
         };
-        Target::read(&uri, &HeaderMap::new(), "", scheme).ok()
+        TargetUri::read(&uri, &HeaderMap::new(), "", scheme).ok()
     }
 
     /// The path without the query.
@@ -113,7 +113,7 @@ impl Target {
     }
 
     /// The same target with another scheme, which a trusted proxy has named.
-    pub fn by_scheme(mut self, scheme: &'static str) -> Target {
+    pub fn by_scheme(mut self, scheme: &'static str) -> TargetUri {
         let own_port = if scheme == "https" { ":443" } else { ":80" };
         if let Some(at) = self.host.len().checked_sub(own_port.len())
             && self.host.ends_with(own_port)
@@ -185,12 +185,12 @@ pub fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
 mod tests {
     use super::*;
 
-    fn read(uri: &str, host: Option<&str>) -> Result<Target, TargetError> {
+    fn read(uri: &str, host: Option<&str>) -> Result<TargetUri, TargetError> {
         let mut headers = HeaderMap::new();
         if let Some(host) = host {
             headers.insert(header::HOST, host.parse().unwrap());
         }
-        Target::read(&uri.parse().unwrap(), &headers, "fallback", "http")
+        TargetUri::read(&uri.parse().unwrap(), &headers, "fallback", "http")
     }
 
     fn key(uri: &str, host: Option<&str>) -> String {

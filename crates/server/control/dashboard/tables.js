@@ -24,7 +24,7 @@ export async function showChanges(site) {
 
 /** Reads the reasons anew. */
 export async function showReasons() {
-  await show("reasons", "/v1/offenders", (told) => {
+  await show("reasons", "/v1/misses", (told) => {
     const page = (one) => (one.url ? asking(one.url) : "");
     const tables = [
       ["Not stored", told.not_stored, ["reason", "how often", "for instance", "what to do"],

@@ -54,7 +54,10 @@ pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
             let sites = every_site(config).take(SITES);
             sites
                 .filter_map(|site| {
-                    ask::root(&ask::Own { host: site.hosts.canonical.clone(), ..ask::own(config) })
+                    ask::root(&ask::SiteAddresses {
+                        host: site.hosts.canonical.clone(),
+                        ..ask::own(config)
+                    })
                 })
                 .collect()
         }

@@ -13,14 +13,14 @@
 
 mod diff;
 
-pub use diff::{Changed, may_change};
+pub use diff::{ChangedKey, may_change};
 
 use config::Config;
 use config::options::ServeArgs;
 use exchange::site::Site;
-use exchange::sites::Neighbours;
+use exchange::sites::SiteTable;
 use page_store::{ChangeTarget, Strength};
-use site_state::why::Cause;
+use site_state::history::ChangeSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -42,9 +42,9 @@ struct State {
 
 /// The result of a successful reload.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Reloaded {
+pub struct ReloadResult {
     /// The keys that have changed.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedKey>,
     /// The number of purged pages.
     pub dropped: u64,
 }
@@ -57,7 +57,7 @@ pub enum NotReloaded {
     /// The file is invalid, with an explanation.
     Wrong(String),
     /// These changed keys require a restart.
-    NeedsRestart(Vec<Changed>),
+    NeedsRestart(Vec<ChangedKey>),
 }
 
 impl std::fmt::Display for NotReloaded {
@@ -90,12 +90,12 @@ impl Reload {
     ///
     /// # Errors
     /// The file is invalid, or a changed key requires a restart.
-    pub async fn run(&self, door: &Arc<Site>) -> Result<Reloaded, NotReloaded> {
+    pub async fn run(&self, default_site: &Arc<Site>) -> Result<ReloadResult, NotReloaded> {
         let mut state = self.state.lock().await;
-        let done = self.try_run(&door.now(), &mut state).await;
+        let done = self.try_run(&default_site.now(), &mut state).await;
         match &done {
-            Ok(Reloaded { changed, dropped }) => {
-                for Changed { key, from, to } in changed {
+            Ok(ReloadResult { changed, dropped }) => {
+                for ChangedKey { key, from, to } in changed {
                     tracing::info!(event = "config-changed", key, from, to);
                 }
                 tracing::info!(event = "reloaded", changed = changed.len(), dropped);
@@ -105,7 +105,11 @@ impl Reload {
         done
     }
 
-    async fn try_run(&self, door: &Arc<Site>, state: &mut State) -> Result<Reloaded, NotReloaded> {
+    async fn try_run(
+        &self,
+        default_site: &Arc<Site>,
+        state: &mut State,
+    ) -> Result<ReloadResult, NotReloaded> {
         // The file is read twice: as resolved configuration, and as written keys for the
         // comparison.
         let (config, _) = self.args.read().map_err(NotReloaded::Wrong)?;
@@ -115,9 +119,9 @@ impl Reload {
         if !fixed.is_empty() {
             return Err(NotReloaded::NeedsRestart(fixed));
         }
-        let (dropped, successor) = put_in_place(door, Arc::new(config)).await;
+        let (dropped, successor) = put_in_place(default_site, Arc::new(config)).await;
         *state = State { written, _door: Some(successor) };
-        Ok(Reloaded { changed, dropped })
+        Ok(ReloadResult { changed, dropped })
     }
 }
 
@@ -128,18 +132,18 @@ fn written(file: &Path) -> Result<toml::Table, String> {
 }
 
 /// Activates a configuration. Returns the number of purged pages, and the new default site.
-async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>) {
+async fn put_in_place(default_site: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>) {
     // In the order of the file, which is unchanged: a change of hosts or sites requires a restart.
-    let others: Vec<Arc<Site>> = door
-        .all_or(None)
+    let others: Vec<Arc<Site>> = default_site
+        .all_sites()
         .skip(1)
         .zip(&config.other_sites)
-        .map(|(site, config)| site.reread(config.clone(), Neighbours::default()))
+        .map(|(site, config)| site.reread(config.clone(), SiteTable::default()))
         .collect();
-    let successor = door.reread(config, Neighbours::new(others));
-    let outdated: Vec<Arc<Site>> = door
-        .all_or(None)
-        .zip(successor.all_or(None))
+    let successor = default_site.reread(config, SiteTable::new(others));
+    let outdated: Vec<Arc<Site>> = default_site
+        .all_sites()
+        .zip(successor.all_sites())
         .filter(|(before, after)| before.config.print != after.config.print)
         .map(|(_, after)| after.clone())
         .collect();
@@ -149,7 +153,7 @@ async fn put_in_place(door: &Arc<Site>, config: Arc<Config>) -> (u64, Arc<Site>)
     }
     let before = drop_all(outdated.clone()).await;
     // The default site comes last, so that its requests find the other sites in place.
-    for site in successor.all_or(None).skip(1) {
+    for site in successor.all_sites().skip(1) {
         site.activate();
     }
     successor.activate();
@@ -166,7 +170,9 @@ async fn drop_all(sites: Vec<Arc<Site>>) -> u64 {
     let dropping = tokio::task::spawn_blocking(move || {
         let all = sites.iter();
         all.map(|site| {
-            site.changes().apply(&[ChangeTarget::Everything], Strength::Drop, Cause::Reload).dropped
+            site.changes()
+                .apply(&[ChangeTarget::Everything], Strength::Drop, ChangeSource::Reload)
+                .dropped
         })
         .sum()
     });

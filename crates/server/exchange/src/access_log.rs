@@ -15,8 +15,8 @@ mod entry;
 mod writer;
 
 pub use config::access_log_format::{
-    BUFFER_BYTES_MIN, Client, FILE, Format, HIT, LINE_BYTES_MAX, Line, Masks, Outcome, Unreadable,
-    outcome,
+    BUFFER_BYTES_MIN, ClientText, FILE, Format, HIT, LINE_BYTES_MAX, Line, Masks, Outcome,
+    Unreadable, outcome,
 };
 pub use entry::Entry;
 pub use writer::{Sink, Writing, start};
@@ -59,7 +59,7 @@ struct Shard {
 /// Whether a line was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Logged {
+pub enum LogOutcome {
     /// The line is buffered and will be written.
     Taken,
     /// The buffer was full; the line is lost.
@@ -92,11 +92,11 @@ impl AccessLog {
 
     /// Formats `line` into the buffer of the calling thread's shard, without allocating memory. Only a
     /// shard's lock can delay the caller, for as long as another thread adds a line.
-    pub fn write(&self, line: &Line<'_>) -> Logged {
+    pub fn write(&self, line: &Line<'_>) -> LogOutcome {
         let mut shard = lock(&self.shards[shard_of_thread() % self.shards.len()]);
         let before = shard.text.len();
         if self.shard_bytes - before < LINE_BYTES_MAX {
-            return Logged::Dropped;
+            return LogOutcome::Dropped;
         }
         let Shard { text, stamp } = &mut *shard;
         stamp.set(line.time);
@@ -106,7 +106,7 @@ impl AccessLog {
         if before == 0 || after > self.shard_bytes / 2 {
             self.wake(before == 0, after > self.shard_bytes / 2);
         }
-        Logged::Taken
+        LogOutcome::Taken
     }
 
     #[cold]

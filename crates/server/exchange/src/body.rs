@@ -6,10 +6,10 @@
 //! page, and content in memory for this client alone, counts in the send backlog (`send_backlog`) until
 //! hyper has released it.
 
-use crate::codings::OnTheWay;
+use crate::codings::StreamingEncoder;
 use crate::in_flight::InFlightGuard;
 use crate::response_spool::{ContentEnd, SpoolItem, SpoolReceiver};
-use crate::send_backlog::{self, Client, ClientBacklog};
+use crate::send_backlog::{self, ClientBacklog, Recipient};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
@@ -45,7 +45,7 @@ pub enum Content {
     /// A part of a file.
     File(Box<FileContent>),
     /// Other content, compressed while it is sent.
-    OnTheWay(Box<OnTheWay>),
+    OnTheWay(Box<StreamingEncoder>),
     /// Content that was cut off, with the reason.
     Broken(Failure),
 }
@@ -130,7 +130,7 @@ impl Content {
     }
 
     /// Counts content in memory in the send backlog of `client`. `page` is the page that it belongs to.
-    fn track(&mut self, page: Option<SharedPage>, client: &Arc<Client>) {
+    fn track(&mut self, page: Option<SharedPage>, client: &Arc<Recipient>) {
         let track = |bytes: &mut Bytes| {
             *bytes = send_backlog::track(client, page.clone(), std::mem::take(bytes));
         };
@@ -209,7 +209,7 @@ impl Content {
     }
 }
 
-fn poll_coded(coded: &mut OnTheWay, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
+fn poll_coded(coded: &mut StreamingEncoder, cx: &mut Context<'_>) -> Poll<Option<Piece>> {
     loop {
         let mut piece = ready!(coded.source.poll_piece(cx));
         // A long piece is in memory already, so it is compressed in several steps.
@@ -262,7 +262,7 @@ impl ResponseBody {
 
     /// Counts the content in memory in the send backlog from now on. Call it before hyper gets the
     /// body.
-    pub fn tracked(mut self, client: impl FnOnce() -> Arc<Client>) -> ResponseBody {
+    pub fn tracked(mut self, client: impl FnOnce() -> Arc<Recipient>) -> ResponseBody {
         let page = self.page.take();
         let is_made = self.content.is_made_on_the_way();
         if page.is_some() || is_made || matches!(self.content, Content::Assembled(_)) {
@@ -289,12 +289,12 @@ impl ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = Failed;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Failed>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let body = self.get_mut();
         let content = &mut body.content;
         let entry = body.guard.as_mut().and_then(|guard| guard.entry.as_deref_mut());
@@ -311,7 +311,7 @@ impl Body for ResponseBody {
                         entry.is_whole();
                     }
                 }
-                piece.map(Frame::data).map_err(Failed)
+                piece.map(Frame::data).map_err(BodyError)
             }
             None => {
                 if let Some(entry) = entry {
@@ -338,13 +338,13 @@ impl Body for ResponseBody {
 /// Collects content. A single piece is kept as received, without a copy; most pages are one piece, and
 /// are copied only once, into the store.
 #[derive(Default)]
-pub struct Gathered {
+pub struct ContentBuffer {
     first: Bytes,
     /// All of it, if it has more than one piece.
     all: Vec<u8>,
 }
 
-impl Gathered {
+impl ContentBuffer {
     /// Adds a piece of content.
     pub fn push(&mut self, piece: Bytes) {
         if self.is_empty() {
@@ -386,12 +386,12 @@ impl Gathered {
 
 /// The content was cut off. hyper then closes the connection, so that the client detects it.
 #[derive(Debug)]
-pub struct Failed(pub Failure);
+pub struct BodyError(pub Failure);
 
-impl std::fmt::Display for Failed {
+impl std::fmt::Display for BodyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "the response broke off: {:?}", self.0)
     }
 }
 
-impl std::error::Error for Failed {}
+impl std::error::Error for BodyError {}

@@ -14,18 +14,18 @@
 //! a request gets.
 
 mod compressor;
-mod on_the_way;
+mod streaming;
 
 pub use compressor::Compressor;
-pub use on_the_way::{OnTheWay, on_the_way};
 pub use site_state::content_encoding::{make, make_for_file};
+pub use streaming::{StreamingEncoder, encode_response};
 
 use crate::site::Site;
 use http_cache::codings::{choose, vary_on_accept_encoding};
 use http_cache::{Forms, RequestFacts, StoredResponse};
 use page_store::KeyBuf;
-use site_state::page::{NewPage, Plain, ReadPage, SharedPage, StoredPage};
-use site_state::phase::{Phase, Told};
+use site_state::page::{IdentityContent, NewPage, ReadPage, SharedPage, StoredPage};
+use site_state::phase::{Phase, PhaseWatch};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,15 +67,15 @@ impl Queue {
     }
 
     /// Appends `work`, unless the queue is full.
-    fn put(&self, work: Work) -> Queued {
+    fn put(&self, work: Work) -> EnqueueOutcome {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= self.most {
-            return Queued::Full;
+            return EnqueueOutcome::Full;
         }
         waiting.push_back(work);
         drop(waiting);
         self.told.notify_one();
-        Queued::Waits
+        EnqueueOutcome::Waits
     }
 
     fn take(&self) -> Option<Work> {
@@ -85,7 +85,7 @@ impl Queue {
 
 /// The result of adding an entry to the queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Queued {
+enum EnqueueOutcome {
     Waits,
     Full,
 }
@@ -109,7 +109,7 @@ pub fn prepare(site: &Site, stored: &mut StoredResponse, length: usize) {
 
 /// How likely another request for a page is that was just stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum Demand {
     /// Likely: the page replaces one that had compressed forms, or was fetched in the background.
     Again,
     /// Unknown: one client has requested it so far.
@@ -117,9 +117,9 @@ pub enum Asked {
 }
 
 /// Queues a page that was just stored for compression, if it is to be compressed, has no compressed
-/// form yet, and [will be requested again](Asked). For other pages see [`wanted`].
-pub fn have_made(site: &Site, page: &SharedPage, asked: Asked) {
-    if asked == Asked::Again && lacks_codings(page.payload()) && page.payload().take_turn() {
+/// form yet, and [will be requested again](Demand). For other pages see [`wanted`].
+pub fn have_made(site: &Site, page: &SharedPage, asked: Demand) {
+    if asked == Demand::Again && lacks_codings(page.payload()) && page.payload().claim_coding() {
         put(site, page);
     }
 }
@@ -127,8 +127,8 @@ pub fn have_made(site: &Site, page: &SharedPage, asked: Asked) {
 /// Queues a page whose turn has been taken. If the queue is full, the turn is given back for a later
 /// attempt.
 fn put(site: &Site, page: &SharedPage) {
-    if site.coding_queue.put(Work::page(page)) == Queued::Full {
-        page.payload().give_turn_back();
+    if site.coding_queue.put(Work::page(page)) == EnqueueOutcome::Full {
+        page.payload().release_coding();
         site.counters.codings_skipped.add();
     }
 }
@@ -141,7 +141,7 @@ pub fn wanted(site: &Site, facts: &RequestFacts<'_>, page: &SharedPage) {
     if payload.has_turn() || !lacks_codings(payload) || accepted == [b"identity"] {
         return;
     }
-    if choose(accepted, &site.config.codings.make).is_some() && payload.take_turn() {
+    if choose(accepted, &site.config.codings.make).is_some() && payload.claim_coding() {
         put(site, page);
     }
 }
@@ -152,13 +152,13 @@ fn lacks_codings(page: &StoredPage) -> bool {
 
 /// Queues `work`, or counts it as skipped if the queue is full.
 pub fn note(site: &Site, work: Work) {
-    if site.coding_queue.put(work) == Queued::Full {
+    if site.coding_queue.put(work) == EnqueueOutcome::Full {
         site.counters.codings_skipped.add();
     }
 }
 
 /// Compresses queued pages and files, one at a time, until shutdown.
-pub async fn run(site: Arc<Site>, compressor: Arc<Compressor>, mut stop: Told) {
+pub async fn run(site: Arc<Site>, compressor: Arc<Compressor>, mut stop: PhaseWatch) {
     // The compressor's turn count after the last work, until the compressor was asked to rest; then
     // `None`.
     let mut used = None;
@@ -218,7 +218,7 @@ async fn code_page(site: &Arc<Site>, compressor: &Compressor, page: SharedPage) 
     }
     // Allocated here, so that the serving threads' heaps can reuse the memory that purged pages have
     // freed.
-    let coded = as_kept(NewPage::with_forms(page.response(), page.content(), made));
+    let coded = shared_page(NewPage::with_forms(page.response(), page.content(), made));
     match coded.put(|new| site.store.replace_payload(&page, new)) {
         Ok(_) => site.counters.coded.add(),
         // The page was purged or refreshed, or is about to be.
@@ -238,7 +238,7 @@ pub fn keep_plain(site: &Site, page: &SharedPage) {
     if site.store.stats().bytes.total() + length > memory - memory / 4 {
         return;
     }
-    let plain = Plain::Kept(page.content());
+    let plain = IdentityContent::Kept(page.content());
     let both = NewPage::restored(page.response(), plain, page.payload().forms().contents());
     if let Err(reason) = both.put(|new| site.store.replace_payload(page, new)) {
         tracing::debug!(event = "plain-not-kept", reason = reason.as_str());
@@ -247,7 +247,7 @@ pub fn keep_plain(site: &Site, page: &SharedPage) {
 
 /// The page as it is cached. If its length is above [`PLAIN_BYTES`] and at most `UNDONE_BYTES`, and it
 /// has compressed forms, the uncompressed content is removed.
-pub fn as_kept(page: NewPage) -> NewPage {
+pub fn shared_page(page: NewPage) -> NewPage {
     match page.length() {
         bytes if bytes <= PLAIN_BYTES || bytes > UNDONE_BYTES => page,
         _ => page.without_plain(),

@@ -17,23 +17,23 @@
 //! [`DEPTH_MAX`] and `origin_timeout` for its fragments. They are cancelled when the client
 //! disconnects.
 
-use crate::body::{Content, Gathered, ResponseBody};
-use crate::codings::on_the_way;
+use crate::body::{Content, ContentBuffer, ResponseBody};
+use crate::codings::encode_response;
 use crate::exchange::dispatch;
 use crate::serve;
 use crate::site::Site;
 use bytes::Bytes;
 use config::Hosts;
 use config::log::Seldom;
-use config::target::Target;
+use config::target::TargetUri;
 use esi::{Include, Part, Template};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use http_cache::codings::says_no_transform;
 use http_cache::{Failure, Forms, ResponseDirectives, StoredFacts, StoredResponse, says_esi};
-use site_state::client::Besides;
-use site_state::client::{RequestContent, Visitor};
+use site_state::client::ClientExtras;
+use site_state::client::{Client, RequestContent};
 use site_state::request_fields::{METHOD_OVERRIDES, read_facts};
 use site_state::trailers::Trailers;
 use std::collections::VecDeque;
@@ -160,26 +160,30 @@ pub fn is_template<B>(answer: &Response<B>) -> bool {
 }
 
 /// The request for a page, from which the requests for its fragments are derived.
-pub struct Asked {
+pub struct PageRequest {
     method: Method,
     headers: HeaderMap,
-    target: Target,
-    visitor: Visitor,
+    target: TargetUri,
+    client: Client,
 }
 
-impl Asked {
+impl PageRequest {
     /// Copies the needed parts of a request.
-    pub fn of(request: &Request<RequestContent>, target: &Target, visitor: &Visitor) -> Asked {
+    pub fn of(
+        request: &Request<RequestContent>,
+        target: &TargetUri,
+        client: &Client,
+    ) -> PageRequest {
         let (method, headers) = (request.method().clone(), request.headers().clone());
-        Asked { method, headers, target: target.clone(), visitor: visitor.clone() }
+        PageRequest { method, headers, target: target.clone(), client: client.clone() }
     }
 }
 
 /// Assembles the page from a template, for the client that sent the request. On failure, returns 502
-/// with the template's `Set-Cookie` fields.
+/// with the template's `StorageCommand-Cookie` fields.
 pub async fn assembled(
     site: &Arc<Site>,
-    asked: Asked,
+    asked: PageRequest,
     response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     let (mut head, body) = response.into_parts();
@@ -193,11 +197,11 @@ pub async fn assembled(
         head.headers.insert(header::CONTENT_LENGTH, 0.into());
         return Response::from_parts(head, Content::Empty.into());
     }
-    let Asked { method, headers, target, visitor } = asked;
+    let PageRequest { method, headers, target, client } = asked;
     let page = Arc::new(Page {
         site: site.clone(),
         headers: for_fragments(&headers),
-        visitor: for_fragment(visitor),
+        client: for_fragment(client),
         left: AtomicUsize::new(FRAGMENTS_MAX),
         bytes_left: AtomicUsize::new(site.limits.page_bytes),
         turns: Semaphore::new(TOGETHER),
@@ -213,7 +217,7 @@ pub async fn assembled(
             let length: usize = pieces.iter().map(Bytes::len).sum();
             head.headers.insert(header::CONTENT_LENGTH, length.into());
             let response = Response::from_parts(head, Content::Assembled(pieces).into());
-            on_the_way(site, &read_facts(&method, &headers), response)
+            encode_response(site, &read_facts(&method, &headers), response)
         }
         Err(reason) => {
             let mut error = serve::error(StatusCode::BAD_GATEWAY, reason, None);
@@ -256,17 +260,17 @@ fn for_fragments(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// The same client, with neither interim responses nor trailers.
-fn for_fragment(mut visitor: Visitor) -> Visitor {
-    let Besides { spent, trace, .. } = visitor.besides;
-    visitor.besides = Besides { interims: None, trailers: Trailers::Dropped, spent, trace };
-    visitor
+fn for_fragment(mut client: Client) -> Client {
+    let ClientExtras { spent, trace, .. } = client.extras;
+    client.extras = ClientExtras { interims: None, trailers: Trailers::Dropped, spent, trace };
+    client
 }
 
 /// A page while it is assembled.
 struct Page {
     site: Arc<Site>,
     headers: HeaderMap,
-    visitor: Visitor,
+    client: Client,
     /// How many more fragments, and how many more bytes, the page may have.
     left: AtomicUsize,
     bytes_left: AtomicUsize,
@@ -288,7 +292,7 @@ impl Page {
     fn put_together(
         self: &Arc<Self>,
         content: Bytes,
-        target: Target,
+        target: TargetUri,
         depth: usize,
     ) -> Pin<Box<dyn Future<Output = Whole> + Send>> {
         let page = self.clone();
@@ -312,7 +316,7 @@ impl Page {
 
     /// Reads the complete content, within the page's remaining bytes.
     async fn gather(&self, mut body: ResponseBody) -> Result<Bytes, &'static str> {
-        let mut content = Gathered::default();
+        let mut content = ContentBuffer::default();
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| Failure::HungUp.as_str())?;
             let Ok(piece) = frame.into_data() else { continue };
@@ -331,7 +335,7 @@ impl Page {
     async fn fragments(
         self: &Arc<Self>,
         template: &Template<'_>,
-        target: &Target,
+        target: &TargetUri,
         depth: usize,
     ) -> Result<VecDeque<VecDeque<Bytes>>, &'static str> {
         let mut asking = JoinSet::new();
@@ -358,7 +362,7 @@ impl Page {
     /// Fetches one fragment, or its alternative (`alt`) if that fails.
     async fn fragment(
         self: Arc<Self>,
-        (page, include): (Target, Include<'static>),
+        (page, include): (TargetUri, Include<'static>),
         depth: usize,
     ) -> Whole {
         let hosts = &self.site.config.hosts;
@@ -380,7 +384,7 @@ impl Page {
 
     /// Counts and logs a failed fragment. The result is empty content if the fragment may be omitted,
     /// else an error.
-    fn failed(&self, page: &Target, include: &Include<'_>, src: &str, reason: &str) -> Whole {
+    fn failed(&self, page: &TargetUri, include: &Include<'_>, src: &str, reason: &str) -> Whole {
         static SAID: Seldom = Seldom::once_in(Duration::from_secs(10));
         self.site.counters.fragments_failed.add();
         if SAID.is_due(self.site.clock.monotonic()) {
@@ -393,7 +397,7 @@ impl Page {
     }
 
     /// Requests a fragment from the site, and assembles it if it is a template.
-    async fn asked(self: &Arc<Self>, target: Option<Target>, depth: usize) -> Whole {
+    async fn asked(self: &Arc<Self>, target: Option<TargetUri>, depth: usize) -> Whole {
         let target = target.ok_or("not-of-this-site")?;
         if depth >= DEPTH_MAX {
             return Err("too-deep");
@@ -415,12 +419,12 @@ impl Page {
         }
     }
 
-    async fn answered(&self, target: Target) -> Result<Response<ResponseBody>, &'static str> {
+    async fn answered(&self, target: TargetUri) -> Result<Response<ResponseBody>, &'static str> {
         let uri = target.path_and_query.parse::<PathAndQuery>().map_err(|_| "not-of-this-site")?;
         let mut request = Request::new(None);
         *request.uri_mut() = uri.into();
         request.headers_mut().clone_from(&self.headers);
-        let response = Box::pin(dispatch(&self.site, request, target, &self.visitor)).await;
+        let response = Box::pin(dispatch(&self.site, request, target, &self.client)).await;
         match response.status() {
             StatusCode::PARTIAL_CONTENT => Err("partial-content"),
             _ if response.headers().contains_key(header::CONTENT_ENCODING) => Err("in-a-coding"),
@@ -433,7 +437,7 @@ impl Page {
 
 /// Resolves a reference in a page (RFC 3986 section 5.2). `None` if it is not of the same site. Dot
 /// segments are removed later, with those of every request.
-fn resolve(reference: &str, page: &Target, hosts: &Hosts) -> Option<Target> {
+fn resolve(reference: &str, page: &TargetUri, hosts: &Hosts) -> Option<TargetUri> {
     let reference = reference.trim().split('#').next()?;
     let after_scheme = ["http:", "https:"].iter().find_map(|scheme| {
         let is_it = reference.get(..scheme.len())?.eq_ignore_ascii_case(scheme);
@@ -468,13 +472,13 @@ fn resolve(reference: &str, page: &Target, hosts: &Hosts) -> Option<Target> {
     };
     path_and_query.parse::<PathAndQuery>().ok()?;
     let (scheme, host) = (page.scheme, page.host.clone());
-    Some(Target { scheme, host, path_and_query, normal: None, written: None })
+    Some(TargetUri { scheme, host, path_and_query, normal: None, written: None })
 }
 
 #[cfg(test)]
 mod tests {
     use super::{resolve, say_whose};
-    use config::target::Target;
+    use config::target::TargetUri;
     use config::{Hosts, OtherHosts};
     use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -482,7 +486,7 @@ mod tests {
     fn fragments_are_of_the_same_site() {
         let aliases = vec!["www.example.org".to_owned()];
         let hosts = Hosts { canonical: None, aliases, others: OtherHosts::Serve };
-        let page = Target {
+        let page = TargetUri {
             scheme: "https",
             host: "example.org:8443".into(),
             path_and_query: "/news/4?full".into(),
@@ -516,7 +520,7 @@ mod tests {
             let path = found.as_ref().map(|target| target.path_and_query.as_str());
             assert_eq!(path, expected, "{reference:?}");
         }
-        let plain = Target { host: "example.org".into(), ..page.clone() };
+        let plain = TargetUri { host: "example.org".into(), ..page.clone() };
         for reference in ["https://example.org:443/box", "//example.org/box"] {
             assert_eq!(resolve(reference, &plain, &hosts).expect("its own").path_and_query, "/box");
         }

@@ -4,21 +4,21 @@
 //! not come here: `hit` answers them before hyper, by the same verdict.
 
 use crate::body::{Content, ResponseBody};
-use crate::codings::{self, on_the_way};
-use crate::esi::{self, Asked};
-use crate::forward::{self, Why};
-use crate::heard::Patience;
+use crate::client_gone::OnClientGone;
+use crate::codings::{self, encode_response};
+use crate::esi::{self, PageRequest};
+use crate::forward::{self, ForwardCause};
 use crate::litespeed;
 use crate::lookup::decide_on;
 use crate::private;
 use crate::purge;
-use crate::render::{self, Ask, ExtraFields, Ranges};
+use crate::render::{self, ExtraFields, Ranges, RenderRequest};
 use crate::serve;
 use crate::site::Site;
-use crate::switch;
+use crate::upgrade;
 use config::networks::forwarded_scheme;
 use config::steering_fields::is_from_clients;
-use config::target::Target;
+use config::target::TargetUri;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_cache::status::{CacheOutcome, CacheStatus};
@@ -27,7 +27,7 @@ use http_cache::{
 };
 use hyper::body::Incoming;
 use site_rules::{BypassBecause, Handling, Peer, Plan, SiteRules};
-use site_state::client::{RequestContent, Visitor};
+use site_state::client::{Client, RequestContent};
 use site_state::page::{SharedPage, ttl_seconds};
 use site_state::panics::{self, Place};
 use site_state::request_fields::view_of;
@@ -36,19 +36,19 @@ use site_state::successor;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Answers a request to the default site `door`, by the site of its host.
+/// Answers a request to the default site, by the site of its host.
 pub async fn answer(
-    door: &Arc<Site>,
+    default_site: &Arc<Site>,
     request: Request<Incoming>,
-    visitor: &Visitor,
+    client: &Client,
 ) -> Response<ResponseBody> {
     panics::may_happen(Place::Request);
     panics::may_happen(Place::Store);
     // Bytes after chunked content are not read, so this response closes the connection.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let response = match purge::is_asked(door, &request) {
-        true => purge::answer(door, &request, visitor).await,
-        false => by_site(door, request.map(Some), visitor).await,
+    let response = match purge::is_purge_request(default_site, &request) {
+        true => purge::answer(default_site, &request, client).await,
+        false => by_site(default_site, request.map(Some), client).await,
     };
     closing(last, response)
 }
@@ -63,16 +63,16 @@ fn closing(last: bool, mut response: Response<ResponseBody>) -> Response<Respons
 
 /// Answers a request by the site of its host.
 async fn by_site(
-    door: &Arc<Site>,
+    default_site: &Arc<Site>,
     request: Request<RequestContent>,
-    visitor: &Visitor,
+    client: &Client,
 ) -> Response<ResponseBody> {
-    let fallback = door.unnamed_host();
-    let target = Target::read(request.uri(), request.headers(), fallback, visitor.scheme);
+    let fallback = default_site.unnamed_host();
+    let target = TargetUri::read(request.uri(), request.headers(), fallback, client.scheme);
     match target {
         Ok(target) => {
-            let (visitor, target) = believed(door, request.headers(), visitor, target);
-            let site = door.for_host(&target.host);
+            let (client, target) = proxy_trust(default_site, request.headers(), client, target);
+            let site = default_site.for_host(&target.host);
             site.counters.requests.add();
             if !site.config.hosts.have(&target.host) {
                 serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None)
@@ -80,14 +80,15 @@ async fn by_site(
                 serve::to_https(site, &target)
             } else {
                 let told = litespeed::is_told(&site.config.dialects, request.headers());
-                let is_timed = is_told_timing(site, &request, &target, &visitor);
-                let asked = esi::may_come(site).then(|| Asked::of(&request, &target, &visitor));
-                let mut response = dispatch(site, request, target, &visitor).await;
+                let is_timed = is_told_timing(site, &request, &target, &client);
+                let asked =
+                    esi::may_come(site).then(|| PageRequest::of(&request, &target, &client));
+                let mut response = dispatch(site, request, target, &client).await;
                 if let Some(asked) = asked.filter(|_| esi::is_template(&response)) {
                     response = Box::pin(esi::assembled(site, asked, response)).await;
                 }
                 if is_timed {
-                    serve::tell_timing(&mut response, visitor.besides.spent.as_ref());
+                    serve::tell_timing(&mut response, client.extras.spent.as_ref());
                 }
                 if told {
                     litespeed::tell_crawler(&mut response);
@@ -96,16 +97,16 @@ async fn by_site(
             }
         }
         Err(error) => {
-            door.counters.requests.add();
+            default_site.counters.requests.add();
             serve::error(StatusCode::BAD_REQUEST, error.as_str(), None)
         }
     }
 }
 
-/// Whether the origin's response time is needed on connections to `door`.
-pub fn is_timed(door: &Arc<Site>) -> bool {
+/// Whether the origin's response time is needed on connections to.
+pub fn is_timed(default_site: &Arc<Site>) -> bool {
     let tells = |site: &Site| site.config.server_timing || site.config.rules.have_timing();
-    door.access_log.is_some() || door.all_or(None).any(|site| tells(site))
+    default_site.access_log.is_some() || default_site.all_sites().any(|site| tells(site))
 }
 
 /// Whether the client gets the origin's response time: by the rule for the page, or else by the
@@ -113,36 +114,36 @@ pub fn is_timed(door: &Arc<Site>) -> bool {
 fn is_told_timing(
     site: &Site,
     request: &Request<RequestContent>,
-    target: &Target,
-    visitor: &Visitor,
+    target: &TargetUri,
+    client: &Client,
 ) -> bool {
     let rules = &site.config.rules;
     let of_rule = || {
         let (fields, shared) = (AsSent(request.headers()), site.shared(target));
         let target = shared.as_ref().unwrap_or(target);
-        rules.server_timing(&view_of(target, request.method(), &fields, visitor))
+        rules.server_timing(&view_of(target, request.method(), &fields, client))
     };
     rules.have_timing().then(of_rule).flatten().unwrap_or(site.config.server_timing)
 }
 
 /// Applies the client address and the scheme that a trusted proxy sends. For any other peer,
 /// visitor and target stay unchanged.
-fn believed(
+fn proxy_trust(
     site: &Arc<Site>,
     headers: &HeaderMap,
-    visitor: &Visitor,
-    target: Target,
-) -> (Visitor, Target) {
+    client: &Client,
+    target: TargetUri,
+) -> (Client, TargetUri) {
     let trusted = &site.config.trusted_proxies;
-    if visitor.believed != Peer::Trusted {
-        return (visitor.clone(), target);
+    if client.proxy_trust != Peer::Trusted {
+        return (client.clone(), target);
     }
-    let client = trusted.client(headers).map(|address| SocketAddr::new(address, 0));
-    let peer = client.or(visitor.peer);
-    let visitor = Visitor { peer, ..visitor.clone() };
+    let address = trusted.client(headers).map(|address| SocketAddr::new(address, 0));
+    let peer = address.or(client.peer);
+    let client = Client { peer, ..client.clone() };
     match forwarded_scheme(headers) {
-        Some(scheme) => (visitor, target.by_scheme(scheme)),
-        None => (visitor, target),
+        Some(scheme) => (client, target.by_scheme(scheme)),
+        None => (client, target),
     }
 }
 
@@ -153,7 +154,7 @@ pub fn is_redirected(site: &Site, scheme: &str) -> bool {
 
 /// Whether the target is an ACME challenge, which is always answered over HTTP (RFC 8555 section
 /// 8.3).
-fn is_challenge(target: &Target) -> bool {
+fn is_challenge(target: &TargetUri) -> bool {
     target.path_and_query.starts_with("/.well-known/acme-challenge/")
 }
 
@@ -161,11 +162,11 @@ fn is_challenge(target: &Target) -> bool {
 pub async fn dispatch(
     site: &Arc<Site>,
     request: Request<RequestContent>,
-    target: Target,
-    visitor: &Visitor,
+    target: TargetUri,
+    client: &Client,
 ) -> Response<ResponseBody> {
-    if let Some(origin) = switch::asked(site, &request) {
-        return Box::pin(switch::pass(site, origin, request, target, visitor)).await;
+    if let Some(origin) = upgrade::upgrade_origin(site, &request) {
+        return Box::pin(upgrade::pass(site, origin, request, target, client)).await;
     }
     let has_content = request.body().as_ref().is_some_and(|body| !body.is_end_stream());
     match (Kind::of(request.method()), request.method()) {
@@ -174,7 +175,7 @@ pub async fn dispatch(
         }
         // The content of a GET is not part of the key.
         (Kind::Get | Kind::Head, _) if has_content => {
-            pass(site, request, target, visitor, ForwardReason::Bypass).await
+            pass(site, request, target, client, ForwardReason::Bypass).await
         }
         // After a handover the successor has the cache and receives the invalidations. During
         // shutdown no process has it, and the other nodes do not wait for this one. This cache may
@@ -182,10 +183,10 @@ pub async fn dispatch(
         (Kind::Get | Kind::Head, _) if site.is_leaving() => {
             let detail = site.successor().map_or(successor::STOPPING, |_| successor::HANDED_OVER);
             let (forward, detail) = (ForwardReason::Bypass, Some(detail));
-            let why = Why { forward, detail, patience: Patience::WhileAsked };
-            Box::pin(forward::pass_bypassed(site, request, target, visitor, why, None)).await
+            let why = ForwardCause { forward, detail, on_client_gone: OnClientGone::Abort };
+            Box::pin(forward::pass_bypassed(site, request, target, client, why, None)).await
         }
-        (Kind::Get | Kind::Head, _) => get(site, request, target, visitor).await,
+        (Kind::Get | Kind::Head, _) => get(site, request, target, client).await,
         (_, &Method::TRACE) => {
             let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-trace", None);
             // RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
@@ -197,7 +198,7 @@ pub async fn dispatch(
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         }
-        _ => pass(site, request, target, visitor, ForwardReason::Method).await,
+        _ => pass(site, request, target, client, ForwardReason::Method).await,
     }
 }
 
@@ -206,30 +207,30 @@ pub async fn dispatch(
 async fn pass(
     site: &Arc<Site>,
     request: Request<RequestContent>,
-    target: Target,
-    visitor: &Visitor,
+    target: TargetUri,
+    client: &Client,
     why: ForwardReason,
 ) -> Response<ResponseBody> {
-    Box::pin(forward::pass(site, request, target, visitor, Why::of(why))).await
+    Box::pin(forward::pass(site, request, target, client, ForwardCause::of(why))).await
 }
 
 /// Answers a GET or HEAD request from the store if the verdict allows it, else by a render.
 async fn get(
     site: &Arc<Site>,
     request: Request<RequestContent>,
-    target: Target,
-    visitor: &Visitor,
+    target: TargetUri,
+    client: &Client,
 ) -> Response<ResponseBody> {
     let shared = site.shared(&target);
     let (method, headers) = (request.method(), request.headers());
-    let (plan, key) = plan(site, method, headers, shared.as_ref().unwrap_or(&target), visitor);
+    let (plan, key) = plan(site, method, headers, shared.as_ref().unwrap_or(&target), client);
     if let (Handling::Bypass(BypassBecause::SessionCookie), Some(copies)) =
         (plan.handling, &site.config.private)
     {
-        return Box::pin(private::answer(site, copies, request, target, visitor, plan)).await;
+        return Box::pin(private::answer(site, copies, request, target, client, plan)).await;
     }
     if let Handling::Bypass(because) = plan.handling {
-        return bypass(site, request, target, visitor, (&plan, because)).await;
+        return bypass(site, request, target, client, (&plan, because)).await;
     }
     let target = shared.unwrap_or(target);
     let head = request.into_parts().0;
@@ -237,13 +238,13 @@ async fn get(
     let headers = Arc::new(head.headers);
     let facts = read_facts(&head.method, &headers);
     let (candidates, verdict) = decide_on(site, &facts, &headers, &plan, &key);
-    let ask = |why: ForwardReason| Ask {
+    let ask = |why: ForwardReason| RenderRequest {
         target,
         key,
         method: head.method,
         headers: headers.clone(),
         version: head.version,
-        visitor: visitor.clone(),
+        client: client.clone(),
         plan,
         why,
         validate: None,
@@ -261,10 +262,13 @@ async fn get(
             let page = &pages[candidate];
             if because == StaleBecause::WhileRevalidate && may_refresh(site) {
                 let again = Some(page.clone());
-                let mut ask =
-                    Ask { validate: again.clone(), fallback: again, ..ask(ForwardReason::Stale) };
+                let mut ask = RenderRequest {
+                    validate: again.clone(),
+                    fallback: again,
+                    ..ask(ForwardReason::Stale)
+                };
                 // The client does not wait for the refresh.
-                (ask.visitor.besides.spent, ask.visitor.besides.trace) = (None, None);
+                (ask.client.extras.spent, ask.client.extras.trace) = (None, None);
                 tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
             }
             return stale_hit(site, &facts, (page, answer), because);
@@ -275,9 +279,9 @@ async fn get(
         Verdict::Forward { why, validate, fallback } => (why, validate, fallback),
     };
     let page = |at: Option<usize>| at.map(|at| pages[at].clone());
-    let ask = Ask { validate: page(validate), fallback: page(fallback), ..ask(why) };
+    let ask = RenderRequest { validate: page(validate), fallback: page(fallback), ..ask(why) };
     let response = render::get(site, ask).await;
-    on_the_way(site, &facts, response)
+    encode_response(site, &facts, response)
 }
 
 /// Whether a background refresh may begin: clients that wait for a page have priority. If it may
@@ -295,12 +299,12 @@ pub fn plan(
     site: &Site,
     method: &Method,
     headers: &HeaderMap,
-    target: &Target,
-    visitor: &Visitor,
+    target: &TargetUri,
+    client: &Client,
 ) -> (Plan, Vec<u8>) {
     let rules = &site.config.rules;
     let fields = AsSent(headers);
-    let view = view_of(target, method, &fields, visitor);
+    let view = view_of(target, method, &fields, client);
     let mut plan = rules.plan(&view, site.load(), site.clock.now().0);
     if plan.handling == Handling::Store
         && let Some(because) = bypassing_field(rules, &plan, headers)
@@ -330,29 +334,33 @@ pub fn bypassing_field(
 async fn bypass(
     site: &Arc<Site>,
     request: Request<RequestContent>,
-    target: Target,
-    visitor: &Visitor,
+    target: TargetUri,
+    client: &Client,
     (plan, because): (&Plan, BypassBecause),
 ) -> Response<ResponseBody> {
     tell_bypassed(site, request.headers(), &target, plan, because.as_str());
     let patience = match because {
-        BypassBecause::SessionCookie => Patience::ToTheHead,
-        _ => Patience::WhileAsked,
+        BypassBecause::SessionCookie => OnClientGone::AwaitHead,
+        _ => OnClientGone::Abort,
     };
-    let why = Why { forward: ForwardReason::Bypass, detail: Some(because.as_str()), patience };
-    Box::pin(forward::pass_bypassed(site, request, target, visitor, why, None)).await
+    let why = ForwardCause {
+        forward: ForwardReason::Bypass,
+        detail: Some(because.as_str()),
+        on_client_gone: patience,
+    };
+    Box::pin(forward::pass_bypassed(site, request, target, client, why, None)).await
 }
 
 /// Records for explanations that a request bypasses the cache, and the cookies that cause it.
 pub fn tell_bypassed(
     site: &Site,
     headers: &HeaderMap,
-    target: &Target,
+    target: &TargetUri,
     plan: &Plan,
     reason: &'static str,
 ) {
     let cookies = site.config.rules.bypassing_cookies(plan, &AsSent(headers));
-    site.why.bypassed(target, reason, &cookies);
+    site.history.bypassed(target, reason, &cookies);
 }
 
 /// Answers a request by a fresh stored page, and counts the hit.

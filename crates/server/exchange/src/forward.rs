@@ -3,14 +3,14 @@
 //! with content.
 //!
 //! Invalidation by unsafe requests is in `writes`. How long Pagewell waits for a response after the
-//! client has disconnected is in `heard`.
+//! client has disconnected is in `client_gone`.
 
 use crate::body::{Content, ResponseBody, SpoolContent};
-use crate::codings::on_the_way;
+use crate::client_gone::{self, OnClientGone};
+use crate::codings::encode_response;
 use crate::esi;
-use crate::heard::{self, Patience};
 use crate::litespeed;
-use crate::private::{self, Keep, Taken};
+use crate::private::{self, Keep, Keeping};
 use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
 use crate::sendfile;
 use crate::serve;
@@ -20,17 +20,19 @@ use crate::writes;
 use config::Limits;
 use config::log::Seldom;
 use config::steering_fields::is_from_clients;
-use config::target::Target;
+use config::target::TargetUri;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use origin::routes::{Route, Script, Withheld, route_in};
 use origin::upload::Upload;
-use origin::{Origin, OriginBody, OriginRequest, OriginResponse, Reached, RequestBody, Unsent};
+use origin::{
+    Origin, OriginBody, OriginRequest, OriginResponse, RequestBody, SendProgress, Unsent,
+};
 use site_rules::PlannedFields;
-use site_state::client::Besides;
-use site_state::client::{RequestContent, Visitor};
+use site_state::client::ClientExtras;
+use site_state::client::{Client, RequestContent};
 use site_state::pending_changes::PendingChange;
 use site_state::propagation::Propagation;
 use site_state::refusal::Refusal;
@@ -45,19 +47,19 @@ const REDIRECTS_MAX: usize = 5;
 
 /// The reason for forwarding a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Why {
+pub struct ForwardCause {
     /// The reason as in RFC 9211.
     pub forward: ForwardReason,
     /// The `detail` parameter of `Cache-Status`, if any.
     pub detail: Option<&'static str>,
     /// How long to wait for the response after the client has disconnected.
-    pub patience: Patience,
+    pub on_client_gone: OnClientGone,
 }
 
-impl Why {
+impl ForwardCause {
     /// A reason without a detail.
-    pub fn of(forward: ForwardReason) -> Why {
-        Why { forward, detail: None, patience: Patience::WhileAsked }
+    pub fn of(forward: ForwardReason) -> ForwardCause {
+        ForwardCause { forward, detail: None, on_client_gone: OnClientGone::Abort }
     }
 }
 
@@ -70,7 +72,7 @@ pub enum Answerer {
 }
 
 /// Finds the component that answers the target of a request.
-pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_>) -> Answerer {
+pub async fn answerer(site: &Arc<Site>, target: &TargetUri, facts: &RequestFacts<'_>) -> Answerer {
     let Some((files, static_files)) = site.files.as_deref() else { return Answerer::Origin(None) };
     let here = |response| Answerer::Here(response);
     match route_of(site, target) {
@@ -111,7 +113,7 @@ pub async fn answerer(site: &Arc<Site>, target: &Target, facts: &RequestFacts<'_
 
 /// Logs a symbolic link that leads outside the document root, at most once a minute. The client
 /// only gets a 404; the operator may allow the link.
-fn note_withheld(site: &Site, target: &Target, withheld: &Withheld) {
+fn note_withheld(site: &Site, target: &TargetUri, withheld: &Withheld) {
     static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(60));
     if let Withheld::LinkOutside(leads_to) = withheld
         && LOGGED.is_due(site.clock.monotonic())
@@ -125,7 +127,7 @@ fn note_withheld(site: &Site, target: &Target, withheld: &Withheld) {
 /// Returns the route of the target. Scripts get the normalised path, because their responses are
 /// stored under it. Files, also hidden ones, are found only by the path as it was sent.
 /// Normalisation may have removed the slash of a directory; redirecting to add it would never end.
-pub fn route_of(site: &Site, target: &Target) -> Route {
+pub fn route_of(site: &Site, target: &TargetUri) -> Route {
     let Some(root) = site.root() else { return Route::NotFound };
     let normal = route_in(root, target.path());
     match (&target.written, normal) {
@@ -204,14 +206,14 @@ pub async fn send_following(
     site: &Arc<Site>,
     request: &mut OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
-    let hand = match heard::may_say(site) {
+    let hand = match client_gone::may_say(site) {
         true => Some(PendingChange::begin(site.state()).await),
         false => None,
     };
     request.litespeed = site.config.dialects.litespeed;
     esi::announce(site, &mut request.headers);
     let method = request.method.clone();
-    let (spent, trace) = (request.besides.spent.clone(), request.besides.trace.clone());
+    let (spent, trace) = (request.extras.spent.clone(), request.extras.trace.clone());
     // The time that the client takes to send content does not count as the origin's.
     site.origin.take_in(request).await?;
     for _ in 0..REDIRECTS_MAX {
@@ -250,7 +252,7 @@ pub async fn send_following(
         };
         // The content was sent with the first request.
         (request.method, request.target, request.script) = (Method::GET, path, Some(script));
-        request.besides = Besides::default();
+        request.extras = ClientExtras::default();
     }
     tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
     Err(Failure::InvalidResponse.into())
@@ -261,35 +263,35 @@ pub async fn send_following(
 pub async fn pass_bypassed(
     site: &Arc<Site>,
     request: http::Request<RequestContent>,
-    target: Target,
-    visitor: &Visitor,
-    why: Why,
+    target: TargetUri,
+    client: &Client,
+    why: ForwardCause,
     keep: Option<Keep>,
 ) -> Response<ResponseBody> {
     if read_facts(request.method(), request.headers()).cache_control.only_if_cached {
         return serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
     }
     site.counters.bypasses.add();
-    pass_keeping(site, request, target, visitor, why, keep).await
+    pass_keeping(site, request, target, client, why, keep).await
 }
 
 /// Forwards a request that is not answered from the store and whose response is not stored.
 pub async fn pass(
     site: &Arc<Site>,
     request: http::Request<RequestContent>,
-    target: Target,
-    visitor: &Visitor,
-    why: Why,
+    target: TargetUri,
+    client: &Client,
+    why: ForwardCause,
 ) -> Response<ResponseBody> {
-    pass_keeping(site, request, target, visitor, why, None).await
+    pass_keeping(site, request, target, client, why, None).await
 }
 
 async fn pass_keeping(
     site: &Arc<Site>,
     request: http::Request<RequestContent>,
-    target: Target,
-    visitor: &Visitor,
-    mut why: Why,
+    target: TargetUri,
+    client: &Client,
+    mut why: ForwardCause,
     keep: Option<Keep>,
 ) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
@@ -298,7 +300,7 @@ async fn pass_keeping(
     let facts = read_facts(&head.method, &headers);
     let kind = facts.method;
     let script = match answerer(site, &target, &facts).await {
-        Answerer::Here(response) => return on_the_way(site, &facts, response),
+        Answerer::Here(response) => return encode_response(site, &facts, response),
         Answerer::Origin(script) => script,
     };
     site.counters.forwards.add();
@@ -308,24 +310,24 @@ async fn pass_keeping(
         scheme: target.scheme,
         headers: with_announced(site, outgoing(&head.headers), &head.headers),
         body: content_of(body, head.version, &head.headers, &site.limits),
-        peer: visitor.peer,
-        local: visitor.local,
+        peer: client.peer,
+        local: client.local,
         script,
         version: head.version,
-        besides: visitor.besides.clone(),
+        extras: client.extras.clone(),
         method: head.method.clone(),
         litespeed: FieldUse::Ignore,
-        reached: Reached::default(),
+        progress: SendProgress::default(),
     };
     let sent = match kind {
-        Kind::Unsafe => writes::send(site, outgoing, target, visitor, head).await,
+        Kind::Unsafe => writes::send(site, outgoing, target, client, head).await,
         _ => {
-            let sent = heard::send(site, outgoing, why.patience).await;
+            let sent = client_gone::send(site, outgoing, why.on_client_gone).await;
             match (sent, keep) {
                 (Ok(Ok(response)), Some(keep)) => {
                     match private::take(site, keep, &head, response).await {
-                        Taken::Answer(answer) => return on_the_way(site, &facts, answer),
-                        Taken::PassOn(response, reason) => {
+                        Keeping::Answer(answer) => return encode_response(site, &facts, answer),
+                        Keeping::PassOn(response, reason) => {
                             why.detail = reason.or(why.detail);
                             Ok(Ok((response, Propagation::NotNeeded)))
                         }
@@ -347,9 +349,8 @@ async fn pass_keeping(
             status.forward_status = Some(response.status);
             status.detail = response.waited.and(waited).detail().or(why.detail);
             let passed = stream(site, response, &status);
-            let head_only = kind == Kind::Head;
-            let passed = if head_only { serve::without_body(passed) } else { passed };
-            on_the_way(site, &facts, passed)
+            let passed = if kind == Kind::Head { serve::without_body(passed) } else { passed };
+            encode_response(site, &facts, passed)
         }
     }
 }
@@ -396,8 +397,8 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
     let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why));
     match unsent {
         Unsent::Client(refusal) => {
-            site.counters.refused.add();
-            site.counters.reached.refused(refusal);
+            site.counters.rejected.add();
+            site.counters.limit_hits.refused(refusal);
             let mut response = serve::error(refusal.status(), refusal.as_str(), None);
             // The rest of the request is not read.
             let close = HeaderValue::from_static("close");

@@ -14,7 +14,7 @@
 //! One lock, held to store or take a value. It is not taken while no request is in flight.
 
 use crate::access_log::Entry;
-use crate::send_backlog::Client;
+use crate::send_backlog::Recipient;
 use crate::site::Site;
 use http::{HeaderMap, Response, StatusCode};
 use http_cache::fields;
@@ -41,7 +41,7 @@ pub struct InFlight {
     /// Bytes written for the request in flight; counted if there is an access log.
     written: AtomicU64,
     /// The connection's entry in the send backlog, once a response has needed it.
-    client: OnceLock<Arc<Client>>,
+    client: OnceLock<Arc<Recipient>>,
     waiting: Mutex<Waiting>,
 }
 
@@ -89,12 +89,12 @@ impl InFlight {
     }
 
     /// The connection's entry in the send backlog of `site`; created at the first call.
-    pub fn client(&self, site: &Arc<Site>) -> &Arc<Client> {
-        self.client.get_or_init(|| Client::new(site))
+    pub fn client(&self, site: &Arc<Site>) -> &Arc<Recipient> {
+        self.client.get_or_init(|| Recipient::new(site))
     }
 
     /// The same entry, if it has been created.
-    pub fn backlog_client(&self) -> Option<&Client> {
+    pub fn backlog_client(&self) -> Option<&Recipient> {
         self.client.get().map(|client| &**client)
     }
 
@@ -218,7 +218,7 @@ impl InterimResponses for InFlight {
         internal: &[http::HeaderName],
     ) {
         // The 100 that the client has asked for is Pagewell's own (RFC 9110 section 10.1.1); 101 is
-        // for `switch`.
+        // for `upgrade`.
         if matches!(status.as_u16(), 100 | 101) || !status.is_informational() {
             return;
         }

@@ -19,7 +19,7 @@ use http_cache::{FieldUse, NotStored, Policy, StoredResponse};
 use page_store::{ChangeTarget as Changed, Strength};
 use purge_requests::{Coverage, Purge as PurgeRequest, Selection};
 use site_rules::Plan;
-use site_state::why::Cause;
+use site_state::history::ChangeSource;
 
 /// The beginnings of the `User-Agent` of LiteSpeed's crawlers.
 const CRAWLERS: [&[u8]; 2] = [b"lscache_runner", b"lscache_walker"];
@@ -52,7 +52,7 @@ pub fn take_in(
         Err(reason) => {
             let reason = reason.as_str();
             tracing::error!(event = "change-unreadable", url = place(), reason);
-            let by = Cause::response(method, &place());
+            let by = ChangeSource::response(method, &place());
             site.changes().apply(&[Changed::Everything], Strength::Drop, by);
             return;
         }
@@ -63,7 +63,7 @@ pub fn take_in(
     {
         let own = purges.iter().filter(|purge| purge.staleness == staleness);
         private::purged(site, request, own, strength);
-        apply(site, &purges, staleness, strength, || Cause::response(method, &place()));
+        apply(site, &purges, staleness, strength, || ChangeSource::response(method, &place()));
     }
 }
 
@@ -101,7 +101,7 @@ fn apply(
     purges: &[Purge],
     staleness: Staleness,
     strength: Strength,
-    by: impl Fn() -> Cause,
+    by: impl Fn() -> ChangeSource,
 ) {
     let form = site.config.rules.form();
     let concerned = |purge: &&Purge| purge.staleness == staleness && purge.scope == Scope::Public;
@@ -135,7 +135,7 @@ pub fn against_storing(stored: &StoredResponse, content: &[u8]) -> Option<&'stat
     has.then_some(NotStored::EsiUnsupported.as_str())
 }
 
-/// Adds each `lsc-cookie` as `Set-Cookie` to a response that is not stored.
+/// Adds each `lsc-cookie` as `StorageCommand-Cookie` to a response that is not stored.
 pub fn set_shared_cookies(policy: &Policy, headers: &mut HeaderMap) {
     if policy.litespeed == FieldUse::Ignore {
         return;

@@ -13,18 +13,18 @@
 //! too much. Out of scope: stale copies, validation, background refresh.
 
 use crate::body::ResponseBody;
+use crate::client_gone::OnClientGone;
 use crate::codings;
 use crate::esi;
 use crate::exchange::{bypassing_field, tell_bypassed};
-use crate::forward::{self, Why};
-use crate::heard::Patience;
+use crate::forward::{self, ForwardCause};
 use crate::lookup::{self, StoredPages};
-use crate::render::{self, Ask, ExtraFields, Ranges};
+use crate::render::{self, ExtraFields, Ranges, RenderRequest};
 use crate::sendfile;
 use crate::serve;
 use crate::site::Site;
 use config::PrivateCopies;
-use config::target::Target;
+use config::target::TargetUri;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
 use http_cache::status::{CacheOutcome, CacheStatus};
@@ -35,10 +35,10 @@ use http_cache::{
 use origin::OriginResponse;
 use page_store::{ChangeTarget as Changed, Dependencies, Lease, Strength};
 use site_rules::{BypassBecause, Owner, Plan};
-use site_state::client::{RequestContent, Visitor};
+use site_state::client::{Client, RequestContent};
+use site_state::history::ChangeSource;
 use site_state::request_fields::view_of;
 use site_state::request_fields::{AsSent, read_facts};
-use site_state::why::Cause;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -47,8 +47,8 @@ pub struct Keep {
     owner: Arc<Owner>,
     key: Vec<u8>,
     /// The normalised target, on which the copy depends.
-    target: Target,
-    visitor: Visitor,
+    target: TargetUri,
+    client: Client,
     plan: Plan,
     lease: Lease,
     request_time: Timestamp,
@@ -73,8 +73,8 @@ pub async fn answer(
     site: &Arc<Site>,
     copies: &PrivateCopies,
     request: Request<RequestContent>,
-    target: Target,
-    visitor: &Visitor,
+    target: TargetUri,
+    client: &Client,
     plan: Plan,
 ) -> Response<ResponseBody> {
     let headers = request.headers();
@@ -83,7 +83,7 @@ pub async fn answer(
         Err(reason) => {
             tell_bypassed(site, headers, &target, &plan, reason.as_str());
             let why = passed_on(reason.as_str());
-            return forward::pass_bypassed(site, request, target, visitor, why, None).await;
+            return forward::pass_bypassed(site, request, target, client, why, None).await;
         }
     };
     // A fragment of a page is not a copy of the page. Neither is a response that depends on a field
@@ -91,7 +91,7 @@ pub async fn answer(
     if let Some(because) = bypassing_field(&site.config.rules, &plan, headers) {
         tell_bypassed(site, headers, &target, &plan, because.as_str());
         let why = passed_on(because.as_str());
-        return forward::pass_bypassed(site, request, target, visitor, why, None).await;
+        return forward::pass_bypassed(site, request, target, client, why, None).await;
     }
     let key = key_of(site, &target, &plan, &owner, headers);
     let facts = read_facts(request.method(), headers);
@@ -103,33 +103,33 @@ pub async fn answer(
         owner,
         key,
         target: site.shared(&target).unwrap_or_else(|| target.clone()),
-        visitor: visitor.clone(),
+        client: client.clone(),
         plan,
         // Taken before the request is sent, so that any later change refuses the copy.
         lease: site.store.lease(),
         request_time: site.clock.now(),
     });
     let why = passed_on(BypassBecause::SessionCookie.as_str());
-    forward::pass_bypassed(site, request, target, visitor, why, keep).await
+    forward::pass_bypassed(site, request, target, client, why, keep).await
 }
 
 /// The reason for forwarding a request with a session cookie.
-fn passed_on(detail: &'static str) -> Why {
-    let patience = Patience::ToTheHead;
-    Why { forward: ForwardReason::Bypass, detail: Some(detail), patience }
+fn passed_on(detail: &'static str) -> ForwardCause {
+    let patience = OnClientGone::AwaitHead;
+    ForwardCause { forward: ForwardReason::Bypass, detail: Some(detail), on_client_gone: patience }
 }
 
 /// The key of an owner's copy. It contains the target as the client sent it, because the origin
 /// gets that target.
 fn key_of(
     site: &Site,
-    target: &Target,
+    target: &TargetUri,
     plan: &Plan,
     owner: &Owner,
     headers: &HeaderMap,
 ) -> Vec<u8> {
     let mut key = Vec::with_capacity(256);
-    Target { normal: None, written: None, ..target.clone() }.write_key(&mut key);
+    TargetUri { normal: None, written: None, ..target.clone() }.write_key(&mut key);
     site.config.rules.write_key(plan, &AsSent(headers), &mut key);
     key.extend_from_slice(&owner.key);
     key
@@ -159,7 +159,7 @@ fn from_store(
 }
 
 /// The result of trying to store a response for its owner.
-pub enum Taken {
+pub enum Keeping {
     /// The complete answer. The page was stored, or `Cache-Status` contains the reason why not.
     Answer(Response<ResponseBody>),
     /// The response has to be forwarded, with the reason why it was not stored, if any.
@@ -172,18 +172,18 @@ pub async fn take(
     keep: Keep,
     head: &http::request::Parts,
     mut response: OriginResponse,
-) -> Taken {
-    let Some(copies) = &site.config.private else { return Taken::PassOn(response, None) };
+) -> Keeping {
+    let Some(copies) = &site.config.private else { return Keeping::PassOn(response, None) };
     let mut stored = match storable(site, copies, &keep, head, &response) {
         Ok(Some(stored)) => stored,
         Ok(None) => {
             keep.end_copies(site, response.status, "not-kept");
-            return Taken::PassOn(response, None);
+            return Keeping::PassOn(response, None);
         }
         Err(reason) => {
             keep.end_copies(site, response.status, reason);
             site.counters.not_stored.add();
-            return Taken::PassOn(response, Some(reason));
+            return Keeping::PassOn(response, Some(reason));
         }
     };
     esi::note(site, &response.headers, &mut stored);
@@ -192,18 +192,18 @@ pub async fn take(
         // The owner's next request may come from a browser that does not support the content
         // coding.
         keep.end_copies(site, response.status, "owner-coded");
-        return Taken::PassOn(response, Some("owner-coded"));
+        return Keeping::PassOn(response, Some("owner-coded"));
     }
     let mut status =
         CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(ForwardReason::UriMiss));
     status.forward_status = Some(response.status);
-    let ask = Ask {
+    let ask = RenderRequest {
         target: keep.target,
         key: keep.key,
         method: head.method.clone(),
         headers: Arc::new(head.headers.clone()),
         version: head.version,
-        visitor: keep.visitor,
+        client: keep.client,
         plan: keep.plan,
         why: ForwardReason::UriMiss,
         validate: None,
@@ -212,7 +212,7 @@ pub async fn take(
         owner: Some(keep.owner),
         extra_fields: ExtraFields::default(),
     };
-    Taken::Answer(render::kept_for_owner(site, ask, keep.lease, stored, response, status).await)
+    Keeping::Answer(render::store_for_owner(site, ask, keep.lease, stored, response, status).await)
 }
 
 /// The response to store; `None` if it is not marked private or must not be stored.
@@ -230,7 +230,7 @@ fn storable(
     if sendfile::field_of(&response.headers).is_some() {
         return Err(sendfile::REASON);
     }
-    let view = view_of(&keep.target, &head.method, &fields, &keep.visitor);
+    let view = view_of(&keep.target, &head.method, &fields, &keep.client);
     let rules = &site.config.rules;
     let revision = rules.revise(&keep.plan, &view, status, &response.headers, site.load());
     let terms = OwnedTerms {
@@ -256,28 +256,28 @@ fn storable(
 pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &StoredResponse, page: &str) {
     dependencies.owner(&owner.cookies.join(&b'\n'));
     for cookie in &owner.cookies {
-        dependencies.tag(&name(cookie, What::Everything));
-        dependencies.tag(&name(cookie, What::Url(page)));
+        dependencies.tag(&name(cookie, CopySelection::Everything));
+        dependencies.tag(&name(cookie, CopySelection::Url(page)));
         for tag in stored.extras().owner_tags.iter() {
-            dependencies.tag(&name(cookie, What::Tag(tag)));
+            dependencies.tag(&name(cookie, CopySelection::Tag(tag)));
         }
     }
 }
 
 /// The subset of an owner's copies to name.
 #[derive(Clone, Copy)]
-enum What<'a> {
+enum CopySelection<'a> {
     Everything,
     Url(&'a str),
     Tag(&'a [u8]),
 }
 
 /// The tag of an owner's copies; no field of a response can contain it.
-fn name(cookie: &[u8], what: What<'_>) -> Vec<u8> {
+fn name(cookie: &[u8], what: CopySelection<'_>) -> Vec<u8> {
     let (kind, of): (&[u8], &[u8]) = match what {
-        What::Everything => (b"\0owner ", b""),
-        What::Url(url) => (b"\0owner-url ", url.as_bytes()),
-        What::Tag(tag) => (b"\0owner-tag ", tag),
+        CopySelection::Everything => (b"\0owner ", b""),
+        CopySelection::Url(url) => (b"\0owner-url ", url.as_bytes()),
+        CopySelection::Tag(tag) => (b"\0owner-tag ", tag),
     };
     [kind, &xxh3_128(cookie).to_be_bytes(), &xxh3_128(of).to_be_bytes()].concat()
 }
@@ -294,15 +294,17 @@ fn cookies(site: &Site, request: &HeaderMap) -> Vec<Vec<u8>> {
 
 /// Invalidates every copy of the owner that sent these lines.
 fn drop_all(site: &Site, request: &HeaderMap) {
-    let names: Vec<_> =
-        cookies(site, request).iter().map(|cookie| name(cookie, What::Everything)).collect();
+    let names: Vec<_> = cookies(site, request)
+        .iter()
+        .map(|cookie| name(cookie, CopySelection::Everything))
+        .collect();
     change(site, &names, Strength::Drop);
 }
 
 fn change(site: &Site, names: &[Vec<u8>], strength: Strength) {
     let changed: Vec<Changed<'_>> = names.iter().map(|name| Changed::Tag(name)).collect();
     if !changed.is_empty() {
-        site.changes().apply(&changed, strength, Cause::Visitor);
+        site.changes().apply(&changed, strength, ChangeSource::Client);
     }
 }
 
@@ -345,9 +347,9 @@ pub fn purged<'p>(
     for purge in private {
         for cookie in &cookies {
             names.push(match &purge.what {
-                PurgeTarget::Tag(tag) => name(cookie, What::Tag(tag)),
-                PurgeTarget::Url(url) => name(cookie, What::Url(&form.normal(url).page)),
-                PurgeTarget::Everything => name(cookie, What::Everything),
+                PurgeTarget::Tag(tag) => name(cookie, CopySelection::Tag(tag)),
+                PurgeTarget::Url(url) => name(cookie, CopySelection::Url(&form.normal(url).page)),
+                PurgeTarget::Everything => name(cookie, CopySelection::Everything),
             });
         }
     }

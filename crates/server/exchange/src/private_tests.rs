@@ -9,8 +9,14 @@ fn names_of_owners_are_their_own() {
     let names: Vec<_> = [b"a=1", b"a=2"]
         .iter()
         .flat_map(|cookie| {
-            [What::Everything, What::Url("/a"), What::Url("/b"), What::Tag(b"/a"), What::Tag(b"")]
-                .map(|what| name(&cookie[..], what))
+            [
+                CopySelection::Everything,
+                CopySelection::Url("/a"),
+                CopySelection::Url("/b"),
+                CopySelection::Tag(b"/a"),
+                CopySelection::Tag(b""),
+            ]
+            .map(|what| name(&cookie[..], what))
         })
         .collect();
     for (at, one) in names.iter().enumerate() {
@@ -21,7 +27,7 @@ fn names_of_owners_are_their_own() {
 
 #[test]
 fn no_field_can_name_an_owner() {
-    assert!(HeaderValue::from_bytes(&name(b"a=1", What::Everything)).is_err());
+    assert!(HeaderValue::from_bytes(&name(b"a=1", CopySelection::Everything)).is_err());
     let mut headers = HeaderMap::new();
     headers.insert("x-litespeed-tag", HeaderValue::from_static("owner ,owner-tag x"));
     let tags = tags_by_scope(&headers, Scope::Public).expect("readable");

@@ -13,19 +13,19 @@ use crate::purger;
 use crate::serve;
 use crate::site::Site;
 use bytes::Bytes;
-use config::target::Target;
+use config::target::TargetUri;
 use config::{Hosts, OtherHosts};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};
 use purge_requests::{Conditions, Coverage, PageProperties, Purge, PurgeRefusal, Scope, Selection};
-use site_state::client::Visitor;
+use site_state::client::Client;
+use site_state::history::ChangeSource;
+use site_state::history::shown::cut;
 use site_state::memcached_keys::NAMESPACE;
 use site_state::page::{ReadPage, StoredPage};
 use site_state::pending_changes::PendingBatch;
 use site_state::propagation::Propagation;
-use site_state::why::Cause;
-use site_state::why::shown::cut;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -57,8 +57,8 @@ struct Done {
 struct Busy;
 
 /// Whether a request is a purge request, as opposed to a request for a page.
-pub fn is_asked<B>(door: &Site, request: &Request<B>) -> bool {
-    let below = || door.config.purging.get_below.as_deref();
+pub fn is_purge_request<B>(default_site: &Site, request: &Request<B>) -> bool {
+    let below = || default_site.config.purging.get_below.as_deref();
     match request.method() {
         &Method::GET => below().is_some_and(|below| lies_below(below, request.uri().path())),
         method => purge_requests::is_purge_method(method.as_str()),
@@ -69,16 +69,16 @@ fn lies_below(below: &str, path: &str) -> bool {
     path.strip_prefix(below).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Answers a purge request that arrived at the default site `door`.
+/// Answers a purge request that arrived at the default site.
 pub async fn answer(
-    door: &Arc<Site>,
+    default_site: &Arc<Site>,
     request: &Request<Incoming>,
-    visitor: &Visitor,
+    client: &Client,
 ) -> Response<ResponseBody> {
     let (method, headers) = (request.method(), request.headers());
-    if let Err(why) = purger::check(&door.config, headers, visitor) {
-        door.counters.requests.add();
-        door.counters.purges_refused.add();
+    if let Err(why) = purger::check(&default_site.config, headers, client) {
+        default_site.counters.requests.add();
+        default_site.counters.purges_refused.add();
         tracing::debug!(event = "purge-refused", reason = why.as_str());
         return refused(method);
     }
@@ -86,19 +86,20 @@ pub async fn answer(
     let scheme = match request.uri().scheme_str() {
         Some("https") => "https",
         Some("http") => "http",
-        _ => visitor.scheme,
+        _ => client.scheme,
     };
-    let target = match Target::read(request.uri(), headers, door.unnamed_host(), scheme) {
+    let target = match TargetUri::read(request.uri(), headers, default_site.unnamed_host(), scheme)
+    {
         Ok(target) if target.path_and_query != "*" => target,
         Ok(_) => return serve::error(StatusCode::BAD_REQUEST, "target-invalid", None),
         Err(error) => return serve::error(StatusCode::BAD_REQUEST, error.as_str(), None),
     };
-    let site = door.for_host(&target.host);
+    let site = default_site.for_host(&target.host);
     site.counters.requests.add();
     if !site.config.hosts.have(&target.host) {
         return serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None);
     }
-    let purge = match read(door, method, &target, headers) {
+    let purge = match read(default_site, method, &target, headers) {
         Ok(purge) => purge,
         Err(unread) => return misunderstood(&unread),
     };
@@ -111,9 +112,9 @@ pub async fn answer(
         Scope::NamedHost => Pages::of_host(&site.config.hosts, &target.host),
         Scope::Site => Pages::All,
     };
-    let sites = sites(door, site, &purge);
-    let peer = visitor.peer.map(|peer| cut(&peer.ip().to_string()));
-    let by = Cause::Purge { method: cut(method.as_str()), peer };
+    let sites = sites(default_site, site, &purge);
+    let peer = client.peer.map(|peer| cut(&peer.ip().to_string()));
+    let by = ChangeSource::Purge { method: cut(method.as_str()), peer };
     // In a task of its own, so that it is executed even if its sender disconnects.
     let carried_out = async move {
         let pending = PendingBatch::begin(sites.iter().map(|site| site.state())).await;
@@ -133,33 +134,33 @@ pub async fn answer(
 }
 
 fn read(
-    door: &Site,
+    default_site: &Site,
     method: &Method,
-    target: &Target,
+    target: &TargetUri,
     headers: &HeaderMap,
 ) -> Result<Purge, PurgeRefusal> {
     // LiteSpeed's plugins name the pages in a field of their own; the target may be any page of the
     // site.
-    let named =
-        (method.as_str() == "PURGE").then(|| litespeed::named(&door.config.dialects, headers));
+    let named = (method.as_str() == "PURGE")
+        .then(|| litespeed::named(&default_site.config.dialects, headers));
     if let Some(purge) = named.flatten() {
         return Ok(purge);
     }
     let address = &target.path_and_query;
-    let read = match (method, &door.config.purging.get_below) {
+    let read = match (method, &default_site.config.purging.get_below) {
         (&Method::GET, Some(below)) => purge_requests::read_get(below, address, headers),
         (method, _) => purge_requests::read(method.as_str(), address, headers),
     };
-    // `is_asked` rejects all other requests.
+    // `is_purge_request` rejects all other requests.
     read.unwrap_or_else(|| Ok(Purge::default()))
 }
 
 /// The affected sites: those that match an expression for hosts, else the site of the request.
-fn sites(door: &Arc<Site>, site: &Arc<Site>, purge: &Purge) -> Vec<Arc<Site>> {
+fn sites(default_site: &Arc<Site>, site: &Arc<Site>, purge: &Purge) -> Vec<Arc<Site>> {
     let Some(hosts) = &purge.hosts else { return vec![site.clone()] };
     let is_meant =
         |site: &&Arc<Site>| site.config.hosts.all().any(|host| hosts.is_in(host.as_bytes()));
-    let meant: Vec<_> = door.all_or(None).filter(is_meant).cloned().collect();
+    let meant: Vec<_> = default_site.all_sites().filter(is_meant).cloned().collect();
     if meant.is_empty() { vec![site.clone()] } else { meant }
 }
 
@@ -167,7 +168,7 @@ async fn carry_out(
     sites: &[Arc<Site>],
     purge: Purge,
     pages: Pages,
-    by: Cause,
+    by: ChangeSource,
 ) -> Result<Done, Busy> {
     let (purge, pages) = (Arc::new(purge), Arc::new(pages));
     let mut done = Done::default();
@@ -209,7 +210,7 @@ fn apply(
     selected: &[Selection],
     within: &Arc<Pages>,
     strength: Strength,
-    by: &Cause,
+    by: &ChangeSource,
 ) -> Done {
     let mut done = Done::default();
     let form = site.config.rules.form();
@@ -232,9 +233,9 @@ fn apply(
             Selection::Below(_) => targets.push(Changed::Prefix(page())),
             Selection::Everything => targets.push(Changed::Everything),
             Selection::Where(conditions) => match settled(&site.config.hosts, conditions) {
-                Settled::Nothing => {}
-                Settled::Everything => targets.push(Changed::Everything),
-                Settled::Search(conditions) => {
+                HostSelection::Nothing => {}
+                HostSelection::Everything => targets.push(Changed::Everything),
+                HostSelection::Search(conditions) => {
                     done.add(search(site, conditions, within.clone(), strength, by));
                 }
             },
@@ -252,30 +253,30 @@ fn apply(
 
 fn needs_search(site: &Site, selected: &Selection) -> bool {
     let Selection::Where(conditions) = selected else { return false };
-    matches!(settled(&site.config.hosts, conditions), Settled::Search(_))
+    matches!(settled(&site.config.hosts, conditions), HostSelection::Search(_))
 }
 
 /// A selection, simplified by what is known about a site's hosts.
-enum Settled {
+enum HostSelection {
     Nothing,
     Everything,
     Search(Conditions),
 }
 
-fn settled(hosts: &Hosts, conditions: &Conditions) -> Settled {
+fn settled(hosts: &Hosts, conditions: &Conditions) -> HostSelection {
     let mut left = conditions.clone();
     if let Some(host) = &left.host
         && hosts.others == OtherHosts::Refuse
     {
         // A page of the site is available under all its hosts.
         if !hosts.all().any(|name| host.is_in(name.as_bytes())) {
-            return Settled::Nothing;
+            return HostSelection::Nothing;
         }
         left.host = None;
     }
     match (&left.host, &left.url, &left.content_type) {
-        (None, None, None) => Settled::Everything,
-        _ => Settled::Search(left),
+        (None, None, None) => HostSelection::Everything,
+        _ => HostSelection::Search(left),
     }
 }
 
@@ -327,7 +328,7 @@ fn search(
     conditions: Conditions,
     pages: Arc<Pages>,
     strength: Strength,
-    by: &Cause,
+    by: &ChangeSource,
 ) -> Done {
     let hosts = site.config.hosts.clone();
     let touches = move |page: &Page<StoredPage>| {

@@ -13,7 +13,7 @@
 use crate::constant_time::same;
 use config::{Config, Purging};
 use http::{HeaderMap, header};
-use site_state::client::{SaidBy, Visitor};
+use site_state::client::{AddressSource, Client};
 
 /// Fields by which a proxy reveals that it forwards a request.
 const PASSED_ON: [&str; 16] = [
@@ -65,11 +65,11 @@ impl MayNot {
 ///
 /// # Errors
 /// The reason why it may not.
-pub fn check(config: &Config, headers: &HeaderMap, visitor: &Visitor) -> Result<(), MayNot> {
-    check_with(&config.purging, headers, visitor)
+pub fn check(config: &Config, headers: &HeaderMap, client: &Client) -> Result<(), MayNot> {
+    check_with(&config.purging, headers, client)
 }
 
-fn check_with(purging: &Purging, headers: &HeaderMap, visitor: &Visitor) -> Result<(), MayNot> {
+fn check_with(purging: &Purging, headers: &HeaderMap, client: &Client) -> Result<(), MayNot> {
     if let Some(right) = &purging.token
         && let Some(given) = token(headers)
     {
@@ -78,15 +78,17 @@ fn check_with(purging: &Purging, headers: &HeaderMap, visitor: &Visitor) -> Resu
             false => Err(MayNot::TokenWrong),
         };
     }
-    if !purging.from.have_peer(visitor.peer) {
+    if !purging.from.have_peer(client.peer) {
         return Err(MayNot::NotListed);
     }
-    let for_somebody = match visitor.said_by {
-        SaidBy::Socket => false,
+    let for_somebody = match client.address_source {
+        AddressSource::Socket => false,
         // The proxy's loopback address: it belongs to another machine, or to a proxy in front of that
         // one.
-        SaidBy::Proxy => visitor.peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback()),
-        SaidBy::Nobody => true,
+        AddressSource::Proxy => {
+            client.peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
+        }
+        AddressSource::Nobody => true,
     };
     if for_somebody || PASSED_ON.iter().any(|name| headers.contains_key(*name)) {
         return Err(MayNot::PassedOn);
@@ -117,10 +119,14 @@ mod tests {
     use site_rules::Peer;
 
     fn asked(peer: &str, fields: &[(&'static str, &str)]) -> Result<(), MayNot> {
-        over(peer, SaidBy::Socket, fields)
+        over(peer, AddressSource::Socket, fields)
     }
 
-    fn over(peer: &str, said_by: SaidBy, fields: &[(&'static str, &str)]) -> Result<(), MayNot> {
+    fn over(
+        peer: &str,
+        address_source: AddressSource,
+        fields: &[(&'static str, &str)],
+    ) -> Result<(), MayNot> {
         let purging = Purging {
             from: Networks::read(&["127.0.0.0/8".into(), "::1".into(), "10.0.0.0/8".into()])
                 .unwrap(),
@@ -132,9 +138,10 @@ mod tests {
             headers.append(*name, value.parse().unwrap());
         }
         let peer = Some(std::net::SocketAddr::new(peer.parse().unwrap(), 99));
-        let (believed, besides) = (Peer::Trusted, site_state::client::Besides::default());
-        let visitor = Visitor { peer, local: peer, believed, said_by, scheme: "http", besides };
-        check_with(&purging, &headers, &visitor)
+        let (proxy_trust, extras) = (Peer::Trusted, site_state::client::ClientExtras::default());
+        let client =
+            Client { peer, local: peer, proxy_trust, address_source, scheme: "http", extras };
+        check_with(&purging, &headers, &client)
     }
 
     #[test]
@@ -159,20 +166,24 @@ mod tests {
 
     #[test]
     fn from_the_machine_of_a_trusted_proxy() {
-        assert_eq!(over("10.9.0.1", SaidBy::Socket, &[]), Ok(()));
-        assert_eq!(over("10.9.0.1", SaidBy::Nobody, &[]), Err(MayNot::PassedOn));
+        assert_eq!(over("10.9.0.1", AddressSource::Socket, &[]), Ok(()));
+        assert_eq!(over("10.9.0.1", AddressSource::Nobody, &[]), Err(MayNot::PassedOn));
         let named = [("x-forwarded-for", "10.0.0.1")];
-        assert_eq!(over("10.9.0.1", SaidBy::Socket, &named), Err(MayNot::PassedOn));
+        assert_eq!(over("10.9.0.1", AddressSource::Socket, &named), Err(MayNot::PassedOn));
     }
 
     #[test]
     fn a_proxy_s_loopback_is_not_this_machine() {
         for loopback in ["127.0.0.1", "127.8.0.1", "::1", "::ffff:127.0.0.1"] {
-            assert_eq!(over(loopback, SaidBy::Socket, &[]), Ok(()), "{loopback}");
-            assert_eq!(over(loopback, SaidBy::Proxy, &[]), Err(MayNot::PassedOn), "{loopback}");
+            assert_eq!(over(loopback, AddressSource::Socket, &[]), Ok(()), "{loopback}");
+            assert_eq!(
+                over(loopback, AddressSource::Proxy, &[]),
+                Err(MayNot::PassedOn),
+                "{loopback}"
+            );
         }
-        assert_eq!(over("10.1.2.3", SaidBy::Proxy, &[]), Ok(()));
-        assert_eq!(over("192.0.2.1", SaidBy::Proxy, &[]), Err(MayNot::NotListed));
+        assert_eq!(over("10.1.2.3", AddressSource::Proxy, &[]), Ok(()));
+        assert_eq!(over("192.0.2.1", AddressSource::Proxy, &[]), Err(MayNot::NotListed));
     }
 
     #[test]

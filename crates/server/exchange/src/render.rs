@@ -8,37 +8,37 @@
 //! | alone | sends its own origin request; the page may still be stored |
 //!
 //! The task continues after its client has disconnected, as long as it has followers or the page is
-//! about to be stored. Otherwise the origin request is cancelled as soon as `heard` allows it. The
+//! about to be stored. Otherwise the origin request is cancelled as soon as `client_gone` allows it. The
 //! lease is taken before the request is sent, and held until the followers have decided. The page
 //! is stored before its last byte is sent.
 
+mod admission;
 mod collect;
+mod decoded;
 mod fields;
 mod parts;
 mod revised;
 mod stale;
 mod superseded;
-mod told;
-mod turns;
-mod understood;
+mod task;
 
+use admission::Admission;
+pub use decoded::{is_stream, understand};
 pub use fields::ExtraFields;
 pub use parts::Ranges;
 use stale::{on_failure, stale_on};
 pub use superseded::end_private_copies;
-use told::apart;
-pub use told::kept_for_owner;
-use turns::Taken;
-pub use understood::{is_stream, understand};
+use task::apart;
+pub use task::store_for_owner;
 
 use crate::body::ResponseBody;
+use crate::client_gone::{OnClientGone, must_await_response, unless_left};
 use crate::forward::{self, Answerer, answerer};
-use crate::heard::{Patience, is_heard, unless_left};
 use crate::litespeed;
 use crate::lookup::decide_on;
 use crate::serve;
 use crate::site::Site;
-use config::target::Target;
+use config::target::TargetUri;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
@@ -49,10 +49,10 @@ use origin::routes::Script;
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, PlannedFields};
-use site_state::client::Visitor;
+use site_state::client::Client;
+use site_state::limit_hits::Limit;
 use site_state::page::{ReadPage, SharedPage, StoredPage};
 use site_state::panics::{self, Place};
-use site_state::reached::Limit;
 use site_state::request_fields::{AsSent, read_facts};
 use std::pin::pin;
 use std::sync::Arc;
@@ -89,9 +89,9 @@ enum Outcome {
 
 /// A GET or HEAD that the store could not answer.
 #[derive(Clone)]
-pub struct Ask {
+pub struct RenderRequest {
     /// The target of the request.
-    pub target: Target,
+    pub target: TargetUri,
     /// The cache key of the page.
     pub key: Vec<u8>,
     /// The method, GET or HEAD.
@@ -101,7 +101,7 @@ pub struct Ask {
     /// The HTTP version of the client's request.
     pub version: Version,
     /// The client and its connection.
-    pub visitor: Visitor,
+    pub client: Client,
     /// The plan: the result of the site's rules for the request.
     pub plan: Plan,
     /// The reason why it is not answered from the store.
@@ -118,7 +118,7 @@ pub struct Ask {
     pub extra_fields: ExtraFields,
 }
 
-impl Ask {
+impl RenderRequest {
     fn facts(&self) -> RequestFacts<'_> {
         read_facts(&self.method, &self.headers)
     }
@@ -155,23 +155,25 @@ impl Ask {
 }
 
 /// Answers a request by a render: its own, or that of another request.
-pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
+pub async fn get(site: &Arc<Site>, mut ask: RenderRequest) -> Response<ResponseBody> {
     let arrival = site.store.number();
     let script = match answerer(site, &ask.target, &ask.facts()).await {
         Answerer::Here(response) => return response,
         Answerer::Origin(script) => script,
     };
     if ask.why == ForwardReason::Bypass {
-        return rendered(site, ask, script, Right::Alone(site.store.lease())).await;
+        return rendered(site, ask, script, RenderPermit::Solo(site.store.lease())).await;
     }
     if let Some(response) = parts::from_store(site, &mut ask) {
         return response;
     }
-    match turns::taken(site, &ask, arrival).await {
-        Taken::Answer(response) => response,
-        Taken::Right(right, ranges) => leased(site, Ask { ranges, ..ask }, script, right).await,
-        Taken::Unshared(right, ranges) => {
-            let mut ask = Ask { ranges, ..ask };
+    match admission::taken(site, &ask, arrival).await {
+        Admission::Answer(response) => response,
+        Admission::Right(right, ranges) => {
+            leased(site, RenderRequest { ranges, ..ask }, script, right).await
+        }
+        Admission::Unshared(right, ranges) => {
+            let mut ask = RenderRequest { ranges, ..ask };
             if ask.can_send_custom(site) {
                 ask.send_custom();
             }
@@ -182,7 +184,7 @@ pub async fn get(site: &Arc<Site>, mut ask: Ask) -> Response<ResponseBody> {
 
 /// The result of refreshing a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refreshed {
+pub enum RefreshOutcome {
     /// The page was stored, or cannot be: another attempt would have the same result.
     Done,
     /// A dependency changed during the refresh, or another render is in progress that may have
@@ -191,26 +193,26 @@ pub enum Refreshed {
 }
 
 /// Refreshes a page in the background, unless a render of it is in progress already.
-pub async fn refresh(site: Arc<Site>, mut ask: Ask) -> Refreshed {
+pub async fn refresh(site: Arc<Site>, mut ask: RenderRequest) -> RefreshOutcome {
     let answerer = answerer(&site, &ask.target, &ask.facts()).await;
-    let Answerer::Origin(script) = answerer else { return Refreshed::Done };
-    if turns::is_personal(&site, &ask)
+    let Answerer::Origin(script) = answerer else { return RefreshOutcome::Done };
+    if admission::is_personal(&site, &ask)
         && let Some(all) = superseded::for_everybody(&site, &ask)
     {
         ask = all;
     }
-    let Some(right) = turns::to_refresh(&site, &ask) else { return Refreshed::Overtaken };
+    let Some(right) = admission::to_refresh(&site, &ask) else { return RefreshOutcome::Overtaken };
     // Another refresh may have ended between the look-up that found the page stale and this turn.
     let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
     if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
-        return Refreshed::Done;
+        return RefreshOutcome::Done;
     }
     ask.look_again(&candidates, verdict);
     let (render, outcome) = Render::for_nobody(&site, ask, right);
     render.run(script).await;
     match outcome.is_outdated.load(Relaxed) {
-        true => Refreshed::Overtaken,
-        false => Refreshed::Done,
+        true => RefreshOutcome::Overtaken,
+        false => RefreshOutcome::Done,
     }
 }
 
@@ -220,9 +222,9 @@ pub async fn refresh(site: Arc<Site>, mut ask: Ask) -> Refreshed {
 /// two changes within one second.
 async fn leased(
     site: &Arc<Site>,
-    mut ask: Ask,
+    mut ask: RenderRequest,
     script: Option<Script>,
-    right: Right,
+    right: RenderPermit,
 ) -> Response<ResponseBody> {
     let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
     if let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = verdict {
@@ -237,25 +239,25 @@ async fn leased(
 /// Renders the page in a separate task, and waits for the answer.
 async fn rendered(
     site: &Arc<Site>,
-    ask: Ask,
+    ask: RenderRequest,
     script: Option<Script>,
-    right: Right,
+    right: RenderPermit,
 ) -> Response<ResponseBody> {
     let (answer, answered) = oneshot::channel();
     apart(Box::pin(Render::new(site, ask, right, answer).run(script)), answered).await
 }
 
 /// The right to render, with or without followers.
-enum Right {
-    Lead(Leader<Waiter>),
-    Alone(Lease),
+enum RenderPermit {
+    Leader(Leader<Waiter>),
+    Solo(Lease),
 }
 
-impl Right {
+impl RenderPermit {
     fn lease(&self) -> &Lease {
         match self {
-            Right::Lead(leader) => leader.lease(),
-            Right::Alone(lease) => lease,
+            RenderPermit::Leader(leader) => leader.lease(),
+            RenderPermit::Solo(lease) => lease,
         }
     }
 
@@ -266,7 +268,7 @@ impl Right {
     }
 
     fn tell(&self, outcome: Outcome) {
-        if let Right::Lead(leader) = self {
+        if let RenderPermit::Leader(leader) = self {
             leader.waiter().outcome.send_replace(Some(outcome));
         }
     }
@@ -274,9 +276,9 @@ impl Right {
 
 /// Notifies the followers however a render ends: also if it is cancelled, if the page was found
 /// after all, or after a panic. Otherwise they would wait for ever.
-impl Drop for Right {
+impl Drop for RenderPermit {
     fn drop(&mut self) {
-        let Right::Lead(leader) = self else { return };
+        let RenderPermit::Leader(leader) = self else { return };
         leader.waiter().outcome.send_if_modified(|outcome| {
             let is_open = outcome.is_none();
             if is_open {
@@ -290,8 +292,8 @@ impl Drop for Right {
 /// One render, from the request to the origin to the stored page.
 struct Render {
     site: Arc<Site>,
-    ask: Ask,
-    right: Right,
+    ask: RenderRequest,
+    right: RenderPermit,
     /// The channel to the client; `None` if no client waits.
     answer: Option<oneshot::Sender<Response<ResponseBody>>>,
     /// The result of a background refresh, for which no client waits from the beginning.
@@ -312,7 +314,7 @@ struct ForNobody {
 }
 
 /// When the request was sent and the response received, and the header lines that were sent.
-struct Sent {
+struct OriginTimes {
     headers: HeaderMap,
     request_time: Timestamp,
     response_time: Timestamp,
@@ -378,7 +380,7 @@ impl Render {
             Err(unsent) => return self.unsent(unsent),
         };
         let headers = untraced.unwrap_or(request.headers);
-        let sent = Sent { headers, request_time, response_time: self.site.clock.now() };
+        let sent = OriginTimes { headers, request_time, response_time: self.site.clock.now() };
         match validate {
             Some(page) if response.status == StatusCode::NOT_MODIFIED => {
                 self.not_modified(&page, response, &sent)
@@ -397,9 +399,9 @@ impl Render {
         &mut self,
         request: &mut OriginRequest,
     ) -> Option<Result<OriginResponse, Unsent>> {
-        let (site, reached) = (self.site.clone(), request.reached.clone());
+        let (site, reached) = (self.site.clone(), request.progress.clone());
         let mut sending = pin!(forward::send_following(&site, request));
-        match is_heard(&site, Patience::WhileAsked) {
+        match must_await_response(&site, OnClientGone::Abort) {
             true => unless_left(sending.as_mut(), self.abandoned(), &reached).await,
             false => tokio::select! {
                 sent = &mut sending => Some(sent),
@@ -414,7 +416,7 @@ impl Render {
             Some(answer) => answer.closed().await,
             None => std::future::pending().await,
         }
-        if let Right::Lead(leader) = &self.right {
+        if let RenderPermit::Leader(leader) = &self.right {
             leader.waiter().outcome.closed().await;
         }
     }
@@ -447,7 +449,7 @@ impl Render {
         self: Box<Self>,
         page: &SharedPage,
         response: OriginResponse,
-        sent: &Sent,
+        sent: &OriginTimes,
     ) -> Attempt {
         match revised::freshened(&self.site, &self.ask, page, &response, sent) {
             Ok(stored) => {
@@ -468,7 +470,11 @@ impl Render {
     }
 
     /// Handles a response other than a 304.
-    async fn responded(mut self: Box<Self>, mut response: OriginResponse, sent: &Sent) -> Attempt {
+    async fn responded(
+        mut self: Box<Self>,
+        mut response: OriginResponse,
+        sent: &OriginTimes,
+    ) -> Attempt {
         panics::may_happen(Place::Render);
         if response.status.is_server_error() {
             let failure = Failure::Status(response.status);
@@ -518,7 +524,7 @@ impl Render {
                 self.not_shareable();
                 self.tell_not_stored(reason, Some(response.status), &response.headers);
                 if reason == http_cache::NotStored::TooLarge.as_str() {
-                    self.site.counters.reached.note(Limit::PageBytes);
+                    self.site.counters.limit_hits.note(Limit::PageBytes);
                 }
                 status.detail = status.detail.or(Some(reason));
                 if self.site.config.rules.withholds_session(&self.ask.plan) {
@@ -558,7 +564,7 @@ mod tests {
     use page_store::{FillLimits, Fills, Limits, Store, Turn};
 
     /// The outcome that a follower receives after its leader has ended by `leave`.
-    fn outcome_after(leave: impl FnOnce(Right)) -> Option<Outcome> {
+    fn outcome_after(leave: impl FnOnce(RenderPermit)) -> Option<Outcome> {
         let store: Store<StoredPage> = Store::new(Limits::new(1 << 20));
         let fills: Fills<Waiter> = Fills::new(FillLimits::default());
         let key = store.key(b"a page");
@@ -566,7 +572,7 @@ mod tests {
         let (Turn::Lead(leader), Turn::Follow(follower)) = (turn(), turn()) else {
             panic!("the first leads and the second follows");
         };
-        leave(Right::Lead(leader));
+        leave(RenderPermit::Leader(leader));
         follower.waiter().outcome.subscribe().borrow().clone()
     }
 

@@ -54,15 +54,15 @@ pub struct ContentEnd {
 }
 
 /// The origin's side of the buffer. If it is dropped without an end, the response is cut off.
-pub struct SpoolSender(Arc<Shared>);
+pub struct SpoolSender(Arc<SpoolInner>);
 
 /// The client's side of the buffer.
 pub struct SpoolReceiver {
-    shared: Arc<Shared>,
+    shared: Arc<SpoolInner>,
     reader: PieceReader,
 }
 
-struct Shared {
+struct SpoolInner {
     site: Arc<Site>,
     queue: Mutex<Queue>,
     /// The file, once it has been created.
@@ -92,7 +92,7 @@ struct Queue {
 
 /// Creates the two sides of the buffer for a response of `site`.
 pub fn response_spool(site: &Arc<Site>) -> (SpoolSender, SpoolReceiver) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SpoolInner {
         site: site.clone(),
         queue: Mutex::default(),
         ring: OnceLock::new(),
@@ -221,7 +221,7 @@ impl Drop for SpoolSender {
     }
 }
 
-impl Shared {
+impl SpoolInner {
     /// Adds a piece to memory, if the limits allow it.
     fn put(&self, piece: &[u8]) -> Result<bool, ClientGone> {
         let is_short = send_backlog::is_memory_short(&self.site);

@@ -11,15 +11,15 @@
 //! the pages (`page_store`), and renders that a stale hit starts.
 
 use crate::lookup::decide_on;
-use crate::render::{self, Ask, ExtraFields, Ranges, Refreshed};
+use crate::render::{self, ExtraFields, Ranges, RefreshOutcome, RenderRequest};
 use crate::site::Site;
-use config::target::Target;
+use config::target::TargetUri;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 use http_cache::{ForwardReason, Reuse, Verdict};
 use page_store::KeyBuf;
 use site_rules::{Handling, Peer};
-use site_state::client::{Besides, SaidBy, Visitor};
-use site_state::phase::{Phase, Told};
+use site_state::client::{AddressSource, Client, ClientExtras};
+use site_state::phase::{Phase, PhaseWatch};
 use site_state::request_fields::{AsSent, read_facts, view_of};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,14 +38,14 @@ const TRIES_MAX: u8 = 5;
 const AGAIN_MAX: usize = 256;
 
 /// A page to fetch, and the number of attempts so far.
-struct Wanted {
+struct WarmingEntry {
     key: KeyBuf,
     tries: u8,
 }
 
 /// Fetches purged and marked pages until the server stops. Returns immediately if warming is
 /// disabled.
-pub async fn run(site: Arc<Site>, mut stop: Told) {
+pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
     let Some(config) = site.config.rewarm.clone() else { return };
     let at_once = Arc::new(Semaphore::new(config.at_once));
     let again = Arc::new(Again::default());
@@ -71,13 +71,13 @@ pub async fn run(site: Arc<Site>, mut stop: Told) {
 
 async fn render(
     site: Arc<Site>,
-    ask: Ask,
-    wanted: Wanted,
+    ask: RenderRequest,
+    wanted: WarmingEntry,
     again: Arc<Again>,
     place: OwnedSemaphorePermit,
 ) {
     site.counters.rewarmed.add();
-    if render::refresh(site, ask).await == Refreshed::Overtaken {
+    if render::refresh(site, ask).await == RefreshOutcome::Overtaken {
         again.add(wanted);
     }
     drop(place);
@@ -87,15 +87,15 @@ async fn render(
 /// first.
 #[derive(Default)]
 struct Again {
-    waiting: Mutex<VecDeque<(Instant, Wanted)>>,
+    waiting: Mutex<VecDeque<(Instant, WarmingEntry)>>,
     added: Notify,
 }
 
 impl Again {
-    fn add(&self, Wanted { key, tries }: Wanted) {
+    fn add(&self, WarmingEntry { key, tries }: WarmingEntry) {
         let mut waiting = self.lock();
         if tries < TRIES_MAX && waiting.len() < AGAIN_MAX {
-            waiting.push_back((Instant::now() + AGAIN_AFTER, Wanted { key, tries }));
+            waiting.push_back((Instant::now() + AGAIN_AFTER, WarmingEntry { key, tries }));
             self.added.notify_one();
         }
     }
@@ -104,7 +104,7 @@ impl Again {
         self.lock().front().is_some_and(|(at, _)| *at <= Instant::now())
     }
 
-    fn take(&self) -> Option<Wanted> {
+    fn take(&self) -> Option<WarmingEntry> {
         let mut waiting = self.lock();
         waiting.pop_front_if(|(at, _)| *at <= Instant::now()).map(|(_, wanted)| wanted)
     }
@@ -121,7 +121,7 @@ impl Again {
     }
 
     /// After a panic the list may be incomplete, which costs at most a fetch.
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Instant, Wanted)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(Instant, WarmingEntry)>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,14 +144,14 @@ async fn turn(
 }
 
 /// Returns the next page to fetch that is not stored and fresh already.
-fn next(site: &Arc<Site>, again: &Again) -> Option<(Arc<Site>, Ask, Wanted)> {
-    let first = || Some(Wanted { key: site.store.next_to_rewarm()?, tries: 0 });
-    while let Some(Wanted { key, tries }) = again.take().or_else(first) {
+fn next(site: &Arc<Site>, again: &Again) -> Option<(Arc<Site>, RenderRequest, WarmingEntry)> {
+    let first = || Some(WarmingEntry { key: site.store.next_to_rewarm()?, tries: 0 });
+    while let Some(WarmingEntry { key, tries }) = again.take().or_else(first) {
         let Some(ask) = ask(site, &key) else { continue };
         let facts = read_facts(&ask.method, &ask.headers);
         let (_, verdict) = decide_on(site, &facts, &ask.headers, &ask.plan, &ask.key);
         if !matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
-            return Some((site.clone(), ask, Wanted { key, tries: tries + 1 }));
+            return Some((site.clone(), ask, WarmingEntry { key, tries: tries + 1 }));
         }
     }
     None
@@ -159,19 +159,19 @@ fn next(site: &Arc<Site>, again: &Again) -> Option<(Arc<Site>, Ask, Wanted)> {
 
 /// Returns the request of a client without cookies for the page with this key; `None` if such a
 /// client would not get that page.
-fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<Ask> {
+fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<RenderRequest> {
     let bytes = key.as_key().bytes();
-    let target = Target::of_key(bytes)?;
+    let target = TargetUri::of_key(bytes)?;
     let target = site.shared(&target).unwrap_or(target);
     let mut headers = HeaderMap::new();
     headers.insert(header::USER_AGENT, USER_AGENT);
     headers.insert(header::HOST, HeaderValue::from_str(&target.host).ok()?);
     let scheme = target.scheme;
-    let besides = Besides::default();
-    let (believed, said_by) = (Peer::Anybody, SaidBy::Socket);
-    let visitor = Visitor { peer: None, local: None, believed, said_by, scheme, besides };
+    let extras = ClientExtras::default();
+    let (proxy_trust, address_source) = (Peer::Anybody, AddressSource::Socket);
+    let client = Client { peer: None, local: None, proxy_trust, address_source, scheme, extras };
     let fields = AsSent(&headers);
-    let view = view_of(&target, &Method::GET, &fields, &visitor);
+    let view = view_of(&target, &Method::GET, &fields, &client);
     let rules = &site.config.rules;
     let plan = rules.plan(&view, site.load(), site.clock.now().0);
     let mut own = Vec::with_capacity(bytes.len());
@@ -180,13 +180,13 @@ fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<Ask> {
     if plan.handling != Handling::Store || own != bytes {
         return None;
     }
-    Some(Ask {
+    Some(RenderRequest {
         target,
         key: own,
         method: Method::GET,
         headers: Arc::new(headers),
         version: Version::HTTP_11,
-        visitor,
+        client,
         plan,
         why: ForwardReason::Stale,
         validate: None,

@@ -19,9 +19,9 @@
 use crate::site::Site;
 use bytes::Bytes;
 use config::log::Seldom;
-use site_state::let_go;
+use site_state::limit_hits::Limit;
 use site_state::page::{ReadPage, SharedPage};
-use site_state::reached::Limit;
+use site_state::release_memory;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -50,7 +50,7 @@ static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 static SINGLE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// A connection as a receiver of responses.
-pub struct Client {
+pub struct Recipient {
     /// Its limits apply, and its counters record that they were reached.
     site: Arc<Site>,
     taken: AtomicU64,
@@ -65,10 +65,10 @@ pub struct Client {
     disk_bytes: AtomicU64,
 }
 
-impl Client {
+impl Recipient {
     /// Creates the state for a connection to `site`.
-    pub fn new(site: &Arc<Site>) -> Arc<Client> {
-        Arc::new(Client {
+    pub fn new(site: &Arc<Site>) -> Arc<Recipient> {
+        Arc::new(Recipient {
             site: site.clone(),
             taken: AtomicU64::new(0),
             before: AtomicU64::new(0),
@@ -192,12 +192,12 @@ pub fn relieve_disk(disk_max: u64) {
 
 /// A client that responses wait for; it is in the table until this is dropped.
 pub struct ClientBacklog {
-    client: Arc<Client>,
+    client: Arc<Recipient>,
 }
 
 impl ClientBacklog {
     /// Adds the client to the table.
-    pub fn begin(client: &Arc<Client>) -> Arc<ClientBacklog> {
+    pub fn begin(client: &Arc<Recipient>) -> Arc<ClientBacklog> {
         table().client(client).responses += 1;
         Arc::new(ClientBacklog { client: client.clone() })
     }
@@ -258,7 +258,7 @@ pub struct HeldBytes {
 
 impl HeldBytes {
     /// Begins to count bytes for this client, with none.
-    pub fn of(client: &Arc<Client>) -> HeldBytes {
+    pub fn of(client: &Arc<Recipient>) -> HeldBytes {
         HeldBytes { backlog: ClientBacklog::begin(client), bytes: 0 }
     }
 
@@ -277,18 +277,18 @@ impl Drop for HeldBytes {
 
 /// A client that waits for some content; counted until this is dropped.
 pub struct BacklogEntry {
-    client: Arc<Client>,
+    client: Arc<Recipient>,
     content: usize,
 }
 
 impl BacklogEntry {
     /// `client` waits for content of this page.
-    pub fn of_page(client: &Arc<Client>, page: SharedPage) -> BacklogEntry {
+    pub fn of_page(client: &Arc<Recipient>, page: SharedPage) -> BacklogEntry {
         let (id, bytes) = (std::ptr::from_ref(page.payload()) as usize, page.heap_bytes());
         BacklogEntry::begin(client, id, Content { page: Some(page), bytes, waiting: 0 })
     }
 
-    fn begin(client: &Arc<Client>, id: usize, content: Content) -> BacklogEntry {
+    fn begin(client: &Arc<Recipient>, id: usize, content: Content) -> BacklogEntry {
         let slowest = table().enter(client, id, content);
         slowest.iter().for_each(|client| client.wake());
         BacklogEntry { client: client.clone(), content: id }
@@ -304,7 +304,7 @@ impl Drop for BacklogEntry {
 
 /// The same content, counted for `client` until the last reference is dropped; it belongs to `page` if
 /// given. Short content is copied, because it might keep a long page in memory.
-pub fn track(client: &Arc<Client>, page: Option<SharedPage>, content: Bytes) -> Bytes {
+pub fn track(client: &Arc<Recipient>, page: Option<SharedPage>, content: Bytes) -> Bytes {
     if content.len() < LONG_BYTES {
         return Bytes::copy_from_slice(&content);
     }
@@ -362,7 +362,7 @@ struct Table {
 
 /// A client, and the content that it waits for.
 struct WaitingClient {
-    client: Arc<Client>,
+    client: Arc<Recipient>,
     since: Instant,
     /// The ids of pages, and of content generated from them.
     contents: Vec<usize>,
@@ -392,7 +392,7 @@ impl Content {
 
 impl Table {
     /// The entry of a client, which is created if needed.
-    fn client(&mut self, client: &Arc<Client>) -> &mut WaitingClient {
+    fn client(&mut self, client: &Arc<Recipient>) -> &mut WaitingClient {
         self.clients.entry(Arc::as_ptr(client) as usize).or_insert_with(|| {
             client.begins();
             let (client, since) = (client.clone(), Instant::now());
@@ -401,13 +401,13 @@ impl Table {
     }
 
     /// Adds a wait. Returns the clients to disconnect; the caller wakes them.
-    fn enter(&mut self, client: &Arc<Client>, id: usize, content: Content) -> Vec<Arc<Client>> {
+    fn enter(&mut self, of: &Arc<Recipient>, id: usize, content: Content) -> Vec<Arc<Recipient>> {
         let bytes = content.bytes;
         let entry = self.contents.entry(id).or_insert(content);
         self.bytes += if entry.waiting == 0 { bytes } else { 0 };
         entry.waiting += 1;
-        self.client(client).contents.push(id);
-        self.look(&client.site)
+        self.client(of).contents.push(id);
+        self.look(&of.site)
     }
 
     /// The total of counted bytes, including stored pages.
@@ -416,7 +416,7 @@ impl Table {
     }
 
     /// Returns the clients to disconnect because the limit is exceeded.
-    fn look(&mut self, site: &Site) -> Vec<Arc<Client>> {
+    fn look(&mut self, site: &Site) -> Vec<Arc<Recipient>> {
         self.bytes_max = bytes_max(site);
         let all = self.all_bytes();
         if all <= self.bytes_max {
@@ -434,7 +434,7 @@ impl Table {
     }
 
     /// Ends a response. Returns the client's entry if it was the last; the caller frees it.
-    fn response_ended(&mut self, client: &Arc<Client>) -> Option<WaitingClient> {
+    fn response_ended(&mut self, client: &Arc<Recipient>) -> Option<WaitingClient> {
         let number = Arc::as_ptr(client) as usize;
         let waiting = self.clients.get_mut(&number)?;
         waiting.responses -= 1;
@@ -453,7 +453,7 @@ impl Table {
     /// Ends a wait. Returns the entries that are no longer needed; the caller frees them.
     fn leave(
         &mut self,
-        client: &Arc<Client>,
+        client: &Arc<Recipient>,
         id: usize,
     ) -> (Option<Content>, Option<WaitingClient>) {
         let mut content = None;
@@ -478,7 +478,7 @@ impl Table {
 
     /// Marks the slowest clients for disconnection, until the bytes for clients outside the store are
     /// an eighth below the limit. Returns these clients.
-    fn relieve(&mut self) -> Vec<Arc<Client>> {
+    fn relieve(&mut self) -> Vec<Arc<Recipient>> {
         self.looked = Some(Instant::now());
         // How many remaining clients wait for each content outside the store. Whether it is stored is
         // checked once, because the store may remove it at any time.
@@ -521,7 +521,7 @@ impl Table {
     }
 
     /// Like [`Table::relieve`], for the bytes on the disk.
-    fn relieve_disk(&mut self, disk_max: u64) -> Vec<Arc<Client>> {
+    fn relieve_disk(&mut self, disk_max: u64) -> Vec<Arc<Recipient>> {
         let disk = |waiting: &WaitingClient| waiting.client.disk_bytes.load(Ordering::Relaxed);
         let slowest = self.slowest(disk);
         let mut bytes: u64 = slowest.iter().map(|waiting| disk(waiting)).sum();
@@ -552,10 +552,10 @@ impl Table {
         slowest.into_iter().map(|(_, waiting)| waiting).collect()
     }
 
-    fn tell(&self, cut: &[Arc<Client>], limit: Limit) {
+    fn tell(&self, cut: &[Arc<Recipient>], limit: Limit) {
         static SAID: Seldom = Seldom::once_in(Duration::from_secs(60));
-        cut.iter().for_each(|client| client.site.counters.reached.note(limit));
-        let is_due = |client: &Arc<Client>| SAID.is_due(client.site.clock.monotonic());
+        cut.iter().for_each(|client| client.site.counters.limit_hits.note(limit));
+        let is_due = |client: &Arc<Recipient>| SAID.is_due(client.site.clock.monotonic());
         if cut.first().is_some_and(is_due) {
             let (clients, limit) = (cut.len(), limit.key());
             tracing::warn!(event = "slow-clients-cut", clients, limit);
@@ -572,7 +572,7 @@ async fn watch() {
         slowest.iter().for_each(|client| client.wake());
     }
     // Returns the memory of the disconnected clients to the system.
-    let _ = tokio::task::spawn_blocking(let_go::heap).await;
+    let _ = tokio::task::spawn_blocking(release_memory::heap).await;
 }
 
 /// Allows the next caller to start watching again, even if the runtime has cancelled this task.
@@ -581,7 +581,7 @@ struct Watching {
 }
 
 impl Watching {
-    fn look(&mut self, table: &mut Table) -> Vec<Arc<Client>> {
+    fn look(&mut self, table: &mut Table) -> Vec<Arc<Recipient>> {
         if table.all_bytes() > table.bytes_max {
             return table.relieve();
         }

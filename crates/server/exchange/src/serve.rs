@@ -10,7 +10,7 @@ use crate::litespeed;
 use crate::site::Site;
 use bytes::Bytes;
 use config::Address;
-use config::target::Target;
+use config::target::TargetUri;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::{Coding, coded_etag, describe};
 use http_cache::range::{ByteRange, Multipart, Ranges, unsatisfied_content_range};
@@ -20,7 +20,7 @@ use http_cache::{
     not_modified_fields,
 };
 use site_state::client::Spent;
-use site_state::page::{Laid, ReadPage, SharedPage, select, select_coding};
+use site_state::page::{EncodedForm, ReadPage, SharedPage, select, select_coding};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub fn page(
     now: Timestamp,
     status: &CacheStatus<'_>,
 ) -> Response<ResponseBody> {
-    told(reuse_page(facts, page, answer), page, now, status)
+    cache_status_line(reuse_page(facts, page, answer), page, now, status)
 }
 
 /// Answers a request by a page that was rendered for it and is not stored.
@@ -72,11 +72,16 @@ pub fn new_page(
     *response.status_mut() = stored.status;
     *response.headers_mut() = fields;
     esi::mark_as(stored, &mut response);
-    told(fill(facts, response, length, Content::Whole(page.content())), page, now, status)
+    cache_status_line(
+        fill(facts, response, length, Content::Whole(page.content())),
+        page,
+        now,
+        status,
+    )
 }
 
 /// Adds Cache-Status and Age to a response that contains a page.
-fn told(
+fn cache_status_line(
     mut response: Response<ResponseBody>,
     page: &SharedPage,
     now: Timestamp,
@@ -226,7 +231,7 @@ fn reuse_page(
 ) -> Response<ResponseBody> {
     let stored = &page.response();
     let selected = select(facts, page, &answer);
-    let content_in = |coding| page.payload().forms().get(coding).and_then(Laid::shared);
+    let content_in = |coding| page.payload().forms().get(coding).and_then(EncodedForm::shared);
     let plain = || match answer {
         Answer::Whole | Answer::Ranges(_) => reuse(facts, stored, answer, page.content()),
         other => without_content(other, stored, page.length() as u64),
@@ -382,7 +387,7 @@ pub fn redirect(path: &str, query: Option<&str>) -> Response<ResponseBody> {
 
 /// A redirect to the same target over HTTPS. If the request contains a port, the target is
 /// Pagewell's own HTTPS port. Otherwise it is the default port, which another machine may serve.
-pub fn to_https(site: &Site, target: &Target) -> Response<ResponseBody> {
+pub fn to_https(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
     let code = site.config.https_redirect.unwrap_or(StatusCode::PERMANENT_REDIRECT);
     let mut response = error(code, "to-https", None);
     let bracket = target.host.rfind(']').unwrap_or(0);

@@ -11,12 +11,12 @@ use crate::access_log::AccessLog;
 use crate::codings;
 use crate::purge::Searches;
 use crate::render::Waiter;
-use crate::sites::Neighbours;
+use crate::sites::SiteTable;
 use crate::static_files::StaticFiles;
 use change_sources::ChangeSources;
 use config::{Config, FilesConfig};
 use origin::Origin;
-use origin::routes::{Resolved, Root};
+use origin::routes::{PathCache, Root};
 use origin::spool::Spool;
 use page_store::{FillLimits, Fills};
 use site_rules::Load;
@@ -33,7 +33,7 @@ use tokio::sync::Semaphore;
 pub struct Site {
     state: Arc<SiteState>,
     /// The other sites of this process, if this is the default site.
-    pub neighbours: Arc<Neighbours>,
+    pub other_sites: Arc<SiteTable>,
     /// The renders in progress.
     pub fills: Arc<Fills<Waiter>>,
     /// The origin, which renders the pages.
@@ -41,7 +41,7 @@ pub struct Site {
     /// The document root, if there is one.
     pub files: Option<Arc<(FilesConfig, StaticFiles)>>,
     /// Cache of recently resolved script paths.
-    resolved: Arc<Resolved>,
+    resolved: Arc<PathCache>,
     /// Pages that wait for compression.
     pub coding_queue: Arc<codings::Queue>,
     /// The access log, if there is one and this is the default site.
@@ -77,7 +77,7 @@ impl Site {
         config: Arc<Config>,
         clock: Clock,
         origin: Origin,
-        neighbours: Neighbours,
+        other_sites: SiteTable,
         is_door: bool,
     ) -> Arc<Site> {
         let limits = &config.limits;
@@ -87,7 +87,7 @@ impl Site {
         let fill_limits = FillLimits { followers_max: limits.followers, ..FillLimits::default() };
         let sources = Arc::new(ChangeSources::new(&config));
         let site = Arc::new(Site {
-            neighbours: Arc::new(neighbours),
+            other_sites: Arc::new(other_sites),
             fills: Arc::new(Fills::new(fill_limits)),
             origin: Arc::new(origin),
             files: files.map(|files| Arc::new((files, StaticFiles::new(files_bytes)))),
@@ -109,9 +109,9 @@ impl Site {
 
     /// Creates the same site with a new configuration. It takes effect when it is
     /// [activated](Self::activate).
-    pub fn reread(&self, config: Arc<Config>, neighbours: Neighbours) -> Arc<Site> {
-        let (state, neighbours) = (self.state.reread(config), Arc::new(neighbours));
-        Arc::new(Site { state, neighbours, ..self.clone() })
+    pub fn reread(&self, config: Arc<Config>, other_sites: SiteTable) -> Arc<Site> {
+        let (state, other_sites) = (self.state.reread(config), Arc::new(other_sites));
+        Arc::new(Site { state, other_sites, ..self.clone() })
     }
 
     /// Makes this configuration current for all later requests.

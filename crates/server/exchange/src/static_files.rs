@@ -17,7 +17,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::Coding;
 use http_cache::{Answer, Forms, RequestFacts, StoredResponse, Timestamp};
-use site_state::page::{NewPage, Plain, SharedPage};
+use site_state::page::{IdentityContent, NewPage, SharedPage};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
@@ -61,13 +61,13 @@ impl Version {
 }
 
 /// A cached file: complete if it is small, else only in compressed forms.
-struct Kept {
+struct CachedFile {
     version: Version,
     stored: StoredResponse,
     /// The uncompressed content; `None` for a large file.
     content: Option<Bytes>,
     /// The compressed forms, once they have been made, the smallest first.
-    coded: OnceLock<Coded>,
+    coded: OnceLock<FileForms>,
     looked_ms: AtomicU64,
     asked_for: AtomicBool,
     /// The URL path by which it was found.
@@ -79,12 +79,12 @@ struct Kept {
 }
 
 /// The compressed forms of a file, the smallest first.
-struct Coded {
+struct FileForms {
     codings: Vec<Coding>,
     contents: Vec<Bytes>,
 }
 
-impl Kept {
+impl CachedFile {
     fn codings(&self) -> &[Coding] {
         self.coded.get().map_or(&[], |coded| &coded.codings)
     }
@@ -103,8 +103,8 @@ impl Kept {
             return Some(page);
         }
         let plain = match (&self.content, coded) {
-            (Some(content), _) => Plain::Shared(content.clone()),
-            (None, Some(_)) => Plain::InCodings(self.version.length as usize),
+            (Some(content), _) => IdentityContent::Shared(content.clone()),
+            (None, Some(_)) => IdentityContent::InCodings(self.version.length as usize),
             (None, None) => return None,
         };
         let coded = coded.map_or(Vec::new(), |coded| {
@@ -125,10 +125,10 @@ impl Kept {
 pub struct StaticFiles {
     /// The cached files by path. Locked to look up or add one file, never during disk access or
     /// compression.
-    kept: RwLock<HashMap<PathBuf, Arc<Kept>>>,
+    kept: RwLock<HashMap<PathBuf, Arc<CachedFile>>>,
     /// The files of `kept` by URL path. Locked to look up or add one file. May be locked while `kept`
     /// is, but not the other way round.
-    found: RwLock<HashMap<Box<str>, Weak<Kept>>>,
+    found: RwLock<HashMap<Box<str>, Weak<CachedFile>>>,
     bytes: AtomicU64,
     budget_bytes: u64,
 }
@@ -176,7 +176,7 @@ impl StaticFiles {
                 self.keep(
                     site,
                     path,
-                    Kept::new(version, stored.clone(), Some(content.clone()), now),
+                    CachedFile::new(version, stored.clone(), Some(content.clone()), now),
                 );
             }
             let answer = http_cache::answer(facts, &stored, Some(content.len() as u64));
@@ -186,7 +186,7 @@ impl StaticFiles {
             Some(kept) => kept,
             None => {
                 let stored = described(site, path, version, now);
-                self.keep(site, path, Kept::new(version, stored, None, now))
+                self.keep(site, path, CachedFile::new(version, stored, None, now))
             }
         };
         let file = Arc::new(file.into_std().await);
@@ -212,7 +212,7 @@ impl StaticFiles {
             return;
         }
         kept.found_ms.store(kept.looked_ms.load(Ordering::Relaxed), Ordering::Relaxed);
-        let same = |known: &Weak<Kept>| std::ptr::eq(known.as_ptr(), Arc::as_ptr(&kept));
+        let same = |known: &Weak<CachedFile>| std::ptr::eq(known.as_ptr(), Arc::as_ptr(&kept));
         let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
         if found.get(at).is_some_and(same) {
             return;
@@ -242,7 +242,7 @@ impl StaticFiles {
     }
 
     /// The cached file, if it is cached and unchanged on the disk.
-    fn in_memory(&self, path: &Path, now: Timestamp) -> io::Result<Option<Arc<Kept>>> {
+    fn in_memory(&self, path: &Path, now: Timestamp) -> io::Result<Option<Arc<CachedFile>>> {
         let Some(kept) = self.get(path) else { return Ok(None) };
         if now.0.saturating_sub(kept.looked_ms.load(Ordering::Relaxed)) >= LOOK_MS {
             if Version::of(&std::fs::metadata(path)?) != kept.version {
@@ -254,13 +254,13 @@ impl StaticFiles {
         Ok(Some(kept))
     }
 
-    fn get(&self, path: &Path) -> Option<Arc<Kept>> {
+    fn get(&self, path: &Path) -> Option<Arc<CachedFile>> {
         self.kept.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
 
     /// Caches a file, and queues it for compression if it is compressible. A large file that is not
     /// compressible is not cached.
-    fn keep(&self, site: &Site, path: &Path, kept: Kept) -> Arc<Kept> {
+    fn keep(&self, site: &Site, path: &Path, kept: CachedFile) -> Arc<CachedFile> {
         let kept = Arc::new(kept);
         let codable = kept.stored.forms == Forms::ByCoding && kept.version.length <= CODED_BYTES;
         if kept.content.is_none() && !codable {
@@ -304,7 +304,7 @@ impl StaticFiles {
         let mut all = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         if all.get(path).is_some_and(|now| Arc::ptr_eq(now, &kept)) {
             let before = kept.cost(path);
-            let _ = kept.coded.set(Coded { codings, contents });
+            let _ = kept.coded.set(FileForms { codings, contents });
             self.bytes.fetch_add(kept.cost(path) - before, Ordering::Relaxed);
             self.make_room(&mut all);
             site.counters.coded.add();
@@ -313,13 +313,13 @@ impl StaticFiles {
     }
 
     /// Removes a file that is no longer cached from `found`.
-    fn forget(&self, gone: &Kept) {
+    fn forget(&self, gone: &CachedFile) {
         if let Some(at) = gone.at.get() {
             self.found.write().unwrap_or_else(PoisonError::into_inner).remove(at);
         }
     }
 
-    fn make_room(&self, all: &mut HashMap<PathBuf, Arc<Kept>>) {
+    fn make_room(&self, all: &mut HashMap<PathBuf, Arc<CachedFile>>) {
         let mut excess = self.bytes.load(Ordering::Relaxed).saturating_sub(self.budget_bytes);
         // At most twice: the first pass clears the marks of requested files.
         for _ in 0..2 {
@@ -339,14 +339,14 @@ impl StaticFiles {
     }
 }
 
-impl Kept {
+impl CachedFile {
     fn new(
         version: Version,
         stored: StoredResponse,
         content: Option<Bytes>,
         now: Timestamp,
-    ) -> Kept {
-        Kept {
+    ) -> CachedFile {
+        CachedFile {
             version,
             stored,
             content,
@@ -362,7 +362,7 @@ impl Kept {
 
 fn in_form(
     facts: &RequestFacts<'_>,
-    kept: &Kept,
+    kept: &CachedFile,
     plain: impl FnOnce(Answer) -> Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     let content_in = |coding| kept.content_in(coding);

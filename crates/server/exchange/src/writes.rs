@@ -3,24 +3,24 @@
 //! response's groups (RFC 9875 section 3), and the sender's private copies. If it is unknown
 //! whether the request was executed, the target is invalidated, too (decision 0032).
 
+use crate::client_gone;
 use crate::forward::send_following;
-use crate::heard;
 use crate::private;
 use crate::site::Site;
-use config::target::Target;
+use config::target::TargetUri;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::tags::{self, GroupInvalidation};
 use http_cache::{Failure, Method as Kind};
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{ChangeTarget as Changed, Strength};
 use site_rules::RequestView;
-use site_state::client::Visitor;
+use site_state::client::Client;
+use site_state::history::ChangeSource;
 use site_state::pending_changes::PendingChange;
 use site_state::propagation::Propagation;
 use site_state::request_fields::AsSent;
 use site_state::request_fields::view_of;
 use site_state::traces::Trace;
-use site_state::why::Cause;
 use std::sync::Arc;
 use tokio::task::JoinError;
 
@@ -32,22 +32,22 @@ use tokio::task::JoinError;
 pub async fn send(
     site: &Arc<Site>,
     outgoing: OriginRequest,
-    target: Target,
-    visitor: &Visitor,
+    target: TargetUri,
+    client: &Client,
     head: http::request::Parts,
 ) -> Result<Result<(OriginResponse, Propagation), (Unsent, Propagation)>, JoinError> {
-    heard::to_its_end(write(site.clone(), outgoing, target, visitor.clone(), head)).await
+    client_gone::to_its_end(write(site.clone(), outgoing, target, client.clone(), head)).await
 }
 
 async fn write(
     site: Arc<Site>,
     mut outgoing: OriginRequest,
-    target: Target,
-    visitor: Visitor,
+    target: TargetUri,
+    client: Client,
     head: http::request::Parts,
 ) -> Result<(OriginResponse, Propagation), (Unsent, Propagation)> {
     let pending = PendingChange::begin(site.state()).await;
-    let reached = outgoing.reached.clone();
+    let reached = outgoing.progress.clone();
     let sent = send_following(&site, &mut outgoing).await;
     // Also without a response, because the application may have written data.
     private::wrote(&site, &head.headers, sent.as_ref().ok());
@@ -58,7 +58,7 @@ async fn write(
                 let (nothing, failed) = (HeaderMap::new(), StatusCode::BAD_GATEWAY);
                 if reached.was_too_long() {
                     log_unreadable(&target, "head-too-large");
-                    let cause = Cause::response(&head.method, &target.uri());
+                    let cause = ChangeSource::response(&head.method, &target.uri());
                     site.changes().apply(&[Changed::Everything], Strength::Drop, cause);
                 } else {
                     invalidate(&site, (&head.method, &target), failed, &nothing);
@@ -68,7 +68,7 @@ async fn write(
         }
     };
     invalidate(&site, (&head.method, &target), response.status, &response.headers);
-    let waits = visitor.besides.trace.as_ref().map(Trace::waits);
+    let waits = client.extras.trace.as_ref().map(Trace::waits);
     let committed = change_sources::barrier(site.state(), &site.sources).await;
     let waited = pending.acknowledge_after(committed).await;
     if let Some(waits) = waits.filter(|_| waited != Propagation::NotNeeded) {
@@ -77,7 +77,7 @@ async fn write(
     let fields = AsSent(&head.headers);
     // The cookie is for the page's canonical host, whichever alias the client requested.
     let target = site.shared(&target).unwrap_or(target);
-    mark(&site, &view_of(&target, &head.method, &fields, &visitor), &mut response);
+    mark(&site, &view_of(&target, &head.method, &fields, &client), &mut response);
     Ok((response, waited))
 }
 
@@ -97,7 +97,7 @@ fn mark(site: &Arc<Site>, view: &RequestView<'_>, response: &mut OriginResponse)
 /// Invalidates the pages that an unsafe request changed, or may have changed.
 fn invalidate(
     site: &Arc<Site>,
-    (method, target): (&Method, &Target),
+    (method, target): (&Method, &TargetUri),
     status: StatusCode,
     headers: &HeaderMap,
 ) {
@@ -127,11 +127,15 @@ fn invalidate(
         }
     }
     if !changed.is_empty() {
-        site.changes().apply(&changed, Strength::Drop, Cause::response(method, &target.uri()));
+        site.changes().apply(
+            &changed,
+            Strength::Drop,
+            ChangeSource::response(method, &target.uri()),
+        );
     }
 }
 
 /// Logs that the invalidations of a response could not be parsed.
-fn log_unreadable(target: &Target, reason: &'static str) {
+fn log_unreadable(target: &TargetUri, reason: &'static str) {
     tracing::error!(event = "change-unreadable", url = target.uri(), reason);
 }

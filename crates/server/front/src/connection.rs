@@ -14,18 +14,18 @@ use exchange::access_log::Entry;
 use exchange::body::ResponseBody;
 use exchange::in_flight::InFlight;
 use exchange::site::Site;
-use exchange::switch::{self, Slot};
+use exchange::upgrade::{self, Slot};
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use origin::Origin;
-use site_state::client::Besides;
+use site_state::client::Client;
+use site_state::client::ClientExtras;
 use site_state::client::Spent;
-use site_state::client::Visitor;
-use site_state::phase::{Phase, Told};
-use site_state::reached::Limit;
+use site_state::limit_hits::Limit;
+use site_state::phase::{Phase, PhaseWatch};
 use site_state::traces::Trace;
 use site_state::trailers;
 use std::convert::Infallible;
@@ -44,7 +44,7 @@ use tokio::time::timeout;
 const HYPER_BUFFER_BYTES_MIN: usize = 8 << 10;
 
 /// The protocol of a connection, and the bytes that have been read from it so far.
-pub enum Spoken {
+pub enum DetectedProtocol {
     /// HTTP/1.1 or 1.0, with the bytes read so far.
     Http1(Vec<u8>),
     /// HTTP/2, with the bytes read so far.
@@ -52,7 +52,7 @@ pub enum Spoken {
 }
 
 /// Serves a connection without TLS until it ends. Its first bytes select the protocol.
-pub async fn serve_plain<IO>(mut io: IO, visitor: Visitor, site: Arc<Site>, mut stop: Told)
+pub async fn serve_plain<IO>(mut io: IO, client: Client, site: Arc<Site>, mut stop: PhaseWatch)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -60,10 +60,10 @@ where
         // Bytes that have already arrived are read before shutdown is checked.
         biased;
         spoken = listen_in(&mut io, &site) => spoken,
-        () = told(&mut stop) => return,
+        () = stop_requested(&mut stop) => return,
     };
     match spoken {
-        Ok(Some(spoken)) => serve(io, spoken, visitor, site, stop).await,
+        Ok(Some(spoken)) => serve(io, spoken, client, site, stop).await,
         Ok(None) => {}
         Err(error) => tracing::debug!(event = "connection-ended", %error),
     }
@@ -71,7 +71,7 @@ where
 
 /// Reads until it is clear whether the client starts with the HTTP/2 preface. `None` if the client
 /// closes the connection, or sends nothing within `idle_timeout`.
-async fn listen_in<IO>(io: &mut IO, site: &Site) -> io::Result<Option<Spoken>>
+async fn listen_in<IO>(io: &mut IO, site: &Site) -> io::Result<Option<DetectedProtocol>>
 where
     IO: AsyncRead + Unpin,
 {
@@ -83,19 +83,19 @@ where
             Ok(Ok(0)) if begun.is_empty() => return Ok(None),
             Ok(Err(error)) => return Err(error),
             Err(_) if begun.is_empty() => {
-                site.counters.reached.note(Limit::IdleTimeout);
+                site.counters.limit_hits.note(Limit::IdleTimeout);
                 return Ok(None);
             }
             // The front reports the error if the bytes are not HTTP/1.
-            Ok(Ok(0)) | Err(_) => return Ok(Some(Spoken::Http1(begun))),
+            Ok(Ok(0)) | Err(_) => return Ok(Some(DetectedProtocol::Http1(begun))),
             Ok(Ok(_)) => {}
         }
         let common = begun.len().min(http2::PREFACE.len());
         if begun[..common] != http2::PREFACE[..common] {
-            return Ok(Some(Spoken::Http1(begun)));
+            return Ok(Some(DetectedProtocol::Http1(begun)));
         }
         if common == http2::PREFACE.len() {
-            return Ok(Some(Spoken::Http2(begun)));
+            return Ok(Some(DetectedProtocol::Http2(begun)));
         }
     }
 }
@@ -113,29 +113,41 @@ where
 }
 
 /// Serves a connection of a known protocol until it ends.
-pub async fn serve<IO>(io: IO, spoken: Spoken, visitor: Visitor, site: Arc<Site>, stop: Told)
-where
+pub async fn serve<IO>(
+    io: IO,
+    spoken: DetectedProtocol,
+    client: Client,
+    site: Arc<Site>,
+    stop: PhaseWatch,
+) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     match spoken {
-        Spoken::Http1(begun) => serve_http1(io, begun, visitor, site, stop).await,
-        Spoken::Http2(begun) => Box::pin(http2::serve(io, begun, visitor, site, stop)).await,
+        DetectedProtocol::Http1(begun) => serve_http1(io, begun, client, site, stop).await,
+        DetectedProtocol::Http2(begun) => {
+            Box::pin(http2::serve(io, begun, client, site, stop)).await
+        }
     }
 }
 
-async fn serve_http1<IO>(io: IO, begun: Vec<u8>, visitor: Visitor, site: Arc<Site>, mut stop: Told)
-where
+async fn serve_http1<IO>(
+    io: IO,
+    begun: Vec<u8>,
+    client: Client,
+    site: Arc<Site>,
+    mut stop: PhaseWatch,
+) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (in_flight, slot) = (Arc::new(InFlight::default()), Slot::default());
     let _ending = in_flight.ending();
-    let redirected = exchange::is_redirected(&site, visitor.scheme);
+    let redirected = exchange::is_redirected(&site, client.scheme);
     let hits = (site.config.hits_in_front && !redirected && !site.is_leaving())
-        .then(|| HitFinder::new(site.clone(), visitor.believed, visitor.scheme));
+        .then(|| HitFinder::new(site.clone(), client.proxy_trust, client.scheme));
     let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
-    let mut front = front.logged(&visitor);
+    let mut front = front.logged(&client);
     loop {
-        let next = until_told(pin!(poll_fn(|cx| front.poll_request(cx))), stop.clone()).await;
+        let next = until_stopping(pin!(poll_fn(|cx| front.poll_request(cx))), stop.clone()).await;
         match next {
             Some(Ok(Next::Request)) => {}
             Some(Err(error)) => {
@@ -143,14 +155,14 @@ where
                 return;
             }
             // All output is written, and closing a plain socket signals the end.
-            Some(Ok(Next::Ended)) if !visitor.is_secure() => return,
+            Some(Ok(Next::Ended)) if !client.is_secure() => return,
             Some(Ok(Next::Ended)) | None => {
                 let _ = front.shutdown().await;
                 return;
             }
         }
         // A separate allocation, which exists only while hyper has a request to answer.
-        let answering = answer(front, &visitor, &site, (&in_flight, &slot), &mut stop);
+        let answering = answer(front, &client, &site, (&in_flight, &slot), &mut stop);
         match Box::pin(answering).await {
             Some(rested) => front = rested,
             None => return,
@@ -162,38 +174,38 @@ where
 /// front then, and `None` if the connection has ended.
 async fn answer<IO>(
     front: Front<IO>,
-    visitor: &Visitor,
+    client: &Client,
     site: &Arc<Site>,
     (in_flight, slot): (&Arc<InFlight>, &Slot),
-    stop: &mut Told,
+    stop: &mut PhaseWatch,
 ) -> Option<Front<IO>>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let limits = &site.limits;
-    let has_http_origin = site.all_or(None).any(|site| matches!(*site.origin, Origin::Http(_)));
+    let has_http_origin = site.all_sites().any(|site| matches!(*site.origin, Origin::Http(_)));
     let is_timed = exchange::is_timed(site);
     let service = service_fn(|mut request: Request<Incoming>| {
         let mut guard = in_flight.enter();
-        let (site, mut visitor) = (site.now(), visitor.clone());
+        let (site, mut client) = (site.now(), client.clone());
         if has_http_origin {
             if request.headers().contains_key(header::CONNECTION)
                 && let Some(offer) = slot.offered()
             {
                 request.extensions_mut().insert(offer);
             }
-            visitor.besides = besides(&request, in_flight);
+            client.extras = client_extras(&request, in_flight);
         }
-        visitor.besides.spent = is_timed.then(Spent::default);
-        visitor.besides.trace = Trace::of(site.state(), &request, &visitor);
-        guard.entry = Entry::of(&site, &request, &visitor);
+        client.extras.spent = is_timed.then(Spent::default);
+        client.extras.trace = Trace::of(site.state(), &request, &client);
+        guard.entry = Entry::of(&site, &request, &client);
         let in_flight = in_flight.clone();
         async move {
-            let mut response = exchange::answer(&site, request, &visitor).await;
+            let mut response = exchange::answer(&site, request, &client).await;
             end_if_leaving(&site, &mut response);
             in_flight.seal();
             say_whether_last(&in_flight, &mut response);
-            guard.answered(&response, visitor.besides.trace);
+            guard.answered(&response, client.extras.trace);
             let tracked = |body: ResponseBody| body.tracked(|| in_flight.client(&site).clone());
             Ok::<_, Infallible>(response.map(|body| tracked(body).guarded(guard)))
         }
@@ -210,7 +222,7 @@ where
         Poll::Pending if in_flight.has_rested() => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     });
-    let ended = match until_told(pin!(rested), stop.clone()).await {
+    let ended = match until_stopping(pin!(rested), stop.clone()).await {
         Some(Some(ended)) => ended,
         Some(None) => return Some(connection.into_parts().io.into_inner()),
         None => {
@@ -224,7 +236,7 @@ where
             let parts = connection.into_parts();
             let (io, arrived) = parts.io.into_inner().into_parts();
             let early = [&parts.read_buf[..], &arrived].concat();
-            switch::join(tunnel, io, &early, site, stop).await;
+            upgrade::join(tunnel, io, &early, site, stop).await;
         }
         (Ok(()), None) => {}
     }
@@ -251,15 +263,15 @@ fn end_if_leaving<B>(site: &Site, response: &mut Response<B>) {
 
 /// The messages that the client accepts in addition to the response. These are interim responses from
 /// HTTP/1.1 on (RFC 9110 section 15.2), and trailers if it requests them.
-fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
+fn client_extras(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> ClientExtras {
     match request.version() {
-        Version::HTTP_11 => Besides {
+        Version::HTTP_11 => ClientExtras {
             interims: Some(in_flight.interims()),
             trailers: trailers::wanted(request.headers()),
             spent: None,
             trace: None,
         },
-        _ => Besides::default(),
+        _ => ClientExtras::default(),
     }
 }
 
@@ -267,9 +279,12 @@ fn besides(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Besides {
 /// to once; afterwards each wake-up of the connection only reads a counter. The wait is
 /// `unconstrained`, because a busy connection uses up its tokio budget at each poll and would never see
 /// the signal.
-async fn until_told<F: Future>(mut connection: Pin<&mut F>, mut stop: Told) -> Option<F::Output> {
+async fn until_stopping<F: Future>(
+    mut connection: Pin<&mut F>,
+    mut stop: PhaseWatch,
+) -> Option<F::Output> {
     let seen = stop.clone();
-    let mut told = pin!(unconstrained(told(&mut stop)));
+    let mut told = pin!(unconstrained(stop_requested(&mut stop)));
     let mut waits = false;
     poll_fn(|cx| {
         if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
@@ -285,7 +300,7 @@ async fn until_told<F: Future>(mut connection: Pin<&mut F>, mut stop: Told) -> O
 }
 
 /// Completes when Pagewell has to stop.
-async fn told(stop: &mut Told) {
+async fn stop_requested(stop: &mut PhaseWatch) {
     let _ = stop.wait_for(Phase::is_over).await;
 }
 
@@ -299,7 +314,7 @@ mod tests {
     use tokio::task::coop;
 
     /// Size in bytes of the future that serves a connection.
-    fn taken<F>(_serve: impl Fn(Socket<TcpStream>, Visitor, Arc<Site>, Told) -> F) -> usize {
+    fn taken<F>(_serve: impl Fn(Socket<TcpStream>, Client, Arc<Site>, PhaseWatch) -> F) -> usize {
         size_of::<F>()
     }
 
@@ -329,7 +344,7 @@ mod tests {
     async fn who_uses_up_his_turn_is_told_at_once_and_when_he_rests() {
         for turns in [usize::MAX, 2] {
             let (says, told) = watch::channel(Phase::Serving);
-            let ended = tokio::spawn(async move { until_told(pin!(busy(turns)), told).await });
+            let ended = tokio::spawn(async move { until_stopping(pin!(busy(turns)), told).await });
             tokio::time::sleep(Duration::from_millis(10)).await;
             says.send(Phase::Stopping).expect("it listens");
             let ended = timeout(Duration::from_secs(30), ended).await;

@@ -30,11 +30,11 @@ use config::Limits;
 use exchange::in_flight::InFlight;
 use exchange::send_backlog::BacklogEntry;
 use exchange::site::Site;
-use exchange::switch::Slot;
+use exchange::upgrade::Slot;
 use logged::Lines;
 use origin::Origin;
 use origin::pace::Pace;
-use site_state::reached::Limit;
+use site_state::limit_hits::Limit;
 use site_state::refusal::Refusal;
 use std::io;
 use std::pin::Pin;
@@ -182,8 +182,8 @@ impl<IO> Front<IO> {
 
     fn refuse(&mut self, refusal: Refusal) {
         tracing::debug!(event = "request-refused", reason = refusal.as_str());
-        self.site.counters.refused.add();
-        self.site.counters.reached.refused(refusal);
+        self.site.counters.rejected.add();
+        self.site.counters.limit_hits.refused(refusal);
         let answer = refusal.answer();
         let head = memchr::memmem::find(&answer, b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
         self.log_refusal(refusal, answer.len() - head);
@@ -279,7 +279,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 let (left, offered) = self.take_offer(head_bytes, upgrade);
                 self.requests += 1;
                 if is_last {
-                    self.site.counters.reached.note(Limit::ConnectionRequests);
+                    self.site.counters.limit_hits.note(Limit::ConnectionRequests);
                     self.in_flight.end();
                 }
                 self.state = State::Pass { left, then: framing, offered };
@@ -302,7 +302,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         let (kept, protocols) = take_upgrade(&self.arrived[head.clone()]);
         let left = kept.len();
         self.arrived.splice(head, kept);
-        let switchable = || self.site.all_or(None).any(|s| matches!(*s.origin, Origin::Http(_)));
+        let switchable = || self.site.all_sites().any(|s| matches!(*s.origin, Origin::Http(_)));
         let offered = upgrade == Upgrade::Possible && !protocols.is_empty() && switchable();
         if offered {
             self.slot.offer(protocols);
@@ -350,7 +350,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                     self.pace.waits();
                     self.counts_waiting_hit(cx)?;
                     ready!(self.writing.poll(self.limits.write_timeout, cx));
-                    self.site.counters.reached.note(Limit::WriteTimeout);
+                    self.site.counters.limit_hits.note(Limit::WriteTimeout);
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
             }
@@ -415,7 +415,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         ready!(self.reading.poll(after, cx));
         self.reading.disarm();
         if idle {
-            self.site.counters.reached.note(Limit::IdleTimeout);
+            self.site.counters.limit_hits.note(Limit::IdleTimeout);
             return Poll::Ready(Ok(false));
         }
         self.refuse(Refusal::HeadTimeout);

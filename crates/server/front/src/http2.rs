@@ -15,8 +15,8 @@ mod answers;
 pub mod fields;
 pub mod frame;
 mod front;
+mod output_position;
 pub mod reader;
-mod sent;
 pub mod streams;
 pub mod windows;
 
@@ -25,8 +25,8 @@ use answers::Answers;
 use bytes::Bytes;
 use config::Limits;
 use exchange::access_log::Entry;
-use exchange::body::{Failed, ResponseBody};
-use exchange::send_backlog::Client;
+use exchange::body::{BodyError, ResponseBody};
+use exchange::send_backlog::Recipient;
 use exchange::serve;
 use exchange::site::Site;
 use front::Front;
@@ -38,12 +38,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use origin::upload::let_run_out;
 use reader::Reader;
-use site_state::client::Besides;
+use site_state::client::Client;
+use site_state::client::ClientExtras;
 use site_state::client::Spent;
-use site_state::client::Visitor;
+use site_state::limit_hits::Limit;
 use site_state::per_address::{AddressRequest, AddressRequests};
-use site_state::phase::{Phase, Told};
-use site_state::reached::Limit;
+use site_state::phase::{Phase, PhaseWatch};
 use site_state::refusal::Refusal;
 use site_state::traces::Trace;
 use site_state::trailers;
@@ -79,7 +79,7 @@ struct Activity {
     /// Counts requests and pieces of content, to detect inactivity.
     steps: AtomicU64,
     /// The client's entry in the send backlog, which knows how many bytes were written.
-    client: Arc<Client>,
+    client: Arc<Recipient>,
     /// Requests received so far, and their maximum for a connection.
     asked: AtomicUsize,
     asked_max: usize,
@@ -105,7 +105,7 @@ impl Activity {
             front_waits: AtomicBool::default(),
             open: AtomicU64::default(),
             steps: AtomicU64::default(),
-            client: Client::new(site),
+            client: Recipient::new(site),
             asked: AtomicUsize::default(),
             asked_max: site.limits.connection_requests,
             enough: Notify::default(),
@@ -148,7 +148,7 @@ impl Activity {
                 let begun = timeout(limits.idle_timeout, self.begun.notified()).await;
                 let is_idle = begun.is_err() && self.steps.load(Ordering::Relaxed) == steps;
                 if is_idle && !self.is_open() {
-                    site.counters.reached.note(Limit::IdleTimeout);
+                    site.counters.limit_hits.note(Limit::IdleTimeout);
                     return Overdue::Idle;
                 }
                 continue;
@@ -156,7 +156,7 @@ impl Activity {
             tokio::time::sleep((limits.write_timeout / LOOKS).min(LOOK_MAX)).await;
             let front = self.front_waits.load(Ordering::Relaxed).then(|| self.client.taken());
             let slow = watch.look(&self.streams, front, limits, Instant::now());
-            slow.streams.iter().for_each(|(_, limit)| site.counters.reached.note(*limit));
+            slow.streams.iter().for_each(|(_, limit)| site.counters.limit_hits.note(*limit));
             if slow.are_all {
                 return Overdue::Connection;
             }
@@ -232,8 +232,13 @@ impl Drop for Open {
 }
 
 /// Serves a connection until it ends. `before` holds the bytes that have already been read from it.
-pub async fn serve<IO>(io: IO, before: Vec<u8>, visitor: Visitor, site: Arc<Site>, mut stop: Told)
-where
+pub async fn serve<IO>(
+    io: IO,
+    before: Vec<u8>,
+    client: Client,
+    site: Arc<Site>,
+    mut stop: PhaseWatch,
+) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     site.counters.http2_connections.add();
@@ -241,34 +246,34 @@ where
     let reader = Reader::new(before, limits.header_bytes);
     let activity = Arc::new(Activity::new(&site, reader.streams()));
     let is_timed = exchange::is_timed(&site);
-    let peer = visitor.peer.filter(|peer| is_counted(&site, *peer));
+    let peer = client.peer.filter(|peer| is_counted(&site, *peer));
     let of_address = peer.and_then(|peer| site.per_address.requests(peer));
     let service = service_fn(|mut request: Request<Incoming>| {
         let mut open = Open::new(&activity, streams::take_field(request.headers_mut()));
         activity.has_asked();
         let has_place = open.enter(of_address.as_ref(), &site);
-        let (site, mut visitor) = (site.now(), visitor.clone());
-        visitor.besides.spent = is_timed.then(Spent::default);
-        visitor.besides.trace = Trace::of(site.state(), &request, &visitor);
-        let mut entry = Entry::of(&site, &request, &visitor);
+        let (site, mut client) = (site.now(), client.clone());
+        client.extras.spent = is_timed.then(Spent::default);
+        client.extras.trace = Trace::of(site.state(), &request, &client);
+        let mut entry = Entry::of(&site, &request, &client);
         async move {
             let response = match has_place {
-                true => answer(&site, request, &visitor).await,
+                true => answer(&site, request, &client).await,
                 false => refuse(&site, Refusal::TooManyStreams),
             };
-            if let Some(trace) = &visitor.besides.trace {
+            if let Some(trace) = &client.extras.trace {
                 trace.answered(&response);
             }
             if let Some(entry) = &mut entry {
                 entry.answered(&response);
             }
-            open.trace = visitor.besides.trace;
+            open.trace = client.extras.trace;
             let client = open.activity.client.clone();
             let tracked = |body: ResponseBody| body.tracked(|| client);
-            Ok::<_, Infallible>(response.map(|body| Counted::new(tracked(body), open, entry)))
+            Ok::<_, Infallible>(response.map(|body| CountedBody::new(tracked(body), open, entry)))
         }
     });
-    let front = Front::new(io, reader, Answers::new(&site, &visitor), activity.clone());
+    let front = Front::new(io, reader, Answers::new(&site, &client), activity.clone());
     let connection = builder(&limits).serve_connection(TokioIo::new(front), service);
     let mut connection = pin!(connection);
     let mut watch = StreamWatch::default();
@@ -276,7 +281,7 @@ where
         ended = going_on(connection.as_mut(), &activity, &mut watch, &site) => Some(ended),
         _ = stop.wait_for(Phase::is_leaving) => None,
         () = activity.enough.notified() => {
-            site.counters.reached.note(Limit::ConnectionRequests);
+            site.counters.limit_hits.note(Limit::ConnectionRequests);
             None
         }
     };
@@ -291,7 +296,7 @@ where
     };
     if let Err(error) = ended {
         if activity.calmed.load(Ordering::Relaxed) || is_calmed(&error) {
-            site.counters.reached.note(Limit::Http2Resets);
+            site.counters.limit_hits.note(Limit::Http2Resets);
         }
         tracing::debug!(event = "connection-ended", %error);
     }
@@ -347,7 +352,7 @@ fn builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
 async fn answer(
     site: &Arc<Site>,
     mut request: Request<Incoming>,
-    visitor: &Visitor,
+    client: &Client,
 ) -> Response<ResponseBody> {
     let mut response = match check(&request, &site.limits) {
         Err(refusal) => {
@@ -359,9 +364,9 @@ async fn answer(
         Ok(()) => {
             join_cookies(request.headers_mut());
             let trailers = trailers::wanted(request.headers());
-            let besides = Besides { interims: None, trailers, ..visitor.besides.clone() };
-            let visitor = Visitor { besides, ..visitor.clone() };
-            exchange::answer(site, request, &visitor).await
+            let extras = ClientExtras { interims: None, trailers, ..client.extras.clone() };
+            let client = Client { extras, ..client.clone() };
+            exchange::answer(site, request, &client).await
         }
     };
     // RFC 9113 section 8.2.2: no connection-specific fields.
@@ -373,8 +378,8 @@ async fn answer(
 
 fn refuse(site: &Arc<Site>, refusal: Refusal) -> Response<ResponseBody> {
     tracing::debug!(event = "request-refused", reason = refusal.as_str());
-    site.counters.refused.add();
-    site.counters.reached.refused(refusal);
+    site.counters.rejected.add();
+    site.counters.limit_hits.refused(refusal);
     let mut response = serve::error(refusal.status(), refusal.as_str(), None);
     if refusal == Refusal::MethodConnect {
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -428,31 +433,31 @@ fn join_cookies(headers: &mut HeaderMap) {
 }
 
 /// Response content that counts its progress.
-struct Counted {
+struct CountedBody {
     body: ResponseBody,
     open: Open,
     /// Its entry for the access log, if there is one.
     entry: Option<Box<Entry>>,
 }
 
-impl Counted {
-    fn new(body: ResponseBody, open: Open, mut entry: Option<Box<Entry>>) -> Counted {
+impl CountedBody {
+    fn new(body: ResponseBody, open: Open, mut entry: Option<Box<Entry>>) -> CountedBody {
         // Without content the body is never polled.
         if let Some(entry) = entry.as_mut().filter(|_| body.is_end_stream()) {
             entry.is_whole();
         }
-        Counted { body, open, entry }
+        CountedBody { body, open, entry }
     }
 }
 
-impl Body for Counted {
+impl Body for CountedBody {
     type Data = Bytes;
-    type Error = Failed;
+    type Error = BodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Failed>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let counted = self.get_mut();
         let polled = Pin::new(&mut counted.body).poll_frame(cx);
         if let Poll::Ready(step) = &polled {

@@ -6,19 +6,19 @@
 //! trusted proxies may connect, and each must send the header within `header_timeout`. Its addresses
 //! replace those of the socket. Nothing after the header is read here.
 
-use crate::connection::{self, Spoken};
-use crate::proxy_protocol::{self, Refused, Said, Step};
+use crate::connection::{self, DetectedProtocol};
+use crate::proxy_protocol::{self, ProxyClient, ProxyRefusal, Step};
 use crate::tls::Tls;
 use config::Begin;
 use exchange::site::Site;
 use site_rules::Peer;
-use site_state::client::Besides;
-use site_state::client::{SaidBy, Visitor};
-use site_state::per_address::Counted;
-use site_state::phase::{Phase, Told};
-use site_state::reached::Limit;
+use site_state::client::ClientExtras;
+use site_state::client::{AddressSource, Client};
+use site_state::limit_hits::Limit;
+use site_state::per_address::ConnectionGuard;
+use site_state::phase::{Phase, PhaseWatch};
 use sockets::accept::Ends;
-use sockets::{Accepted, Listener, accept_each};
+use sockets::{AcceptedConnection, Listener, accept_each};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
@@ -30,20 +30,20 @@ pub async fn serve(
     begin: Begin,
     tls: Option<Arc<Tls>>,
     site: Arc<Site>,
-    stop: Told,
+    stop: PhaseWatch,
 ) {
     let places = site.connections.clone();
-    let full = || site.counters.reached.note(Limit::Connections);
+    let full = || site.counters.limit_hits.note(Limit::Connections);
     let ended = accept_each(&listener, places, full, stop.clone(), |accepted, place| {
         let (tls, site, stop) = (tls.clone(), site.now(), stop.clone());
         async move {
             site.counters.connections_accepted.add();
             let _open = site.counters.connections.during();
             match accepted {
-                Accepted::Tcp(stream, ends) => {
+                AcceptedConnection::Tcp(stream, ends) => {
                     welcome(stream, begin, ends, tls, &site, stop).await;
                 }
-                Accepted::Unix(stream) => {
+                AcceptedConnection::Unix(stream) => {
                     welcome(stream, begin, (None, None), tls, &site, stop).await;
                 }
             }
@@ -61,44 +61,52 @@ async fn welcome<IO>(
     ends: Ends,
     tls: Option<Arc<Tls>>,
     site: &Arc<Site>,
-    mut stop: Told,
+    mut stop: PhaseWatch,
 ) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let ((peer, local), said) = match begin {
-        Begin::Client => (ends, Said::Own),
+        Begin::Client => (ends, ProxyClient::Own),
         Begin::Proxied => {
             let named = tokio::select! {
                 named = introduced(&mut io, ends.0, site) => named,
                 _ = stop.wait_for(Phase::is_over) => return,
             };
             match named {
-                Some(said @ Said::Client { from, to }) => ((Some(from), Some(to)), said),
+                Some(said @ ProxyClient::Client { from, to }) => ((Some(from), Some(to)), said),
                 Some(said) => (ends, said),
                 None => return,
             }
         }
     };
     let Ok(_counted) = count_in(site, peer) else {
-        site.counters.reached.note(Limit::ConnectionsPerAddress);
+        site.counters.limit_hits.note(Limit::ConnectionsPerAddress);
         tracing::debug!(event = "too-many-of-one-address", peer = %shown(peer));
         return;
     };
     // If the proxy does not know the client, header fields that it forwards are not trusted.
-    let believed = match said != Said::Unknown && site.config.trusted_proxies.have_peer(peer) {
-        true => Peer::Trusted,
-        false => Peer::Anybody,
-    };
-    let said_by = match said {
-        Said::Own => SaidBy::Socket,
-        Said::Client { .. } => SaidBy::Proxy,
-        Said::Unknown => SaidBy::Nobody,
+    let proxy_trust =
+        match said != ProxyClient::Unknown && site.config.trusted_proxies.have_peer(peer) {
+            true => Peer::Trusted,
+            false => Peer::Anybody,
+        };
+    let address_source = match said {
+        ProxyClient::Own => AddressSource::Socket,
+        ProxyClient::Client { .. } => AddressSource::Proxy,
+        ProxyClient::Unknown => AddressSource::Nobody,
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let visitor = Visitor { peer, local, scheme, believed, said_by, besides: Besides::default() };
+    let client = Client {
+        peer,
+        local,
+        scheme,
+        proxy_trust,
+        address_source,
+        extras: ClientExtras::default(),
+    };
     match tls {
-        None => connection::serve_plain(io, visitor, site.clone(), stop).await,
-        Some(tls) => Box::pin(shake(io, &tls, visitor, site.clone(), stop)).await,
+        None => connection::serve_plain(io, client, site.clone(), stop).await,
+        Some(tls) => Box::pin(shake(io, &tls, client, site.clone(), stop)).await,
     }
 }
 
@@ -106,7 +114,7 @@ async fn welcome<IO>(
 ///
 /// # Errors
 /// The address has the maximum number of connections.
-fn count_in(site: &Site, peer: Option<SocketAddr>) -> Result<Option<Counted>, ()> {
+fn count_in(site: &Site, peer: Option<SocketAddr>) -> Result<Option<ConnectionGuard>, ()> {
     match peer.filter(|peer| is_counted(site, *peer)) {
         Some(peer) => {
             site.per_address.enter(peer, site.limits.connections_per_address).map(Some).ok_or(())
@@ -127,22 +135,22 @@ fn shown(peer: Option<SocketAddr>) -> String {
 }
 
 /// Reads the addresses in the PROXY protocol header; `None` if the connection has to end.
-async fn introduced<IO>(io: &mut IO, peer: Option<SocketAddr>, site: &Site) -> Option<Said>
+async fn introduced<IO>(io: &mut IO, peer: Option<SocketAddr>, site: &Site) -> Option<ProxyClient>
 where
     IO: AsyncRead + Unpin,
 {
     let header = async {
         match site.config.trusted_proxies.have_peer(peer) {
             true => read_header(io).await,
-            false => Err(Refused::Untrusted),
+            false => Err(ProxyRefusal::Untrusted),
         }
     };
     let refused = match timeout(site.limits.header_timeout, header).await {
         Ok(Ok(said)) => return said,
         Ok(Err(refused)) => refused,
         Err(_) => {
-            site.counters.reached.note(Limit::HeaderTimeout);
-            Refused::Incomplete
+            site.counters.limit_hits.note(Limit::HeaderTimeout);
+            ProxyRefusal::Incomplete
         }
     };
     site.counters.proxies_refused.add();
@@ -152,7 +160,9 @@ where
 
 /// Reads the header and nothing after it. `None` if the peer closes the connection without sending
 /// anything, as health checks do.
-async fn read_header<IO: AsyncRead + Unpin>(io: &mut IO) -> Result<Option<Said>, Refused> {
+async fn read_header<IO: AsyncRead + Unpin>(
+    io: &mut IO,
+) -> Result<Option<ProxyClient>, ProxyRefusal> {
     let mut bytes = Vec::new();
     loop {
         let missing = match proxy_protocol::read(&bytes)? {
@@ -161,14 +171,14 @@ async fn read_header<IO: AsyncRead + Unpin>(io: &mut IO) -> Result<Option<Said>,
         };
         match (&mut *io).take(missing).read_buf(&mut bytes).await {
             Ok(0) | Err(_) if bytes.is_empty() => return Ok(None),
-            Ok(0) | Err(_) => return Err(Refused::Incomplete),
+            Ok(0) | Err(_) => return Err(ProxyRefusal::Incomplete),
             Ok(_) => {}
         }
     }
 }
 
 /// Serves a connection after its TLS handshake.
-async fn shake<IO>(io: IO, tls: &Tls, visitor: Visitor, site: Arc<Site>, mut stop: Told)
+async fn shake<IO>(io: IO, tls: &Tls, client: Client, site: Arc<Site>, mut stop: PhaseWatch)
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -179,14 +189,14 @@ where
     let refused = match shaken {
         Ok(Ok(io)) => {
             let spoken = match io.get_ref().1.alpn_protocol() {
-                Some(b"h2") => Spoken::Http2(Vec::new()),
-                _ => Spoken::Http1(Vec::new()),
+                Some(b"h2") => DetectedProtocol::Http2(Vec::new()),
+                _ => DetectedProtocol::Http1(Vec::new()),
             };
-            return connection::serve(io, spoken, visitor, site, stop).await;
+            return connection::serve(io, spoken, client, site, stop).await;
         }
         Ok(Err(error)) => error.to_string(),
         Err(_) => {
-            site.counters.reached.note(Limit::HandshakeTimeout);
+            site.counters.limit_hits.note(Limit::HandshakeTimeout);
             "it took too long".to_owned()
         }
     };

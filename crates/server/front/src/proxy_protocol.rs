@@ -25,7 +25,7 @@ pub const V2_BYTES_MAX: usize = V2_FIXED + 4_096;
 
 /// The client that a header names, if it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ProxyClient {
     /// The connection belongs to this client.
     Client {
         /// The client's address.
@@ -45,12 +45,12 @@ pub enum Step {
     /// The header needs at least this many more bytes.
     More(usize),
     /// The header is complete; contains its content.
-    Done(Said),
+    Done(ProxyClient),
 }
 
 /// Why a connection is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum ProxyRefusal {
     /// The peer is not a trusted proxy.
     Untrusted,
     /// There is no PROXY protocol header.
@@ -63,15 +63,15 @@ pub enum Refused {
     Incomplete,
 }
 
-impl Refused {
+impl ProxyRefusal {
     /// The reason's name in the log and in the manual.
     pub fn as_str(self) -> &'static str {
         match self {
-            Refused::Untrusted => "proxy-untrusted",
-            Refused::Missing => "proxy-missing",
-            Refused::Malformed => "proxy-malformed",
-            Refused::TooLong => "proxy-too-long",
-            Refused::Incomplete => "proxy-incomplete",
+            ProxyRefusal::Untrusted => "proxy-untrusted",
+            ProxyRefusal::Missing => "proxy-missing",
+            ProxyRefusal::Malformed => "proxy-malformed",
+            ProxyRefusal::TooLong => "proxy-too-long",
+            ProxyRefusal::Incomplete => "proxy-incomplete",
         }
     }
 }
@@ -80,7 +80,7 @@ impl Refused {
 ///
 /// # Errors
 /// The bytes are not a valid header.
-pub fn read(bytes: &[u8]) -> Result<Step, Refused> {
+pub fn read(bytes: &[u8]) -> Result<Step, ProxyRefusal> {
     let begins = |with: &[u8]| {
         let common = bytes.len().min(with.len());
         bytes[..common] == with[..common]
@@ -93,67 +93,67 @@ pub fn read(bytes: &[u8]) -> Result<Step, Refused> {
     } else if begins(V1_BEGIN) {
         read_v1(bytes)
     } else {
-        Err(Refused::Missing)
+        Err(ProxyRefusal::Missing)
     }
 }
 
 /// Parses version 1: `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443` and CR LF, with single spaces.
-fn read_v1(bytes: &[u8]) -> Result<Step, Refused> {
+fn read_v1(bytes: &[u8]) -> Result<Step, ProxyRefusal> {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         return match bytes.len() {
-            V1_BYTES_MAX.. => Err(Refused::TooLong),
+            V1_BYTES_MAX.. => Err(ProxyRefusal::TooLong),
             V1_BYTES_MIN.. if bytes.ends_with(b"\r") => Ok(Step::More(1)),
             // Near the maximum length, only one byte may be missing.
             V1_BYTES_MIN.. => Ok(Step::More((V1_BYTES_MAX - bytes.len()).min(2))),
             short => Ok(Step::More(V1_BYTES_MIN - short)),
         };
     };
-    let line = bytes[..end].strip_suffix(b"\r").ok_or(Refused::Malformed)?;
-    let line = str::from_utf8(line).map_err(|_| Refused::Malformed)?;
+    let line = bytes[..end].strip_suffix(b"\r").ok_or(ProxyRefusal::Malformed)?;
+    let line = str::from_utf8(line).map_err(|_| ProxyRefusal::Malformed)?;
     let mut words = line.split(' ').skip(1);
-    let family = words.next().ok_or(Refused::Malformed)?;
+    let family = words.next().ok_or(ProxyRefusal::Malformed)?;
     if family == "UNKNOWN" {
         // The rest of the line is to be ignored (section 2.1).
-        return Ok(Step::Done(Said::Unknown));
+        return Ok(Step::Done(ProxyClient::Unknown));
     }
-    let mut next = || words.next().ok_or(Refused::Malformed);
+    let mut next = || words.next().ok_or(ProxyRefusal::Malformed);
     let (from, to, from_port, to_port) = (next()?, next()?, next()?, next()?);
     if words.next().is_some() {
-        return Err(Refused::Malformed);
+        return Err(ProxyRefusal::Malformed);
     }
     let from = SocketAddr::new(address(family, from)?, port(from_port)?);
     let to = SocketAddr::new(address(family, to)?, port(to_port)?);
-    Ok(Step::Done(Said::Client { from, to }))
+    Ok(Step::Done(ProxyClient::Client { from, to }))
 }
 
-fn address(family: &str, text: &str) -> Result<IpAddr, Refused> {
+fn address(family: &str, text: &str) -> Result<IpAddr, ProxyRefusal> {
     let address = match family {
         "TCP4" => text.parse().map(IpAddr::V4),
         "TCP6" => text.parse().map(IpAddr::V6),
-        _ => return Err(Refused::Malformed),
+        _ => return Err(ProxyRefusal::Malformed),
     };
-    address.map_err(|_| Refused::Malformed)
+    address.map_err(|_| ProxyRefusal::Malformed)
 }
 
-fn port(text: &str) -> Result<u16, Refused> {
+fn port(text: &str) -> Result<u16, ProxyRefusal> {
     let plain =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    plain.then(|| text.parse().ok()).flatten().ok_or(Refused::Malformed)
+    plain.then(|| text.parse().ok()).flatten().ok_or(ProxyRefusal::Malformed)
 }
 
-fn read_v2(bytes: &[u8]) -> Result<Step, Refused> {
+fn read_v2(bytes: &[u8]) -> Result<Step, ProxyRefusal> {
     let Some(fixed) = bytes.first_chunk::<V2_FIXED>() else {
         return Ok(Step::More(V2_FIXED - bytes.len()));
     };
     let [.., command, family, high, low] = *fixed;
     let total = V2_FIXED + usize::from(u16::from_be_bytes([high, low]));
     if total > V2_BYTES_MAX {
-        return Err(Refused::TooLong);
+        return Err(ProxyRefusal::TooLong);
     }
     let own = match command {
         0x20 => true,
         0x21 => false,
-        _ => return Err(Refused::Malformed),
+        _ => return Err(ProxyRefusal::Malformed),
     };
     if bytes.len() < total {
         return Ok(Step::More(total - bytes.len()));
@@ -161,23 +161,23 @@ fn read_v2(bytes: &[u8]) -> Result<Step, Refused> {
     let rest = &bytes[V2_FIXED..total];
     Ok(Step::Done(match family {
         // For LOCAL, the addresses are to be ignored.
-        _ if own => Said::Own,
+        _ if own => ProxyClient::Own,
         0x11 => v2_client::<4, Ipv4Addr>(rest)?,
         0x21 => v2_client::<16, Ipv6Addr>(rest)?,
-        0x00 | 0x31 => Said::Unknown,
-        _ => return Err(Refused::Malformed),
+        0x00 | 0x31 => ProxyClient::Unknown,
+        _ => return Err(ProxyRefusal::Malformed),
     }))
 }
 
 /// Parses two addresses of `N` bytes and two ports; further fields are ignored.
-fn v2_client<const N: usize, A>(rest: &[u8]) -> Result<Said, Refused>
+fn v2_client<const N: usize, A>(rest: &[u8]) -> Result<ProxyClient, ProxyRefusal>
 where
     A: From<[u8; N]> + Into<IpAddr>,
 {
-    let (from, rest) = rest.split_first_chunk::<N>().ok_or(Refused::Malformed)?;
-    let (to, rest) = rest.split_first_chunk::<N>().ok_or(Refused::Malformed)?;
-    let [a, b, c, d] = *rest.first_chunk().ok_or(Refused::Malformed)?;
-    Ok(Said::Client {
+    let (from, rest) = rest.split_first_chunk::<N>().ok_or(ProxyRefusal::Malformed)?;
+    let (to, rest) = rest.split_first_chunk::<N>().ok_or(ProxyRefusal::Malformed)?;
+    let [a, b, c, d] = *rest.first_chunk().ok_or(ProxyRefusal::Malformed)?;
+    Ok(ProxyClient::Client {
         from: SocketAddr::new(A::from(*from).into(), u16::from_be_bytes([a, b])),
         to: SocketAddr::new(A::from(*to).into(), u16::from_be_bytes([c, d])),
     })
@@ -187,9 +187,9 @@ where
 mod tests {
     use super::*;
 
-    fn client(from: &str, to: &str) -> Result<Step, Refused> {
+    fn client(from: &str, to: &str) -> Result<Step, ProxyRefusal> {
         let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
-        Ok(Step::Done(Said::Client { from, to }))
+        Ok(Step::Done(ProxyClient::Client { from, to }))
     }
 
     fn v2(command: u8, family: u8, rest: &[u8]) -> Vec<u8> {
@@ -206,7 +206,7 @@ mod tests {
         let six = "PROXY TCP6 2001:db8::1 ::1 1 65535\r\n";
         assert_eq!(read(six.as_bytes()), client("[2001:db8::1]:1", "[::1]:65535"));
         for unknown in ["PROXY UNKNOWN\r\n", "PROXY UNKNOWN ffff::1 nonsense\r\n"] {
-            assert_eq!(read(unknown.as_bytes()), Ok(Step::Done(Said::Unknown)));
+            assert_eq!(read(unknown.as_bytes()), Ok(Step::Done(ProxyClient::Unknown)));
         }
         for wrong in [
             "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\n",
@@ -221,12 +221,12 @@ mod tests {
             "PROXY \r\n",
             "PROXY \u{e9}\r\n",
         ] {
-            assert_eq!(read(wrong.as_bytes()), Err(Refused::Malformed), "{wrong:?}");
+            assert_eq!(read(wrong.as_bytes()), Err(ProxyRefusal::Malformed), "{wrong:?}");
         }
         let long = format!("PROXY UNKNOWN {}", "x".repeat(93));
         assert_eq!(long.len(), V1_BYTES_MAX);
-        assert_eq!(read(long.as_bytes()), Err(Refused::TooLong));
-        assert_eq!(read(b"GET / HTTP/1.1\r\n"), Err(Refused::Missing));
+        assert_eq!(read(long.as_bytes()), Err(ProxyRefusal::TooLong));
+        assert_eq!(read(b"GET / HTTP/1.1\r\n"), Err(ProxyRefusal::Missing));
     }
 
     #[test]
@@ -238,10 +238,10 @@ mod tests {
         let mut six = [0; 36];
         (six[15], six[31], six[33], six[35]) = (1, 2, 3, 4);
         assert_eq!(read(&v2(0x21, 0x21, &six)), client("[::1]:3", "[::2]:4"));
-        assert_eq!(read(&v2(0x20, 0x11, FOUR)), Ok(Step::Done(Said::Own)));
-        assert_eq!(read(&v2(0x20, 0x00, &[])), Ok(Step::Done(Said::Own)));
-        assert_eq!(read(&v2(0x21, 0x00, &[])), Ok(Step::Done(Said::Unknown)));
-        assert_eq!(read(&v2(0x21, 0x31, &[0; 216])), Ok(Step::Done(Said::Unknown)));
+        assert_eq!(read(&v2(0x20, 0x11, FOUR)), Ok(Step::Done(ProxyClient::Own)));
+        assert_eq!(read(&v2(0x20, 0x00, &[])), Ok(Step::Done(ProxyClient::Own)));
+        assert_eq!(read(&v2(0x21, 0x00, &[])), Ok(Step::Done(ProxyClient::Unknown)));
+        assert_eq!(read(&v2(0x21, 0x31, &[0; 216])), Ok(Step::Done(ProxyClient::Unknown)));
         for (command, family, rest) in [
             (0x11, 0x11, FOUR),
             (0x22, 0x11, FOUR),
@@ -250,11 +250,11 @@ mod tests {
             (0x21, 0x11, &FOUR[..11]),
             (0x21, 0x21, FOUR),
         ] {
-            assert_eq!(read(&v2(command, family, rest)), Err(Refused::Malformed));
+            assert_eq!(read(&v2(command, family, rest)), Err(ProxyRefusal::Malformed));
         }
         let long = v2(0x21, 0x11, &[0; V2_BYTES_MAX]);
-        assert_eq!(read(&long), Err(Refused::TooLong));
-        assert_eq!(read(b"\r\n\r\n\0\r\nQUIT\r"), Err(Refused::Missing));
+        assert_eq!(read(&long), Err(ProxyRefusal::TooLong));
+        assert_eq!(read(b"\r\n\r\n\0\r\nQUIT\r"), Err(ProxyRefusal::Missing));
     }
 
     /// A reader that reads exactly as many bytes as reported missing stops exactly at the header's end.

@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The metadata of the files when they were read; differs if one of them has changed.
-type Seen = Vec<Option<(u64, i64, i64, u64)>>;
+type FileStamps = Vec<Option<(u64, i64, i64, u64)>>;
 
 /// The certificates of the TLS listening sockets.
 pub struct Tls {
@@ -73,7 +73,7 @@ impl Tls {
     }
 
     /// The current metadata of the files.
-    pub fn look(&self) -> Seen {
+    pub fn look(&self) -> FileStamps {
         let looks = |path: &Path| {
             let found = std::fs::metadata(path).ok()?;
             Some((found.ino(), found.mtime(), found.mtime_nsec(), found.size()))

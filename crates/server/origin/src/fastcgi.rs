@@ -14,8 +14,8 @@ mod stdin;
 use self::stdin::{read_while_sending, send_content};
 use super::places::Places;
 use super::{
-    Ended, HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
-    log_failure,
+    HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, ResponseEnd,
+    Unsent, log_failure,
 };
 use crate::announce;
 use crate::spool::Spool;
@@ -30,8 +30,8 @@ use fastcgi::{
     StdinSent, cgi_params,
 };
 use http_cache::Failure;
+use site_state::limit_hits::{Limit, LimitHits};
 use site_state::propagation::Propagation;
-use site_state::reached::{Limit, Reached};
 use site_state::refusal::Refusal;
 use sockets::Socket;
 use std::collections::VecDeque;
@@ -152,8 +152,8 @@ impl FastCgi {
             (Err(unsent), None) => {
                 let timed_out = matches!(unsent, Unsent::Failed(Failure::TimedOut));
                 // If the connection was not even established, this limit was not reached.
-                if timed_out && request.reached.may_have() {
-                    self.places.reached.note(Limit::OriginTimeout);
+                if timed_out && request.progress.may_have() {
+                    self.places.limit_hits.note(Limit::OriginTimeout);
                 }
                 if let Unsent::Failed(failure @ (Failure::TimedOut | Failure::HungUp)) = unsent {
                     log_failure(&request.url(), failure, NO_ANSWER);
@@ -195,7 +195,7 @@ impl FastCgi {
             // dead. Closing one frees a worker for the new connection.
             drop(kept);
         } else if let Some(kept) = kept {
-            request.reached.note();
+            request.progress.note();
             let tried = match reply.begin(kept, start, RequestContent::Empty).await {
                 Ok(()) => reply.head().await,
                 Err(failure) => Err(failure),
@@ -207,7 +207,7 @@ impl FastCgi {
             }
         }
         let fresh = self.connect().await?;
-        request.reached.note();
+        request.progress.note();
         reply.begin(fresh, start, content).await?;
         Ok((reply.head().await?, reply))
     }
@@ -216,7 +216,7 @@ impl FastCgi {
         let connecting = Socket::connect(&self.address);
         match timeout(self.config.limits.origin_connect_timeout, connecting).await {
             Err(_) => {
-                self.places.reached.note(Limit::OriginConnectTimeout);
+                self.places.limit_hits.note(Limit::OriginConnectTimeout);
                 Err(Failure::TimedOut)
             }
             Ok(Ok(socket)) => Ok(socket),
@@ -346,10 +346,10 @@ pub struct Reply {
     /// The request's scheme, host, and path with query.
     asked: (&'static str, String, String),
     /// Shared with the sender of the request: whether it may have reached the origin.
-    noted: super::Reached,
+    noted: super::SendProgress,
     wait: Duration,
     head_bytes: usize,
-    reached: Arc<Reached>,
+    limit_hits: Arc<LimitHits>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -375,10 +375,10 @@ impl Reply {
             stderr: Vec::new(),
             fatal: PhpFatalWatch::default(),
             asked: (request.scheme, request.host.clone(), request.target.clone()),
-            noted: request.reached.clone(),
+            noted: request.progress.clone(),
             wait: config.limits.origin_timeout,
             head_bytes: config.limits.origin_header_bytes,
-            reached: of.places.reached.clone(),
+            limit_hits: of.places.limit_hits.clone(),
             _place: place,
         }
     }
@@ -472,7 +472,7 @@ impl Reply {
     /// Counts and logs a failure that interrupted the content.
     fn note(&self, failure: Failure) {
         match failure {
-            Failure::TimedOut => self.reached.note(Limit::OriginTimeout),
+            Failure::TimedOut => self.limit_hits.note(Limit::OriginTimeout),
             Failure::HungUp => {}
             // Has been logged where it was detected.
             _ => return,
@@ -482,10 +482,10 @@ impl Reply {
 
     /// How the response ended; see [`OriginBody::ended`]. PHP ends a request with a fatal error like
     /// any other; only the message on STDERR shows the error.
-    pub fn ended(&self) -> Ended {
+    pub fn ended(&self) -> ResponseEnd {
         match self.fatal.fatal() {
-            PhpFatal::Reported => Ended::PhpFatal,
-            PhpFatal::NotReported => Ended::Well,
+            PhpFatal::Reported => ResponseEnd::PhpFatal,
+            PhpFatal::NotReported => ResponseEnd::Well,
         }
     }
 

@@ -26,9 +26,9 @@ use http_cache::Failure;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use site_state::client::Besides;
+use site_state::client::ClientExtras;
+use site_state::limit_hits::{Limit, LimitHits};
 use site_state::propagation::Propagation;
-use site_state::reached::{Limit, Reached};
 use site_state::trailers::{self, Trailers};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,14 +39,14 @@ const IDLE: Duration = Duration::from_secs(4);
 
 const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
 
-type Sent = UnsyncBoxBody<Bytes, UploadFailed>;
+type UploadBody = UnsyncBoxBody<Bytes, UploadFailed>;
 
 /// An HTTP server that generates the pages.
 pub struct HttpOrigin {
     /// For requests without content, on connections that are reused.
-    client: Client<StrictConnector, Sent>,
+    client: Client<StrictConnector, UploadBody>,
     /// For requests with content, each on a connection of its own.
-    client_once: Client<StrictConnector, Sent>,
+    client_once: Client<StrictConnector, UploadBody>,
     authority: uri::Authority,
     places: Places,
     spool: Spool,
@@ -121,15 +121,15 @@ impl HttpOrigin {
         Ok(Switch::Agreed { headers: asked.response.into_parts().0.headers, protocol })
     }
 
-    async fn ask(&self, request: &mut OriginRequest) -> Result<Asked, Unsent> {
+    async fn ask(&self, request: &mut OriginRequest) -> Result<PendingResponse, Unsent> {
         let place = self.places.enter().await?;
         let (client, flaw) = match &request.body {
             RequestBody::Empty => (&self.client, None),
             RequestBody::Stream(upload) => (&self.client_once, Some(upload.flaw())),
         };
-        let Besides { interims, trailers, .. } = request.besides.clone();
+        let ClientExtras { interims, trailers, .. } = request.extras.clone();
         let url = request.url();
-        request.reached.note();
+        request.progress.note();
         let mut outgoing = self.outgoing(request)?;
         if let Some(interims) = interims {
             let config = self.config.clone();
@@ -141,7 +141,7 @@ impl HttpOrigin {
         let wait = self.config.limits.origin_timeout;
         match tokio::time::timeout(wait, client.request(outgoing)).await {
             Err(_) => {
-                self.places.reached.note(Limit::OriginTimeout);
+                self.places.limit_hits.note(Limit::OriginTimeout);
                 log_failure(&url, Failure::TimedOut, NO_ANSWER);
                 Err(Failure::TimedOut.into())
             }
@@ -151,10 +151,10 @@ impl HttpOrigin {
                 }
                 let failure = failure_of(&error);
                 if is_too_long(&error) {
-                    request.reached.note_too_long();
+                    request.progress.note_too_long();
                 }
                 if error.is_connect() && matches!(failure, Failure::TimedOut) {
-                    self.places.reached.note(Limit::OriginConnectTimeout);
+                    self.places.limit_hits.note(Limit::OriginConnectTimeout);
                 }
                 match error.is_connect() {
                     true => {
@@ -165,11 +165,11 @@ impl HttpOrigin {
                 }
                 Err(failure.into())
             }
-            Ok(Ok(response)) => Ok(Asked { response, place, trailers, url }),
+            Ok(Ok(response)) => Ok(PendingResponse { response, place, trailers, url }),
         }
     }
 
-    fn response(&self, asked: Asked) -> OriginResponse {
+    fn response(&self, asked: PendingResponse) -> OriginResponse {
         let (head, body) = asked.response.into_parts();
         let reply = Reply {
             body,
@@ -178,7 +178,7 @@ impl HttpOrigin {
             trailers: None,
             config: self.config.clone(),
             url: asked.url,
-            reached: self.places.reached.clone(),
+            limit_hits: self.places.limit_hits.clone(),
             _place: asked.place,
         };
         OriginResponse {
@@ -189,7 +189,10 @@ impl HttpOrigin {
         }
     }
 
-    fn outgoing(&self, request: &mut OriginRequest) -> Result<::http::Request<Sent>, Failure> {
+    fn outgoing(
+        &self,
+        request: &mut OriginRequest,
+    ) -> Result<::http::Request<UploadBody>, Failure> {
         let target = request.target.parse::<uri::PathAndQuery>();
         let uri = Uri::builder()
             .scheme("http")
@@ -203,7 +206,7 @@ impl HttpOrigin {
             headers.insert(header::HOST, host);
         }
         forwarded(&mut headers, &request.host, request.scheme, request.peer);
-        if request.besides.trailers == Trailers::Wanted {
+        if request.extras.trailers == Trailers::Wanted {
             // RFC 9110 section 10.1.4: TE is hop-by-hop, so Connection has to list it.
             headers.insert(header::TE, HeaderValue::from_static("trailers"));
             headers.append(header::CONNECTION, HeaderValue::from_static("te"));
@@ -231,7 +234,7 @@ impl HttpOrigin {
 }
 
 /// The response to a request, with its place among the concurrent requests.
-struct Asked {
+struct PendingResponse {
     response: ::http::Response<Incoming>,
     place: OwnedSemaphorePermit,
     trailers: Trailers,
@@ -332,7 +335,7 @@ pub struct Reply {
     trailers: Option<HeaderMap>,
     config: Arc<Config>,
     url: String,
-    reached: Arc<Reached>,
+    limit_hits: Arc<LimitHits>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -354,7 +357,7 @@ impl Reply {
         loop {
             let frame = match tokio::time::timeout(self.wait, self.body.frame()).await {
                 Err(_) => {
-                    self.reached.note(Limit::OriginTimeout);
+                    self.limit_hits.note(Limit::OriginTimeout);
                     log_failure(&self.url, Failure::TimedOut, HALF_WAY);
                     return Some(Err(Failure::TimedOut));
                 }

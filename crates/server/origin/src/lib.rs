@@ -12,26 +12,26 @@
 //! | `php_fpm` | Pagewell's own php-fpm; `held` is its directory, `child` ends it with Pagewell |
 //! | `places` | the limit of concurrent requests, and their queue |
 //! | `upload`, `spool` | the content of requests, and its files; `pace` measures slow clients |
-//! | `understand` | decompresses responses that nobody asked to be compressed |
+//! | `decoded_body` | decompresses responses that nobody asked to be compressed |
 //! | `announce` | request fields and params that announce a LiteSpeed-compatible cache |
 //!
 //! Start reading at [`Origin::send`]. Not here: which requests go to the origin, and what becomes of a response.
 
 mod announce;
 mod child;
+mod decoded_body;
 pub mod fastcgi;
-mod held;
 pub mod http;
 pub mod pace;
 pub mod php_fpm;
 pub mod places;
+mod private_directory;
 pub mod routes;
 pub mod spool;
 mod strict;
-mod understand;
 pub mod upload;
 
-pub use understand::{Understanding, may_be_understood};
+pub use decoded_body::{DecodedBody, decodable_coding};
 
 use crate::routes::Script;
 use crate::spool::Spool;
@@ -40,7 +40,7 @@ use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
 use config::{Config, OriginConfig};
 use http_cache::{Failure, FieldUse};
-use site_state::client::Besides;
+use site_state::client::ClientExtras;
 use site_state::propagation::Propagation;
 use site_state::refusal::Refusal;
 use site_state::trailers::Trailers;
@@ -81,12 +81,12 @@ pub struct OriginRequest {
     /// The HTTP version of the client's request.
     pub version: ::http::Version,
     /// Messages that the client accepts in addition to the response, and measurements of the request.
-    pub besides: Besides,
+    pub extras: ClientExtras,
     /// Whether LiteSpeed's compatibility headers are used, so that the cache is announced to the
     /// application.
     pub litespeed: FieldUse,
     /// Records whether the request may have reached the origin.
-    pub reached: Reached,
+    pub progress: SendProgress,
 }
 
 impl OriginRequest {
@@ -100,15 +100,15 @@ impl OriginRequest {
 /// response. Also whether the response's header section was too long to be read. Shared by the sender
 /// of the request and the task that waits for the response.
 #[derive(Clone, Debug, Default)]
-pub struct Reached(Arc<Told>);
+pub struct SendProgress(Arc<SendFlags>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct SendFlags {
     may_have: AtomicBool,
     too_long: AtomicBool,
 }
 
-impl Reached {
+impl SendProgress {
     /// Records that the request is being sent.
     pub fn note(&self) {
         self.0.may_have.store(true, Ordering::Relaxed);
@@ -188,36 +188,36 @@ pub enum OriginBody {
     /// Content from an HTTP server.
     Http(Box<http::Reply>),
     /// Content from either, decompressed while it is read.
-    Understood(Box<Understanding>),
+    Understood(Box<DecodedBody>),
     /// No content.
     Nothing,
 }
 
 /// How a response ended whose end was signalled correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ResponseEnd {
     /// The response ended without an error.
     Well,
     /// PHP reported a fatal error: the client gets the content, but it is not stored.
     PhpFatal,
 }
 
-impl Ended {
+impl ResponseEnd {
     /// The reason not to store the response, if there is one.
     pub fn against_storing(self) -> Option<&'static str> {
         match self {
-            Ended::Well => None,
-            Ended::PhpFatal => Some("php-fatal-error"),
+            ResponseEnd::Well => None,
+            ResponseEnd::PhpFatal => Some("php-fatal-error"),
         }
     }
 }
 
 impl OriginBody {
     /// How the response ended. Valid after [`OriginBody::next`] has returned `None`.
-    pub fn ended(&self) -> Ended {
+    pub fn ended(&self) -> ResponseEnd {
         match self {
             OriginBody::FastCgi(reply) => reply.ended(),
-            OriginBody::Http(_) | OriginBody::Nothing => Ended::Well,
+            OriginBody::Http(_) | OriginBody::Nothing => ResponseEnd::Well,
             OriginBody::Understood(content) => content.body.ended(),
         }
     }

@@ -8,7 +8,7 @@
 //! new connection.
 
 use super::child::end_with_us;
-use super::held::Held;
+use super::private_directory::PrivateDirectory;
 use crate::SERVICE_MANAGER_ENVIRONMENT;
 use config::OwnPhp;
 use std::fmt::Write as _;
@@ -48,10 +48,10 @@ impl PhpFpm {
     /// # Errors
     /// The program is missing or does not start: a sentence for the operator with its output.
     pub async fn start(options: &OwnPhp) -> Result<PhpFpm, String> {
-        let (binary, directory) = (find_binary(options)?, Held::make()?);
+        let (binary, directory) = (find_binary(options)?, PrivateDirectory::make()?);
         let socket = directory.path().join("php.sock");
         let text = configuration(options, &socket);
-        let own = Own { binary, directory, socket: socket.clone(), text };
+        let own = PrivateFpm { binary, directory, socket: socket.clone(), text };
         let child = own.start().await?;
         tracing::info!(
             event = "php-fpm-started",
@@ -77,15 +77,15 @@ impl PhpFpm {
 }
 
 /// The program, directory and configuration with which php-fpm is started.
-struct Own {
+struct PrivateFpm {
     binary: PathBuf,
-    directory: Held,
+    directory: PrivateDirectory,
     socket: PathBuf,
     /// The content of the configuration file.
     text: String,
 }
 
-impl Own {
+impl PrivateFpm {
     /// Writes the configuration, and starts php-fpm with it. If its socket does not open, php-fpm is
     /// killed.
     async fn start(&self) -> Result<Child, String> {
@@ -269,7 +269,7 @@ async fn wait_for_socket(socket: &Path, child: &mut Child, binary: &Path) -> Res
 }
 
 /// Restarts php-fpm whenever it exits or its socket disappears, until shutdown.
-async fn watch_over(mut own: Own, mut child: Child, mut stopped: watch::Receiver<bool>) {
+async fn watch_over(mut own: PrivateFpm, mut child: Child, mut stopped: watch::Receiver<bool>) {
     let mut back_off = BACK_OFF.0;
     loop {
         let group = child.id();

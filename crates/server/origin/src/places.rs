@@ -5,7 +5,7 @@
 use crate::upload::Room;
 use config::Limits;
 use http_cache::Failure;
-use site_state::reached::{Limit, Reached};
+use site_state::limit_hits::{Limit, LimitHits};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ pub struct Places {
     /// [`Places::needed`].
     needed: Notify,
     /// The limits that were reached at this origin.
-    pub reached: Arc<Reached>,
+    pub limit_hits: Arc<LimitHits>,
     /// The memory for content that is collected before its request is sent.
     pub room: Arc<Room>,
 }
@@ -52,7 +52,7 @@ impl Places {
             timeout: limits.origin_queue_timeout,
             impatient: AtomicUsize::new(0),
             needed: Notify::new(),
-            reached: Arc::default(),
+            limit_hits: Arc::default(),
             room: Arc::new(Room::new(limits.body_ahead, memory / ROOM_SHARE)),
         }
     }
@@ -65,16 +65,16 @@ impl Places {
         if let Ok(place) = self.free.clone().try_acquire_owned() {
             return Ok(place);
         }
-        self.reached.note(Limit::OriginConnections);
-        let waiting = Counted::enter(&self.waiting);
+        self.limit_hits.note(Limit::OriginConnections);
+        let waiting = CountGuard::enter(&self.waiting);
         if waiting.before >= self.waiting_max {
-            self.reached.note(Limit::OriginQueue);
+            self.limit_hits.note(Limit::OriginQueue);
             return Err(Failure::Overloaded);
         }
         match tokio::time::timeout(self.timeout, self.wait()).await {
             Ok(Ok(place)) => Ok(place),
             _ => {
-                self.reached.note(Limit::OriginQueueTimeout);
+                self.limit_hits.note(Limit::OriginQueueTimeout);
                 Err(Failure::Overloaded)
             }
         }
@@ -85,7 +85,7 @@ impl Places {
         if let Ok(place) = tokio::time::timeout(NEEDED_AFTER, &mut place).await {
             return place;
         }
-        let _impatient = Counted::enter(&self.impatient);
+        let _impatient = CountGuard::enter(&self.impatient);
         loop {
             self.needed.notify_one();
             if let Ok(place) = tokio::time::timeout(NEEDED_AGAIN, &mut place).await {
@@ -125,19 +125,19 @@ impl Places {
 }
 
 /// Increments a counter until it is dropped.
-struct Counted<'a> {
+struct CountGuard<'a> {
     count: &'a AtomicUsize,
     /// The value of the counter before the increment.
     before: usize,
 }
 
-impl<'a> Counted<'a> {
-    fn enter(count: &'a AtomicUsize) -> Counted<'a> {
-        Counted { count, before: count.fetch_add(1, Ordering::Relaxed) }
+impl<'a> CountGuard<'a> {
+    fn enter(count: &'a AtomicUsize) -> CountGuard<'a> {
+        CountGuard { count, before: count.fetch_add(1, Ordering::Relaxed) }
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }

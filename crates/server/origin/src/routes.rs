@@ -14,10 +14,10 @@
 //! contains a name which is never served is never mapped to a file, even if a file appears there later.
 
 mod links;
-mod resolved;
+mod path_cache;
 
 pub use links::{LeadingOutside, leading_outside};
-pub use resolved::Resolved;
+pub use path_cache::PathCache;
 
 use config::percent_encoding::percent_decoded;
 use config::{FilesConfig, SOURCES, Symlinks};
@@ -97,7 +97,7 @@ pub struct Root<'a> {
     /// The configuration of the document root.
     pub files: &'a FilesConfig,
     /// The cached real paths, and the current time. `None` to resolve each script.
-    pub resolved: Option<(&'a Resolved, Timestamp)>,
+    pub resolved: Option<(&'a PathCache, Timestamp)>,
 }
 
 /// Like [`route`], with a cache of real paths.

@@ -102,12 +102,12 @@ impl Spool {
     ///
     /// # Errors
     /// The limit is reached, or the system cannot create a file, which is logged.
-    pub async fn file(&self) -> Result<Spooled, Refusal> {
-        let mut taken = Taken { used: self.used, bytes: 0 };
+    pub async fn file(&self) -> Result<SpoolFile, Refusal> {
+        let mut taken = DiskReservation { used: self.used, bytes: 0 };
         taken.raise(FILE_BYTES_MIN, self.bytes_max)?;
         let directory = self.directory.clone();
         let file = at_the_disk(&self.directory, move || unnamed(&directory)).await?;
-        Ok(Spooled {
+        Ok(SpoolFile {
             file: Arc::new(file),
             directory: self.directory.clone(),
             bytes_max: self.bytes_max,
@@ -123,7 +123,7 @@ impl Spool {
     /// # Errors
     /// As for [`Spool::file`].
     pub async fn ring(&self) -> Result<Ring, Refusal> {
-        let mut taken = Taken { used: self.used, bytes: 0 };
+        let mut taken = DiskReservation { used: self.used, bytes: 0 };
         taken.raise(RING_BYTES_MIN, self.bytes_max)?;
         let directory = self.directory.clone();
         let file = at_the_disk(&self.directory, move || unnamed(&directory)).await?;
@@ -146,7 +146,7 @@ pub struct Ring {
     bytes_max: u64,
     capacity: u64,
     /// The disk space that the file uses; locked to reserve more.
-    taken: Mutex<Taken>,
+    taken: Mutex<DiskReservation>,
 }
 
 impl Ring {
@@ -241,17 +241,17 @@ fn usual_directory() -> PathBuf {
 }
 
 /// Content on the disk, which is written completely and then read once.
-pub struct Spooled {
+pub struct SpoolFile {
     file: Arc<File>,
     directory: PathBuf,
     bytes_max: u64,
     length: u64,
     read: u64,
     reading: PieceReader,
-    taken: Taken,
+    taken: DiskReservation,
 }
 
-impl Spooled {
+impl SpoolFile {
     /// Appends pieces.
     ///
     /// # Errors
@@ -300,12 +300,12 @@ impl Spooled {
 }
 
 /// The disk space reserved for a file; released when it is dropped.
-struct Taken {
+struct DiskReservation {
     used: &'static AtomicU64,
     bytes: u64,
 }
 
-impl Taken {
+impl DiskReservation {
     /// Reserves more, to a total of `to` bytes. Returns by how many bytes the reservation has grown.
     fn raise(&mut self, to: u64, bytes_max: u64) -> Result<u64, Refusal> {
         let more = to.saturating_sub(self.bytes);
@@ -317,7 +317,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for DiskReservation {
     fn drop(&mut self) {
         if self.bytes > 0 {
             self.used.fetch_sub(self.bytes, Ordering::Relaxed);

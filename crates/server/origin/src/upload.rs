@@ -14,7 +14,7 @@ mod whole;
 pub use whole::Room;
 
 use crate::pace::{Pace, Verdict};
-use crate::spool::{Spool, Spooled};
+use crate::spool::{Spool, SpoolFile};
 use bytes::Bytes;
 use config::Limits;
 use http::{HeaderMap, Version};
@@ -30,7 +30,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep, timeout};
-use whole::{Taken, Whole};
+use whole::{MemoryReservation, Whole};
 
 /// Maximum number of bytes of refused content that are read and discarded.
 const LINGER_BYTES: usize = 256 << 10;
@@ -98,9 +98,9 @@ pub struct Upload {
     /// The part of the collected content that is in memory.
     ahead: Bytes,
     /// The memory reserved for `ahead`.
-    taken: Option<Taken>,
+    taken: Option<MemoryReservation>,
     /// Collected content on the disk, instead of in memory.
-    spooled: Option<Spooled>,
+    spooled: Option<SpoolFile>,
     /// The collected trailers, if the origin accepts trailers.
     trailers: Option<HeaderMap>,
     /// Whether the content has been received completely.
@@ -163,7 +163,7 @@ impl Upload {
 
     /// The size of the collected content that was not read yet, in bytes.
     fn here_bytes(&self) -> u64 {
-        self.ahead.len() as u64 + self.spooled.as_ref().map_or(0, Spooled::left)
+        self.ahead.len() as u64 + self.spooled.as_ref().map_or(0, SpoolFile::left)
     }
 
     /// The shared record of errors, which remains valid after the content was dropped.

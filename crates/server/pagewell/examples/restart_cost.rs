@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use config::{Config, raw, resolve};
 use exchange::site::Site;
-use exchange::sites::Neighbours;
+use exchange::sites::SiteTable;
 use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use origin::Origin;
 use page_store::Walk;
@@ -81,7 +81,7 @@ async fn load(config: &Arc<Config>, clock: &Clock) {
 
 async fn site(config: &Arc<Config>, clock: &Clock) -> Arc<Site> {
     let (origin, _) = Origin::start(config).await.expect("nothing is started");
-    Site::new(config.clone(), clock.clone(), origin, Neighbours::default(), true)
+    Site::new(config.clone(), clock.clone(), origin, SiteTable::default(), true)
 }
 
 fn put(site: &Site, clock: &Clock, n: u64) {

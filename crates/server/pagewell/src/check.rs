@@ -12,7 +12,7 @@ use change_sources::check as database;
 use config::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
 use config::shown::shown;
 use config::{Config, database_servers, load};
-use control::control::client;
+use control::api::client;
 use front::tls::Tls;
 
 /// Reads a configuration and prints warnings about it.
@@ -46,7 +46,7 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         }
         if args.running {
             let (file, _) = load(&args.config).map_err(|error| error.to_string())?;
-            unheard(&config, file.admin_token_file).await?;
+            print_uncovered_tags(&config, file.admin_token_file).await?;
         }
         say(&format!("{name}: no errors"))
     })
@@ -67,9 +67,12 @@ pub fn config(args: &ConfigArgs) -> Result<(), String> {
 }
 
 /// Prints the tags in the running Pagewell's cache that no `[[change]]` rule can invalidate.
-async fn unheard(config: &Config, token_file: Option<std::path::PathBuf>) -> Result<(), String> {
+async fn print_uncovered_tags(
+    config: &Config,
+    token_file: Option<std::path::PathBuf>,
+) -> Result<(), String> {
     let control = ControlArgs { admin: config.admin.to_string(), token_file };
-    for tag in client::unheard(&control).await? {
+    for tag in client::uncovered_tags(&control).await? {
         say(&format!("no [[change]] touches the tag {tag}, which pages depend on"))?;
     }
     Ok(())

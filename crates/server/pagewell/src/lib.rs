@@ -10,14 +10,15 @@
 //! | the process | `main`, `server`, `service` (service manager), `privileges`, `check` (commands without serving) |
 //! | restarts | `snapshot` (warm), `take_over` (zero-downtime) |
 //! | the memcached port | `memcached` |
-//! | periodic tasks | `keep_time`, `unused` (inactive pages), `wake` |
+//! | periodic tasks | `periodic` (starts them), `clock_skew`, `idle_expiry` (inactive pages), `wake` |
 
-pub mod keep_time;
+pub mod clock_skew;
+pub mod idle_expiry;
 pub mod memcached;
+pub mod periodic;
 pub mod privileges;
 pub mod server;
 pub mod service;
 pub mod snapshot;
 pub mod take_over;
-pub mod unused;
 pub mod wake;

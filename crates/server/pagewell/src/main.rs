@@ -11,16 +11,16 @@ use config::options::{
     ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, InvalidateArgs,
     ServeArgs,
 };
-use control::control::client;
+use control::api::client;
 use control::reload::Reload;
 use page_heap::PageHeap;
 use pagewell::privileges;
-use pagewell::server::{Prepared, Server};
+use pagewell::server::{OpenedResources, Server};
 use pagewell::service::{Supervisor, Tell, passed, successor, watchdog};
 use pagewell::take_over::Predecessor;
 use site_state::clock::Clock;
-use site_state::let_go;
-use sockets::accept::{NotOpened, Passed};
+use site_state::release_memory;
+use sockets::accept::{NotOpened, PassedSockets};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -64,8 +64,8 @@ fn main() -> ExitCode {
         Command::Explain(args) => {
             once(async { client::explain(&args).await.and_then(|text| say(&text)) })
         }
-        Command::Offenders(args) => {
-            once(async { client::offenders(&args).await.and_then(|text| say(&text)) })
+        Command::Misses(args) => {
+            once(async { client::misses(&args).await.and_then(|text| say(&text)) })
         }
         Command::Stats(args) => {
             once(async { client::stats(&args).await.and_then(|text| say(&text)) })
@@ -138,7 +138,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         page_store::leave_out_lease_check();
     }
     // Before any file is opened.
-    let mut passed = Passed::new(passed::take()?);
+    let mut passed = PassedSockets::new(passed::take()?);
     if std::env::var("GLIBC_TUNABLES").is_ok_and(|said| said.contains(HUGE_PAGES)) {
         page_heap::use_huge_pages();
     }
@@ -151,12 +151,13 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         true => Predecessor::find(&config.admin, standing.becomes(), &mut passed)?,
         false => None,
     };
-    let prepared = Prepared::open(&config, passed).map_err(|error| match args.take_over {
-        true => error.sentence,
-        false => told(error, &config),
-    })?;
+    let prepared =
+        OpenedResources::open(&config, passed).map_err(|error| match args.take_over {
+            true => error.sentence,
+            false => open_error(error, &config),
+        })?;
     // Before other threads are started.
-    let_go::long_at_once();
+    release_memory::long_at_once();
     privileges::drop_to(&standing, &config)?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -169,7 +170,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
 
 /// The error message if something could not be opened. If a running Pagewell uses the address, it
 /// contains a hint to use that process instead.
-fn told(error: NotOpened, config: &Config) -> String {
+fn open_error(error: NotOpened, config: &Config) -> String {
     let admin = config.admin.to_string();
     let health = ControlArgs { admin: admin.clone(), token_file: None };
     let answers = || {
@@ -194,7 +195,7 @@ fn told(error: NotOpened, config: &Config) -> String {
 async fn run(
     config: Config,
     reload: Option<Reload>,
-    prepared: Prepared,
+    prepared: OpenedResources,
     predecessor: Option<Predecessor>,
 ) -> Result<(), String> {
     let mut interrupted = signal(SignalKind::interrupt()).map_err(|error| error.to_string())?;
@@ -214,8 +215,8 @@ async fn run(
     say_where(&server);
     supervisor.tell(Tell::Ready);
     let watching = watchdog::start(Supervisor::of_environment(), clock)?;
-    let_go::code();
-    let_go::heap();
+    release_memory::code();
+    release_memory::heap();
     loop {
         tokio::select! {
             _ = interrupted.recv() => break,
@@ -241,7 +242,7 @@ async fn run(
     }
     tracing::info!(event = "stopping");
     supervisor.tell(Tell::Stopping);
-    let door = server.site().now();
+    let default_site = server.site().now();
     tokio::select! {
         () = server.stop() => {
             // Not earlier, because stopping may take long.
@@ -252,7 +253,7 @@ async fn run(
         _ = terminated.recv() => {}
     }
     // Requests in flight at the origin do not end with this process.
-    door.all_or(None).for_each(|site| site.abandon());
+    default_site.all_sites().for_each(|site| site.abandon());
     Err("stopped at once, as asked twice".into())
 }
 

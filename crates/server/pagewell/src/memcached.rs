@@ -22,8 +22,8 @@ use bytes::BytesMut;
 use exchange::site::Site;
 use memcache::{Answer, Command, Decoder, Limits, Moment, Next, Refusal, Step, execute};
 use site_state::pending_changes::PendingChange;
-use site_state::phase::{Phase, Told, is_told};
-use sockets::{Accepted, Listener, accept_each};
+use site_state::phase::{Phase, PhaseWatch, has_phase};
+use sockets::{AcceptedConnection, Listener, accept_each};
 use std::io::IoSlice;
 use std::pin::pin;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ pub async fn serve(
     listener: Listener,
     limits: Limits,
     keeper: Arc<Keeper>,
-    begun: Arc<Begun>,
-    stop: Told,
+    begun: Arc<PartialRequests>,
+    stop: PhaseWatch,
 ) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let ended = accept_each(
@@ -64,12 +64,14 @@ pub async fn serve(
         |accepted, place| {
             let (keeper, begun, stop) = (keeper.clone(), begun.clone(), stop.clone());
             async move {
-                let own = Own { begun, bytes: 0 };
+                let own = PartialRequestShare { begun, bytes: 0 };
                 match accepted {
-                    Accepted::Tcp(stream, _) => {
+                    AcceptedConnection::Tcp(stream, _) => {
                         connection(stream, limits, &keeper, own, stop).await
                     }
-                    Accepted::Unix(stream) => connection(stream, limits, &keeper, own, stop).await,
+                    AcceptedConnection::Unix(stream) => {
+                        connection(stream, limits, &keeper, own, stop).await
+                    }
                 }
                 drop(place);
             }
@@ -84,8 +86,8 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     mut io: IO,
     limits: Limits,
     keeper: &Keeper,
-    mut own: Own,
-    mut stop: Told,
+    mut own: PartialRequestShare,
+    mut stop: PhaseWatch,
 ) {
     let (mut decoder, mut input) = (Opening::new(limits), BytesMut::new());
     let (mut answer, mut hand) = (Answer::default(), None);
@@ -100,7 +102,7 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
         match next {
             After::Go => {}
             After::Close => return,
-            After::Read(_) if is_told(&seen, Phase::is_leaving) => return,
+            After::Read(_) if has_phase(&seen, Phase::is_leaving) => return,
             After::Read(more) => {
                 if !own.holds(input.len()) {
                     keeper.site().counters.memcached_refused.add();
@@ -132,25 +134,25 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Counts the bytes of incomplete requests of all connections.
-pub struct Begun {
+pub struct PartialRequests {
     bytes: AtomicUsize,
     bytes_max: usize,
 }
 
-impl Begun {
+impl PartialRequests {
     /// A counter with the maximum for a page budget of `memory_bytes`.
-    pub fn new(memory_bytes: usize) -> Begun {
-        Begun { bytes: AtomicUsize::new(0), bytes_max: memory_bytes / SHARE }
+    pub fn new(memory_bytes: usize) -> PartialRequests {
+        PartialRequests { bytes: AtomicUsize::new(0), bytes_max: memory_bytes / SHARE }
     }
 }
 
 /// One connection's share of the counter.
-struct Own {
-    begun: Arc<Begun>,
+struct PartialRequestShare {
+    begun: Arc<PartialRequests>,
     bytes: usize,
 }
 
-impl Own {
+impl PartialRequestShare {
     /// Sets this connection's share to `bytes`. Returns whether the total is within its maximum.
     fn holds(&mut self, bytes: usize) -> bool {
         let all = &self.begun.bytes;
@@ -160,7 +162,7 @@ impl Own {
     }
 }
 
-impl Drop for Own {
+impl Drop for PartialRequestShare {
     fn drop(&mut self) {
         self.holds(0);
     }

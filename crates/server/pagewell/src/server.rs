@@ -1,42 +1,30 @@
 //! A running server: it binds its sockets, starts its origin, serves, and shuts down gracefully. On
 //! shutdown it stops accepting, finishes the requests in flight within a limit, and then stops
-//! php-fpm. Periodic background tasks are started here as well.
+//! php-fpm.
 
-use crate::keep_time;
-use crate::memcached::{self, Begun, Keeper};
+use crate::memcached::{self, Keeper, PartialRequests};
+use crate::periodic;
 use crate::snapshot;
-use crate::take_over::{Doorway, Following, Left, Open, Predecessor};
-use crate::unused;
-use crate::wake;
+use crate::take_over::{Doorway, Following, Open, Predecessor, SuccessorPid};
 use config::{Address, Config};
 use control::reload::Reload;
 use exchange::access_log::{self, Sink, Writing};
-use exchange::codings::{self, Compressor};
-use exchange::rewarm;
 use exchange::site::Site;
-use exchange::sites::Neighbours;
+use exchange::sites::SiteTable;
 use front::listen;
 use front::tls::Tls;
 use origin::Origin;
 use origin::php_fpm::PhpFpm;
-use page_store::TidyOutcome;
 use site_state::clock::Clock;
 use site_state::journal::Snapshots;
-use site_state::let_go;
-use site_state::phase::{Phase, Told};
+use site_state::phase::{Phase, PhaseWatch};
 use site_state::traces;
-use sockets::accept::{Bound, Listener, NotOpened, Passed};
+use sockets::accept::{BoundSocket, Listener, NotOpened, PassedSockets};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How often idle connections to the origin and the memory of clients' connections are checked.
-const SWEEP: Duration = Duration::from_secs(5);
-/// Memory is returned to the system after at least this many connections have become idle,
-const CROWD: u64 = 1000;
-/// once fewer than this many more become idle between two checks. Until then the memory is reused.
-const CALM: u64 = 50;
 /// How often the shutdown checks whether the last connection has ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
@@ -47,33 +35,31 @@ const LAST_CLOSED: Duration = Duration::from_secs(1);
 /// connections then.
 const IN_BETWEEN: Duration = Duration::from_millis(500);
 
-/// The pause between two batches of tidying up the store.
-pub(crate) const BETWEEN_BATCHES: Duration = Duration::from_millis(1);
-
 /// The timeout for writing the last lines of the access log.
 const LAST_LINES: Duration = Duration::from_secs(5);
 /// The timeout for exporting the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// Sockets and files that are opened before the process changes its user and starts other threads.
-pub struct Prepared {
-    listen: Vec<Bound>,
-    listen_tls: Vec<Bound>,
-    items: Vec<Bound>,
-    admin: Bound,
+pub struct OpenedResources {
+    listen: Vec<BoundSocket>,
+    listen_tls: Vec<BoundSocket>,
+    items: Vec<BoundSocket>,
+    admin: BoundSocket,
     tls: Option<Arc<Tls>>,
     sink: Option<Sink>,
 }
 
-impl Prepared {
+impl OpenedResources {
     /// Binds all addresses, or uses the sockets that were passed for them. Reads the certificates
     /// and opens the access log.
     ///
     /// # Errors
     /// An address is in use, a file cannot be read, or a passed socket matches no address.
-    pub fn open(config: &Config, mut passed: Passed) -> Result<Prepared, NotOpened> {
+    pub fn open(config: &Config, mut passed: PassedSockets) -> Result<OpenedResources, NotOpened> {
         let mut bind = |all: &[Address]| {
-            let each = all.iter().map(|address| Bound::open_for_visitors(address, &mut passed));
+            let each =
+                all.iter().map(|address| BoundSocket::open_for_visitors(address, &mut passed));
             each.collect::<Result<Vec<_>, NotOpened>>()
         };
         let tls = match config.listen_tls.is_empty() {
@@ -85,12 +71,12 @@ impl Prepared {
             .memcached
             .iter()
             .flat_map(|port| port.listen.iter().map(|address| (port.socket_mode, address)));
-        let items = items.map(|(mode, address)| Bound::open_for(mode, address, &mut passed));
+        let items = items.map(|(mode, address)| BoundSocket::open_for(mode, address, &mut passed));
         let items = items.collect::<Result<Vec<_>, NotOpened>>()?;
-        let admin = Bound::open(&config.admin, &mut passed)?;
+        let admin = BoundSocket::open(&config.admin, &mut passed)?;
         passed.all_used()?;
         let sink = config.access_log.as_ref().map(|log| Sink::open(&log.to)).transpose()?;
-        Ok(Prepared { listen, listen_tls, items, admin, tls, sink })
+        Ok(OpenedResources { listen, listen_tls, items, admin, tls, sink })
     }
 }
 
@@ -107,7 +93,7 @@ pub struct Server {
     phase: Arc<watch::Sender<Phase>>,
     doorway: Arc<Doorway>,
     /// Completes when another process has taken over.
-    leaving: JoinHandle<Left>,
+    leaving: JoinHandle<SuccessorPid>,
     /// The process that this one replaces, which may still have requests in flight.
     following: Option<Following>,
     php: Vec<PhpFpm>,
@@ -123,8 +109,8 @@ impl Server {
     /// # Errors
     /// A sentence for the operator, for example: an address is in use, or PHP does not start.
     pub async fn start(config: Arc<Config>, clock: Clock) -> Result<Server, String> {
-        let prepared =
-            Prepared::open(&config, Passed::default()).map_err(|error| error.sentence)?;
+        let prepared = OpenedResources::open(&config, PassedSockets::default())
+            .map_err(|error| error.sentence)?;
         Server::start_with(config, clock, prepared, None).await
     }
 
@@ -136,11 +122,13 @@ impl Server {
     pub async fn start_with(
         config: Arc<Config>,
         clock: Clock,
-        prepared: Prepared,
+        prepared: OpenedResources,
         predecessor: Option<Predecessor>,
     ) -> Result<Server, String> {
-        let Prepared { listen, listen_tls, items, admin, tls, sink } = prepared;
-        let on = |all: Vec<Bound>| all.into_iter().map(Listener::on).collect::<Result<Vec<_>, _>>();
+        let OpenedResources { listen, listen_tls, items, admin, tls, sink } = prepared;
+        let on = |all: Vec<BoundSocket>| {
+            all.into_iter().map(Listener::on).collect::<Result<Vec<_>, _>>()
+        };
         let (listeners, tls_listeners, items) = (on(listen)?, on(listen_tls)?, on(items)?);
         let admin = Listener::on(admin)?;
         let mut php = Vec::new();
@@ -185,7 +173,7 @@ impl Server {
             tls_addresses: tls_listeners.iter().map(Listener::address).collect(),
             memcached: items.iter().map(Listener::address).collect(),
             admin: admin.address(),
-            control: tokio::spawn(control::control::serve(admin, controlled, stopped.clone())),
+            control: tokio::spawn(control::api::serve(admin, controlled, stopped.clone())),
             reload,
             site: site.clone(),
             php,
@@ -197,10 +185,7 @@ impl Server {
             tokio::spawn(listen::serve(listener, begin, tls, site.clone(), stopped.clone()));
         }
         serve_items(items, &config, &site, &stopped);
-        if let Some(tls) = tls {
-            tokio::spawn(follow_certificates(tls, site.clone(), stopped.clone()));
-        }
-        begin_chores(&site, &stopped);
+        periodic::start(&site, tls, &stopped);
         Ok(server)
     }
 
@@ -253,7 +238,7 @@ impl Server {
     }
 
     /// Waits until another process has taken over.
-    pub async fn left(&mut self) -> Left {
+    pub async fn left(&mut self) -> SuccessorPid {
         match (&mut self.leaving).await {
             Ok(left) => left,
             // A panic is in the log already.
@@ -269,34 +254,37 @@ impl Server {
             return self.finish().await;
         }
         self.doorway.close();
-        let door = self.site.now();
-        let last: Vec<_> = door.all_or(None).map(snapshot::begin_last).collect();
+        let default_site = self.site.now();
+        let last: Vec<_> = default_site.all_sites().map(snapshot::begin_last).collect();
         // Nobody waits for what is not answered from memory any more.
-        door.all_or(None).filter(|site| site.cluster.is_some()).for_each(|site| site.leave_alone());
+        default_site
+            .all_sites()
+            .filter(|site| site.cluster.is_some())
+            .for_each(|site| site.leave_alone());
         self.phase.send_replace(Phase::Stopping);
         let mut leaves = Vec::new();
-        for site in door.all_or(None) {
+        for site in default_site.all_sites() {
             change_sources::ended(&site.sources).await;
             leaves.push(change_sources::gone(&site.sources));
         }
-        self.drain(&door).await;
+        self.drain(&default_site).await;
         for leave in leaves {
             // A panic is in the log already.
             let _ = leave.await;
         }
-        door.all_or(None).for_each(|site| site.mark_untold());
-        let ends = self.close(&door);
-        for ((site, last), end) in door.all_or(None).zip(last).zip(&ends) {
+        default_site.all_sites().for_each(|site| site.mark_unpublished());
+        let ends = self.close(&default_site);
+        for ((site, last), end) in default_site.all_sites().zip(last).zip(&ends) {
             match (end, last) {
                 (End::AllHeard, Some(last)) => snapshot::write_last(site, last).await,
                 (End::AllHeard, None) => {}
                 (End::NotAll, _) => {
-                    site.mark_unheard();
+                    site.mark_change_lost();
                     snapshot::forget(site);
                 }
             }
         }
-        say_over(&door, &ends);
+        say_over(&default_site, &ends);
         end(&self.site, self.writing, self.exporting, self.php).await;
     }
 
@@ -304,55 +292,56 @@ impl Server {
     /// `limits.drain`.
     pub async fn finish(mut self) {
         self.doorway.close();
-        let door = self.site.now();
-        self.drain(&door).await;
+        let default_site = self.site.now();
+        self.drain(&default_site).await;
         self.phase.send_replace(Phase::Ended);
         // Idle connections are closed now.
-        let _ = tokio::time::timeout(LAST_CLOSED, no_connections(&door)).await;
+        let _ = tokio::time::timeout(LAST_CLOSED, no_connections(&default_site)).await;
         // Without this report the new process purges every page when this one ends.
-        let ends = self.close(&door);
+        let ends = self.close(&default_site);
         // If changes are not published to the other nodes, the new process must do it. No change is
         // queued after this.
-        if untold(&door) == 0 {
-            say_over(&door, &ends);
+        if pending_publications(&default_site) == 0 {
+            say_over(&default_site, &ends);
         }
         end(&self.site, self.writing, self.exporting, self.php).await;
     }
 
     /// Waits until no operation is in flight here or in the previous process, for at most
     /// `limits.drain`. It stops waiting once a change cannot be acknowledged any more.
-    async fn drain(&mut self, door: &Arc<Site>) {
+    async fn drain(&mut self, default_site: &Arc<Site>) {
         let all = async {
-            no_connections(door).await;
+            no_connections(default_site).await;
             // It ends when all running calls are answered.
             let _ = (&mut self.control).await;
             if let Some(following) = &mut self.following {
                 following.ended().await;
             }
             // Some operations have no connected client any more.
-            while in_hand(door) + untold(door) > 0 {
+            while writes_in_flight(default_site) + pending_publications(default_site) > 0 {
                 tokio::time::sleep(DRAIN_LOOK).await;
             }
         };
         let drained = tokio::select! {
-            drained = tokio::time::timeout(door.limits.drain, all) => drained.is_ok(),
-            () = unheard(door) => false,
+            drained = tokio::time::timeout(default_site.limits.drain, all) => drained.is_ok(),
+            () = warn_uncovered_tags(default_site) => false,
         };
-        let (connections, in_hand) = (door.counters.connections.get(), in_hand(door));
+        let (connections, in_hand) =
+            (default_site.counters.connections.get(), writes_in_flight(default_site));
         // After a hand-over, idle connections are closed later (`finish`), so they are no reason to
         // warn.
-        if !drained && (in_hand > 0 || door.successor().is_none()) {
+        if !drained && (in_hand > 0 || default_site.successor().is_none()) {
             tracing::warn!(event = "drain-ended", connections, in_hand);
         }
-        match untold(door) {
+        match pending_publications(default_site) {
             0 => {}
-            changes => tracing::error!(event = "stream-not-told", changes),
+            changes => tracing::error!(event = "cluster-not-published", changes),
         }
     }
 
     /// Prevents further operations that may lead to a change. Returns what is known about the
     /// changes of each site.
-    fn close(&self, door: &Arc<Site>) -> Vec<End> {
+    fn close(&self, default_site: &Arc<Site>) -> Vec<End> {
         let all_told = self.following.as_ref().is_none_or(Following::has_ended);
         let of_site = |site: &Arc<Site>| {
             let is_idle = site.pending.close() == 0;
@@ -361,7 +350,7 @@ impl Server {
                 false => End::NotAll,
             }
         };
-        door.all_or(None).map(of_site).collect()
+        default_site.all_sites().map(of_site).collect()
     }
 }
 
@@ -375,8 +364,8 @@ enum End {
 }
 
 /// Reports the last change to the successor process, if all changes are known.
-fn say_over(door: &Arc<Site>, ends: &[End]) {
-    if let Some(successor) = door.successor()
+fn say_over(default_site: &Arc<Site>, ends: &[End]) {
+    if let Some(successor) = default_site.successor()
         && !ends.contains(&End::NotAll)
     {
         successor.over();
@@ -384,37 +373,37 @@ fn say_over(door: &Arc<Site>, ends: &[End]) {
 }
 
 /// Returns how many operations in flight may still lead to a change, over all sites.
-fn in_hand(door: &Arc<Site>) -> usize {
-    door.all_or(None).map(|site| site.pending.count()).sum()
+fn writes_in_flight(default_site: &Arc<Site>) -> usize {
+    default_site.all_sites().map(|site| site.pending.count()).sum()
 }
 
 /// Returns how many changes are not published to the other nodes yet, over all sites.
-fn untold(door: &Arc<Site>) -> usize {
-    let of_site = |site: &Arc<Site>| site.sources.untold();
-    door.all_or(None).map(of_site).sum::<u64>() as usize
+fn pending_publications(default_site: &Arc<Site>) -> usize {
+    let of_site = |site: &Arc<Site>| site.sources.pending_publications();
+    default_site.all_sites().map(of_site).sum::<u64>() as usize
 }
 
 /// Waits until a change cannot be acknowledged.
-async fn unheard(door: &Arc<Site>) {
-    while !door.all_or(None).any(|site| site.has_lost_change()) {
+async fn warn_uncovered_tags(default_site: &Arc<Site>) {
+    while !default_site.all_sites().any(|site| site.has_lost_change()) {
         tokio::time::sleep(DRAIN_LOOK).await;
     }
 }
 
-async fn no_connections(door: &Arc<Site>) {
-    while door.counters.connections.get() > 0 {
+async fn no_connections(default_site: &Arc<Site>) {
+    while default_site.counters.connections.get() > 0 {
         tokio::time::sleep(DRAIN_LOOK).await;
     }
 }
 
 /// Stops everything that remains after the connections have ended.
 async fn end(
-    door: &Arc<Site>,
+    default_site: &Arc<Site>,
     writing: Option<Writing>,
     exporting: JoinHandle<()>,
     php: Vec<PhpFpm>,
 ) {
-    if let Some(exporter) = &door.exporter {
+    if let Some(exporter) = &default_site.exporter {
         exporter.end();
         let _ = tokio::time::timeout(LAST_SPANS, exporting).await;
     }
@@ -428,28 +417,28 @@ async fn end(
 /// Starts to answer from the cache. A predecessor, if given, has released its databases and
 /// snapshots by then.
 async fn take_place(
-    door: &Arc<Site>,
+    default_site: &Arc<Site>,
     predecessor: Option<Predecessor>,
-    stopped: &Told,
+    stopped: &PhaseWatch,
 ) -> Result<Option<Following>, String> {
     let placed = match predecessor {
         Some(predecessor) => {
             // Errors here must be found before the running process gives up its cache.
-            change_sources::check::before_following(&door.config).await?;
+            change_sources::check::before_following(&default_site.config).await?;
             Some(predecessor.take_place().await?)
         }
         None => None,
     };
     let Some(placed) = placed else {
-        start_all(door, snapshot::Before::Ended, Duration::MAX, stopped).await?;
+        start_all(default_site, snapshot::Before::Ended, Duration::MAX, stopped).await?;
         return Ok(None);
     };
     // The old process reports its pending changes, and all of them must arrive.
-    let snapshots = door.all_or(None).filter_map(|site| site.snapshots.as_ref());
-    let in_hand = snapshots.map(Snapshots::in_hand).collect();
+    let snapshots = default_site.all_sites().filter_map(|site| site.snapshots.as_ref());
+    let in_hand = snapshots.map(Snapshots::begin_in_flight).collect();
     // No process accepts connections now, so an unresponsive database is not waited for.
-    start_all(door, snapshot::Before::HandedOver, IN_BETWEEN, stopped).await?;
-    placed.serve(door, in_hand).await.map(Some)
+    start_all(default_site, snapshot::Before::HandedOver, IN_BETWEEN, stopped).await?;
+    placed.serve(default_site, in_hand).await.map(Some)
 }
 
 /// Duplicates the listening sockets for a process that takes over.
@@ -464,14 +453,14 @@ fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>
 /// Opens the snapshot of each site, then follows their databases. It waits for each database for at
 /// most `patience`.
 async fn start_all(
-    door: &Arc<Site>,
+    default_site: &Arc<Site>,
     before: snapshot::Before,
     patience: Duration,
-    stopped: &Told,
+    stopped: &PhaseWatch,
 ) -> Result<(), String> {
     let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site, before)?));
-    let loading = door.all_or(None).map(begin).collect::<Result<Vec<_>, String>>()?;
-    let sites = door.all_or(None).map(|site| (site.state(), &*site.sources));
+    let loading = default_site.all_sites().map(begin).collect::<Result<Vec<_>, String>>()?;
+    let sites = default_site.all_sites().map(|site| (site.state(), &*site.sources));
     change_sources::start(sites, patience, stopped).await?;
     for (site, loading) in loading {
         tokio::spawn(snapshot::run(site, loading, stopped.clone()));
@@ -490,12 +479,12 @@ async fn start_sites(
     for config in &config.other_sites {
         let (origin, own) = Origin::start(config).await?;
         php.extend(own);
-        let neighbours = Neighbours::default();
-        others.push(Site::new(config.clone(), clock.clone(), origin, neighbours, false));
+        let other_sites = SiteTable::default();
+        others.push(Site::new(config.clone(), clock.clone(), origin, other_sites, false));
     }
     let (origin, own) = Origin::start(&config).await?;
     php.extend(own);
-    Ok(Site::new(config, clock, origin, Neighbours::new(others), true))
+    Ok(Site::new(config, clock, origin, SiteTable::new(others), true))
 }
 
 async fn stop_all(php: Vec<PhpFpm>) {
@@ -505,95 +494,13 @@ async fn stop_all(php: Vec<PhpFpm>) {
 }
 
 /// Serves the memcached port, if there is one.
-fn serve_items(items: Vec<Listener>, config: &Config, site: &Arc<Site>, stopped: &Told) {
+fn serve_items(items: Vec<Listener>, config: &Config, site: &Arc<Site>, stopped: &PhaseWatch) {
     let (Some(port), Some(leases)) = (&config.memcached, &site.leases) else { return };
     let keeper = Arc::new(Keeper::new(site.clone(), leases.clone()));
     let limits = memcache::Limits { item_bytes_max: port.item_bytes_max };
-    let begun = Arc::new(Begun::new(config.memory_bytes));
+    let begun = Arc::new(PartialRequests::new(config.memory_bytes));
     for listener in items {
         let (keeper, begun) = (keeper.clone(), begun.clone());
         tokio::spawn(memcached::serve(listener, limits, keeper, begun, stopped.clone()));
-    }
-}
-
-/// Starts the periodic tasks of each site.
-fn begin_chores(door: &Arc<Site>, stopped: &Told) {
-    let compressor = Arc::new(Compressor::default());
-    for site in door.all_or(None) {
-        tokio::spawn(sweep(site.clone(), stopped.clone()));
-        tokio::spawn(tidy(site.clone(), stopped.clone()));
-        tokio::spawn(codings::run(site.clone(), compressor.clone(), stopped.clone()));
-        tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
-        wake::begin(site, stopped);
-    }
-    tokio::spawn(let_go(door.clone(), stopped.clone()));
-    tokio::spawn(keep_time::run(door.clone(), stopped.clone()));
-    tokio::spawn(unused::run(door.clone(), stopped.clone()));
-}
-
-/// Tidies up the store after large changes, one batch at a time.
-async fn tidy(site: Arc<Site>, mut stop: Told) {
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(Phase::is_leaving) => return,
-            () = site.untidy.notified() => {}
-        }
-        while site.store.tidy() == TidyOutcome::MoreToDo {
-            tokio::time::sleep(BETWEEN_BATCHES).await;
-        }
-    }
-}
-
-/// Reloads the certificates when their files change.
-async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: Told) {
-    let mut seen = tls.look();
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(Phase::is_leaving) => return,
-            () = tokio::time::sleep(site.now().limits.certificate_look) => {}
-        }
-        let now = tls.look();
-        if now == seen {
-            continue;
-        }
-        match tls.reload() {
-            Ok(()) => tracing::info!(event = "certificates-read"),
-            Err(error) => tracing::error!(event = "certificates-unusable", %error),
-        }
-        // Changes during the reload are detected by the next check.
-        seen = now;
-    }
-}
-
-/// Returns memory to the system after many connections were active at the same time and have become
-/// idle.
-async fn let_go(door: Arc<Site>, mut stop: Told) {
-    let (mut seen, mut waiting) = (0, 0);
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(Phase::is_leaving) => return,
-            () = tokio::time::sleep(SWEEP) => {}
-        }
-        let rested = door.all_or(None).map(|site| site.counters.connections_rested.get()).sum();
-        let more = rested - seen;
-        (seen, waiting) = (rested, waiting + more);
-        if waiting >= CROWD && more < CALM {
-            waiting = 0;
-            // On a blocking thread, because it may take some milliseconds.
-            let _ = tokio::task::spawn_blocking(let_go::heap).await;
-        }
-    }
-}
-
-/// Closes connections to the origin that have been idle for long.
-async fn sweep(site: Arc<Site>, mut stop: Told) {
-    loop {
-        tokio::select! {
-            _ = stop.wait_for(Phase::is_leaving) => return,
-            () = tokio::time::sleep(SWEEP) => {}
-        }
-        if let Origin::FastCgi(origin) = &*site.origin {
-            origin.close_idle();
-        }
     }
 }

@@ -12,15 +12,15 @@
 
 use config::Wake;
 use exchange::body::ResponseBody;
-use exchange::forward::{self, Why};
+use exchange::forward::{self, ForwardCause};
 use exchange::site::Site;
 use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt;
 use http_cache::ForwardReason;
 use site_rules::Peer;
-use site_state::client::Besides;
-use site_state::client::{SaidBy, Visitor};
-use site_state::phase::{Phase, Told};
+use site_state::client::ClientExtras;
+use site_state::client::{AddressSource, Client};
+use site_state::phase::{Phase, PhaseWatch};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,13 +32,13 @@ const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-wake");
 const READ_FOR: Duration = Duration::from_secs(600);
 
 /// Starts the requests for each configured URL of the site, until the server stops.
-pub fn begin(site: &Arc<Site>, stop: &Told) {
+pub fn begin(site: &Arc<Site>, stop: &PhaseWatch) {
     for wake in &site.config.wakes {
         tokio::spawn(run(site.clone(), wake.clone(), stop.clone()));
     }
 }
 
-async fn run(site: Arc<Site>, wake: Wake, mut stop: Told) {
+async fn run(site: Arc<Site>, wake: Wake, mut stop: PhaseWatch) {
     let mut leaving = pin!(stop.wait_for(Phase::is_leaving));
     loop {
         tokio::select! {
@@ -59,18 +59,18 @@ async fn request(site: &Arc<Site>, wake: &Wake) {
     }
     request.headers_mut().insert(header::HOST, host);
     request.headers_mut().insert(header::USER_AGENT, USER_AGENT);
-    let visitor = Visitor {
+    let client = Client {
         peer: None,
         local: None,
-        believed: Peer::Anybody,
-        said_by: SaidBy::Socket,
+        proxy_trust: Peer::Anybody,
+        address_source: AddressSource::Socket,
         scheme: target.scheme,
-        besides: Besides::default(),
+        extras: ClientExtras::default(),
     };
     let url = target.uri();
     site.counters.wakes.add();
-    let why = Why::of(ForwardReason::Bypass);
-    let response = forward::pass(site, request, target, &visitor, why).await;
+    let why = ForwardCause::of(ForwardReason::Bypass);
+    let response = forward::pass(site, request, target, &client, why).await;
     let status = response.status();
     let is_whole = tokio::time::timeout(READ_FOR, read(response.into_body())).await;
     let is_whole = is_whole.unwrap_or(false);

@@ -2,7 +2,7 @@
 //! closed when there are too many, and the files of the dashboard.
 
 use acceptance::{BOUND, Raw, Site, client, counter, until};
-use control::control::{FILES, STREAMS};
+use control::api::{FILES, STREAMS};
 use harness::{Client, Pagewell, Request, Response, Signal, Wait, free_port};
 use serde_json::{Value, json};
 
@@ -38,9 +38,9 @@ fn events(text: &str) -> Vec<Value> {
 fn the_figures_come_as_events() {
     let site = kept_site();
     let pagewell = site.serve("");
-    let mut visitor = client(&pagewell);
+    let mut client = client(&pagewell);
     for _ in 0..3 {
-        visitor.get("/").expect("an answer");
+        client.get("/").expect("an answer");
     }
     let response = get(&pagewell, "/v1/live?events=2");
     assert_eq!(response.header("content-type"), Some("text/event-stream"));

@@ -3,7 +3,7 @@
 //! description contains every route of the binary. Requests that violate a schema are refused.
 
 use acceptance::Site;
-use control::control::{ROUTES, STREAMS};
+use control::api::{ROUTES, STREAMS};
 use harness::{Client, Pagewell, Request, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -288,7 +288,7 @@ fn the_schema_of_a_call_is_what_is_understood() {
 
 #[test]
 fn every_name_of_an_error_is_in_the_description() {
-    use control::control::ControlError as E;
+    use control::api::ControlError as E;
     let names =
         document()["components"]["schemas"]["Refused"]["properties"]["error"]["enum"].clone();
     let known = [
@@ -350,5 +350,5 @@ fn what_is_explained_is_as_described() {
     let signed = Request::get("/never.php").header("Cookie", "PHPSESSID=0123456789abcdef");
     acceptance::client(&pagewell).send(&signed).expect("an answer");
     look(&Request::get("/v1/changes"), "/v1/changes", r#""strength":"mark""#);
-    look(&Request::get("/v1/offenders"), "/v1/offenders", r#""effect":"bypass""#);
+    look(&Request::get("/v1/misses"), "/v1/misses", r#""effect":"bypass""#);
 }

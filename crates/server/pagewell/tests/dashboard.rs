@@ -3,7 +3,7 @@
 //! never become markup.
 
 use acceptance::{Site, binary, client, is_hit, until};
-use control::control::ROUTES;
+use control::api::ROUTES;
 use harness::{Address, Browser, BrowserError, Pagewell, PrivateDir, Request, key};
 use serde_json::Value;
 
@@ -53,9 +53,9 @@ fn script(browser: &mut Browser, script: &str) -> Value {
 
 /// Requests a page twice: the second response is a hit.
 fn visit(pagewell: &Pagewell, path: &str) {
-    let mut visitor = client(pagewell);
-    visitor.get(path).expect("an answer");
-    assert!(is_hit(&visitor.get(path).expect("an answer")), "{path}");
+    let mut client = client(pagewell);
+    client.get(path).expect("an answer");
+    assert!(is_hit(&client.get(path).expect("an answer")), "{path}");
 }
 
 fn is_kept(pagewell: &Pagewell, path: &str) -> bool {
@@ -312,10 +312,10 @@ fn one_of_several_sites_is_chosen() {
     std::fs::write(&file, sites.concat()).expect("can be written");
     let args = ["--memory", "64M", "--config", &file.display().to_string()];
     let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
-    let mut visitor = client(&pagewell);
+    let mut client = client(&pagewell);
     for _ in 0..2 {
         let response =
-            visitor.send(&Request::get("/").header("Host", "two.test")).expect("an answer");
+            client.send(&Request::get("/").header("Host", "two.test")).expect("an answer");
         assert_eq!(response.status, 200);
     }
     let mut browser = open(&pagewell);

@@ -22,8 +22,8 @@ use harness::Random;
 use http_body_util::{BodyExt, Full};
 use pagewell::server::Server;
 use site_rules::Peer;
-use site_state::client::Besides;
-use site_state::client::{SaidBy, Visitor};
+use site_state::client::ClientExtras;
+use site_state::client::{AddressSource, Client};
 use site_state::clock::Clock;
 use site_state::phase::Phase;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -303,16 +303,16 @@ impl Side {
         let (client, inside) = tokio::io::duplex(piece);
         let (stop, stopped) = tokio::sync::watch::channel(Phase::default());
         let peer = Some("127.0.0.1:9".parse().unwrap());
-        let visitor = Visitor {
+        let from = Client {
             peer,
             local: peer,
-            believed: Peer::Anybody,
-            said_by: SaidBy::Socket,
+            proxy_trust: Peer::Anybody,
+            address_source: AddressSource::Socket,
             scheme: "http",
-            besides: Besides::default(),
+            extras: ClientExtras::default(),
         };
         let site = self.server.site().clone();
-        let served = tokio::spawn(connection::serve_plain(inside, visitor, site, stopped));
+        let served = tokio::spawn(connection::serve_plain(inside, from, site, stopped));
         (client, stop, served)
     }
 

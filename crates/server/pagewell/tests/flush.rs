@@ -8,7 +8,7 @@ use harness::Client;
 use page_store::{ChangeTarget, Strength};
 use pagewell::server::Server;
 use site_state::clock::Clock;
-use site_state::why::Cause;
+use site_state::history::ChangeSource;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -117,7 +117,11 @@ impl Running {
     /// Changes the data, and then purges all pages.
     fn flush(&self, strength: Strength) -> u64 {
         let truth = self.origin.truth.fetch_add(1, SeqCst) + 1;
-        self.server.site().changes().apply(&[ChangeTarget::Everything], strength, Cause::Memcached);
+        self.server.site().changes().apply(
+            &[ChangeTarget::Everything],
+            strength,
+            ChangeSource::Memcached,
+        );
         truth
     }
 

@@ -1,7 +1,7 @@
 //! `/metrics`, parsed with the official Prometheus client library, in both formats.
 
 use acceptance::{Site, binary, client};
-use control::figures::{self, Kind};
+use control::metrics_table::{self, Kind};
 use harness::{Client, Pagewell, Request};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -45,10 +45,10 @@ fn both_formats_are_read_by_the_reader_of_prometheus() {
     std::fs::write(&file, text).expect("a file can be written");
     let args = ["--memory", "64M", "--config", &file.display().to_string()];
     let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
-    let mut visitor = client(&pagewell);
+    let mut client = client(&pagewell);
     for _ in 0..2 {
         let request = Request::get("/").header("Host", "two.test");
-        assert_eq!(visitor.send(&request).expect("an answer").text(), "2");
+        assert_eq!(client.send(&request).expect("an answer").text(), "2");
     }
     for (accept, format) in [("*/*", "prometheus"), ("application/openmetrics-text", "openmetrics")]
     {
@@ -64,7 +64,7 @@ fn both_formats_are_read_by_the_reader_of_prometheus() {
         ] {
             assert!(samples.iter().any(|line| line == sample), "{format}: {sample}: {samples:#?}");
         }
-        for (name, ..) in figures::all() {
+        for (name, ..) in metrics_table::all() {
             let stem = format!(" pagewell_{}", name.trim_end_matches("_us"));
             assert!(samples.iter().any(|line| line.contains(&stem)), "{format}: {name}");
         }
@@ -83,7 +83,7 @@ fn the_dashboard_for_grafana_asks_for_metrics_that_are_there() {
         for rest in expression.split("pagewell_").skip(1) {
             let name = rest.split('{').next().unwrap_or_default();
             let there = name == "origin_seconds_bucket"
-                || figures::all().any(|(figure, _, kind)| match kind {
+                || metrics_table::all().any(|(figure, _, kind)| match kind {
                     Kind::Counter => name.strip_suffix("_total") == Some(figure),
                     Kind::Gauge => name == figure,
                 });

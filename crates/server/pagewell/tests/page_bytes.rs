@@ -6,16 +6,16 @@
 //! its own limit. There is only one test, because the allocator counts for the whole process.
 
 use bytes::Bytes;
-use config::target::Target;
+use config::target::TargetUri;
 use counting_allocator::{Counting, held_bytes};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use page_store::{Limits, Site, Store};
+use site_state::history::memory::entries_for;
+use site_state::history::{Content, History, Outcome, RenderRecord};
 use site_state::page::{NewPage, StoredPage, dependencies};
-use site_state::why::memory::entries_for;
-use site_state::why::{Content, Outcome, Rendered, Why};
 
 const PAGES: usize = 4000;
 const READ_BYTES: usize = 8 << 10;
@@ -79,12 +79,12 @@ fn page_of(lines: &[(&'static str, &str)], codings: &[Coding]) -> (usize, usize)
 
 /// The history memory per page of a site with this page budget.
 fn remembered_bytes(memory_bytes: usize) -> usize {
-    let target = Target::of_key(b"http://example.org/").expect("a key");
+    let target = TargetUri::of_key(b"http://example.org/").expect("a key");
     let before = held_bytes();
-    let why = Why::new(memory_bytes, 0);
+    let why = History::new(memory_bytes, 0);
     let pages = entries_for(memory_bytes);
     for n in 0..2 * pages as u64 {
-        why.rendered(Rendered {
+        why.rendered(RenderRecord {
             key: format!("http://example.org/n/{n}/").as_bytes(),
             target: &target,
             times: (n, n + 1),

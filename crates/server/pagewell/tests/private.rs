@@ -51,22 +51,22 @@ fn serve(truth: &Truth, stream: TcpStream) {
 /// Answers `/private/N`, `/public/N` and `/mixed/N`. POST changes the client's data; `/purge` purges the
 /// client's private pages.
 fn answer(truth: &Truth, lines: &[String]) -> String {
-    let visitor = visitor_of(lines);
-    let own = visitor.map(|visitor| truth.0[visitor].load(SeqCst));
+    let client = visitor_of(lines);
+    let own = client.map(|client| truth.0[client].load(SeqCst));
     let all = truth.0[SESSIONS].load(SeqCst);
     // The page shows the data from before, and takes a moment.
     thread::yield_now();
-    let (mut fields, who) = (String::new(), visitor.map_or(-1, |visitor| visitor as i64));
+    let (mut fields, who) = (String::new(), client.map_or(-1, |client| client as i64));
     let line = lines[0].as_str();
     if line.starts_with("POST /all") {
         truth.0[SESSIONS].fetch_add(1, SeqCst);
         fields.push_str("cache-group-invalidation: \"all\"\r\n");
     } else if line.starts_with("POST") {
-        let visitor = visitor.expect("only visitors with a session write");
-        truth.0[visitor].fetch_add(1, SeqCst);
+        let client = client.expect("only visitors with a session write");
+        truth.0[client].fetch_add(1, SeqCst);
     } else if line.starts_with("GET /purge") {
-        let visitor = visitor.expect("only visitors with a session purge");
-        truth.0[visitor].fetch_add(1, SeqCst);
+        let client = client.expect("only visitors with a session purge");
+        truth.0[client].fetch_add(1, SeqCst);
         fields.push_str("x-litespeed-purge: private,mine\r\n");
     } else {
         let for_all =
@@ -93,9 +93,9 @@ fn ask(to: SocketAddr, request: &str) -> (String, String) {
 
 /// The actions of one client, in order; several clients run concurrently. Returns the number of hits, and of
 /// private hits.
-fn visit(to: SocketAddr, truth: &Truth, visitor: Option<usize>, mut random: u64) -> [u64; 2] {
-    let cookie = match visitor {
-        Some(visitor) => format!("cookie: _ga=1; sess=visitor-number-{visitor}-secret; x=1\r\n"),
+fn visit(to: SocketAddr, truth: &Truth, client: Option<usize>, mut random: u64) -> [u64; 2] {
+    let cookie = match client {
+        Some(client) => format!("cookie: _ga=1; sess=visitor-number-{client}-secret; x=1\r\n"),
         None => String::new(),
     };
     let mut hits = [0; 2];
@@ -104,7 +104,7 @@ fn visit(to: SocketAddr, truth: &Truth, visitor: Option<usize>, mut random: u64)
         random ^= random >> 7;
         random ^= random << 17;
         let page = random >> 32 & (PAGES - 1);
-        let line = match (random % 20, visitor) {
+        let line = match (random % 20, client) {
             (0, Some(_)) => format!("POST /own/{page}"),
             (1, Some(_)) => format!("GET /purge/{random}"),
             (2, _) => "POST /all".to_owned(),
@@ -112,7 +112,7 @@ fn visit(to: SocketAddr, truth: &Truth, visitor: Option<usize>, mut random: u64)
             (9..=12, _) => format!("GET /mixed/{page}"),
             _ => format!("GET /private/{page}"),
         };
-        let own = visitor.map_or(0, |visitor| truth.0[visitor].load(SeqCst));
+        let own = client.map_or(0, |client| truth.0[client].load(SeqCst));
         let acknowledged = truth.1.load(SeqCst);
         let request = format!(
             "{line} HTTP/1.1\r\nhost: a\r\n{cookie}connection: close\r\ncontent-length: 0\r\n\r\n"
@@ -126,7 +126,7 @@ fn visit(to: SocketAddr, truth: &Truth, visitor: Option<usize>, mut random: u64)
         if line.starts_with("POST") || line.starts_with("GET /purge") {
             continue;
         }
-        let me = visitor.map_or(-1, |visitor| visitor as i64);
+        let me = client.map_or(-1, |client| client as i64);
         assert_eq!(words[0], me, "{line}: made for another: {content}: {status}");
         // Only this thread writes for this client, and each write was acknowledged before the next step.
         assert_eq!(words[1] as u64, own, "{line}: outlived its owner's write: {status}");
@@ -167,9 +167,9 @@ fn no_page_reaches_another_visitor_or_outlives_its_owners_write() {
     let visitors = (0..SESSIONS).map(Some).chain([None, None]);
     let visits: Vec<_> = visitors
         .enumerate()
-        .map(|(at, visitor)| {
+        .map(|(at, client)| {
             let truth = truth.clone();
-            thread::spawn(move || visit(to, &truth, visitor, 0x9e37_79b9 + at as u64 * 7919))
+            thread::spawn(move || visit(to, &truth, client, 0x9e37_79b9 + at as u64 * 7919))
         })
         .collect();
     let mut hits = [0; 2];

@@ -211,13 +211,13 @@ impl Run {
 
     /// Invalidates by a response of the site and by the control API, alternately.
     fn write(&self, story: &Story, at: SocketAddr, admin: SocketAddr) {
-        let mut visitor = StrictClient::new(at, true);
+        let mut client = StrictClient::new(at, true);
         for n in 1.. {
             if self.is_over.load(Ordering::Acquire) {
                 return;
             }
             if n % 2 == 0 {
-                match visitor.ask("POST", &format!("/write.php?n={n}")) {
+                match client.ask("POST", &format!("/write.php?n={n}")) {
                     Ok((200, _, content)) if content == "written" => {}
                     other => self.fault(format!("a write: {other:?}")),
                 }

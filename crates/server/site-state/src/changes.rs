@@ -16,11 +16,11 @@
 //! refused by the store (rule 1). A page that is stored between two steps is from after the change.
 
 use crate::SiteState;
+use crate::history::{ChangeRecorder, ChangeSource};
 use crate::page::StoredPage;
 use crate::runtime::off_the_way;
-use crate::successor::Handed;
+use crate::successor::HandOver;
 use crate::terms::SearchedPages;
-use crate::why::{Cause, Telling};
 use page_store::{
     AppliedChange, Change, ChangeTarget, Keys, Number, OpenChange, PagePredicate, ReportedPage,
     Strength,
@@ -46,7 +46,7 @@ impl<'s> Changes<'s> {
         &self,
         targets: &[ChangeTarget<'_>],
         strength: Strength,
-        by: Cause,
+        by: ChangeSource,
     ) -> AppliedChange {
         self.apply_to(targets, Keys::All, strength, by)
     }
@@ -58,12 +58,12 @@ impl<'s> Changes<'s> {
         targets: &[ChangeTarget<'_>],
         keys: Keys<'_>,
         strength: Strength,
-        by: Cause,
+        by: ChangeSource,
     ) -> AppliedChange {
         let site = self.site;
         let change = Change { site: site.name, targets };
         let (now_ms, source) = (site.clock.now().0, Source::of(&by));
-        let mut telling = Telling::new(&site.why, by, targets, strength, now_ms);
+        let mut telling = ChangeRecorder::new(&site.history, by, targets, strength, now_ms);
         let mut tell =
             |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
         let how = (strength, now_ms);
@@ -84,11 +84,11 @@ impl<'s> Changes<'s> {
         &self,
         touches: &PagePredicate<StoredPage>,
         strength: Strength,
-        by: Cause,
+        by: ChangeSource,
     ) -> AppliedChange {
         let site = self.site;
         let (now_ms, source) = (site.clock.now().0, Source::of(&by));
-        let mut telling = Telling::new(&site.why, by, &[], strength, now_ms);
+        let mut telling = ChangeRecorder::new(&site.history, by, &[], strength, now_ms);
         let mut tell =
             |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
         let (store, name) = (&site.store, site.name);
@@ -105,11 +105,11 @@ impl<'s> Changes<'s> {
 
     /// Applies a change that not every reader of the data sees yet. Until it is settled, no page
     /// that depends on these targets is stored.
-    pub fn open(&self, targets: &[ChangeTarget<'_>], by: Cause) -> OpenChange {
+    pub fn open(&self, targets: &[ChangeTarget<'_>], by: ChangeSource) -> OpenChange {
         let site = self.site;
         let change = Change { site: site.name, targets };
         let (now_ms, kind) = (site.clock.now().0, by.kind());
-        let mut telling = Telling::new(&site.why, by, targets, Strength::Drop, now_ms);
+        let mut telling = ChangeRecorder::new(&site.history, by, targets, Strength::Drop, now_ms);
         let mut tell =
             |told: ReportedPage<'_, StoredPage>| telling.page(&site.store, site.name, &told);
         let opened = site.store.open_telling(&change, Strength::Drop, &mut tell, &off_the_way);
@@ -170,14 +170,14 @@ impl<'s> Changes<'s> {
             return;
         }
         let Some(successor) = site.successor() else { return };
-        let (host, mut handed) = (site.config.hosts.canonical.as_deref(), Handed::Lost);
+        let (host, mut handed) = (site.config.hosts.canonical.as_deref(), HandOver::Lost);
         // The successor answers once it serves. Before that, tasks that wait for this thread may
         // have to end.
         off_the_way(&mut || handed = successor.change(host, targets, strength));
         match (handed, &site.snapshots) {
-            (Handed::Lost, _) if successor.has_served() => site.leaving.change_lost(),
-            (Handed::Lost, Some(snapshots)) => snapshots.start_over(),
-            (Handed::Applied, _) | (Handed::Lost, None) => {}
+            (HandOver::Lost, _) if successor.has_served() => site.leaving.change_lost(),
+            (HandOver::Lost, Some(snapshots)) => snapshots.start_over(),
+            (HandOver::Applied, _) | (HandOver::Lost, None) => {}
         }
     }
 
@@ -224,7 +224,7 @@ struct Source {
 }
 
 impl Source {
-    fn of(by: &Cause) -> Source {
+    fn of(by: &ChangeSource) -> Source {
         let (is_for_others, is_for_successor) = (by.is_for_others(), by.is_for_successor());
         Source { kind: by.kind(), is_for_others, is_for_successor }
     }

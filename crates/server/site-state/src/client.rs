@@ -20,22 +20,22 @@ pub type RequestContent = Option<Incoming>;
 
 /// The client, and the way by which its requests arrive.
 #[derive(Clone, Debug)]
-pub struct Visitor {
+pub struct Client {
     /// The client's address; `None` over a Unix socket.
     pub peer: Option<SocketAddr>,
     /// The local address of the connection; `None` over a Unix socket.
     pub local: Option<SocketAddr>,
     /// Whether the connection comes from a trusted proxy, whose forwarding fields are used.
-    pub believed: Peer,
+    pub proxy_trust: Peer,
     /// The source of the client's address.
-    pub said_by: SaidBy,
+    pub address_source: AddressSource,
     /// `https` over TLS, else `http`.
     pub scheme: &'static str,
     /// Additional messages and measurements of the request.
-    pub besides: Besides,
+    pub extras: ClientExtras,
 }
 
-impl Visitor {
+impl Client {
     /// Whether the connection uses TLS.
     pub fn is_secure(&self) -> bool {
         self.scheme == "https"
@@ -44,7 +44,7 @@ impl Visitor {
 
 /// The source of a client's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaidBy {
+pub enum AddressSource {
     /// The socket: no proxy is known.
     Socket,
     /// The PROXY protocol of a proxy.
@@ -56,7 +56,7 @@ pub enum SaidBy {
 /// Messages that the client accepts in addition to the response (HTTP origins only), and measurements
 /// of the request.
 #[derive(Clone, Debug, Default)]
-pub struct Besides {
+pub struct ClientExtras {
     /// The sender of interim responses. `None` if they cannot be sent: in HTTP/1.0, and in HTTP/2,
     /// where hyper does not support it.
     pub interims: Option<Interims>,

@@ -1,7 +1,7 @@
 //! The clock. All code that needs the time gets it from here, so that scenario tests can set it.
 //!
 //! The time is the wall clock at the start plus the elapsed time of the monotonic clock. So it
-//! continues steadily when the machine's clock is set. `keep_time` corrects the difference in a way
+//! continues steadily when the machine's clock is set. `clock_skew` corrects the difference in a way
 //! that makes no page younger. Scenario tests advance it together with the machine's clock
 //! (`Clock::advance`).
 //!

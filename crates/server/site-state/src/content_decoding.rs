@@ -1,6 +1,6 @@
 //! Decoding of compressed content: gzip, Brotli and zstd, piece by piece or as a whole, with bounds on the result.
 //!
-//! Pure: bytes in, bytes out. Which responses are decoded is decided elsewhere (`origin::understand`).
+//! Pure: bytes in, bytes out. Which responses are decoded is decided elsewhere (`origin::decoded_body`).
 //! Sources: RFC 9110 section 8.4.1 (content codings), RFC 7932 (Brotli), RFC 8878 (zstd).
 
 use flate2::write::MultiGzDecoder;
@@ -39,12 +39,12 @@ pub struct Decoder(Inner);
 enum Inner {
     Gzip(Box<MultiGzDecoder<Sink>>),
     Brotli(Box<brotli::DecompressorWriter<Sink>>),
-    Zstd { decoder: raw::Decoder<'static>, begun: Begun },
+    Zstd { decoder: raw::Decoder<'static>, begun: FrameState },
 }
 
 /// Whether a zstd frame is incomplete.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Begun {
+enum FrameState {
     Nothing,
     Frame,
 }
@@ -65,7 +65,7 @@ impl Decoder {
                 let mut decoder = raw::Decoder::new()?;
                 let most = zstd::zstd_safe::DParameter::WindowLogMax(ZSTD_WINDOW_BITS);
                 decoder.set_parameter(most)?;
-                Inner::Zstd { decoder, begun: Begun::Nothing }
+                Inner::Zstd { decoder, begun: FrameState::Nothing }
             }
         }))
     }
@@ -93,7 +93,7 @@ impl Decoder {
                     let hint = decoder.run(&mut input, &mut output)?;
                     let filled = output.pos() == output.capacity();
                     sink.write_all(output.as_slice())?;
-                    *begun = if hint == 0 { Begun::Nothing } else { Begun::Frame };
+                    *begun = if hint == 0 { FrameState::Nothing } else { FrameState::Frame };
                     if input.pos() == piece.len() && !filled {
                         return Ok(sink.0);
                     }
@@ -116,7 +116,9 @@ impl Decoder {
                 decoder.close()?;
                 Ok(std::mem::take(&mut decoder.get_mut().0))
             }
-            Inner::Zstd { begun: Begun::Frame, .. } => Err(io::ErrorKind::UnexpectedEof.into()),
+            Inner::Zstd { begun: FrameState::Frame, .. } => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
             Inner::Zstd { .. } => Ok(Vec::new()),
         }
     }

@@ -2,7 +2,7 @@
 //! The control interface and the manual use the same table. Counting is a relaxed atomic addition,
 //! so the counters are consistent with each other only when no operation is in progress.
 
-use crate::reached::Reached;
+use crate::limit_hits::LimitHits;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ macro_rules! counters {
         pub struct Counters {
             $(#[doc = $help] pub $name: Counter,)*
             /// How often each limit was reached.
-            pub reached: Reached,
+            pub limit_hits: LimitHits,
             /// The times until the origin's header section arrived.
             pub origin_times: Times,
             /// The times from the query of a database's committed position until all of it was
@@ -49,7 +49,7 @@ counters! {
     rewarmed: "Pages rendered anew in the background after a change.",
     wakes: "Requests that Pagewell made itself at intervals (`[[wake]]`).",
     wakes_failed: "Of these, those that were answered with an error or not to the end.",
-    unused_rounds: "Times that the pages were gone through for those that nobody asks for: eight in `cache.unused_for`.",
+    unused_rounds: "Times that the pages were gone through for those that nobody asks for: eight in `cache.inactive`.",
     refreshes_put_off: "Stale pages that were not rendered anew in the background, because no place at the origin was free.",
     coded: "Pages and files of which codings were made.",
     codings_skipped: "Times that codings of a page or file were wanted and not made, because too many waited for theirs.",
@@ -66,7 +66,7 @@ counters! {
     memcached_refused: "Items that were not stored over the memcached port: because of a change, for want of a lease, or because they could not be read.",
     sendfiles_removed: "Responses that named a file for the web server to send (`X-Sendfile`, `X-Accel-Redirect`), which clients did not get.",
     origin_failures: "Requests that the origin failed to answer.",
-    refused: "Requests refused before they were looked at.",
+    rejected: "Requests rejected before they were parsed completely.",
     connections_rested: "Times that a connection over HTTP/1.1 let go of the memory that only requests need, because its client had sent nothing for a second.",
     access_log_dropped: "Lines of the access log that were dropped: because too many waited, or because they could not be written.",
     spans_exported: "Spans that the collector has taken.",
@@ -83,9 +83,9 @@ counters! {
     database_lag_max_us: "The longest such time since the start.",
     database_gaps: "Times that changes of the database may have been missed, so that every page was dropped.",
     database_late: "Writes that were answered before it was known that their changes are applied.",
-    stream_told: "Changes that the stream has taken, for the other machines.",
-    stream_heard: "Changes that other machines, or somebody by hand, have told by the stream.",
-    stream_late: "Writes that were answered before every machine had applied what they changed.",
+    cluster_published: "Changes that the stream has taken, for the other machines.",
+    cluster_received: "Changes that other machines, or somebody by hand, have told by the stream.",
+    cluster_late: "Writes that were answered before every machine had applied what they changed.",
     snapshots_written: "Snapshots written.",
     snapshots_failed: "Snapshots that were not written; the one before stays.",
     snapshots_refused: "Snapshots that were there at the start and could not be used.",

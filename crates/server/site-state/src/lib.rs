@@ -14,7 +14,7 @@
 //! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `terms`, `uncovered_tags` |
 //! | requests | `client`, `request_fields`, `refusal`, `trailers`, `per_address` |
 //! | the memcached port | `memcached_keys`, `memcached_leases` |
-//! | observation | `clock`, `counters`, `reached` (limits), `why` (history), `traces`, `panics` |
+//! | observation | `clock`, `counters`, `limit_hits` (limits), `why` (history), `traces`, `panics` |
 //! | memory | `let_go` returns unused memory to the system |
 
 pub mod changes;
@@ -24,8 +24,9 @@ pub mod cluster;
 pub mod content_decoding;
 pub mod content_encoding;
 pub mod counters;
+pub mod history;
 pub mod journal;
-pub mod let_go;
+pub mod limit_hits;
 pub mod memcached_keys;
 pub mod memcached_leases;
 pub mod page;
@@ -35,8 +36,8 @@ pub mod pending_changes;
 pub mod per_address;
 pub mod phase;
 pub mod propagation;
-pub mod reached;
 pub mod refusal;
+pub mod release_memory;
 pub mod request_fields;
 pub mod runtime;
 mod state;
@@ -45,6 +46,5 @@ pub mod terms;
 pub mod traces;
 pub mod trailers;
 pub mod uncovered_tags;
-pub mod why;
 
 pub use state::{Lasting, SiteState};

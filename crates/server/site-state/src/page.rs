@@ -5,22 +5,22 @@
 //! The fields of the stored response are only in the header section. Few of the stored pages are
 //! asked for single fields, which are then parsed from there.
 
-mod laid;
+mod forms;
 mod new;
 mod select;
 
-pub use laid::{Form, Laid, Plain};
+pub use forms::{EncodedForm, IdentityContent, WireForm};
 pub use new::NewPage;
-pub use select::{Section, Selected, select, select_coding};
+pub use select::{Section, SelectedForm, select, select_coding};
 
 use crate::content_decoding;
 use bytes::Bytes;
+use forms::{ContentPlace, Ends};
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use http_cache::codings::Coding;
 use http_cache::variants::NominatedFields;
 use http_cache::{StoredFacts, StoredResponse, Timestamp};
-use laid::{Elsewhere, Ends};
 use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,28 +35,28 @@ pub struct StoredPage {
     pub stored: StoredFacts,
     /// The end of the header section of the uncompressed form.
     head: u32,
-    /// The offset in it at which the lines of a 304 begin, and [`TURN`].
+    /// The offset in it at which the lines of a 304 begin, and [`CODING_CLAIMED`].
     not_modified: AtomicU32,
     /// Data that few pages have.
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<RareParts>>,
 }
 
 /// Set once the page has been queued for compression. No header section is long enough to use this
 /// bit.
-const TURN: u32 = 1 << 31;
+const CODING_CLAIMED: u32 = 1 << 31;
 
 /// Data that few pages have.
 #[derive(Default)]
-struct Rare {
+struct RareParts {
     /// The compressed forms of the content.
-    coded: Coded,
+    coded: FormTable,
     /// The location of the uncompressed content, if it does not follow the header section.
-    elsewhere: Option<Box<Elsewhere>>,
-    beside: Option<Box<Beside>>,
+    elsewhere: Option<Box<ContentPlace>>,
+    beside: Option<Box<InternalPart>>,
 }
 
 /// Data that hardly any page has.
-enum Beside {
+enum InternalPart {
     /// Fields of the stored response that are not sent.
     Internal(HeaderMap),
     /// An item of the memcached port. Such a page has no response, and no request finds it.
@@ -65,14 +65,14 @@ enum Beside {
 
 /// The compressed forms of a page, the smallest first.
 #[derive(Default)]
-struct Coded {
+struct FormTable {
     codings: Box<[Coding]>,
-    forms: Box<[Laid]>,
+    forms: Box<[EncodedForm]>,
 }
 
 /// The compressed forms of a page, the smallest first. Most rarely requested pages have none.
 #[derive(Clone, Copy)]
-pub struct OtherForms<'a>(Option<&'a Coded>);
+pub struct OtherForms<'a>(Option<&'a FormTable>);
 
 impl<'a> OtherForms<'a> {
     /// The available content codings, the smallest form first.
@@ -81,7 +81,7 @@ impl<'a> OtherForms<'a> {
     }
 
     /// The form in `coding`, if there is one.
-    pub fn get(self, coding: Coding) -> Option<&'a Laid> {
+    pub fn get(self, coding: Coding) -> Option<&'a EncodedForm> {
         let coded = self.0?;
         let at = coded.codings.iter().position(|other| *other == coding)?;
         coded.forms.get(at)
@@ -90,7 +90,7 @@ impl<'a> OtherForms<'a> {
     /// The contents with their content codings.
     pub fn contents(self) -> Vec<(Coding, Bytes)> {
         let Some(coded) = self.0 else { return Vec::new() };
-        let contents = coded.forms.iter().filter_map(Laid::shared);
+        let contents = coded.forms.iter().filter_map(EncodedForm::shared);
         coded.codings.iter().copied().zip(contents).collect()
     }
 
@@ -105,31 +105,31 @@ impl<'a> OtherForms<'a> {
     }
 }
 
-impl Rare {
+impl RareParts {
     fn heap_bytes(&self) -> usize {
-        let Coded { codings, forms } = &self.coded;
-        let laid: usize = forms.iter().map(Laid::heap_bytes).sum();
+        let FormTable { codings, forms } = &self.coded;
+        let laid: usize = forms.iter().map(EncodedForm::heap_bytes).sum();
         let lists = allocated(size_of_val(&**forms)) + allocated(size_of_val(&**codings));
         let beside = self.beside.as_deref().map_or(0, |beside| {
             let own = match beside {
-                Beside::Internal(fields) => fields_bytes(fields),
-                Beside::Item(item) => allocated(SEEN_BYTES) + allocated(item.value.len()),
+                InternalPart::Internal(fields) => fields_bytes(fields),
+                InternalPart::Item(item) => allocated(SEEN_BYTES) + allocated(item.value.len()),
             };
-            allocated(size_of::<Beside>()) + own
+            allocated(size_of::<InternalPart>()) + own
         });
-        let elsewhere = Elsewhere::heap_bytes(self.elsewhere.as_deref());
-        allocated(size_of::<Rare>()) + laid + lists + beside + elsewhere
+        let elsewhere = ContentPlace::heap_bytes(self.elsewhere.as_deref());
+        allocated(size_of::<RareParts>()) + laid + lists + beside + elsewhere
     }
 }
 
 impl StoredPage {
-    fn of(stored: StoredFacts, ends: Ends, rare: Option<Box<Rare>>) -> StoredPage {
+    fn of(stored: StoredFacts, ends: Ends, rare: Option<Box<RareParts>>) -> StoredPage {
         let Ends { head, not_modified } = ends;
         StoredPage { stored, head, not_modified: AtomicU32::new(not_modified), rare }
     }
 
     fn ends(&self) -> Ends {
-        let not_modified = self.not_modified.load(Ordering::Relaxed) & !TURN;
+        let not_modified = self.not_modified.load(Ordering::Relaxed) & !CODING_CLAIMED;
         Ends { head: self.head, not_modified }
     }
 
@@ -138,35 +138,35 @@ impl StoredPage {
         OtherForms(self.rare.as_ref().map(|rare| &rare.coded))
     }
 
-    fn elsewhere(&self) -> Option<&Elsewhere> {
+    fn elsewhere(&self) -> Option<&ContentPlace> {
         self.rare.as_ref()?.elsewhere.as_deref()
     }
 
-    fn beside(&self) -> Option<&Beside> {
+    fn beside(&self) -> Option<&InternalPart> {
         self.rare.as_ref()?.beside.as_deref()
     }
 
     /// Whether the page has been queued for compression already. This happens once, whatever the
     /// result.
     pub fn has_turn(&self) -> bool {
-        self.not_modified.load(Ordering::Relaxed) & TURN != 0
+        self.not_modified.load(Ordering::Relaxed) & CODING_CLAIMED != 0
     }
 
     /// Marks the page as queued; returns false if another thread has done so.
-    pub fn take_turn(&self) -> bool {
-        self.not_modified.fetch_or(TURN, Ordering::Relaxed) & TURN == 0
+    pub fn claim_coding(&self) -> bool {
+        self.not_modified.fetch_or(CODING_CLAIMED, Ordering::Relaxed) & CODING_CLAIMED == 0
     }
 
     /// Clears the mark, because the queue was full.
-    pub fn give_turn_back(&self) {
-        self.not_modified.fetch_and(!TURN, Ordering::Relaxed);
+    pub fn release_coding(&self) {
+        self.not_modified.fetch_and(!CODING_CLAIMED, Ordering::Relaxed);
     }
 
     /// The item that was stored through the memcached port, if it is one.
     pub fn item(&self) -> Option<&Item> {
         match self.beside()? {
-            Beside::Item(item) => Some(item),
-            Beside::Internal(_) => None,
+            InternalPart::Item(item) => Some(item),
+            InternalPart::Internal(_) => None,
         }
     }
 }
@@ -177,7 +177,7 @@ pub type SharedPage = Page<StoredPage>;
 /// Access to a page's metadata and to the bytes that follow it.
 pub trait ReadPage {
     /// The uncompressed form of the page.
-    fn plain(&self) -> Form<'_>;
+    fn plain(&self) -> WireForm<'_>;
     /// The length of the uncompressed content in bytes, whether or not it is stored.
     fn length(&self) -> usize;
     /// The uncompressed content: as stored, or decompressed.
@@ -189,7 +189,7 @@ pub trait ReadPage {
 }
 
 impl ReadPage for SharedPage {
-    fn plain(&self) -> Form<'_> {
+    fn plain(&self) -> WireForm<'_> {
         let page = self.payload();
         page.ends().form(self.bytes(), page.elsewhere())
     }
@@ -210,8 +210,8 @@ impl ReadPage for SharedPage {
 
     fn response(&self) -> StoredResponse {
         let internal = match self.payload().beside() {
-            Some(Beside::Internal(fields)) => fields.clone(),
-            Some(Beside::Item(_)) | None => HeaderMap::new(),
+            Some(InternalPart::Internal(fields)) => fields.clone(),
+            Some(InternalPart::Item(_)) | None => HeaderMap::new(),
         };
         StoredResponse::of_parts(self.payload().stored.clone(), self.plain().fields(), internal)
     }

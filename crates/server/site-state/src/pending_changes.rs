@@ -14,7 +14,7 @@
 //! after [`PendingChanges::close`] has found none, no change is acknowledged.
 
 use crate::SiteState;
-use crate::journal::{InHand, Snapshots};
+use crate::journal::{Snapshots, WriteInFlight};
 use crate::propagation::Propagation;
 use std::future::pending;
 use std::sync::Arc;
@@ -31,21 +31,21 @@ pub struct PendingChanges(AtomicUsize);
 /// records it. After a process was killed with one in flight, the journal may lack changes.
 pub struct PendingChange {
     site: Arc<SiteState>,
-    _counted: Counted,
-    recorded: Option<InHand>,
+    _counted: OperationGuard,
+    recorded: Option<WriteInFlight>,
     /// The number of changes published to the other nodes when it began.
     published: u64,
 }
 
 /// One of the operations that [`PendingChanges`] counts.
-pub struct Counted(Arc<PendingChanges>);
+pub struct OperationGuard(Arc<PendingChanges>);
 
 impl PendingChanges {
     /// Counts one more operation; `None` if none may begin any more.
-    pub fn begin(self: &Arc<PendingChanges>) -> Option<Counted> {
+    pub fn begin(self: &Arc<PendingChanges>) -> Option<OperationGuard> {
         let before = self.0.fetch_add(1, Ordering::AcqRel);
         // If it may not begin, the drop of `counted` subtracts it again.
-        let counted = Counted(self.clone());
+        let counted = OperationGuard(self.clone());
         (before & CLOSED == 0).then_some(counted)
     }
 
@@ -62,7 +62,7 @@ impl PendingChanges {
     }
 }
 
-impl Drop for Counted {
+impl Drop for OperationGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -94,7 +94,7 @@ impl PendingChange {
 
     fn recorded(site: &Arc<SiteState>, journal: Option<&Arc<Snapshots>>) -> Option<PendingChange> {
         let counted = site.pending.begin()?;
-        let recorded = journal.map(Snapshots::in_hand);
+        let recorded = journal.map(Snapshots::begin_in_flight);
         let published = site.cluster.as_ref().map_or(0, |cluster| cluster.published());
         Some(PendingChange { site: site.clone(), _counted: counted, recorded, published })
     }
@@ -126,7 +126,7 @@ impl PendingChange {
         let Some(cluster) = &self.site.cluster else { return Propagation::NotNeeded };
         let applied = cluster.applied(self.published, self.site.snapshots.as_deref()).await;
         if applied == Propagation::TimedOut {
-            self.site.counters.stream_late.add();
+            self.site.counters.cluster_late.add();
         }
         applied
     }

@@ -50,7 +50,7 @@ impl Drop for AddressRequest {
 
 impl PerAddress {
     /// Counts a connection; `None` if the address has `most` already.
-    pub fn enter(self: &Arc<PerAddress>, peer: SocketAddr, most: usize) -> Option<Counted> {
+    pub fn enter(self: &Arc<PerAddress>, peer: SocketAddr, most: usize) -> Option<ConnectionGuard> {
         let address = counted_as(peer.ip());
         let mut open = self.open();
         let count = &mut open.entry(address).or_default().connections;
@@ -63,7 +63,7 @@ impl PerAddress {
         }
         *count += 1;
         drop(open);
-        Some(Counted { all: self.clone(), address })
+        Some(ConnectionGuard { all: self.clone(), address })
     }
 
     /// The requests of an address; `None` unless it has a counted connection.
@@ -83,12 +83,12 @@ impl PerAddress {
 }
 
 /// A counted connection; dropping it decrements the count.
-pub struct Counted {
+pub struct ConnectionGuard {
     all: Arc<PerAddress>,
     address: IpAddr,
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         if let Entry::Occupied(mut entry) = self.all.open().entry(self.address) {
             entry.get_mut().connections -= 1;

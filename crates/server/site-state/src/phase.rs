@@ -44,10 +44,10 @@ impl Phase {
 }
 
 /// The receiver of the process's phase.
-pub type Told = watch::Receiver<Phase>;
+pub type PhaseWatch = watch::Receiver<Phase>;
 
 /// Returns whether such a phase was published since `seen` was last read, for tasks that cannot
 /// wait for it. While nothing is published, this is a single atomic read.
-pub fn is_told(seen: &Told, such: impl Fn(&Phase) -> bool) -> bool {
+pub fn has_phase(seen: &PhaseWatch, such: impl Fn(&Phase) -> bool) -> bool {
     !matches!(seen.has_changed(), Ok(false)) && such(&seen.borrow())
 }

@@ -6,9 +6,9 @@
 //! selection. Sources: RFC 9110 section 7.6.1 (hop-by-hop fields); RFC 3875 section 4.1.18 (names
 //! as variables).
 
-use crate::client::Visitor;
+use crate::client::Client;
 use config::steering_fields::is_from_clients;
-use config::target::Target;
+use config::target::TargetUri;
 use http::{HeaderMap, Method};
 use http_cache::{Fields, RequestFacts, fields};
 use site_rules::RequestView;
@@ -56,10 +56,10 @@ pub fn read_facts<'a>(method: &Method, headers: &'a HeaderMap) -> RequestFacts<'
 
 /// The view of a request that the rules use.
 pub fn view_of<'a>(
-    target: &'a Target,
+    target: &'a TargetUri,
     method: &'a Method,
     fields: &'a AsSent<&'a HeaderMap>,
-    visitor: &Visitor,
+    client: &Client,
 ) -> RequestView<'a> {
     RequestView {
         method,
@@ -67,6 +67,6 @@ pub fn view_of<'a>(
         host: &target.host,
         path_and_query: target.page(),
         fields,
-        peer: visitor.believed,
+        peer: client.proxy_trust,
     }
 }

@@ -10,6 +10,7 @@ use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::counters::Counters;
+use crate::history::History;
 use crate::journal::Snapshots;
 use crate::memcached_leases::Leases;
 use crate::page::{self, StoredPage};
@@ -18,8 +19,7 @@ use crate::successor::{Leaving, SuccessorProcess};
 use crate::terms::Terms;
 use crate::traces::Exporter;
 use crate::uncovered_tags::UncoveredTags;
-use crate::why::Why;
-use config::target::Target as UriTarget;
+use config::target::TargetUri as UriTarget;
 use config::{Config, Limits};
 use http_cache::StoredFacts;
 use page_store::{Dependencies, Number, Store};
@@ -61,8 +61,8 @@ pub struct Lasting {
     pub terms: Terms,
     /// Tags of pages that no rule for the databases covers.
     pub uncovered_tags: UncoveredTags,
-    /// The history for `explain`, `offenders` and `changes`.
-    pub why: Why,
+    /// The history for `explain`, `misses` and `changes`.
+    pub history: History,
     /// The snapshots and their journal, if pages survive the process.
     pub snapshots: Option<Arc<Snapshots>>,
     /// The other nodes of the cluster, if there are any.
@@ -173,7 +173,7 @@ impl SiteState {
     }
 
     /// Records for the next process that the other nodes lack a change, if they do.
-    pub fn mark_untold(&self) {
+    pub fn mark_unpublished(&self) {
         if let Some(cluster) = &self.cluster {
             cluster.mark(self.snapshots.as_deref());
         }
@@ -188,9 +188,9 @@ impl SiteState {
     }
 
     /// Records for the next process that an operation was in flight whose changes are unknown.
-    pub fn mark_unheard(&self) {
+    pub fn mark_change_lost(&self) {
         if let (Some(_), Some(snapshots)) = (&self.cluster, &self.snapshots) {
-            snapshots.mark_untold();
+            snapshots.mark_unpublished();
         }
     }
 
@@ -271,7 +271,7 @@ impl Lasting {
             rewarm: Notify::new(),
             terms: Terms::new(kinds.map(str::to_owned)),
             uncovered_tags: UncoveredTags::default(),
-            why: Why::new(config.memory_bytes, clock.now().0),
+            history: History::new(config.memory_bytes, clock.now().0),
             snapshots: config.snapshot.clone().map(|config| Arc::new(Snapshots::new(config))),
             cluster,
             name: page_store::Site(0),

@@ -25,7 +25,7 @@ pub const STOPPING: &str = "stopping";
 
 /// The result of sending a change to the successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Handed {
+pub enum HandOver {
     /// The successor has applied it.
     Applied,
     /// The successor does not exist, or no longer.
@@ -40,7 +40,7 @@ pub trait SuccessorProcess: Send + Sync {
         host: Option<&str>,
         targets: &[ChangeTarget<'_>],
         strength: Strength,
-    ) -> Handed;
+    ) -> HandOver;
 
     /// Waits until the successor has applied all committed changes of its databases, at most for
     /// `bound`.

@@ -37,11 +37,11 @@ const ANY_TEXT: &[u8] = b"\0any-text ";
 pub struct Terms {
     /// The prefixes of search tags, such as `search`.
     kinds: BTreeSet<String>,
-    known: Mutex<Known>,
+    known: Mutex<TermTable>,
 }
 
 #[derive(Default)]
-struct Known {
+struct TermTable {
     /// The known terms by their tags.
     terms: HashMap<Arc<str>, Term>,
     word_bytes: usize,
@@ -187,7 +187,7 @@ impl Terms {
         self.lock().looks.remove(&look.0);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, TermTable> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -197,7 +197,7 @@ fn words_of(tag: &str) -> Option<Vec<String>> {
     words(search).filter(|_| !search.starts_with(HASHED))
 }
 
-impl Known {
+impl TermTable {
     /// Begins a scan for all terms that are known now.
     fn begin_look(&mut self) -> (Look, Arc<Finder>) {
         let look = self.looks_begun;

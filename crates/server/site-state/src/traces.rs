@@ -20,10 +20,10 @@ mod span;
 mod traceparent;
 
 pub use export::{Exporter, run};
-pub use traceparent::{Sampled, TraceParent};
+pub use traceparent::{Sampling, TraceParent};
 
 use crate::SiteState;
-use crate::client::Visitor;
+use crate::client::Client;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use site_rules::Peer;
 use span::{Kind, Span};
@@ -36,20 +36,20 @@ const OF_CONTEXTS: [&str; 3] = ["traceparent", "tracestate", "traceresponse"];
 
 /// The trace of a request in progress. Its span ends when the last clone is dropped.
 #[derive(Clone)]
-pub struct Trace(Arc<InHand>);
+pub struct Trace(Arc<OpenSpan>);
 
-struct InHand {
+struct OpenSpan {
     place: TraceParent,
     parent: Option<u64>,
     /// The vendor-specific part of the context.
     state: Option<HeaderValue>,
     site: Arc<SiteState>,
     begun: Instant,
-    told: Mutex<Told>,
+    told: Mutex<SpanFacts>,
 }
 
 /// The facts about a request that its span contains.
-struct Told {
+struct SpanFacts {
     method: Method,
     scheme: &'static str,
     host: String,
@@ -65,13 +65,17 @@ impl std::fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Starts the trace of a request that arrived at the default site `door`. `None` if tracing is
+    /// Starts the trace of a request that arrived at the default site. `None` if tracing is
     /// disabled. Only a trusted proxy's context is used, for the parent span and for whether the trace
     /// is sampled.
-    pub fn of<B>(door: &Arc<SiteState>, request: &Request<B>, visitor: &Visitor) -> Option<Trace> {
-        let exporter = door.exporter.as_ref()?;
+    pub fn of<B>(
+        default_site: &Arc<SiteState>,
+        request: &Request<B>,
+        client: &Client,
+    ) -> Option<Trace> {
+        let exporter = default_site.exporter.as_ref()?;
         let headers = request.headers();
-        let given = match visitor.believed {
+        let given = match client.proxy_trust {
             Peer::Trusted => TraceParent::of(headers),
             Peer::Anybody => None,
         };
@@ -82,20 +86,20 @@ impl Trace {
         let state = given.as_ref().and_then(|_| headers.get(TRACE_STATE).cloned());
         let host = request.uri().authority().map(|authority| authority.as_str().to_owned());
         let host = host.or_else(|| Some(headers.get(header::HOST)?.to_str().ok()?.to_owned()));
-        let told = Told {
+        let told = SpanFacts {
             method: request.method().clone(),
-            scheme: visitor.scheme,
+            scheme: client.scheme,
             host: host.unwrap_or_default(),
             path: request.uri().path().to_owned(),
             status: None,
             cache: None,
         };
-        Some(Trace(Arc::new(InHand {
+        Some(Trace(Arc::new(OpenSpan {
             place,
             parent: given.map(|given| given.span),
             state,
-            site: door.clone(),
-            begun: door.clock.instant(),
+            site: default_site.clone(),
+            begun: default_site.clock.instant(),
             told: Mutex::new(told),
         })))
     }
@@ -103,15 +107,15 @@ impl Trace {
     /// Records the status and `Cache-Status` of the response.
     pub fn answered<B>(&self, response: &Response<B>) {
         let cache = response.headers().get_all("cache-status").iter().next_back().cloned();
-        let mut told = self.0.told();
+        let mut told = self.0.facts();
         (told.status, told.cache) = (Some(response.status().as_u16()), cache);
     }
 
     /// Starts the span of an origin request.
-    fn asked(&self) -> Asked {
+    fn asked(&self) -> OriginSpan {
         let number = self.0.site.exporter.as_ref().map_or(1, |exporter| exporter.number());
         let place = self.0.place.below(number);
-        Asked { trace: self.clone(), place, begun: self.0.site.clock.instant() }
+        OriginSpan { trace: self.clone(), place, begun: self.0.site.clock.instant() }
     }
 
     /// Starts the span in which a write's response waits until its committed changes have been applied.
@@ -120,8 +124,8 @@ impl Trace {
     }
 }
 
-impl InHand {
-    fn told(&self) -> std::sync::MutexGuard<'_, Told> {
+impl OpenSpan {
+    fn facts(&self) -> std::sync::MutexGuard<'_, SpanFacts> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,7 +134,7 @@ impl InHand {
         let ended = clock.instant();
         let begun_ns = clock.at(begun).0.saturating_mul(1_000_000);
         let took = ended.saturating_duration_since(begun).as_nanos() as u64;
-        let told = self.told();
+        let told = self.facts();
         Span {
             trace: place.trace,
             number: place.span,
@@ -149,9 +153,9 @@ impl InHand {
     }
 }
 
-impl Drop for InHand {
+impl Drop for OpenSpan {
     fn drop(&mut self) {
-        if self.place.sampled == Sampled::Yes
+        if self.place.sampled == Sampling::Yes
             && let Some(exporter) = &self.site.exporter
         {
             let span = self.span(self.place, self.parent, Kind::Server, self.begun);
@@ -161,13 +165,13 @@ impl Drop for InHand {
 }
 
 /// An origin request in progress.
-pub struct Asked {
+pub struct OriginSpan {
     trace: Trace,
     place: TraceParent,
     begun: Instant,
 }
 
-impl Asked {
+impl OriginSpan {
     /// Ends the span. `status` is `None` if there was no response.
     pub fn ended(self, status: Option<StatusCode>) {
         self.told(Kind::Client, |span| {
@@ -178,7 +182,7 @@ impl Asked {
 
     fn told(self, kind: Kind, ending: impl FnOnce(&mut Span)) {
         let own = &self.trace.0;
-        if self.place.sampled == Sampled::Yes
+        if self.place.sampled == Sampling::Yes
             && let Some(exporter) = &own.site.exporter
         {
             let mut span = own.span(self.place, Some(own.place.span), kind, self.begun);
@@ -190,7 +194,7 @@ impl Asked {
 }
 
 /// A write's response that waits for the database.
-pub struct Waits(Asked);
+pub struct Waits(OriginSpan);
 
 impl Waits {
     /// Ends the span; `is_applied` is false if the wait ended before the changes were applied.
@@ -205,7 +209,7 @@ pub fn in_request(
     site: &SiteState,
     headers: &mut HeaderMap,
     trace: Option<&Trace>,
-) -> Option<Asked> {
+) -> Option<OriginSpan> {
     site.config.traces.as_ref()?;
     headers.remove(TRACE_PARENT);
     headers.remove(TRACE_STATE);

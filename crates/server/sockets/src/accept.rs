@@ -8,7 +8,7 @@ mod bound;
 mod deferred;
 mod socket;
 
-pub use bound::{Binder, Bound, NotOpened, Passed};
+pub use bound::{Binder, BoundSocket, NotOpened, PassedSockets};
 pub use deferred::defer;
 pub use socket::Socket;
 
@@ -16,7 +16,7 @@ use crate::watched;
 use config::Address;
 use rustix::io::Errno;
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
-use site_state::phase::{Phase, Told};
+use site_state::phase::{Phase, PhaseWatch};
 use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -42,7 +42,7 @@ pub enum Listener {
         /// The listening TCP socket, registered with the runtime.
         listener: AsyncFd<socket2::Socket>,
         /// Properties that all its connections share.
-        inherited: Inherited,
+        inherited: InheritedOptions,
     },
     /// A Unix socket.
     Unix {
@@ -57,7 +57,7 @@ pub enum Listener {
 /// or queried for each. If another program bound the socket, nothing is assumed. Connections may have
 /// arrived before it was handed over, and their local addresses may differ (IP_TRANSPARENT).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Inherited {
+pub struct InheritedOptions {
     /// Whether TCP_NODELAY is set on all its connections.
     has_no_delay: bool,
     /// The local address, if it is the same for all connections.
@@ -65,7 +65,7 @@ pub struct Inherited {
 }
 
 /// An accepted connection, with its addresses.
-pub enum Accepted {
+pub enum AcceptedConnection {
     /// A TCP connection.
     Tcp(Socket<TcpStream>, Ends),
     /// A connection to a Unix socket.
@@ -77,14 +77,16 @@ impl Listener {
     ///
     /// # Errors
     /// Registration failed: a sentence for the operator.
-    pub fn on(bound: Bound) -> Result<Listener, String> {
-        let Bound { socket, by } = bound;
+    pub fn on(bound: BoundSocket) -> Result<Listener, String> {
+        let BoundSocket { socket, by } = bound;
         let address = socket.local_addr().ok().and_then(|address| address.as_socket());
         let is_ours = matches!(by, Binder::Us | Binder::Predecessor { is_ours: true });
         let listener = watched(socket, Interest::READABLE)
             .map_err(|error| format!("a listening socket: {error}"))?;
         Ok(match address {
-            Some(address) => Listener::Tcp { listener, inherited: Inherited::by(by, address) },
+            Some(address) => {
+                Listener::Tcp { listener, inherited: InheritedOptions::by(by, address) }
+            }
             None => Listener::Unix { listener, is_ours },
         })
     }
@@ -136,7 +138,7 @@ impl Listener {
     ///
     /// # Errors
     /// The error from `accept`.
-    pub async fn accept(&self) -> io::Result<Accepted> {
+    pub async fn accept(&self) -> io::Result<AcceptedConnection> {
         match self {
             Listener::Tcp { listener, inherited } => {
                 let (socket, peer) = next_of(listener).await?;
@@ -148,11 +150,11 @@ impl Listener {
                 // A connection with an unknown address is not treated as local.
                 let peer = peer.ok_or(Errno::CONNABORTED)?;
                 let local = inherited.local.or_else(|| stream.local_addr().ok());
-                Ok(Accepted::Tcp(Socket::new(stream), (Some(peer), local)))
+                Ok(AcceptedConnection::Tcp(Socket::new(stream), (Some(peer), local)))
             }
             Listener::Unix { listener, .. } => {
                 let (socket, _) = next_of(listener).await?;
-                Ok(Accepted::Unix(Socket::new(UnixStream::from(socket))))
+                Ok(AcceptedConnection::Unix(Socket::new(UnixStream::from(socket))))
             }
         }
     }
@@ -170,15 +172,15 @@ async fn next_of(
     listener.async_io(Interest::READABLE, accept).await
 }
 
-impl Inherited {
+impl InheritedOptions {
     /// The properties of a socket that is bound to `address`.
-    fn by(binder: Binder, address: SocketAddr) -> Inherited {
+    fn by(binder: Binder, address: SocketAddr) -> InheritedOptions {
         match binder {
             Binder::Us => {
                 let local = (!address.ip().is_unspecified()).then_some(address);
-                Inherited { has_no_delay: true, local }
+                InheritedOptions { has_no_delay: true, local }
             }
-            Binder::Manager | Binder::Predecessor { .. } => Inherited::default(),
+            Binder::Manager | Binder::Predecessor { .. } => InheritedOptions::default(),
         }
     }
 }
@@ -200,8 +202,8 @@ pub async fn accept_each<F>(
     listener: &Listener,
     places: Arc<Semaphore>,
     full: impl Fn(),
-    mut stop: Told,
-    each: impl Fn(Accepted, tokio::sync::OwnedSemaphorePermit) -> F,
+    mut stop: PhaseWatch,
+    each: impl Fn(AcceptedConnection, tokio::sync::OwnedSemaphorePermit) -> F,
 ) -> Accepting
 where
     F: Future<Output = ()> + Send + 'static,
@@ -257,7 +259,7 @@ async fn accept_one(
     listener: &Listener,
     places: &Arc<Semaphore>,
     full: &impl Fn(),
-) -> io::Result<(Accepted, tokio::sync::OwnedSemaphorePermit)> {
+) -> io::Result<(AcceptedConnection, tokio::sync::OwnedSemaphorePermit)> {
     if places.available_permits() == 0 {
         full();
     }

@@ -7,6 +7,6 @@ pub mod accept;
 mod socket;
 mod watched;
 
-pub use accept::{Accepted, Accepting, Listener, accept_each};
+pub use accept::{AcceptedConnection, Accepting, Listener, accept_each};
 pub use socket::Socket;
 pub use watched::watched;

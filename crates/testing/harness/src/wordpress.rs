@@ -52,7 +52,7 @@ impl WordPress {
         let env = vec![
             pair("WP_DB_SOCKET", &database.socket().display().to_string()),
             pair("WP_DB_PASSWORD", &password),
-            pair("PAGEWELL_CONTROL", control),
+            pair("PAGEWELL_ADMIN", control),
         ];
         let blog = WordPress { database, env, dir };
         let script = repository.join("php/wordpress/tests/site/install.php");

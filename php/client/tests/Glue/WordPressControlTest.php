@@ -21,7 +21,7 @@ final class WordPressControlTest extends TestCase
         self::assertIsResource($server);
         try {
             $plugin = __DIR__ . '/../../../wordpress/pagewell/src/Control.php';
-            $calls = "define('ABSPATH', '/'); function is_multisite() { return false; } define('PAGEWELL_CONTROL', '" . trim((string) fgets($pipes[1])) . "'); require '$plugin';"
+            $calls = "define('ABSPATH', '/'); function is_multisite() { return false; } define('PAGEWELL_ADMIN', '" . trim((string) fgets($pipes[1])) . "'); require '$plugin';"
                 . ' echo Pagewell\WordPress\Control::invalidate(array_fill(0, 1000, str_repeat("x", 8000)));';
             [$code, $printed] = RealPagewell::command($calls, []);
             self::assertSame(0, $code);

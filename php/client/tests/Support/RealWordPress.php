@@ -68,7 +68,7 @@ final class RealWordPress
         $password = bin2hex(random_bytes(16));
         $database = new RealMariaDb("CREATE DATABASE wordpress; CREATE USER wordpress@localhost IDENTIFIED BY '$password'; GRANT ALL ON wordpress.* TO wordpress@localhost;");
         $self = new self($directory, $database, [
-            'WP_DB_SOCKET' => $database->socket(), 'WP_DB_PASSWORD' => $password, 'PAGEWELL_CONTROL' => $control,
+            'WP_DB_SOCKET' => $database->socket(), 'WP_DB_PASSWORD' => $password, 'PAGEWELL_ADMIN' => $control,
         ]);
         $self->layOut(__DIR__ . '/../../../wordpress');
         $self->run([PHP_BINARY, __DIR__ . '/../../../wordpress/tests/site/install.php']);
@@ -166,7 +166,7 @@ final class RealWordPress
     {
         chmod($this->directory, 0755);
         $environment = [];
-        foreach (array_diff_key($this->environment, ['PAGEWELL_CONTROL' => true]) as $name => $value) {
+        foreach (array_diff_key($this->environment, ['PAGEWELL_ADMIN' => true]) as $name => $value) {
             array_push($environment, '--php-env', "$name=$value");
         }
         $pagewell = RealPagewell::start("{$this->directory}/site", ...$environment);
@@ -177,7 +177,7 @@ final class RealWordPress
     /** Where the plugin looks from here on; without a word about it if it is empty. */
     public function control(string $address): void
     {
-        $this->environment['PAGEWELL_CONTROL'] = $address;
+        $this->environment['PAGEWELL_ADMIN'] = $address;
     }
 
     /** A plugin of the site, always on, as the only one besides Pagewell's; none, if it is empty. */

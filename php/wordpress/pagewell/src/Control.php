@@ -6,7 +6,7 @@
  *
  * Where it is, wp-config.php says; without a word it is where Pagewell listens by itself:
  *
- *     define('PAGEWELL_CONTROL', '127.0.0.1:8081');          or 'unix:/run/pagewell/admin.sock'
+ *     define('PAGEWELL_ADMIN', '127.0.0.1:8081');          or 'unix:/run/pagewell/admin.sock'
  *     define('PAGEWELL_TOKEN_FILE', '/etc/pagewell/token');   or PAGEWELL_TOKEN
  *     define('PAGEWELL_SITE', 'example.org');                 one of several sites; not in a network,
  *                                                             whose blogs may be several of them
@@ -56,13 +56,13 @@ final class Control
     /** Whether somebody has said where it is. */
     public static function isNamed(): bool
     {
-        return defined('PAGEWELL_CONTROL');
+        return defined('PAGEWELL_ADMIN');
     }
 
     /** Where it is looked for. */
     public static function address(): string
     {
-        return self::isNamed() ? (string) constant('PAGEWELL_CONTROL') : '127.0.0.1:8081';
+        return self::isNamed() ? (string) constant('PAGEWELL_ADMIN') : '127.0.0.1:8081';
     }
 
     /** A plugin may have made exceptions of all warnings, of silenced ones as well. */

@@ -34,7 +34,7 @@ define('AUTOMATIC_UPDATER_DISABLED', true);
 define('DISABLE_WP_CRON', true);
 define('WP_DEBUG', true);
 define('WP_DEBUG_DISPLAY', false);
-(string) getenv('PAGEWELL_CONTROL') === '' || define('PAGEWELL_CONTROL', getenv('PAGEWELL_CONTROL'));
+(string) getenv('PAGEWELL_ADMIN') === '' || define('PAGEWELL_ADMIN', getenv('PAGEWELL_ADMIN'));
 
 $table_prefix = 'wp_';
 

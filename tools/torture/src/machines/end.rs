@@ -41,7 +41,7 @@ fn look(stand: &Stand, machine: &Machine) -> Option<bool> {
     let held = machine.hold_if_free()?;
     let pagewell = held.as_ref()?;
     let moment = locked(&machine.late).moment();
-    let untold = pagewell.stats().ok()?.get("stream_untold").copied()?;
+    let untold = pagewell.stats().ok()?.get("cluster_pending").copied()?;
     if untold == 0 {
         let told = locked(&machine.late).told(moment);
         stand.truth.owe(&told);

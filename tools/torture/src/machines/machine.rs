@@ -96,7 +96,7 @@ impl Machine {
             "listen = {listen:?}\nadmin = {admin:?}\nmemory = \"64M\"\n\
              [site]\nroot = \"{root}\"\n\
              [php]\nat = \"unix:{php}\"\n\
-             [stream]\nurl = \"redis://localhost?socket={stream}\"\nlag_max = \"{}s\"\n{barrier}",
+             [cluster]\nurl = \"redis://localhost?socket={stream}\"\nlag_max = \"{}s\"\n{barrier}",
             LAG_MAX.as_secs(),
         );
         if self.has_snapshots {

@@ -434,7 +434,7 @@ pub fn stream(datum: usize) -> Box<dyn Actor> {
 }
 
 /// A change stream whose event arrives after the row is visible.
-pub fn stream_late(datum: usize) -> Box<dyn Actor> {
+pub fn cluster_late(datum: usize) -> Box<dyn Actor> {
     script(datum, &[Event::Commit, Event::Open, Event::Settle])
 }
 

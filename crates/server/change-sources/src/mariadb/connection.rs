@@ -4,8 +4,8 @@
 //! are unencrypted unless TLS is configured. The password is never sent in the clear: the login
 //! proves knowledge of it. Not here: the transport (`link`).
 
+use crate::fault::ConnectionError;
 use crate::link::{Link, within};
-use crate::source::Failed;
 use bytes::BytesMut;
 use config::{self, DatabaseServer, Place};
 use mysql_replication::position::Start;
@@ -41,11 +41,11 @@ impl Connection {
     ///
     /// # Errors
     /// The connection or the login failed.
-    pub async fn open(server: &DatabaseServer) -> Result<Connection, Failed> {
+    pub async fn open(server: &DatabaseServer) -> Result<Connection, ConnectionError> {
         within(ANSWER_WITHIN, Self::log_in(server)).await
     }
 
-    async fn log_in(server: &DatabaseServer) -> Result<Connection, Failed> {
+    async fn log_in(server: &DatabaseServer) -> Result<Connection, ConnectionError> {
         let channel = match (&server.place, server.tls.as_ref()) {
             (Place::Unix(_), _) => Channel::Local,
             (Place::Tcp(..), None) => Channel::Plain,
@@ -87,7 +87,7 @@ impl Connection {
     /// # Errors
     /// The server rejected the statement, which leaves the connection usable, or the connection
     /// failed.
-    pub async fn query(&mut self, sql: &str) -> Result<Rows, Failed> {
+    pub async fn query(&mut self, sql: &str) -> Result<Rows, ConnectionError> {
         within(ANSWER_WITHIN, self.ask(sql)).await
     }
 
@@ -95,17 +95,18 @@ impl Connection {
     ///
     /// # Errors
     /// As [`query`](Self::query).
-    pub async fn one(&mut self, sql: &str) -> Result<String, Failed> {
+    pub async fn one(&mut self, sql: &str) -> Result<String, ConnectionError> {
         Ok(self.query(sql).await?.text(0, 0).unwrap_or_default())
     }
 
-    async fn ask(&mut self, sql: &str) -> Result<Rows, Failed> {
+    async fn ask(&mut self, sql: &str) -> Result<Rows, ConnectionError> {
         self.link.write(&query(sql)).await?;
         let mut reading = Query::new(QueryLimits::default());
         loop {
             let packet = self.receive().await?;
             let read = reading.read(&packet);
-            let read = read.map_err(|error| Failed::Said(error.as_str(), error.to_string()))?;
+            let read =
+                read.map_err(|error| ConnectionError::Said(error.as_str(), error.to_string()))?;
             if let Some(rows) = read {
                 return Ok(rows);
             }
@@ -116,7 +117,11 @@ impl Connection {
     ///
     /// # Errors
     /// A setting was refused, or the connection failed.
-    pub async fn start_stream(&mut self, server_id: u32, start: &Start) -> Result<(), Failed> {
+    pub async fn start_stream(
+        &mut self,
+        server_id: u32,
+        start: &Start,
+    ) -> Result<(), ConnectionError> {
         for sql in command::prepare(self.flavour, start, HEARTBEAT_SECONDS) {
             self.query(&sql).await?;
         }
@@ -128,7 +133,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection failed, or nothing arrived within [`SILENT_MAX`].
-    pub async fn next_event(&mut self) -> Result<Packet, Failed> {
+    pub async fn next_event(&mut self) -> Result<Packet, ConnectionError> {
         // A timer has a cost, and most packets are in the buffer already.
         match self.packets.ready()? {
             Some(packet) => Ok(packet),
@@ -136,7 +141,7 @@ impl Connection {
         }
     }
 
-    async fn receive(&mut self) -> Result<Packet, Failed> {
+    async fn receive(&mut self) -> Result<Packet, ConnectionError> {
         self.packets.receive(&mut self.link).await
     }
 }
@@ -154,12 +159,12 @@ impl Default for Packets {
 }
 
 impl Packets {
-    fn ready(&mut self) -> Result<Option<Packet>, Failed> {
+    fn ready(&mut self) -> Result<Option<Packet>, ConnectionError> {
         let read = self.reader.read(&mut self.input);
-        read.map_err(|refusal| Failed::Said(refusal.as_str(), refusal.to_string()))
+        read.map_err(|refusal| ConnectionError::Said(refusal.as_str(), refusal.to_string()))
     }
 
-    async fn receive(&mut self, link: &mut Link) -> Result<Packet, Failed> {
+    async fn receive(&mut self, link: &mut Link) -> Result<Packet, ConnectionError> {
         loop {
             if let Some(packet) = self.ready()? {
                 return Ok(packet);
@@ -172,8 +177,8 @@ impl Packets {
     }
 }
 
-fn refused(error: LoginRefused) -> Failed {
-    Failed::Said(error.as_str(), error.to_string())
+fn refused(error: LoginRefused) -> ConnectionError {
+    ConnectionError::Said(error.as_str(), error.to_string())
 }
 
 fn account(server: &DatabaseServer) -> Account {

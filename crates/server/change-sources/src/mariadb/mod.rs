@@ -17,7 +17,8 @@ mod touch;
 pub use stream::{Stream, connect};
 pub use touch::Tables;
 
-use super::source::{Failed, Mark, Position, Seen};
+use super::source::{Position, Visibility, VisibilityMarker};
+use crate::fault::ConnectionError;
 use change_feed::schema::Schema;
 use config::DatabaseServer;
 use connection::Connection;
@@ -37,7 +38,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection, the login or a query failed.
-    pub async fn open(server: &DatabaseServer) -> Result<Session, Failed> {
+    pub async fn open(server: &DatabaseServer) -> Result<Session, ConnectionError> {
         let mut connection = Connection::open(server).await?;
         let naming = Naming::of(&mut connection, server).await?;
         Ok(Session { connection, naming, seen: None })
@@ -47,7 +48,7 @@ impl Session {
     ///
     /// # Errors
     /// The query failed.
-    pub async fn committed(&mut self) -> Result<Position, Failed> {
+    pub async fn committed(&mut self) -> Result<Position, ConnectionError> {
         self.naming.committed(&mut self.connection).await
     }
 
@@ -56,15 +57,20 @@ impl Session {
     ///
     /// # Errors
     /// A query failed.
-    pub async fn visible(&mut self, mark: &Mark) -> Result<Option<Seen>, Failed> {
+    pub async fn visible(
+        &mut self,
+        mark: &VisibilityMarker,
+    ) -> Result<Option<Visibility>, ConnectionError> {
         let seen = self.naming.visible(&mut self.connection).await?;
-        let (Some(Seen::Place(place)), Mark::Gtids(_)) = (&seen, mark) else { return Ok(seen) };
+        let (Some(Visibility::Place(place)), VisibilityMarker::Gtids(_)) = (&seen, mark) else {
+            return Ok(seen);
+        };
         if self.seen.as_ref().is_none_or(|(known, _)| known != place) {
             let list = naming::up_to(&mut self.connection, place).await?;
             self.seen = Some((place.clone(), list));
         }
         let list = self.seen.as_ref().and_then(|(_, list)| list.clone());
-        Ok(list.map(|list| Seen::Gtids(place.clone(), list)).or(seen))
+        Ok(list.map(|list| Visibility::Gtids(place.clone(), list)).or(seen))
     }
 }
 
@@ -72,7 +78,7 @@ impl Session {
 ///
 /// # Errors
 /// The connection or a query failed.
-pub async fn schema(server: &DatabaseServer) -> Result<Schema, Failed> {
+pub async fn schema(server: &DatabaseServer) -> Result<Schema, ConnectionError> {
     let mut connection = Connection::open(server).await?;
     Ok(schema::read(&mut connection, &server.account.database).await?.0)
 }

@@ -11,7 +11,8 @@
 //! MySQL.
 
 use super::connection::Connection;
-use crate::source::{Failed, Mark, Position, Seen};
+use crate::fault::ConnectionError;
+use crate::source::{Position, Visibility, VisibilityMarker};
 use config::{DatabaseServer, PositionBy};
 use mysql_replication::position::{self, FilePosition, Gtid, GtidList, Gtids, Start};
 use mysql_replication::wire::greeting::Flavour;
@@ -35,7 +36,7 @@ impl Naming {
     pub async fn of(
         connection: &mut Connection,
         server: &DatabaseServer,
-    ) -> Result<Naming, Failed> {
+    ) -> Result<Naming, ConnectionError> {
         match (server.by, connection.flavour()) {
             (PositionBy::File, _) => Ok(Naming::File),
             (PositionBy::Gtid, Flavour::MariaDb) => Ok(Naming::MariaDb),
@@ -51,8 +52,8 @@ impl Naming {
     ///
     /// # Errors
     /// The query failed.
-    pub async fn committed(self, connection: &mut Connection) -> Result<Position, Failed> {
-        let bad = |text: &str| Failed::Said("bad-position", text.to_owned());
+    pub async fn committed(self, connection: &mut Connection) -> Result<Position, ConnectionError> {
+        let bad = |text: &str| ConnectionError::Said("bad-position", text.to_owned());
         match self {
             Naming::MariaDb => {
                 let text = connection.one("SELECT @@gtid_binlog_pos").await?;
@@ -72,10 +73,13 @@ impl Naming {
     ///
     /// # Errors
     /// The query failed.
-    pub async fn visible(self, connection: &mut Connection) -> Result<Option<Seen>, Failed> {
+    pub async fn visible(
+        self,
+        connection: &mut Connection,
+    ) -> Result<Option<Visibility>, ConnectionError> {
         match (self, connection.flavour()) {
             (Naming::MySql, _) => match self.committed(connection).await? {
-                Position::MySql(set) => Ok(Some(Seen::MySql(set))),
+                Position::MySql(set) => Ok(Some(Visibility::MySql(set))),
                 _ => Ok(None),
             },
             (Naming::MariaDb | Naming::File, Flavour::MariaDb) => snapshot(connection).await,
@@ -84,21 +88,21 @@ impl Naming {
     }
 
     /// Returns the mark of a transaction, from its GTID and the stream's position after it.
-    pub fn mark(self, gtid: Option<&Gtid>, after: &position::Position) -> Option<Mark> {
+    pub fn mark(self, gtid: Option<&Gtid>, after: &position::Position) -> Option<VisibilityMarker> {
         match (self, gtid) {
-            (Naming::MySql, Some(Gtid::MySql(gtid))) => Some(Mark::MySql(gtid.clone())),
+            (Naming::MySql, Some(Gtid::MySql(gtid))) => Some(VisibilityMarker::MySql(gtid.clone())),
             (Naming::MySql, _) => None,
-            (Naming::MariaDb | Naming::File, _) => after.file.clone().map(Mark::Place),
+            (Naming::MariaDb | Naming::File, _) => after.file.clone().map(VisibilityMarker::Place),
         }
     }
 }
 
 /// Returns the mark of all transactions up to a committed position.
-pub fn mark_of_all(committed: &Position) -> Option<Mark> {
+pub fn mark_of_all(committed: &Position) -> Option<VisibilityMarker> {
     match committed {
-        Position::MariaDb(list) => Some(Mark::Gtids(list.clone())),
-        Position::MySql(set) => Some(Mark::MySqlAll(set.clone())),
-        Position::Place(place) => Some(Mark::Place(place.clone())),
+        Position::MariaDb(list) => Some(VisibilityMarker::Gtids(list.clone())),
+        Position::MySql(set) => Some(VisibilityMarker::MySqlAll(set.clone())),
+        Position::Place(place) => Some(VisibilityMarker::Place(place.clone())),
         Position::Postgres(_) | Position::Stream(_) => None,
     }
 }
@@ -111,7 +115,7 @@ pub fn mark_of_all(committed: &Position) -> Option<Mark> {
 pub async fn up_to(
     connection: &mut Connection,
     place: &FilePosition,
-) -> Result<Option<GtidList>, Failed> {
+) -> Result<Option<GtidList>, ConnectionError> {
     let file: String = place.file.bytes().map(|byte| format!("{byte:02x}")).collect();
     let ask = format!("SELECT BINLOG_GTID_POS(0x{file}, {})", place.offset);
     let list = connection.query(&ask).await?.text(0, 0);
@@ -139,23 +143,25 @@ pub fn reached(position: &position::Position) -> Option<Position> {
     }
 }
 
-async fn place(connection: &mut Connection) -> Result<FilePosition, Failed> {
+async fn place(connection: &mut Connection) -> Result<FilePosition, ConnectionError> {
     // MySQL 8.4 removed the old statement.
     let rows = match connection.query("SHOW MASTER STATUS").await {
-        Err(Failed::Said("other", _)) => connection.query("SHOW BINARY LOG STATUS").await?,
+        Err(ConnectionError::Said("other", _)) => {
+            connection.query("SHOW BINARY LOG STATUS").await?
+        }
         rows => rows?,
     };
     let file = rows.text(0, 0).unwrap_or_default();
     let offset = rows.text(0, 1).and_then(|offset| offset.parse().ok());
     match offset {
         Some(offset) if !file.is_empty() => Ok(FilePosition { file: file.as_str().into(), offset }),
-        _ => Err(Failed::Said("bad-position", format!("SHOW MASTER STATUS: {file:?}"))),
+        _ => Err(ConnectionError::Said("bad-position", format!("SHOW MASTER STATUS: {file:?}"))),
     }
 }
 
 /// Returns the log position that a consistent snapshot sees. The server reports it in
 /// `binlog_snapshot_file` and `binlog_snapshot_position`.
-async fn snapshot(connection: &mut Connection) -> Result<Option<Seen>, Failed> {
+async fn snapshot(connection: &mut Connection) -> Result<Option<Visibility>, ConnectionError> {
     connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
     let rows = connection.query("SHOW STATUS LIKE 'binlog_snapshot_%'").await?;
     // An open snapshot would prevent the server from purging old row versions.
@@ -163,5 +169,7 @@ async fn snapshot(connection: &mut Connection) -> Result<Option<Seen>, Failed> {
     let file = rows.named("binlog_snapshot_file").filter(|file| !file.is_empty());
     let offset = rows.named("binlog_snapshot_position").and_then(|offset| offset.parse().ok());
     let place = file.zip(offset);
-    Ok(place.map(|(file, offset)| Seen::Place(FilePosition { file: file.as_str().into(), offset })))
+    Ok(place.map(|(file, offset)| {
+        Visibility::Place(FilePosition { file: file.as_str().into(), offset })
+    }))
 }

@@ -5,7 +5,7 @@
 //! REFERENTIAL_CONSTRAINTS". Foreign keys between databases are not followed.
 
 use super::connection::Connection;
-use crate::source::Failed;
+use crate::fault::ConnectionError;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
@@ -31,10 +31,14 @@ pub type Shapes = HashMap<String, Arc<TableShape>>;
 ///
 /// # Errors
 /// A query failed, or its result is invalid.
-pub async fn read(connection: &mut Connection, name: &str) -> Result<(Schema, Shapes), Failed> {
+pub async fn read(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<(Schema, Shapes), ConnectionError> {
     let rows = connection.query(&columns_query(name, None)).await?;
     let read = TableShape::read_all(&rows);
-    let read = read.map_err(|refusal| Failed::Said(refusal.as_str(), refusal.to_string()))?;
+    let read =
+        read.map_err(|refusal| ConnectionError::Said(refusal.as_str(), refusal.to_string()))?;
     let mut shapes: Shapes =
         read.into_iter().map(|((_, table), shape)| (table, Arc::new(shape))).collect();
     let rows = connection.query(TABLES).await?;
@@ -75,7 +79,7 @@ fn is_text(declared: &str) -> bool {
     name.ends_with("char") || name.ends_with("text")
 }
 
-async fn foreign_keys(connection: &mut Connection) -> Result<Vec<ForeignKey>, Failed> {
+async fn foreign_keys(connection: &mut Connection) -> Result<Vec<ForeignKey>, ConnectionError> {
     let rows = connection.query(KEYS).await?;
     let mut keys: BTreeMap<(String, String), ForeignKey> = BTreeMap::new();
     for row in 0..rows.rows.len() {

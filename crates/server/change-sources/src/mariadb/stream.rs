@@ -8,8 +8,9 @@ use super::connection::Connection;
 use super::naming::{self, Naming};
 use super::schema::{self, Shapes};
 use super::touch::{self, Definitions, Tables};
+use crate::fault::{ConnectionError, Recovery, StreamFault};
 use crate::source::{
-    self, Broken, Connected, Failed, Left, Made, Position, Read, Then, Transaction, Warning,
+    self, Position, Resume, SourceConnection, StreamRead, Transaction, TransactionBody, Warning,
 };
 use change_feed::TouchedTags;
 use change_feed::schema::Schema;
@@ -35,7 +36,7 @@ const UNKNOWN: &str = "?";
 ///
 /// # Errors
 /// The server is unreachable, or cannot be followed.
-pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
+pub async fn connect(config: &Arc<Database>) -> Result<SourceConnection, StreamFault> {
     let mut connection = Connection::open(&config.server).await?;
     let naming = Naming::of(&mut connection, &config.server).await?;
     let (server, warnings) = look_at(&mut connection).await?;
@@ -49,11 +50,11 @@ pub async fn connect(config: &Arc<Database>) -> Result<Connected, Broken> {
     let stream = Stream { config, connection, naming, transactions, definitions };
     let stream = source::Stream::MariaDb(Box::new(stream));
     let mark = naming::mark_of_all(&committed);
-    Ok(Connected { stream, server: server.into(), committed, mark, fits, warnings })
+    Ok(SourceConnection { stream, server: server.into(), committed, mark, fits, warnings })
 }
 
 /// Returns the server's identifier, and warnings about its settings.
-async fn look_at(connection: &mut Connection) -> Result<(String, Vec<Warning>), Broken> {
+async fn look_at(connection: &mut Connection) -> Result<(String, Vec<Warning>), StreamFault> {
     let id = match connection.flavour() {
         Flavour::MariaDb => "@@server_id",
         Flavour::MySql => "@@server_uuid",
@@ -63,7 +64,7 @@ async fn look_at(connection: &mut Connection) -> Result<(String, Vec<Warning>), 
     let text = |column| rows.text(0, column).unwrap_or_default();
     if text(1) != "1" {
         let why = "the server writes no binary log: set log_bin, and binlog_format = ROW";
-        return Err(Broken::unusable(why));
+        return Err(StreamFault::unusable(why));
     }
     let mut warnings = replicates(connection).await?;
     if text(2) != "ROW" {
@@ -84,7 +85,7 @@ async fn look_at(connection: &mut Connection) -> Result<(String, Vec<Warning>), 
 /// Checks whether a replica writes replicated transactions to its own log. If it does not, the
 /// stream lacks them without any error. MariaDB's default is off, MySQL's is on. Whether a MySQL
 /// server is a replica is not known.
-async fn replicates(connection: &mut Connection) -> Result<Vec<Warning>, Broken> {
+async fn replicates(connection: &mut Connection) -> Result<Vec<Warning>, StreamFault> {
     // The result omits variables that a server does not have.
     let ask = "SHOW GLOBAL VARIABLES WHERE Variable_name IN \
                ('log_slave_updates', 'log_replica_updates', 'gtid_slave_pos')";
@@ -107,7 +108,7 @@ async fn replicates(connection: &mut Connection) -> Result<Vec<Warning>, Broken>
                 heard of: set log_slave_updates = ON and start it anew, or follow the primary (it \
                 replicates no more: RESET SLAVE ALL; SET GLOBAL gtid_slave_pos = '')";
     // Replicated changes since the last connection are in no log.
-    Err(Broken { name: "replica-unlogged", text: text.into(), then: Then::Lost })
+    Err(StreamFault { name: "replica-unlogged", text: text.into(), then: Recovery::Lost })
 }
 
 /// The stream of one connection.
@@ -128,7 +129,7 @@ impl Stream {
     ///
     /// # Errors
     /// The stream could not be started, or the log is another one.
-    pub async fn start(&mut self, from: &Position, left: Left) -> Result<(), Broken> {
+    pub async fn start(&mut self, from: &Position, left: Resume) -> Result<(), StreamFault> {
         let start = naming::start(from);
         let tables = std::mem::take(self.transactions.watch());
         self.transactions = Transactions::new(&start, Limits::default(), tables);
@@ -142,21 +143,21 @@ impl Stream {
             }
         }
         match left {
-            Left::Never | Left::Elsewhere => Ok(()),
-            Left::Here(Some(landmark)) => {
+            Resume::Never | Resume::Elsewhere => Ok(()),
+            Resume::Here(Some(landmark)) => {
                 self.prove(&landmark).await?;
                 self.transactions.go_on(landmark);
                 Ok(())
             }
-            Left::Here(None) => {
+            Resume::Here(None) => {
                 let text = "by what the log is known again was not left, as by older versions";
-                Err(Broken { name: "log-unknown", text: text.into(), then: Then::Gap })
+                Err(StreamFault { name: "log-unknown", text: text.into(), then: Recovery::Gap })
             }
         }
     }
 
     /// Checks on a separate connection whether the log is the one that was read before.
-    async fn prove(&self, landmark: &Landmark) -> Result<(), Broken> {
+    async fn prove(&self, landmark: &Landmark) -> Result<(), StreamFault> {
         let mut connection = Connection::open(&self.config.server).await?;
         connection.start_stream(own_id(), &landmark.start()).await?;
         let mut proving = LandmarkCheck::new(landmark.clone());
@@ -179,15 +180,17 @@ impl Stream {
     ///
     /// # Errors
     /// The stream has ended.
-    pub async fn next(&mut self) -> Result<Read, Broken> {
+    pub async fn next(&mut self) -> Result<StreamRead, StreamFault> {
         if self.definitions == Definitions::Changed {
             self.read_definitions().await?;
         }
         let packet = self.connection.next_event().await?;
         match self.transactions.read(&packet)? {
-            Step::Transaction(transaction) => Ok(Read::Transaction(self.touch(&transaction).await)),
-            Step::Heartbeat => Ok(Read::Moved),
-            Step::Nothing => Ok(Read::Nothing),
+            Step::Transaction(transaction) => {
+                Ok(StreamRead::Transaction(self.touch(&transaction).await))
+            }
+            Step::Heartbeat => Ok(StreamRead::Moved),
+            Step::Nothing => Ok(StreamRead::Nothing),
             Step::Ended => Err(ended()),
         }
     }
@@ -211,7 +214,7 @@ impl Stream {
             self.definitions = Definitions::Changed;
         }
         let mark = self.naming.mark(transaction.gtid.as_ref(), self.transactions.position());
-        Transaction { made: Made::Rows(touched), mark, server: None }
+        Transaction { made: TransactionBody::Rows(touched), mark, server: None }
     }
 
     /// Logs a warning if a transaction was too large to buffer: its rows count as any row of their
@@ -230,7 +233,7 @@ impl Stream {
     }
 
     /// Reads the schema again, on a separate connection.
-    async fn read_definitions(&mut self) -> Result<(), Broken> {
+    async fn read_definitions(&mut self) -> Result<(), StreamFault> {
         let config = self.config.clone();
         let mut connection = Connection::open(&config.server).await?;
         let name = &config.server.account.database;
@@ -249,8 +252,8 @@ fn watched(config: &Database, schema: Schema, shapes: Shapes) -> Tables {
 }
 
 /// The error for a stream that the server has ended.
-fn ended() -> Broken {
-    Failed::Io(io::ErrorKind::UnexpectedEof.into()).into()
+fn ended() -> StreamFault {
+    ConnectionError::Io(io::ErrorKind::UnexpectedEof.into()).into()
 }
 
 /// Returns a random server ID for this replication client, so that no other client has the same
@@ -261,15 +264,15 @@ fn own_id() -> u32 {
     random | 1 << 31
 }
 
-impl From<StreamRefused> for Broken {
-    fn from(refused: StreamRefused) -> Broken {
+impl From<StreamRefused> for StreamFault {
+    fn from(refused: StreamRefused) -> StreamFault {
         let then = match &refused {
             StreamRefused::Server(error) if error.kind() == ServerErrorKind::PositionGone => {
-                Then::Gap
+                Recovery::Gap
             }
-            StreamRefused::Replaced => Then::Gap,
-            StreamRefused::Server(_) | StreamRefused::Event(_) => Then::Again,
+            StreamRefused::Replaced => Recovery::Gap,
+            StreamRefused::Server(_) | StreamRefused::Event(_) => Recovery::Again,
         };
-        Broken { name: refused.as_str(), text: refused.to_string(), then }
+        StreamFault { name: refused.as_str(), text: refused.to_string(), then }
     }
 }

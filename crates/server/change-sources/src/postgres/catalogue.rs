@@ -7,7 +7,7 @@
 //! PostgreSQL's manual, "System Catalogs". Not here: when the catalogue is queried.
 
 use super::connection::Connection;
-use crate::source::Failed;
+use crate::fault::ConnectionError;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
@@ -97,7 +97,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// A query failed.
-    pub async fn read(connection: &mut Connection) -> Result<Catalogue, Failed> {
+    pub async fn read(connection: &mut Connection) -> Result<Catalogue, ConnectionError> {
         let tables = format!(
             "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident, {PRINT}, \
              coalesce(current_schema(), 'public') FROM pg_class c \
@@ -209,7 +209,7 @@ fn text(rows: &Rows, row: usize, column: usize) -> String {
     rows.text(row, column).unwrap_or_default()
 }
 
-fn table(rows: &Rows, row: usize, columns: &mut HashMap<String, Vec<Listed>>) -> Table {
+fn table(rows: &Rows, row: usize, columns: &mut HashMap<String, Vec<ColumnRow>>) -> Table {
     let text = |column| text(rows, row, column);
     let kind = match (text(3).as_str(), text(4).as_str()) {
         ("r", "p") => Kind::Ordinary,
@@ -244,20 +244,20 @@ fn table(rows: &Rows, row: usize, columns: &mut HashMap<String, Vec<Listed>>) ->
     }
 }
 
-struct Listed {
+struct ColumnRow {
     name: String,
     is_generated: bool,
     is_primary: bool,
     is_in_index: bool,
 }
 
-fn columns_of(rows: &Rows) -> HashMap<String, Vec<Listed>> {
-    let mut columns: HashMap<String, Vec<Listed>> = HashMap::new();
+fn columns_of(rows: &Rows) -> HashMap<String, Vec<ColumnRow>> {
+    let mut columns: HashMap<String, Vec<ColumnRow>> = HashMap::new();
     for row in 0..rows.rows.len() {
         let is = |column| rows.text(row, column).as_deref() == Some("t");
         let (is_generated, is_primary, is_in_index) = (is(3), is(4), is(5));
         let name = text(rows, row, 1);
-        let listed = Listed { name, is_generated, is_primary, is_in_index };
+        let listed = ColumnRow { name, is_generated, is_primary, is_in_index };
         columns.entry(text(rows, row, 0)).or_default().push(listed);
     }
     columns

@@ -6,8 +6,8 @@
 //! continues without it. Source: PostgreSQL's manual, "SSL Session Encryption". Not here: the
 //! transport (`link`).
 
+use crate::fault::ConnectionError;
 use crate::link::{Link, within};
-use crate::source::Failed;
 use bytes::BytesMut;
 use config::{self, DatabaseServer, Place};
 use postgres_replication::position::Lsn;
@@ -43,11 +43,17 @@ impl Connection {
     ///
     /// # Errors
     /// The connection or the login failed.
-    pub async fn open(server: &DatabaseServer, purpose: Purpose) -> Result<Connection, Failed> {
+    pub async fn open(
+        server: &DatabaseServer,
+        purpose: Purpose,
+    ) -> Result<Connection, ConnectionError> {
         within(ANSWER_WITHIN, Self::log_in(server, purpose)).await
     }
 
-    async fn log_in(server: &DatabaseServer, purpose: Purpose) -> Result<Connection, Failed> {
+    async fn log_in(
+        server: &DatabaseServer,
+        purpose: Purpose,
+    ) -> Result<Connection, ConnectionError> {
         let mut link = Link::connect(server).await?;
         let channel = match (&server.place, server.tls.as_ref()) {
             (Place::Unix(_), _) => Channel::Local,
@@ -80,7 +86,7 @@ impl Connection {
     /// # Errors
     /// The server rejected the statement, which leaves the connection usable, or the connection
     /// failed.
-    pub async fn query(&mut self, sql: &str) -> Result<Rows, Failed> {
+    pub async fn query(&mut self, sql: &str) -> Result<Rows, ConnectionError> {
         within(ANSWER_WITHIN, self.ask(sql)).await
     }
 
@@ -88,7 +94,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`query`](Self::query).
-    pub async fn make_slot(&mut self, sql: &str) -> Result<Rows, Failed> {
+    pub async fn make_slot(&mut self, sql: &str) -> Result<Rows, ConnectionError> {
         within(SLOT_WITHIN, self.ask(sql)).await
     }
 
@@ -96,11 +102,11 @@ impl Connection {
     ///
     /// # Errors
     /// As [`query`](Self::query).
-    pub async fn one(&mut self, sql: &str) -> Result<String, Failed> {
+    pub async fn one(&mut self, sql: &str) -> Result<String, ConnectionError> {
         Ok(self.query(sql).await?.text(0, 0).unwrap_or_default())
     }
 
-    async fn ask(&mut self, sql: &str) -> Result<Rows, Failed> {
+    async fn ask(&mut self, sql: &str) -> Result<Rows, ConnectionError> {
         let bytes = query(sql).map_err(|refusal| said(refusal.as_str(), &refusal))?;
         self.link.write(&bytes).await?;
         let mut reading = Query::new(QueryLimits::default());
@@ -120,7 +126,7 @@ impl Connection {
         &mut self,
         what: &Subscription,
         from: Lsn,
-    ) -> Result<Result<(), QueryRefused>, Failed> {
+    ) -> Result<Result<(), QueryRefused>, ConnectionError> {
         let bytes =
             stream::start(what, from).map_err(|refusal| said(refusal.as_str(), &refusal))?;
         self.link.write(&bytes).await?;
@@ -138,7 +144,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection failed.
-    pub async fn frame_by(&mut self, by: Instant) -> Result<Option<Frame>, Failed> {
+    pub async fn frame_by(&mut self, by: Instant) -> Result<Option<Frame>, ConnectionError> {
         // A timer has a cost, and most frames are in the buffer already.
         if let Some(frame) = self.ready()? {
             return Ok(Some(frame));
@@ -153,16 +159,21 @@ impl Connection {
     ///
     /// # Errors
     /// The connection failed.
-    pub async fn say(&mut self, received: Lsn, kept: Lsn, reply: Reply) -> Result<(), Failed> {
+    pub async fn say(
+        &mut self,
+        received: Lsn,
+        kept: Lsn,
+        reply: Reply,
+    ) -> Result<(), ConnectionError> {
         let bytes = stream::status(received, kept, reply);
         within(ANSWER_WITHIN, async { Ok(self.link.write(&bytes).await?) }).await
     }
 
-    fn ready(&mut self) -> Result<Option<Frame>, Failed> {
+    fn ready(&mut self) -> Result<Option<Frame>, ConnectionError> {
         self.frames.read(&mut self.input).map_err(|refusal| said(refusal.as_str(), &refusal))
     }
 
-    async fn receive(&mut self) -> Result<Frame, Failed> {
+    async fn receive(&mut self) -> Result<Frame, ConnectionError> {
         loop {
             if let Some(frame) = self.ready()? {
                 return Ok(frame);
@@ -176,7 +187,7 @@ impl Connection {
 }
 
 /// Requests TLS. The server responds with one letter and sends nothing else before the handshake.
-async fn over_tls(mut link: Link, server: &DatabaseServer) -> Result<Link, Failed> {
+async fn over_tls(mut link: Link, server: &DatabaseServer) -> Result<Link, ConnectionError> {
     link.write(&tls_request()).await?;
     let mut answer = BytesMut::new();
     link.read(&mut answer).await?;
@@ -192,16 +203,16 @@ async fn over_tls(mut link: Link, server: &DatabaseServer) -> Result<Link, Faile
         _ => {
             let why =
                 "the server does not speak TLS: ssl = on in postgresql.conf, with a certificate";
-            Err(Failed::Said("no-tls", why.into()))
+            Err(ConnectionError::Said("no-tls", why.into()))
         }
     }
 }
 
-fn said(name: &'static str, error: &dyn std::fmt::Display) -> Failed {
-    Failed::Said(name, error.to_string())
+fn said(name: &'static str, error: &dyn std::fmt::Display) -> ConnectionError {
+    ConnectionError::Said(name, error.to_string())
 }
 
-fn refused(refused: LoginRefused) -> Failed {
+fn refused(refused: LoginRefused) -> ConnectionError {
     said(refused.as_str(), &refused)
 }
 

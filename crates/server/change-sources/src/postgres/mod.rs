@@ -20,7 +20,8 @@ mod touch;
 pub use connection::Connection;
 pub use stream::{Stream, connect};
 
-use crate::source::{Failed, Position, Seen};
+use crate::fault::ConnectionError;
+use crate::source::{Position, Visibility};
 use change_feed::schema::Schema;
 use config::DatabaseServer;
 use postgres_replication::position::Lsn;
@@ -32,7 +33,7 @@ use postgres_replication::wire::login::Purpose;
 ///
 /// # Errors
 /// A query failed.
-pub async fn committed(connection: &mut Connection) -> Result<Position, Failed> {
+pub async fn committed(connection: &mut Connection) -> Result<Position, ConnectionError> {
     const ASK: &str = "SELECT pg_current_wal_insert_lsn(), pg_current_wal_flush_lsn()";
     const FLUSH: &str =
         "SET synchronous_commit = local; SELECT pg_logical_emit_message(true, 'pagewell', '')";
@@ -50,7 +51,7 @@ pub async fn committed(connection: &mut Connection) -> Result<Position, Failed> 
 ///
 /// # Errors
 /// The connection or a query failed.
-pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Failed> {
+pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), ConnectionError> {
     let mut connection = Connection::open(server, Purpose::Statements).await?;
     let catalogue = catalogue::Catalogue::read(&mut connection).await?;
     let (mut schema, mut left_out) = (Schema::default(), Vec::new());
@@ -70,24 +71,24 @@ pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), Fa
 ///
 /// # Errors
 /// The query failed, or its result is invalid.
-pub async fn begun(connection: &mut Connection) -> Result<Vec<u32>, Failed> {
+pub async fn begun(connection: &mut Connection) -> Result<Vec<u32>, ConnectionError> {
     let asked = "SELECT coalesce(string_agg(transactionid::text, ','), '') FROM pg_locks \
                  WHERE locktype = 'transactionid' AND mode = 'ExclusiveLock' AND granted";
     let text = connection.one(asked).await?;
     let each = text.split(',').filter(|one| !one.is_empty()).map(str::parse);
-    each.collect::<Result<_, _>>().map_err(|_| Failed::Said("bad-snapshot", text))
+    each.collect::<Result<_, _>>().map_err(|_| ConnectionError::Said("bad-snapshot", text))
 }
 
 /// Returns the transactions that are visible to all readers.
 ///
 /// # Errors
 /// The query failed, or its result is invalid.
-pub async fn visible(connection: &mut Connection) -> Result<Option<Seen>, Failed> {
+pub async fn visible(connection: &mut Connection) -> Result<Option<Visibility>, ConnectionError> {
     let text = connection.one("SELECT pg_current_snapshot()").await?;
-    let snapshot = text.parse().map_err(|_| Failed::Said("bad-snapshot", text))?;
-    Ok(Some(Seen::Snapshot(snapshot)))
+    let snapshot = text.parse().map_err(|_| ConnectionError::Said("bad-snapshot", text))?;
+    Ok(Some(Visibility::Snapshot(snapshot)))
 }
 
-fn lsn(text: String) -> Result<Lsn, Failed> {
-    text.parse().map_err(|_| Failed::Said("bad-position", text))
+fn lsn(text: String) -> Result<Lsn, ConnectionError> {
+    text.parse().map_err(|_| ConnectionError::Said("bad-position", text))
 }

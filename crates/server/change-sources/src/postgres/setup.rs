@@ -16,7 +16,8 @@
 
 use super::catalogue::{Kind, Table};
 use super::connection::Connection;
-use crate::source::{Aim, Broken, Then, Warning};
+use crate::fault::{Recovery, StreamFault};
+use crate::source::{Aim, Warning};
 use config::{Database, Manage, Replication};
 use postgres_replication::message::Identity;
 use postgres_replication::position::Lsn;
@@ -33,21 +34,21 @@ const MADE: &str = "database-made";
 ///
 /// # Errors
 /// The server cannot be followed.
-pub async fn server(connection: &mut Connection) -> Result<String, Broken> {
+pub async fn server(connection: &mut Connection) -> Result<String, StreamFault> {
     const ASK: &str = "SELECT current_setting('server_version_num'), \
          current_setting('server_version'), pg_is_in_recovery(), current_setting('wal_level')";
     let rows = connection.query(ASK).await?;
     let text = |column| rows.text(0, column).unwrap_or_default();
     if text(0).parse().is_ok_and(|version: u32| version < VERSION_MIN) {
-        return Err(Broken::unusable(format!("this is PostgreSQL {}; 14 is needed", text(1))));
+        return Err(StreamFault::unusable(format!("this is PostgreSQL {}; 14 is needed", text(1))));
     }
     if text(2) == "t" {
         let why = "this is a standby: follow the primary, whose readers see changes first";
-        return Err(Broken::unusable(why));
+        return Err(StreamFault::unusable(why));
     }
     if text(3) != "logical" {
         let level = text(3);
-        return Err(Broken::unusable(format!(
+        return Err(StreamFault::unusable(format!(
             "wal_level is {level}: ALTER SYSTEM SET wal_level = logical; and start the server anew"
         )));
     }
@@ -60,9 +61,9 @@ pub async fn server(connection: &mut Connection) -> Result<String, Broken> {
 ///
 /// # Errors
 /// A table cannot be followed.
-pub fn tables(tables: &[&Table]) -> Result<(), Broken> {
+pub fn tables(tables: &[&Table]) -> Result<(), StreamFault> {
     match tables.iter().find_map(|table| stands_in_the_way(table)) {
-        Some(why) => Err(Broken::unusable(why)),
+        Some(why) => Err(StreamFault::unusable(why)),
         None => Ok(()),
     }
 }
@@ -122,7 +123,7 @@ pub async fn publication(
     what: &Replication,
     tables: &[&Table],
     aim: Aim,
-) -> Result<Vec<Warning>, Broken> {
+) -> Result<Vec<Warning>, StreamFault> {
     let name = literal(&what.publication);
     let rows = connection
         .query(&format!(
@@ -138,13 +139,13 @@ pub async fn publication(
         return make(connection, what, &sql, "there is no such publication", aim).await;
     }
     if rows.text(0, 0).as_deref() != Some("t") {
-        return Err(Broken::unusable(format!(
+        return Err(StreamFault::unusable(format!(
             "publication {quoted} leaves some changes out: ALTER PUBLICATION {quoted} \
              SET (publish = 'insert, update, delete, truncate')"
         )));
     }
     if rows.text(0, 1).as_deref() == Some("t") && tables.len() > with_rows.len() {
-        return Err(Broken::unusable(format!(
+        return Err(StreamFault::unusable(format!(
             "publication {quoted} does not tell of a partition that is emptied: \
              ALTER PUBLICATION {quoted} SET (publish_via_partition_root = false)"
         )));
@@ -172,7 +173,7 @@ fn uncovered(
     published: &Rows,
     with_rows: &[&Table],
     tables: &[&Table],
-) -> Result<Option<String>, Broken> {
+) -> Result<Option<String>, StreamFault> {
     let quoted = identifier(publication);
     let row_of = |table: &Table| {
         (0..published.rows.len()).find(|row| {
@@ -184,7 +185,7 @@ fn uncovered(
         let filter = row_of(table).and_then(|row| published.text(row, 2));
         if let Some(filter) = filter {
             let name = table.quoted();
-            return Err(Broken::unusable(format!(
+            return Err(StreamFault::unusable(format!(
                 "publication {quoted} leaves out rows of {name}, all but {filter}: \
                  ALTER PUBLICATION {quoted} DROP TABLE {name}; \
                  ALTER PUBLICATION {quoted} ADD TABLE {name}"
@@ -223,9 +224,9 @@ async fn make(
     sql: &str,
     missing: &str,
     aim: Aim,
-) -> Result<Vec<Warning>, Broken> {
+) -> Result<Vec<Warning>, StreamFault> {
     if what.manage == Manage::No {
-        return Err(Broken::unusable(format!(
+        return Err(StreamFault::unusable(format!(
             "{missing}. As the tables' owner: {sql}; or set manage = true"
         )));
     }
@@ -234,7 +235,7 @@ async fn make(
         Aim::Check => connection.query(&format!("BEGIN; {sql}; ROLLBACK")).await,
     };
     done.map_err(|failed| {
-        Broken::unusable(format!("{missing}, and it cannot be made ({failed}): {sql}"))
+        StreamFault::unusable(format!("{missing}, and it cannot be made ({failed}): {sql}"))
     })?;
     if aim == Aim::Check {
         return Ok(vec![(MADE, format!("{missing}: at the start it is made, {sql}"))]);
@@ -261,7 +262,7 @@ pub async fn slot(
     connection: &mut Connection,
     what: &Replication,
     aim: Aim,
-) -> Result<Slot, Broken> {
+) -> Result<Slot, StreamFault> {
     let name = literal(&what.slot);
     let make = format!("SELECT pg_create_logical_replication_slot({name}, 'pgoutput')");
     let remove = format!("SELECT pg_drop_replication_slot({name})");
@@ -284,7 +285,7 @@ pub async fn slot(
         return Ok(Slot { at, keep_bytes, warnings });
     }
     if text(0) != "pgoutput" || text(1) != "t" {
-        return Err(Broken::unusable(format!(
+        return Err(StreamFault::unusable(format!(
             "slot {} is of another plugin or database: give this one another name (slot)",
             what.slot
         )));
@@ -304,7 +305,7 @@ const WITHOUT_BOUND: &str = "max_slot_wal_keep_size is -1: while Pagewell is awa
      the disk is full; ALTER SYSTEM SET max_slot_wal_keep_size = '4GB', and reload";
 
 /// Returns the most log that the server keeps for a slot, in bytes; `None`: unlimited.
-async fn server_keeps(connection: &mut Connection) -> Result<Option<u64>, Broken> {
+async fn server_keeps(connection: &mut Connection) -> Result<Option<u64>, StreamFault> {
     const ASK: &str = "SELECT setting FROM pg_settings WHERE name = 'max_slot_wal_keep_size'";
     // The setting is in megabytes; -1 means unlimited and does not parse as `u64`.
     let megabytes: Option<u64> = connection.one(ASK).await?.parse().ok();
@@ -317,9 +318,9 @@ async fn made(
     sql: &[String],
     missing: &str,
     aim: Aim,
-) -> Result<Lsn, Broken> {
+) -> Result<Lsn, StreamFault> {
     let statements = sql.join("; ");
-    let lost = |text: String| Broken { name: "slot-lost", text, then: Then::Lost };
+    let lost = |text: String| StreamFault { name: "slot-lost", text, then: Recovery::Lost };
     if what.manage == Manage::No {
         let slot = &what.slot;
         return Err(lost(format!("{missing} ({slot}). {statements}; or set manage = true")));
@@ -342,12 +343,12 @@ async fn made(
 }
 
 /// Checks whether the server allows one more slot. A trial creation could not be rolled back.
-async fn has_room(connection: &mut Connection) -> Result<Lsn, Broken> {
+async fn has_room(connection: &mut Connection) -> Result<Lsn, StreamFault> {
     const ASK: &str = "SELECT count(*) < current_setting('max_replication_slots')::int \
          FROM pg_replication_slots";
     match connection.one(ASK).await?.as_str() {
         "t" => Ok(Lsn(0)),
-        _ => Err(Broken::unusable(
+        _ => Err(StreamFault::unusable(
             "the server has no room for one more slot: raise max_replication_slots",
         )),
     }

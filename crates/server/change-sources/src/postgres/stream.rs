@@ -15,9 +15,10 @@ use super::catalogue::{self, Catalogue};
 use super::connection::Connection;
 use super::setup;
 use super::touch::{Definitions, Tables};
+use crate::fault::{ConnectionError, Recovery, StreamFault};
 use crate::source::{
-    self, Aim, Broken, Connected, Failed, Forget, Made, Mark, Position, Read, Seen, Then,
-    Transaction,
+    self, Aim, Forget, Position, SourceConnection, StreamRead, Transaction, TransactionBody,
+    Visibility, VisibilityMarker,
 };
 use change_feed::{CheckError, TouchedTags};
 use config::{Database, DatabaseKind, Replication};
@@ -48,9 +49,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// The server is unreachable, or cannot be followed.
-pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
+pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnection, StreamFault> {
     let DatabaseKind::Postgres(what) = &config.server.kind else {
-        return Err(Broken::unusable("this is no PostgreSQL"));
+        return Err(StreamFault::unusable("this is no PostgreSQL"));
     };
     let mut connection = Connection::open(&config.server, Purpose::Replication).await?;
     let system = setup::server(&mut connection).await?;
@@ -61,7 +62,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     let published = setup::publication(&mut spare, what, &followed, aim).await;
     // If a rule names a missing table, the rule is the error to report.
     let mut warnings = match (published, fits) {
-        (Err(_), Err(why)) => return Err(Broken::unusable(why.to_string())),
+        (Err(_), Err(why)) => return Err(StreamFault::unusable(why.to_string())),
         (published, _) => published?,
     };
     let slot = setup::slot(&mut spare, what, aim).await?;
@@ -69,7 +70,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
     let committed = super::committed(&mut spare).await?;
     // This query must come after the one for the committed position: every transaction in the log
     // up to there has begun by now.
-    let mark = Some(Mark::Begun(super::begun(&mut spare).await?));
+    let mark = Some(VisibilityMarker::Begun(super::begun(&mut spare).await?));
     let prints = catalogue::prints(&followed, &what.publication);
     let seen = prints_of(&mut spare, &prints).await?;
     let (tables, fits) = read(config, &mut spare).await?;
@@ -95,14 +96,14 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
         beat,
     };
     let stream = source::Stream::Postgres(Box::new(stream));
-    Ok(Connected { stream, server, committed, mark, fits, warnings })
+    Ok(SourceConnection { stream, server, committed, mark, fits, warnings })
 }
 
 /// Reads the catalogue, and checks the rules against it.
 async fn read(
     config: &Database,
     connection: &mut Connection,
-) -> Result<(Tables, Result<(), CheckError>), Failed> {
+) -> Result<(Tables, Result<(), CheckError>), ConnectionError> {
     let catalogue = Catalogue::read(connection).await?;
     let fits = config.rules.check(&catalogue.schema);
     let feed = change_feed::Feed::new(&config.rules, &catalogue.schema);
@@ -110,7 +111,7 @@ async fn read(
 }
 
 /// Queries the fingerprints of the definitions and of the publication.
-async fn prints_of(connection: &mut Connection, sql: &str) -> Result<Prints, Failed> {
+async fn prints_of(connection: &mut Connection, sql: &str) -> Result<Prints, ConnectionError> {
     let rows = connection.query(sql).await?;
     let text = |column| rows.text(0, column).unwrap_or_default();
     Ok(Prints { tables: text(0), told: text(1), publication: text(2) })
@@ -172,9 +173,9 @@ impl Stream {
     ///
     /// # Errors
     /// The stream could not be started.
-    pub async fn start(&mut self, from: &Position) -> Result<(), Broken> {
+    pub async fn start(&mut self, from: &Position) -> Result<(), StreamFault> {
         let from = place(from);
-        let gap = |name, text: String| Err(Broken { name, text, then: Then::Gap });
+        let gap = |name, text: String| Err(StreamFault { name, text, then: Recovery::Gap });
         let from = from.before_header();
         if from < self.slot_at.before_header() {
             return gap("slot-ahead", format!("the slot begins at {}, not {from}", self.slot_at));
@@ -194,8 +195,10 @@ impl Stream {
             Err(QueryRefused::Server(error)) if wire::is_slot_lost(&error) => {
                 gap("slot-lost", error.to_string())
             }
-            Err(QueryRefused::Server(error)) => Err(broken(&error, Then::Again)),
-            Err(refused) => Err(Failed::Said(refused.as_str(), refused.to_string()).into()),
+            Err(QueryRefused::Server(error)) => Err(broken(&error, Recovery::Again)),
+            Err(refused) => {
+                Err(ConnectionError::Said(refused.as_str(), refused.to_string()).into())
+            }
         }
     }
 
@@ -203,14 +206,14 @@ impl Stream {
     ///
     /// # Errors
     /// The stream has ended.
-    pub async fn next(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
+    pub async fn next(&mut self, forget: Forget<'_>) -> Result<StreamRead, StreamFault> {
         if Instant::now() >= self.beat {
             self.beat = Instant::now() + BEAT;
             return self.on_beat(forget).await;
         }
         match self.connection.frame_by(self.beat).await? {
             Some(frame) => self.frame(&frame, forget).await,
-            None => Ok(Read::Nothing),
+            None => Ok(StreamRead::Nothing),
         }
     }
 
@@ -219,21 +222,25 @@ impl Stream {
         Position::Postgres(self.transactions.position())
     }
 
-    async fn on_beat(&mut self, forget: Forget<'_>) -> Result<Read, Broken> {
+    async fn on_beat(&mut self, forget: Forget<'_>) -> Result<StreamRead, StreamFault> {
         if self.heard.elapsed() > SILENT_MAX {
-            return Err(Failed::Io(io::ErrorKind::TimedOut.into()).into());
+            return Err(ConnectionError::Io(io::ErrorKind::TimedOut.into()).into());
         }
         self.say(self.transactions.position(), Reply::Wanted, forget).await?;
         let seen = prints_of(&mut self.spare, &self.prints).await?;
         if seen == self.seen {
-            return Ok(Read::Nothing);
+            return Ok(StreamRead::Nothing);
         }
         if seen.tables == self.seen.tables {
             return Err(publication_changed());
         }
         let (touched, server) = self.read_definitions(seen).await?;
         // Queries sent from now on see the new definitions, so there is nothing to settle.
-        Ok(Read::Transaction(Transaction { made: Made::Rows(touched), mark: None, server }))
+        Ok(StreamRead::Transaction(Transaction {
+            made: TransactionBody::Rows(touched),
+            mark: None,
+            server,
+        }))
     }
 
     /// Confirms `applied`, and up to where the log may be discarded. Returns whether all of it may
@@ -243,26 +250,30 @@ impl Stream {
         applied: Lsn,
         reply: Reply,
         forget: Forget<'_>,
-    ) -> Result<Told, Broken> {
+    ) -> Result<ConfirmedLog, StreamFault> {
         let forgotten = forget(&Position::Postgres(applied), self.keep_bytes);
         let forgotten = forgotten.as_ref().map_or(self.told, place).min(applied);
         self.told = self.told.max(forgotten);
         self.connection.say(applied, self.told, reply).await?;
-        Ok(if self.told >= applied { Told::Everything } else { Told::Less })
+        Ok(if self.told >= applied { ConfirmedLog::Everything } else { ConfirmedLog::Less })
     }
 
-    async fn frame(&mut self, frame: &Frame, forget: Forget<'_>) -> Result<Read, Broken> {
+    async fn frame(
+        &mut self,
+        frame: &Frame,
+        forget: Forget<'_>,
+    ) -> Result<StreamRead, StreamFault> {
         self.heard = Instant::now();
         if wire::is_aside(frame) {
-            return Ok(Read::Nothing);
+            return Ok(StreamRead::Nothing);
         }
         if let Some(error) = wire::error(frame) {
-            return Err(broken(&error, Then::Gap));
+            return Err(broken(&error, Recovery::Gap));
         }
         let before = self.transactions.position();
         match self.transactions.read(frame)? {
             Step::Transaction(transaction) => {
-                Ok(Read::Transaction(self.touch(&transaction).await?))
+                Ok(StreamRead::Transaction(self.touch(&transaction).await?))
             }
             Step::Keepalive(reply) => {
                 if reply == Reply::Wanted {
@@ -270,26 +281,26 @@ impl Stream {
                     // is applied, because the caller applies a transaction before it requests the
                     // next.
                     let told = self.say(before, Reply::NotNeeded, forget).await?;
-                    if told == Told::Less {
+                    if told == ConfirmedLog::Less {
                         let text =
                             "the server wants to hear that nothing is kept, as when it stops";
                         let (name, text) = (ServerErrorKind::Away.as_str(), text.into());
-                        return Err(Broken { name, text, then: Then::Again });
+                        return Err(StreamFault { name, text, then: Recovery::Again });
                     }
                     self.beat = Instant::now();
                 }
                 let moved = self.transactions.position() > before;
-                Ok(if moved { Read::Moved } else { Read::Nothing })
+                Ok(if moved { StreamRead::Moved } else { StreamRead::Nothing })
             }
-            Step::Nothing => Ok(Read::Nothing),
-            Step::Ended => Err(Failed::Io(io::ErrorKind::UnexpectedEof.into()).into()),
+            Step::Nothing => Ok(StreamRead::Nothing),
+            Step::Ended => Err(ConnectionError::Io(io::ErrorKind::UnexpectedEof.into()).into()),
         }
     }
 
     async fn touch(
         &mut self,
         transaction: &postgres_replication::Transaction,
-    ) -> Result<Transaction, Broken> {
+    ) -> Result<Transaction, StreamFault> {
         let (mut touched, mut server) = (TouchedTags::default(), None);
         let changes = &transaction.changes;
         if self.transactions.watch().definitions(changes) == Definitions::Changed {
@@ -303,22 +314,26 @@ impl Stream {
                 tokio::task::yield_now().await;
             }
         }
-        let mark = Some(Mark::Xid(transaction.xid));
-        Ok(Transaction { made: Made::Rows(touched), mark, server })
+        let mark = Some(VisibilityMarker::Xid(transaction.xid));
+        Ok(Transaction { made: TransactionBody::Rows(touched), mark, server })
     }
 
     /// Waits until a transaction is visible, because the stream may send it before its definitions
     /// can be read.
-    async fn until_visible(&mut self, xid: u32) -> Result<(), Broken> {
+    async fn until_visible(&mut self, xid: u32) -> Result<(), StreamFault> {
         let began = Instant::now();
         loop {
             let seen = super::visible(&mut self.spare).await?;
-            if seen.is_some_and(|seen: Seen| seen.shows(&Mark::Xid(xid))) {
+            if seen.is_some_and(|seen: Visibility| seen.shows(&VisibilityMarker::Xid(xid))) {
                 return Ok(());
             }
             if began.elapsed() > VISIBLE_WITHIN {
                 let text = "a definition is committed, and nobody sees it".into();
-                return Err(Broken { name: "definition-not-visible", text, then: Then::Gap });
+                return Err(StreamFault {
+                    name: "definition-not-visible",
+                    text,
+                    then: Recovery::Gap,
+                });
             }
             tokio::time::sleep(PAUSE).await;
         }
@@ -330,7 +345,7 @@ impl Stream {
     async fn read_definitions(
         &mut self,
         seen: Prints,
-    ) -> Result<(TouchedTags, Option<Arc<str>>), Broken> {
+    ) -> Result<(TouchedTags, Option<Arc<str>>), StreamFault> {
         // Changes made while the publication was incomplete are not known.
         if !self.seen.publication.is_empty() && seen.publication != self.seen.publication {
             return Err(publication_changed());
@@ -359,15 +374,15 @@ impl Stream {
     }
 }
 
-fn publication_changed() -> Broken {
+fn publication_changed() -> StreamFault {
     let text =
         "the publication was altered: what was changed meanwhile may not have been told".into();
-    Broken { name: "publication-changed", text, then: Then::Gap }
+    StreamFault { name: "publication-changed", text, then: Recovery::Gap }
 }
 
 /// How much of the log was confirmed to the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum ConfirmedLog {
     /// Everything that is applied.
     Everything,
     /// Less, because a snapshot needs the log.
@@ -376,18 +391,18 @@ enum Told {
 
 /// Converts an error of the server. An error other than those listed would recur at the same
 /// position, so `otherwise` decides, usually to skip that position.
-fn broken(error: &ServerError, otherwise: Then) -> Broken {
+fn broken(error: &ServerError, otherwise: Recovery) -> StreamFault {
     let then = match error.kind() {
-        ServerErrorKind::Away | ServerErrorKind::InUse | ServerErrorKind::Full => Then::Again,
-        ServerErrorKind::NotPermitted | ServerErrorKind::AccessDenied => Then::Unusable,
+        ServerErrorKind::Away | ServerErrorKind::InUse | ServerErrorKind::Full => Recovery::Again,
+        ServerErrorKind::NotPermitted | ServerErrorKind::AccessDenied => Recovery::Unusable,
         _ => otherwise,
     };
-    Broken { name: error.kind().as_str(), text: error.to_string(), then }
+    StreamFault { name: error.kind().as_str(), text: error.to_string(), then }
 }
 
-impl From<Refusal> for Broken {
-    fn from(refusal: Refusal) -> Broken {
+impl From<Refusal> for StreamFault {
+    fn from(refusal: Refusal) -> StreamFault {
         // A new connection would receive the same bytes.
-        Broken { name: refusal.as_str(), text: refusal.to_string(), then: Then::Gap }
+        StreamFault { name: refusal.as_str(), text: refusal.to_string(), then: Recovery::Gap }
     }
 }

@@ -4,8 +4,8 @@
 //! sent as plain text: use TLS (`rediss://`) for a server on another machine. Not here: the
 //! transport (`link`).
 
+use crate::fault::ConnectionError;
 use crate::link::{Link, within};
-use crate::source::Failed;
 use bytes::BytesMut;
 use config::{DatabaseServer, Place};
 use std::io;
@@ -33,11 +33,11 @@ impl Connection {
     ///
     /// # Errors
     /// The connection or the login failed.
-    pub async fn open(server: &DatabaseServer) -> Result<Connection, Failed> {
+    pub async fn open(server: &DatabaseServer) -> Result<Connection, ConnectionError> {
         within(ANSWER_WITHIN, Self::log_in(server)).await
     }
 
-    async fn log_in(server: &DatabaseServer) -> Result<Connection, Failed> {
+    async fn log_in(server: &DatabaseServer) -> Result<Connection, ConnectionError> {
         let mut link = Link::connect(server).await?;
         if server.tls.is_some() && matches!(server.place, Place::Tcp(..)) {
             link = link.over_tls(server).await?;
@@ -58,7 +58,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection failed, or the server replied with an error.
-    pub async fn ask(&mut self, command: &[u8]) -> Result<Reply, Failed> {
+    pub async fn ask(&mut self, command: &[u8]) -> Result<Reply, ConnectionError> {
         self.send(command).await?;
         good(self.receive(Duration::ZERO).await?)
     }
@@ -67,10 +67,13 @@ impl Connection {
     ///
     /// # Errors
     /// As for [`ask`](Self::ask).
-    pub async fn server(&mut self) -> Result<valkey::Server, Failed> {
+    pub async fn server(&mut self) -> Result<valkey::Server, ConnectionError> {
         match self.ask(&command(&[b"INFO"])).await? {
             Reply::Bytes(text) => Ok(valkey::Server::read(&String::from_utf8_lossy(&text))),
-            _ => Err(Failed::Said("bad-reply", "INFO was answered with something else".into())),
+            _ => Err(ConnectionError::Said(
+                "bad-reply",
+                "INFO was answered with something else".into(),
+            )),
         }
     }
 
@@ -78,31 +81,31 @@ impl Connection {
     ///
     /// # Errors
     /// As for [`ask`](Self::ask), or the reply has another type.
-    pub async fn fields(&mut self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Failed> {
+    pub async fn fields(&mut self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ConnectionError> {
         let read = fields(good(self.receive(Duration::ZERO).await?)?);
         let why = "a hash was asked for, and something else was answered";
-        read.ok_or_else(|| Failed::Said("bad-reply", why.into()))
+        read.ok_or_else(|| ConnectionError::Said("bad-reply", why.into()))
     }
 
     /// Reads the next reply as the end of the stream with this key: its last ID and its counts.
     ///
     /// # Errors
     /// As for [`ask`](Self::ask), or the key is not a stream.
-    pub async fn extent(&mut self, key: &str) -> Result<Reached, Failed> {
+    pub async fn extent(&mut self, key: &str) -> Result<Reached, ConnectionError> {
         let reply = self.receive(Duration::ZERO).await?;
         if let Some(place) = extent(&reply) {
             return Ok(place);
         }
         good(reply)?;
         let why = format!("{key} is no stream, or the server is older than Redis 7.0");
-        Err(Failed::Said("old-server", why))
+        Err(ConnectionError::Said("old-server", why))
     }
 
     /// Sends commands without waiting for their replies.
     ///
     /// # Errors
     /// The connection failed.
-    pub async fn send(&mut self, commands: &[u8]) -> Result<(), Failed> {
+    pub async fn send(&mut self, commands: &[u8]) -> Result<(), ConnectionError> {
         within(ANSWER_WITHIN, async { Ok(self.link.write(commands).await?) }).await
     }
 
@@ -110,14 +113,14 @@ impl Connection {
     ///
     /// # Errors
     /// The connection failed, or the bytes are not a reply.
-    pub async fn receive(&mut self, longer: Duration) -> Result<Reply, Failed> {
+    pub async fn receive(&mut self, longer: Duration) -> Result<Reply, ConnectionError> {
         within(ANSWER_WITHIN + longer, self.reply()).await
     }
 
-    async fn reply(&mut self) -> Result<Reply, Failed> {
+    async fn reply(&mut self) -> Result<Reply, ConnectionError> {
         loop {
             let read = self.replies.read();
-            let read = read.map_err(|why| Failed::Said("bad-reply", why.to_string()))?;
+            let read = read.map_err(|why| ConnectionError::Said("bad-reply", why.to_string()))?;
             if let Some(reply) = read {
                 return Ok(reply);
             }
@@ -132,7 +135,7 @@ impl Connection {
 }
 
 /// Returns the reply unless it is an error.
-pub fn good(reply: Reply) -> Result<Reply, Failed> {
+pub fn good(reply: Reply) -> Result<Reply, ConnectionError> {
     let Reply::Error(text) = reply else { return Ok(reply) };
     // The text is shown in logs and on terminals.
     let shown = |character: char| if character.is_control() { ' ' } else { character };
@@ -145,5 +148,5 @@ pub fn good(reply: Reply) -> Result<Reply, Failed> {
         Some("ERR") if text.contains("AUTH") => "access-denied",
         _ => "refused",
     };
-    Err(Failed::Said(name, text))
+    Err(ConnectionError::Said(name, text))
 }

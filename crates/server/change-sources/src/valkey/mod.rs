@@ -5,19 +5,19 @@
 //! |---|---|
 //! | `connection` | login, commands, replies |
 //! | `stream` | connects, reads, returns one entry after the other |
-//! | `words` | converts a change to the fields of an entry, and back |
-//! | `readers` | the positions up to which each node has applied the stream |
-//! | `others` | publishes this node's changes, and tracks when all nodes have applied them |
+//! | `entry_format` | converts a change to the fields of an entry, and back |
+//! | `peer_positions` | the positions up to which each node has applied the stream |
+//! | `peers` | publishes this node's changes, and tracks when all nodes have applied them |
 //!
 //! An entry is added after the data behind it was committed, so there is nothing to settle. Not
 //! here: bytes, entries, and stream positions (`valkey`).
 
 mod connection;
-mod others;
-mod readers;
+mod entry_format;
+mod peer_positions;
+mod peers;
 mod stream;
-mod words;
 
-pub use others::Others;
+pub use entry_format::PeerInvalidation;
+pub use peers::Peers;
 pub use stream::{Session, Stream, connect};
-pub use words::Heard;

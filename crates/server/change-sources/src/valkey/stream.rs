@@ -5,10 +5,11 @@
 //! count (`valkey::Place`). That happens before they are reported as applied.
 
 use super::connection::{Connection, good};
-use super::readers::{self, Own};
-use super::words;
+use super::entry_format;
+use super::peer_positions::{self, OwnField};
+use crate::fault::{ConnectionError, Recovery, StreamFault};
 use crate::source::{
-    self, Aim, Broken, Connected, Failed, Made, Position, Read, Then, Transaction, Warning,
+    self, Aim, Position, SourceConnection, StreamRead, Transaction, TransactionBody, Warning,
 };
 use config::{Database, DatabaseKind, SharedStream};
 use std::collections::VecDeque;
@@ -32,7 +33,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection or the login failed.
-    pub async fn open(config: &Database) -> Result<Session, Failed> {
+    pub async fn open(config: &Database) -> Result<Session, ConnectionError> {
         let connection = Connection::open(&config.server).await?;
         Ok(Session { connection, key: shared(config).key })
     }
@@ -41,12 +42,12 @@ impl Session {
     ///
     /// # Errors
     /// The query failed.
-    pub async fn committed(&mut self) -> Result<Position, Failed> {
+    pub async fn committed(&mut self) -> Result<Position, ConnectionError> {
         Ok(Position::Stream(self.place().await?))
     }
 
     /// Tests whether the account may add entries, and whether the server accepts them.
-    async fn try_to_add(&mut self) -> Result<(), Failed> {
+    async fn try_to_add(&mut self) -> Result<(), ConnectionError> {
         self.connection.send(&add_nothing(&self.key)).await?;
         match self.connection.receive(Duration::ZERO).await? {
             // The server checks the ID after everything else.
@@ -56,15 +57,15 @@ impl Session {
     }
 
     /// Tests whether the account may write this node's position and read those of others.
-    async fn try_to_say(&mut self) -> Result<(), Failed> {
-        self.connection.send(&readers::try_all(&self.key)).await?;
+    async fn try_to_say(&mut self) -> Result<(), ConnectionError> {
+        self.connection.send(&peer_positions::try_all(&self.key)).await?;
         for _ in 0..3 {
             good(self.connection.receive(Duration::ZERO).await?)?;
         }
         Ok(())
     }
 
-    async fn place(&mut self) -> Result<Place, Failed> {
+    async fn place(&mut self) -> Result<Place, ConnectionError> {
         self.connection.send(&ask_extent(&self.key)).await?;
         self.connection.extent(&self.key).await
     }
@@ -82,9 +83,11 @@ pub fn shared(config: &Database) -> SharedStream {
 
 /// Handles a reply that cannot be read, such as an entry that is too long. It would fail again, so
 /// it is skipped as a gap: it may have invalidated any page.
-fn unread(failed: Failed) -> Broken {
+fn unread(failed: ConnectionError) -> StreamFault {
     match failed {
-        Failed::Said(name @ "bad-reply", text) => Broken { name, text, then: Then::Gap },
+        ConnectionError::Said(name @ "bad-reply", text) => {
+            StreamFault { name, text, then: Recovery::Gap }
+        }
         other => other.into(),
     }
 }
@@ -95,7 +98,7 @@ pub struct Stream {
     place: Place,
     waiting: VecDeque<Entry>,
     /// Writes this node's position; `None` during a check.
-    own: Option<Own>,
+    own: Option<OwnField>,
     /// Whether the last read reached the end.
     is_at_end: bool,
 }
@@ -104,20 +107,20 @@ pub struct Stream {
 ///
 /// # Errors
 /// The server is unreachable, or the stream cannot be followed.
-pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Broken> {
+pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnection, StreamFault> {
     let mut session = Session::open(config).await?;
     let server = session.connection.server().await?;
     if server.run.is_empty() {
-        return Err(Broken::unusable("the server does not say which one it is (run_id)"));
+        return Err(StreamFault::unusable("the server does not say which one it is (run_id)"));
     }
     if server.role != "master" {
         // A replica may be promoted later, so the connection is tried again.
         let why = format!("the server is no primary ({}): nothing can be told by it", server.role);
-        return Err(Failed::Said("read-only", why).into());
+        return Err(ConnectionError::Said("read-only", why).into());
     }
     session.try_to_add().await?;
     let run: Arc<str> = server.run.as_str().into();
-    let mut own = (aim == Aim::Follow).then(|| Own::new(&session.key, config, &run));
+    let mut own = (aim == Aim::Follow).then(|| OwnField::new(&session.key, config, &run));
     match own.as_mut().and_then(|own| own.say(Id::default())) {
         // Before the end of the stream is queried: a node that publishes after that waits for this
         // one.
@@ -132,13 +135,13 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<Connected, Brok
             let why = format!(
                 "maxmemory-policy is {policy}: the stream may be thrown away like any other key, and every page with it; volatile-lru or noeviction keep it"
             );
-            ("stream-evictable", why)
+            ("cluster-stream-evictable", why)
         })
         .into_iter()
         .collect();
     let (place, waiting) = (Place::default(), VecDeque::new());
     let stream = Stream { session, place, waiting, own, is_at_end: false };
-    Ok(Connected {
+    Ok(SourceConnection {
         stream: source::Stream::Valkey(Box::new(stream)),
         server: run,
         committed,
@@ -160,22 +163,22 @@ impl Stream {
     ///
     /// # Errors
     /// The stream has ended.
-    pub async fn next(&mut self) -> Result<Read, Broken> {
+    pub async fn next(&mut self) -> Result<StreamRead, StreamFault> {
         if self.waiting.is_empty() {
             self.read().await?;
         }
-        let Some(entry) = self.waiting.pop_front() else { return Ok(Read::Nothing) };
+        let Some(entry) = self.waiting.pop_front() else { return Ok(StreamRead::Nothing) };
         self.place.id = entry.id;
         self.place.added += 1;
-        let heard = words::read(&entry);
-        if &*heard.from == words::own() {
-            return Ok(Read::Moved);
+        let heard = entry_format::read(&entry);
+        if &*heard.from == entry_format::own() {
+            return Ok(StreamRead::Moved);
         }
-        let made = Made::Told(heard);
-        Ok(Read::Transaction(Transaction { made, mark: None, server: None }))
+        let made = TransactionBody::Published(heard);
+        Ok(StreamRead::Transaction(Transaction { made, mark: None, server: None }))
     }
 
-    async fn read(&mut self) -> Result<(), Broken> {
+    async fn read(&mut self) -> Result<(), StreamFault> {
         let (read, now) = self.ask().await.map_err(unread)?;
         let (count, last) = (read.len(), read.last().map(|entry| entry.id));
         let is_all = count < ENTRIES;
@@ -183,17 +186,17 @@ impl Stream {
             let (key, from) = (&self.session.key, self.place);
             let text =
                 format!("of {key} entries after {from} have gone unread; it has come to {now}");
-            return Err(Broken { name: "position-ahead", text, then: Then::Gap });
+            return Err(StreamFault { name: "position-ahead", text, then: Recovery::Gap });
         }
         (self.waiting, self.is_at_end) = (read.into(), is_all);
         Ok(())
     }
 
     /// Reads the next entries, and the end of the stream at the same moment.
-    async fn ask(&mut self) -> Result<(Vec<Entry>, Place), Failed> {
+    async fn ask(&mut self) -> Result<(Vec<Entry>, Place), ConnectionError> {
         let Session { connection, key } = &mut self.session;
         // Returned entries are applied. Their position is written before the next read; see
-        // `readers`.
+        // `peer_positions`.
         let said = self.own.as_mut().and_then(|own| own.say(self.place.id));
         let is_said = said.is_some();
         let mut commands = said.unwrap_or_default();
@@ -212,7 +215,7 @@ impl Stream {
         }
         let read = whole(good(connection.receive(Duration::ZERO).await?)?);
         read.ok_or_else(|| {
-            Failed::Said("bad-reply", "a read was answered with something else".into())
+            ConnectionError::Said("bad-reply", "a read was answered with something else".into())
         })
     }
 

@@ -21,7 +21,7 @@ pub struct Line<'a> {
     /// When the request was received.
     pub time: Timestamp,
     /// The client's address, formatted by [`Format::client`].
-    pub client: &'a Client,
+    pub client: &'a ClientText,
     /// The request method. Empty if unknown; the same applies to the following byte strings.
     pub method: &'a [u8],
     /// The scheme: `http` or `https`.
@@ -52,7 +52,7 @@ pub struct Line<'a> {
 
 /// A client's address as text, masked if the format masks addresses.
 #[derive(Clone, Debug, Default)]
-pub struct Client {
+pub struct ClientText {
     text: Vec<u8>,
 }
 
@@ -187,14 +187,14 @@ impl Format {
     }
 
     /// Formats a client's address, masked as configured; `unix` if there is none, as on a Unix socket.
-    pub fn client(&self, address: Option<IpAddr>) -> Client {
-        let mut client = Client::default();
+    pub fn client(&self, address: Option<IpAddr>) -> ClientText {
+        let mut client = ClientText::default();
         self.set_client(&mut client, address);
         client
     }
 
     /// Like [`Format::client`], but reuses the memory of `client`.
-    pub fn set_client(&self, client: &mut Client, address: Option<IpAddr>) {
+    pub fn set_client(&self, client: &mut ClientText, address: Option<IpAddr>) {
         client.text.clear();
         let masked = address.map(|address| match self.masks.addresses {
             true => network_of(address),
@@ -362,7 +362,7 @@ mod tests {
         String::from_utf8(out).expect("UTF-8")
     }
 
-    fn line<'a>(client: &'a Client, value: &'a [u8]) -> Line<'a> {
+    fn line<'a>(client: &'a ClientText, value: &'a [u8]) -> Line<'a> {
         Line {
             time: Timestamp(1_763_780_992_007),
             client,

@@ -6,7 +6,7 @@
 /// The cache result as a word, and a reason, which may be empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome<'a> {
-    /// `hit`, `stale`, `collapsed`, `validated`, `miss`, `bypass`, `file`, `own` or `refused`.
+    /// `hit`, `stale`, `collapsed`, `validated`, `miss`, `bypass`, `file`, `own` or `rejected`.
     pub word: &'static str,
     /// The reason, a token such as `set-cookie`.
     pub detail: &'a [u8],
@@ -20,7 +20,7 @@ pub const FILE: Outcome<'static> = Outcome { word: "file", detail: b"" };
 
 /// Reads the last member of `Cache-Status`, the one that Pagewell adds.
 pub fn outcome(cache_status: &[u8]) -> Outcome<'_> {
-    let mut said = Said::default();
+    let mut said = CacheStatusParams::default();
     for parameter in cache_status.split(|byte| *byte == b';').skip(1) {
         let parameter = parameter.trim_ascii();
         let (name, value) = match memchr::memchr(b'=', parameter) {
@@ -43,7 +43,7 @@ pub fn outcome(cache_status: &[u8]) -> Outcome<'_> {
 
 /// The parameters of the `Cache-Status` member.
 #[derive(Default)]
-struct Said<'a> {
+struct CacheStatusParams<'a> {
     hit: bool,
     forward: &'a [u8],
     unchanged: bool,
@@ -53,7 +53,7 @@ struct Said<'a> {
     detail: &'a [u8],
 }
 
-impl<'a> Said<'a> {
+impl<'a> CacheStatusParams<'a> {
     fn word(&self) -> &'static str {
         let says_stale = matches!(self.detail, b"stale-while-revalidate" | b"max-stale");
         match self.forward {
@@ -96,7 +96,7 @@ mod tests {
             ("pagewell; fwd=uri-miss; ttl=5; stored", "miss", "stored"),
             ("pagewell; fwd=uri-miss; detail=set-cookie", "miss", "set-cookie"),
             ("pagewell; fwd=stale; fwd-status=304; ttl=9; stored", "validated", "stored"),
-            ("pagewell; fwd=stale; ttl=-9; detail=refused", "stale", "refused"),
+            ("pagewell; fwd=stale; ttl=-9; detail=origin-refused", "stale", "origin-refused"),
             ("pagewell; fwd=uri-miss; ttl=5; collapsed", "collapsed", "uri-miss"),
             (
                 "pagewell; fwd=bypass; fwd-status=200; detail=session-cookie",

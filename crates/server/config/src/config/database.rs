@@ -227,7 +227,7 @@ pub fn database_servers(
 /// Parses the address and the account of a database.
 fn server(raw: &raw::Database) -> Result<DatabaseServer, LoadError> {
     let read = url::read(&raw.url).or_else(|why| wrong("database.url", why))?;
-    let url::Read { dialect, place, account, tls, by } = read;
+    let url::DatabaseUrl { dialect, place, account, tls, by } = read;
     let kind = kind(raw, dialect)?;
     let mut server = DatabaseServer { kind, place, account, tls, by };
     if let Some(path) = &raw.password_file {
@@ -247,7 +247,7 @@ fn kind(raw: &raw::Database, dialect: Dialect) -> Result<DatabaseKind, LoadError
     match dialect {
         Dialect::Postgres => Ok(DatabaseKind::Postgres(replication(raw)?)),
         // `url::read` does not return this variant.
-        Dialect::Valkey => wrong("database.url", "a stream is given as [stream]"),
+        Dialect::Valkey => wrong("database.url", "a stream is given as [cluster]"),
         Dialect::MySql => {
             let postgres_only = [
                 ("database.slot", raw.slot.is_some()),

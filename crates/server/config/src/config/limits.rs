@@ -36,7 +36,7 @@ impl Default for Limits {
             page_bytes: 0,
             followers: 0,
             coding_queue: 0,
-            solo: zero,
+            hit_for_miss: zero,
             drain: zero,
             snapshot_stop: zero,
             handshake_timeout: zero,

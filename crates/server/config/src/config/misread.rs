@@ -17,7 +17,7 @@ const DURATIONS: [&str; 15] = [
     "stale_while_revalidate",
     "stale_if_error",
     "soft_for",
-    "unused_for",
+    "inactive",
     "every",
     "unwatched",
     "lag_max",
@@ -32,7 +32,7 @@ const DURATIONS: [&str; 15] = [
 const ALIKE: f64 = 0.8;
 
 /// Describes an error in a file, and its position.
-pub(super) fn told(text: &str, error: &toml::de::Error) -> String {
+pub(super) fn message(text: &str, error: &toml::de::Error) -> String {
     let Some(place) = error.span() else { return error.message().to_owned() };
     let words = match key_at(text, &place) {
         Some(key) => words(error.message(), &key),
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> String {
-        told(text, &toml::from_str::<File>(text).unwrap_err())
+        message(text, &toml::from_str::<File>(text).unwrap_err())
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! manual is generated; a test compares the table with the types.
 
 mod access_log;
+mod cluster;
 mod codings;
 mod database;
 mod dialects;
+mod inactive;
 mod limits;
 mod memcached;
 mod misread;
@@ -21,14 +23,12 @@ mod rewarm;
 pub mod secret;
 pub mod shown;
 mod snapshot;
-mod stream;
 mod symlinks;
 pub mod table;
 mod table_changes;
 mod table_limits;
 mod traces;
 pub mod units;
-mod unused;
 mod wake;
 pub mod written;
 
@@ -42,12 +42,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use access_log::{AccessLog, AccessLogTo};
+pub use cluster::CLUSTER;
 pub use codings::Codings;
 pub use database::{
     Account, Database, DatabaseKind, DatabaseServer, DatabaseTls, Manage, OnLag, Place, PositionBy,
     Replication, SharedStream, Trust, database_servers,
 };
-pub use stream::STREAM;
 pub use traces::Traces;
 
 pub use dialects::Dialects;
@@ -131,7 +131,7 @@ pub struct Config {
     /// The content codings in which responses are sent.
     pub codings: Codings,
     /// The time after which an unrequested page is removed; `None`: only when memory is needed.
-    pub unused_for: Option<Duration>,
+    pub inactive: Option<Duration>,
     /// How pages are fetched again after a change (cache warming); `None`: only on request.
     pub rewarm: Option<Rewarm>,
     /// The URLs that are requested at intervals.
@@ -144,7 +144,7 @@ pub struct Config {
     /// The databases that are followed for changes, each with its rules.
     pub databases: Vec<Arc<Database>>,
     /// The stream through which nodes exchange invalidations; `None`: a single node.
-    pub stream: Option<Arc<Database>>,
+    pub cluster: Option<Arc<Database>>,
     /// The collector of spans; `None`: no tracing.
     pub traces: Option<Traces>,
     /// The memcached port; `None`: disabled.
@@ -361,7 +361,7 @@ pub struct Limits {
     pub rewarm_pages: usize,
     /// How long requests for a page that could not be stored do not wait for each other
     /// (hit-for-miss).
-    pub solo: Duration,
+    pub hit_for_miss: Duration,
     /// Maximum time from the signal to stop to the end of the process.
     pub drain: Duration,
     /// Maximum duration of the last snapshot.

@@ -77,7 +77,7 @@ pub struct File {
     #[allow(missing_docs)]
     pub change: Vec<change_feed::ChangeRule>,
     #[allow(missing_docs)]
-    pub stream: Stream,
+    pub cluster: ClusterKeys,
     #[allow(missing_docs)]
     pub private: Private,
     #[allow(missing_docs)]
@@ -106,11 +106,11 @@ pub struct Database {
     pub keep_log: Option<String>,
 }
 
-/// The keys of the `[stream]` table.
+/// The keys of the `[cluster]` table.
 #[derive(Debug, Default, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
-pub struct Stream {
+pub struct ClusterKeys {
     pub url: Option<String>,
     pub password_file: Option<PathBuf>,
     pub key: Option<String>,
@@ -156,7 +156,7 @@ pub struct Site {
     pub dialects: Option<Dialects>,
     pub database: Option<Vec<Database>>,
     pub change: Option<Vec<change_feed::ChangeRule>>,
-    pub stream: Option<Stream>,
+    pub cluster: Option<ClusterKeys>,
     pub private: Option<Private>,
     /// The tables of `[[site]]`; if there are any, all other fields are empty.
     #[serde(skip)]
@@ -189,7 +189,7 @@ pub struct Cache {
     pub stale_while_revalidate: Option<String>,
     pub stale_if_error: Option<String>,
     pub soft_for: Option<String>,
-    pub unused_for: Option<String>,
+    pub inactive: Option<String>,
     pub server_timing: Option<bool>,
     pub esi: Option<bool>,
 }

@@ -45,7 +45,7 @@ pub fn load(path: &Path) -> Result<(File, String), LoadError> {
     match toml::from_str(&text) {
         Ok(file) => Ok((file, text)),
         Err(error) => {
-            Err(LoadError(format!("{}: {}", path.display(), misread::told(&text, &error))))
+            Err(LoadError(format!("{}: {}", path.display(), misread::message(&text, &error))))
         }
     }
 }
@@ -113,11 +113,11 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         access_log: super::access_log::resolve(&file.access_log)?,
         server_timing: file.cache.server_timing.unwrap_or(false),
         esi: file.cache.esi.unwrap_or(false),
-        unused_for: super::unused::resolve(&file.cache)?,
+        inactive: super::inactive::resolve(&file.cache)?,
         rewarm: super::rewarm::resolve(&file.rewarm)?,
         wakes: super::wake::resolve(&file.wake, hosts.canonical.as_deref(), scheme)?,
         traces: super::traces::resolve(&file.traces)?,
-        stream: super::stream::resolve(&file.stream, hosts.canonical.as_deref(), &databases)?,
+        cluster: super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?,
         databases,
         hosts,
         memcached,

@@ -73,7 +73,7 @@ fn of_site(file: &File, site: &Site) -> File {
     own.dialects = site.dialects.clone().unwrap_or(own.dialects);
     own.database = site.database.clone().unwrap_or(own.database);
     own.change = site.change.clone().unwrap_or(own.change);
-    own.stream = site.stream.clone().unwrap_or(own.stream);
+    own.cluster = site.cluster.clone().unwrap_or(own.cluster);
     own
 }
 
@@ -119,10 +119,10 @@ fn together(mut sites: Vec<Config>) -> Result<Config, LoadError> {
     if sites.iter().filter(|site| serves(site)).count() > 1 {
         return wrong("site.other_hosts", "one site at most can \"serve\" the hosts of nobody");
     }
-    let door = sites.iter().position(serves).unwrap_or(0);
-    let mut door = sites.remove(door);
-    door.other_sites = sites.into_iter().map(Arc::new).collect();
-    Ok(door)
+    let default_site = sites.iter().position(serves).unwrap_or(0);
+    let mut default_site = sites.remove(default_site);
+    default_site.other_sites = sites.into_iter().map(Arc::new).collect();
+    Ok(default_site)
 }
 
 #[cfg(test)]
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn budgets_are_shared_out_and_never_more_than_there_is() {
         let bytes = |text: &str| {
-            let door = read(text).unwrap();
-            (door.memory_bytes, door.other_sites[0].memory_bytes)
+            let default_site = read(text).unwrap();
+            (default_site.memory_bytes, default_site.other_sites[0].memory_bytes)
         };
         assert_eq!(bytes(TWO), (50 << 20, 50 << 20));
         assert_eq!(bytes(&format!("{TWO}memory = \"64M\"")), (36 << 20, 64 << 20));
@@ -164,16 +164,16 @@ mod tests {
         let text = format!(
             "cache.default_lifetime = \"1s\"\n{TWO}[site.cache]\ndefault_lifetime = \"5s\"\n"
         );
-        let door = read(&text).unwrap();
-        assert_eq!(door.policy.default_lifetime_ms, Some(1_000));
-        assert_eq!(door.other_sites[0].policy.default_lifetime_ms, Some(5_000));
+        let default_site = read(&text).unwrap();
+        assert_eq!(default_site.policy.default_lifetime_ms, Some(1_000));
+        assert_eq!(default_site.other_sites[0].policy.default_lifetime_ms, Some(5_000));
     }
 
     #[test]
     fn one_site_answers_for_other_hosts_or_none() {
-        let door = read(&format!("{TWO}other_hosts = \"serve\"")).unwrap();
-        assert_eq!(door.hosts.canonical.as_deref(), Some("b"));
-        assert!(door.hosts.have("c") && !door.other_sites[0].hosts.have("c"));
+        let default_site = read(&format!("{TWO}other_hosts = \"serve\"")).unwrap();
+        assert_eq!(default_site.hosts.canonical.as_deref(), Some("b"));
+        assert!(default_site.hosts.have("c") && !default_site.other_sites[0].hosts.have("c"));
         assert!(!read(TWO).unwrap().hosts.have("c"));
     }
 

@@ -60,7 +60,7 @@ fn account(value: &str) -> Account {
 /// the length is unchanged. An invalid address may contain its password anywhere.
 pub fn blotted(key: &str, line: &str) -> String {
     let is_secret =
-        key.contains("php.env") || key.ends_with("database.url") || key.ends_with("stream.url");
+        key.contains("php.env") || key.ends_with("database.url") || key.ends_with("cluster.url");
     let is_listed = key.starts_with("database[") || key.contains(".database[");
     match line.find('=').map(|begin| begin + 1) {
         Some(begin) if is_secret || is_listed && key.ends_with(".url") => {

@@ -6,7 +6,7 @@
 use super::purging::LOOPBACK;
 use super::secret::hidden;
 use super::table::{LIMITS, OPTIONS};
-use super::written::{Written, keys};
+use super::written::{WrittenKey, keys};
 use super::{Config, OriginConfig};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ pub fn shown(config: &Config, text: &str, flags: &Flags) -> (String, String) {
         line(&mut set, key, value, if flag.is_empty() { "command line" } else { flag });
     }
     let by_flag: HashSet<&str> = flags.iter().map(|(key, _)| *key).collect();
-    for Written { key, value, line: at } in &written {
+    for WrittenKey { key, value, line: at } in &written {
         if !by_flag.contains(&**key) {
             line(&mut set, key, value, &format!("line {at}"));
         }
@@ -73,9 +73,9 @@ fn line(out: &mut String, key: &str, value: &str, from: &str) {
 }
 
 /// Whether a key is in a repeatable table, or is such a table itself.
-fn is_of_a_list(key: &str, written: &[Written]) -> bool {
+fn is_of_a_list(key: &str, written: &[WrittenKey]) -> bool {
     let is_list = LISTS.iter().any(|list| key == *list || key.starts_with(&format!("{list}.")));
-    let has_below = |one: &Written| {
+    let has_below = |one: &WrittenKey| {
         one.key.strip_prefix(key).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('['))
     };
     is_list || written.iter().any(has_below)

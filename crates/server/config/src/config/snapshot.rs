@@ -87,9 +87,9 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
         format!("{place:?}")
     };
     let mut databases: Vec<String> = file.database.iter().map(database).collect();
-    if let Some(url) = &file.stream.url {
+    if let Some(url) = &file.cluster.url {
         let place = url.rsplit('@').next().unwrap_or_default();
-        databases.push(format!("{place:?} {:?}", file.stream.key));
+        databases.push(format!("{place:?} {:?}", file.cluster.key));
     }
     let mut other = file.clone();
     other.listen = None;
@@ -103,7 +103,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.uploads = None;
     other.hits_in_front = None;
     other.database = Vec::new();
-    other.stream = raw::Stream::default();
+    other.cluster = raw::ClusterKeys::default();
     other.tls = Vec::new();
     other.rewarm = raw::Rewarm::default();
     other.wake = Vec::new();
@@ -111,7 +111,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.traces = raw::Traces::default();
     other.access_log = raw::AccessLog::default();
     other.cache.server_timing = None;
-    other.cache.unused_for = None;
+    other.cache.inactive = None;
     other.rule.iter_mut().for_each(|rule| rule.server_timing = None);
     other.memcached = raw::Memcached::default();
     other.snapshot = raw::Snapshot::default();
@@ -121,7 +121,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.site.memory = None;
     other.site.php = None;
     other.site.cache = None;
-    other.site.stream = None;
+    other.site.cluster = None;
     let root = site.files.as_ref().map(|files| &files.root);
     let version = env!("CARGO_PKG_VERSION");
     let text = format!("{version} {} {other:?} {databases:?} {root:?}", page_snapshot::VERSION);

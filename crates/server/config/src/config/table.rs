@@ -243,10 +243,10 @@ const REST: &[OptionRow] = &[
     row("site.database", "", "the tables `[[database]]`", "`[[site.database]]`: the site's own."),
     row("site.change", "", "the tables `[[change]]`", "`[[site.change]]`: the site's own."),
     row(
-        "site.stream",
+        "site.cluster",
         "",
-        "the table `[stream]`",
-        "`[site.stream]`: the site's own, in place of `[stream]`.",
+        "the table `[cluster]`",
+        "`[site.cluster]`: the site's own, in place of `[cluster]`.",
     ),
     row(
         "site.private",
@@ -317,7 +317,7 @@ const REST: &[OptionRow] = &[
         "0s",
         "How long a page that a soft change has marked may still be served while it is rendered anew. What the page itself says in `stale-while-revalidate` holds as well; `no-cache` and `must-revalidate` forbid it.",
     ),
-    row("cache.unused_for", "", "none", super::unused::HELP),
+    row("cache.inactive", "", "none", super::inactive::HELP),
     row(
         "cache.server_timing",
         "",

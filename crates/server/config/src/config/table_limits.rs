@@ -185,7 +185,7 @@ pub const LIMITS: &[LimitRow] = &[
         "Pages that wait to be rendered anew in the background, where `rewarm` is on; the least used are left to their visitors. Half a kilobyte of `memory` is set aside for each, a thirty-second of it at most."
     ),
     limit!(
-        solo,
+        hit_for_miss,
         "10s",
         parse_duration,
         "How long requests for a page that could not be stored are not made to wait for each other."

@@ -38,7 +38,7 @@ fn every_option_is_a_key_of_the_file() {
             | "private.cookies" => "[\"x\"]",
             "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
             "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"
-            | "site.private" | "site.stream" => "{}",
+            | "site.private" | "site.cluster" => "{}",
             "dialects.pass_on" => "[\"cache-tag\"]",
             "rule" | "site.rule" => "[{ path = \"/x\" }]",
             "php.children"
@@ -47,7 +47,7 @@ fn every_option_is_a_key_of_the_file() {
             | "rewarm.pages_per_second"
             | "rewarm.at_once"
             | "private.pages_per_owner"
-            | "stream.keep"
+            | "cluster.keep"
             | "rewarm.min_uses"
             | "traces.share" => "1",
             "site.database" | "site.change" | "site.wake" => "[]",

@@ -5,7 +5,7 @@
 use super::raw;
 use super::resolve::LoadError;
 use super::units::parse_duration;
-use crate::target::Target;
+use crate::target::TargetUri;
 use http::{HeaderMap, Uri};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(86_400
 #[derive(Clone, Debug)]
 pub struct Wake {
     /// The target of the requests.
-    pub target: Target,
+    pub target: TargetUri,
     /// Time from the end of one request to the beginning of the next.
     pub every: Duration,
 }
@@ -52,7 +52,7 @@ fn one(raw: &raw::Wake, host: Option<&str>, scheme: &'static str) -> Result<Wake
         (Some("https"), Some(_)) => "https",
         _ => return wrong("url", format!("{written:?}: http and https are possible")),
     };
-    let target = Target::read(&uri, &HeaderMap::new(), host.unwrap_or_default(), scheme);
+    let target = TargetUri::read(&uri, &HeaderMap::new(), host.unwrap_or_default(), scheme);
     let Ok(target) = target else {
         return wrong("url", format!("{written:?} is no address; write \"/wp-cron.php\""));
     };

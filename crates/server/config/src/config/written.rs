@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 /// A key of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenKey {
     /// The full key, such as `limits.headers` or `rule[1].path`.
     pub key: String,
     /// The value as written in the file.
@@ -20,7 +20,7 @@ pub struct Written {
 }
 
 /// Returns every key of a file, in its order; empty if it is not valid TOML.
-pub fn keys(text: &str) -> Vec<Written> {
+pub fn keys(text: &str) -> Vec<WrittenKey> {
     let Ok(table) = DeTable::parse(text) else { return Vec::new() };
     let mut found = Vec::new();
     walk(table.get_ref(), "", &mut found);
@@ -28,7 +28,7 @@ pub fn keys(text: &str) -> Vec<Written> {
     let all = found.into_iter();
     all.map(|(key, place)| {
         let line = line_of(text, place.start).0;
-        Written { key, value: text[place].to_owned(), line }
+        WrittenKey { key, value: text[place].to_owned(), line }
     })
     .collect()
 }
@@ -218,9 +218,9 @@ mod tests {
 
     #[test]
     fn no_error_shows_a_secret() {
-        let file = "stream.url = \"redis://me:it@/a@host:x\"\n[php.env]\nKEY = \"abc\"\n";
-        let url = with_place(file, "stream.url: no port");
-        assert!(!url.contains("redis") && url.contains("\n1 | stream.url =****"), "{url}");
+        let file = "cluster.url = \"redis://me:it@/a@host:x\"\n[php.env]\nKEY = \"abc\"\n";
+        let url = with_place(file, "cluster.url: no port");
+        assert!(!url.contains("redis") && url.contains("\n1 | cluster.url =****"), "{url}");
         let env = with_place(file, "php.env.KEY: no");
         assert!(env.contains("\n3 | KEY =******\n"), "{env}");
     }

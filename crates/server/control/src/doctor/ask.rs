@@ -22,7 +22,7 @@ const ANSWER_BYTES: u64 = 4 << 20;
 
 /// The addresses of a configured site, so that its name need not be resolved.
 #[derive(Debug, Clone)]
-pub(super) struct Own {
+pub(super) struct SiteAddresses {
     /// The host to request; `None` for the address itself.
     pub(super) host: Option<String>,
     /// The addresses without TLS and with TLS.
@@ -31,7 +31,7 @@ pub(super) struct Own {
 }
 
 /// The first addresses in the configuration that clients connect to without a proxy in between.
-pub(super) fn own(config: &Config) -> Own {
+pub(super) fn own(config: &Config) -> SiteAddresses {
     use config::Address;
     let first = |all: &[Address]| {
         let mut open = all.iter().filter(|one| !config.proxied.contains(one));
@@ -45,11 +45,11 @@ pub(super) fn own(config: &Config) -> Own {
         Some(address)
     };
     let host = config.hosts.canonical.clone();
-    Own { host, plain: first(&config.listen), secure: first(&config.listen_tls) }
+    SiteAddresses { host, plain: first(&config.listen), secure: first(&config.listen_tls) }
 }
 
 /// Requests the root page of a site. `None` if the site has no such address.
-pub(super) fn root(own: &Own) -> Option<Answer> {
+pub(super) fn root(own: &SiteAddresses) -> Option<Answer> {
     let (scheme, address) = match (own.plain, own.secure) {
         (Some(plain), _) => ("http", plain),
         (None, Some(secure)) => ("https", secure),
@@ -67,7 +67,7 @@ pub(super) fn ask(url: &str) -> Result<Answer, String> {
     ask_of(url, None)
 }
 
-fn ask_of(url: &str, own: Option<&Own>) -> Result<Answer, String> {
+fn ask_of(url: &str, own: Option<&SiteAddresses>) -> Result<Answer, String> {
     let place = Place::read(url)?;
     let first = answer(url, &exchange(&place, own).unwrap_or_default());
     let to = first.location.as_deref().map(|to| match to.starts_with('/') {
@@ -83,7 +83,7 @@ fn ask_of(url: &str, own: Option<&Own>) -> Result<Answer, String> {
     Ok(found.map_or(first, |bytes| answer(&to, &bytes)))
 }
 
-impl Own {
+impl SiteAddresses {
     fn at(&self, place: &Place<'_>) -> Option<SocketAddr> {
         if place.secure { self.secure } else { self.plain }
     }
@@ -133,14 +133,14 @@ impl<'a> Place<'a> {
     }
 }
 
-fn exchange(place: &Place<'_>, own: Option<&Own>) -> std::io::Result<Vec<u8>> {
+fn exchange(place: &Place<'_>, own: Option<&SiteAddresses>) -> std::io::Result<Vec<u8>> {
     let address = own.and_then(|own| own.at(place)).map_or_else(|| place.address(), Ok)?;
     let stream = TcpStream::connect_timeout(&address, WITHIN)?;
     stream.set_read_timeout(Some(WITHIN))?;
     stream.set_write_timeout(Some(WITHIN))?;
     match place.secure {
-        true => heard(place, secure(place, stream)?),
-        false => heard(place, stream),
+        true => read_answer(place, secure(place, stream)?),
+        false => read_answer(place, stream),
     }
 }
 
@@ -158,7 +158,7 @@ fn secure(
 
 /// Sends the request, and reads the response until its end or an error. An error counts only if nothing
 /// was received.
-fn heard(place: &Place<'_>, mut stream: impl Read + Write) -> std::io::Result<Vec<u8>> {
+fn read_answer(place: &Place<'_>, mut stream: impl Read + Write) -> std::io::Result<Vec<u8>> {
     let slash = if place.path.starts_with('/') { "" } else { "/" };
     let request = format!(
         "GET {slash}{} HTTP/1.0\r\nHost: {}\r\nAccept-Encoding: gzip\r\n\

@@ -6,10 +6,10 @@ use std::fs;
 
 /// The processes that ran when [`Processes::now`] was called.
 pub(super) struct Processes {
-    all: Vec<Seen>,
+    all: Vec<ListedProcess>,
 }
 
-struct Seen {
+struct ListedProcess {
     pid: u32,
     name: String,
     title: String,
@@ -26,7 +26,7 @@ impl Processes {
                 let bytes = fs::read(format!("/proc/{pid}/{file}")).ok()?;
                 Some(String::from_utf8_lossy(&bytes).replace('\0', " ").trim().to_owned())
             };
-            Some(Seen { pid, name: text("comm")?, title: text("cmdline")? })
+            Some(ListedProcess { pid, name: text("comm")?, title: text("cmdline")? })
         };
         Processes { all: pids.filter(|pid| *pid != own).filter_map(look).collect() }
     }

@@ -8,9 +8,9 @@
 //! | `bypass` | forwarded to the origin; nothing is stored |
 //! | `answered` | answered by Pagewell itself: a file, a redirect, an error |
 
-use super::{Asked, visitor};
+use super::{ExplainRequest, client};
 use config::steering_fields::is_from_clients;
-use config::target::Target;
+use config::target::TargetUri;
 use exchange::forward::route_of;
 use exchange::lookup::decide_by;
 use exchange::site::Site;
@@ -21,18 +21,18 @@ use origin::routes::Route;
 use page_store::Candidates;
 use serde_json::{Value, json};
 use site_rules::{BypassBecause, Handling, Plan, key_without_vary};
+use site_state::history::memory::Entry;
+use site_state::history::{Outcome, shown};
 use site_state::page::{SharedPage, StoredPage};
 use site_state::request_fields::read_facts;
-use site_state::why::memory::Entry;
-use site_state::why::{Outcome, shown};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 
 /// The result of judging a request.
-pub(super) struct Judged {
+pub(super) struct Judgement {
     /// The normalised URL of the page.
-    pub(super) target: Target,
+    pub(super) target: TargetUri,
     /// The key under which the page is stored.
     pub(super) key: Vec<u8>,
     /// The rule that applies.
@@ -59,21 +59,21 @@ pub(super) struct Judged {
 }
 
 /// A verdict, its reason, and its page.
-type Said = (&'static str, Option<&'static str>, Option<SharedPage>);
+type VerdictWithPage = (&'static str, Option<&'static str>, Option<SharedPage>);
 
 /// Determines how a request would be answered.
-pub(super) fn judge(asked: &Asked) -> Judged {
-    let Asked { site, method, headers, target, .. } = asked;
+pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
+    let ExplainRequest { site, method, headers, target, .. } = asked;
     let shared = site.shared(target).unwrap_or_else(|| target.clone());
-    let (plan, key) = plan(site, method, headers, &shared, &visitor(target.scheme));
+    let (plan, key) = plan(site, method, headers, &shared, &client(target.scheme));
     let facts = read_facts(method, headers);
     let peek = |site: &Site, key: &[u8]| site.store.peek(site.store.key(key));
     let (candidates, decided) = decide_by(site, &facts, headers, (&plan, &key), peek);
     let plain = || key_without_vary(&key);
-    let remembered = site.why.of_key(&key).or_else(|| site.why.of_key(&plain()?));
+    let remembered = site.history.of_key(&key).or_else(|| site.history.of_key(&plain()?));
     let (verdict, reason, page) = match facts.method {
         _ if is_redirected(site, target.scheme) => ("answered", Some("to-https"), None),
-        Kind::Get | Kind::Head => said(asked, &shared, &plan, &candidates, decided),
+        Kind::Get | Kind::Head => verdict_with_page(asked, &shared, &plan, &candidates, decided),
         _ => ("bypass", Some(ForwardReason::Method.as_str()), None),
     };
     let fields = site_state::request_fields::AsSent(headers);
@@ -83,7 +83,7 @@ pub(super) fn judge(asked: &Asked) -> Judged {
         rule.map(|rule| json!({ "number": rule.number, "name": rule.name, "path": rule.path }));
     let removed = removed(site, &plan, headers);
     let is_session = plan.handling == Handling::Bypass(BypassBecause::SessionCookie);
-    Judged {
+    Judgement {
         may_be_private: is_session && site.config.private.is_some(),
         rule: rule.unwrap_or_default(),
         cookies: cookies.iter().map(|name| shown::cut(name)).collect(),
@@ -123,13 +123,13 @@ fn varies_by(candidates: &Candidates<StoredPage>) -> BTreeSet<String> {
     names.map(|name| name.as_str().to_owned()).collect()
 }
 
-fn said(
-    asked: &Asked,
-    shared: &Target,
+fn verdict_with_page(
+    asked: &ExplainRequest,
+    shared: &TargetUri,
     plan: &Plan,
     candidates: &Candidates<StoredPage>,
     decided: Verdict,
-) -> Said {
+) -> VerdictWithPage {
     if let Handling::Bypass(because) = plan.handling {
         return ("bypass", Some(because.as_str()), None);
     }
@@ -165,7 +165,7 @@ fn said(
 }
 
 /// Returns how a site with files answers by itself, without a request to the origin.
-fn answered_here(site: &Arc<Site>, target: &Target) -> Option<&'static str> {
+fn answered_here(site: &Arc<Site>, target: &TargetUri) -> Option<&'static str> {
     site.files.as_ref()?;
     match route_of(site, target) {
         Route::Script(_) => None,

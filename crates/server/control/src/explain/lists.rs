@@ -6,21 +6,21 @@ use super::{named, page};
 use exchange::site::Site;
 use page_store::{ChangeTarget, Strength};
 use serde_json::{Value, json};
+use site_state::history::changes::ChangeName;
+use site_state::history::misses::{Slow, Top, TopEntry};
+use site_state::history::remedies::remedy;
+use site_state::history::{Change, shown};
 use site_state::page::ttl_seconds;
-use site_state::why::changes::Named;
-use site_state::why::offenders::{Counted, Slow, Top};
-use site_state::why::remedies::remedy;
-use site_state::why::{Change, shown};
 use std::sync::Arc;
 
 /// The most pages of a tag that are listed.
 const PAGES_MAX: usize = 100;
 
 /// Returns the pages that depend on a tag, and the last change of it.
-pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
+pub fn tag(default_site: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
     let (mut pages, mut total, mut rules) = (Vec::new(), 0, Vec::new());
     let mut last: Option<(&Arc<Site>, Arc<Change>)> = None;
-    for site in door.all_or(chosen) {
+    for site in default_site.selected_or_all(chosen) {
         let listed = site.store.pages(site.name, &ChangeTarget::Tag(tag.as_bytes()), 0, PAGES_MAX);
         total += listed.total;
         let room = PAGES_MAX.saturating_sub(pages.len());
@@ -35,7 +35,7 @@ pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
             })
         }));
         rules.extend(page::rules_of(site, std::iter::once(tag.as_bytes())));
-        if let Some(change) = site.why.last_change_of(&Named::tag(tag.as_bytes()))
+        if let Some(change) = site.history.last_change_of(&ChangeName::tag(tag.as_bytes()))
             && last.as_ref().is_none_or(|(_, known)| known.at_ms <= change.at_ms)
         {
             last = Some((site, change));
@@ -44,7 +44,7 @@ pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
     let left_out = total.saturating_sub(pages.len());
     json!({
         "about": "tag",
-        "now_ms": door.clock.now().0,
+        "now_ms": default_site.clock.now().0,
         "tag": shown::cut(tag),
         "pages": pages,
         "pages_total": total,
@@ -55,19 +55,19 @@ pub fn tag(door: &Arc<Site>, chosen: Option<&Arc<Site>>, tag: &str) -> Value {
 }
 
 /// Returns the last changes of all sites, newest first.
-pub fn changes(door: &Arc<Site>) -> Value {
+pub fn changes(default_site: &Arc<Site>) -> Value {
     let of_site = |site: &Arc<Site>| {
         let site = site.clone();
-        let all = site.why.changes();
+        let all = site.history.changes();
         all.into_iter()
             .map(move |change| (change.at_ms, change_of(&site, &change)))
             .collect::<Vec<_>>()
     };
-    let mut all: Vec<_> = door.all_or(None).flat_map(of_site).collect();
+    let mut all: Vec<_> = default_site.all_sites().flat_map(of_site).collect();
     // The sort is stable, so changes of one site with the same time stay newest first.
     all.sort_by_key(|(at_ms, _)| std::cmp::Reverse(*at_ms));
     let all: Vec<Value> = all.into_iter().map(|(_, change)| change).collect();
-    json!({ "now_ms": door.clock.now().0, "changes": all })
+    json!({ "now_ms": default_site.clock.now().0, "changes": all })
 }
 
 fn change_of(site: &Site, change: &Change) -> Value {
@@ -86,12 +86,12 @@ fn change_of(site: &Site, change: &Change) -> Value {
 }
 
 /// Returns the top causes of misses, over all sites.
-pub fn offenders(door: &Arc<Site>) -> Value {
-    let mut all = door.why.offenders();
-    door.all_or(None).skip(1).for_each(|site| all.merge(site.why.offenders()));
-    let since_ms = door.all_or(None).map(|site| site.why.since_ms).min();
+pub fn misses(default_site: &Arc<Site>) -> Value {
+    let mut all = default_site.history.miss_causes();
+    default_site.all_sites().skip(1).for_each(|site| all.merge(site.history.miss_causes()));
+    let since_ms = default_site.all_sites().map(|site| site.history.since_ms).min();
     json!({
-        "now_ms": door.clock.now().0,
+        "now_ms": default_site.clock.now().0,
         "since_ms": since_ms,
         "not_stored": each(&all.not_stored, by_reason),
         "bypassed": each(&all.bypassed, by_reason),
@@ -110,8 +110,8 @@ pub fn offenders(door: &Arc<Site>) -> Value {
 }
 
 /// Formats a list: each entry with its count, an example URL, and the fields of `more`.
-fn each(top: &Top, more: impl Fn(&Counted) -> Value) -> Vec<Value> {
-    let entry = |one: &Counted| {
+fn each(top: &Top, more: impl Fn(&TopEntry) -> Value) -> Vec<Value> {
+    let entry = |one: &TopEntry| {
         let mut value = more(one);
         value["count"] = json!(one.count);
         value["over"] = json!(one.over);
@@ -121,7 +121,7 @@ fn each(top: &Top, more: impl Fn(&Counted) -> Value) -> Vec<Value> {
     top.worst().into_iter().map(entry).collect()
 }
 
-fn by_reason(one: &Counted) -> Value {
+fn by_reason(one: &TopEntry) -> Value {
     json!({ "reason": one.name, "remedy": remedy(&one.name) })
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A URL is judged by the functions that answer requests (`exchange::plan`, `lookup::decide_by`),
 //! with a lookup that does not count as a use. Nothing is changed, and no request is sent to the
-//! origin. For a site with files, the file or script of the URL is looked up. [`site_state::why`]
+//! origin. For a site with files, the file or script of the URL is looked up. [`site_state::history`]
 //! remembers the past: the last render, the last purge.
 //!
 //! | file | contents |
@@ -20,26 +20,26 @@ mod page;
 mod sentence;
 pub mod text;
 
-pub use lists::{changes, offenders, tag};
+pub use lists::{changes, misses, tag};
 
-use config::target::Target;
+use config::target::TargetUri;
 use exchange::site::Site;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use judge::judge;
 use serde_json::{Value, json};
 use site_rules::Peer;
-use site_state::client::Besides;
-use site_state::client::{SaidBy, Visitor};
+use site_state::client::ClientExtras;
+use site_state::client::{AddressSource, Client};
+use site_state::history::changes::ChangeName;
+use site_state::history::memory::{Entry, LastRender};
+use site_state::history::remedies::remedy;
+use site_state::history::{Outcome, shown};
 use site_state::page_name::PATH_OR_URL;
-use site_state::why::changes::Named;
-use site_state::why::memory::{Entry, LastRender};
-use site_state::why::remedies::remedy;
-use site_state::why::{Outcome, shown};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A request to explain.
-pub struct Asked {
+pub struct ExplainRequest {
     /// The site that answers it.
     pub site: Arc<Site>,
     /// The method of the request.
@@ -47,7 +47,7 @@ pub struct Asked {
     /// Its header fields, with a `Host`.
     pub headers: HeaderMap,
     /// Its URL as given.
-    pub target: Target,
+    pub target: TargetUri,
     /// Whether the host is guessed, because neither the call nor the configuration names one.
     pub is_guess: bool,
 }
@@ -65,13 +65,13 @@ pub enum NotAsked {
 ///
 /// # Errors
 /// See [`NotAsked`].
-pub fn asked(
-    door: &Arc<Site>,
+pub fn explain_request(
+    default_site: &Arc<Site>,
     chosen: Option<&Arc<Site>>,
     url: &str,
     method: Option<&str>,
     lines: &BTreeMap<String, String>,
-) -> Result<Asked, NotAsked> {
+) -> Result<ExplainRequest, NotAsked> {
     let wrong = |what: &dyn std::fmt::Display| NotAsked::Unreadable(format!("{url:?}: {what}"));
     let method = Method::from_bytes(method.unwrap_or("GET").as_bytes());
     let method = method.map_err(|error| wrong(&error))?;
@@ -91,8 +91,8 @@ pub fn asked(
         (Some("https"), Some(host)) => ("https", host.as_str().to_owned()),
         (None, None) if url.starts_with('/') => {
             let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-            let by_host = named.and_then(|host| door.named(host));
-            let site = chosen.or(by_host).unwrap_or(door);
+            let by_host = named.and_then(|host| default_site.named(host));
+            let site = chosen.or(by_host).unwrap_or(default_site);
             let (scheme, host) = where_it_is(site, url);
             is_guess = named.is_none() && site.config.hosts.canonical.is_none();
             (scheme, named.map_or(host, str::to_owned))
@@ -101,13 +101,13 @@ pub fn asked(
     };
     let name = HeaderValue::from_str(&host).map_err(|error| wrong(&error))?;
     headers.insert(header::HOST, name);
-    let target = Target::read(&uri, &headers, &host, scheme);
+    let target = TargetUri::read(&uri, &headers, &host, scheme);
     let target = target.map_err(|error| wrong(&error.as_str()))?;
-    let site = chosen.unwrap_or_else(|| door.for_host(&target.host)).clone();
+    let site = chosen.unwrap_or_else(|| default_site.for_host(&target.host)).clone();
     if !site.config.hosts.have(&target.host) {
         return Err(NotAsked::SiteUnknown(target.host));
     }
-    Ok(Asked { site, method, headers, target, is_guess })
+    Ok(ExplainRequest { site, method, headers, target, is_guess })
 }
 
 /// Returns the most likely scheme and host for a path: those of its stored page, else the site's
@@ -116,12 +116,12 @@ fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String) {
     let page = site.config.rules.form().normal(path).page;
     let url = page_store::ChangeTarget::Url(page.as_bytes());
     let stored = site.store.pages(site.name, &url, 0, 8).pages;
-    let of_key = |key: &[u8]| Target::of_key(key.split(|byte| *byte == b'\n').next()?);
+    let of_key = |key: &[u8]| TargetUri::of_key(key.split(|byte| *byte == b'\n').next()?);
     if let Some(target) = stored.iter().find_map(|page| of_key(page.key().bytes())) {
         return (target.scheme, target.host);
     }
     let own = site.config.hosts.canonical.clone();
-    match (site.why.last_host(), own) {
+    match (site.history.last_host(), own) {
         (Some((scheme, host)), None) => (scheme, host.into()),
         (Some((scheme, host)), Some(own)) if *host == *own => (scheme, own),
         (_, own) => {
@@ -132,7 +132,7 @@ fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String) {
 }
 
 /// Explains how a request is answered.
-pub fn url(asked: &Asked) -> Value {
+pub fn url(asked: &ExplainRequest) -> Value {
     let site = &asked.site;
     let now = site.clock.now();
     let judged = judge(asked);
@@ -189,12 +189,19 @@ fn last_drop(entry: &Entry) -> Option<Value> {
     }))
 }
 
-fn named(named: &Named) -> Value {
+fn named(named: &ChangeName) -> Value {
     json!({ "kind": named.kind, "name": named.name })
 }
 
 /// A client without any credentials, with this scheme.
-fn visitor(scheme: &'static str) -> Visitor {
-    let (believed, said_by) = (Peer::Anybody, SaidBy::Socket);
-    Visitor { peer: None, local: None, believed, said_by, scheme, besides: Besides::default() }
+fn client(scheme: &'static str) -> Client {
+    let (proxy_trust, address_source) = (Peer::Anybody, AddressSource::Socket);
+    Client {
+        peer: None,
+        local: None,
+        proxy_trust,
+        address_source,
+        scheme,
+        extras: ClientExtras::default(),
+    }
 }

@@ -2,16 +2,16 @@
 //!
 //! It shows freshness, dependencies, render, number of uses, and what would purge the page.
 
-use super::judge::Judged;
-use config::target::Target;
+use super::judge::Judgement;
+use config::target::TargetUri;
 use exchange::site::Site;
 use http::header;
 use http_cache::{Forms, Timestamp};
 use page_store::SERVED_MAX;
 use serde_json::{Value, json};
+use site_state::history::{Outcome, shown};
 use site_state::memcached_keys::NAMESPACE;
 use site_state::page::{ReadPage, SharedPage, ttl_seconds};
-use site_state::why::{Outcome, shown};
 
 /// The most tags of a page that are listed.
 const TAGS_MAX: usize = 100;
@@ -19,7 +19,7 @@ const TAGS_MAX: usize = 100;
 const RULES_MAX: usize = 50;
 
 /// Returns the current state of a page as JSON.
-pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judged, now: Timestamp) -> Value {
+pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judgement, now: Timestamp) -> Value {
     let stored = &page.payload().stored;
     let content_type = page.field(&header::CONTENT_TYPE).map(shown::cut_bytes);
     let lasts_ms = i64::try_from(stored.lifetime_ms()).unwrap_or(i64::MAX);
@@ -58,7 +58,7 @@ const ITEMS_MAX: usize = 8;
 
 /// Returns the items stored for a URL over the memcached port, where nginx reads them. They answer
 /// no HTTP request.
-pub(super) fn stored_by_memcached(site: &Site, target: &Target, now: Timestamp) -> Vec<Value> {
+pub(super) fn stored_by_memcached(site: &Site, target: &TargetUri, now: Timestamp) -> Vec<Value> {
     if site.config.memcached.is_none() {
         return Vec::new();
     }
@@ -82,7 +82,7 @@ pub(super) fn stored_by_memcached(site: &Site, target: &Target, now: Timestamp) 
 
 /// Returns the duration of the page's render in milliseconds. If it is not remembered, that is the
 /// time until the header section arrived.
-fn render_ms(page: &SharedPage, judged: &Judged) -> u64 {
+fn render_ms(page: &SharedPage, judged: &Judgement) -> u64 {
     let stored = &page.payload().stored;
     let last = judged.remembered.as_ref().and_then(|entry| entry.render.as_ref());
     let own = last.filter(|render| {

@@ -1,15 +1,15 @@
 //! Summarises in a sentence or two how a request would be answered, and the current reason. Names
-//! are in backquotes, as in the manual. The advice is in `why::remedies`, except for what depends
+//! are in backquotes, as in the manual. The advice is in `history::remedies`, except for what depends
 //! on the page itself.
 
-use super::judge::Judged;
+use super::judge::Judgement;
+use site_state::history::Outcome;
+use site_state::history::memory::{Entry, LastRender};
+use site_state::history::remedies;
 use site_state::page::SharedPage;
-use site_state::why::Outcome;
-use site_state::why::memory::{Entry, LastRender};
-use site_state::why::remedies;
 
 /// Returns the sentence. `now_ms` is the time, in milliseconds since 1970.
-pub(super) fn of(judged: &Judged, now_ms: u64) -> String {
+pub(super) fn of(judged: &Judgement, now_ms: u64) -> String {
     match judged.verdict {
         "hit" => "It is answered from memory.".into(),
         "stale" => {
@@ -39,7 +39,7 @@ pub(super) fn of(judged: &Judged, now_ms: u64) -> String {
 }
 
 /// Returns why a request is forwarded without the cache.
-fn because(judged: &Judged, reason: &str) -> String {
+fn because(judged: &Judgement, reason: &str) -> String {
     match (reason, &judged.cookies[..]) {
         ("session-cookie", [name, ..]) => {
             format!("the request has the cookie `{name}`, which counts as a session's (`{reason}`)")
@@ -60,18 +60,18 @@ fn because(judged: &Judged, reason: &str) -> String {
 }
 
 /// Returns advice on the verdict.
-pub(super) fn remedy(judged: &Judged) -> Option<&'static str> {
-    match judged.page.as_ref().map(|page| Unused::of(judged, page)) {
-        Some(Unused::Marked) => Some("Nothing: the next request has it rendered anew."),
-        Some(Unused::NoCache) => {
+pub(super) fn remedy(judged: &Judgement) -> Option<&'static str> {
+    match judged.page.as_ref().map(|page| StaleCause::of(judged, page)) {
+        Some(StaleCause::Marked) => Some("Nothing: the next request has it rendered anew."),
+        Some(StaleCause::NoCache) => {
             Some("Leave no-cache out, or send s-maxage and the tags that drop the page.")
         }
-        Some(Unused::Otherwise) | None => judged.reason.and_then(remedies::remedy),
+        Some(StaleCause::Otherwise) | None => judged.reason.and_then(remedies::remedy),
     }
 }
 
 /// The reasons for which a stored page is not used as it is.
-enum Unused {
+enum StaleCause {
     /// A soft invalidation has marked it stale.
     Marked,
     /// It has `no-cache`, so it is validated on each request.
@@ -80,17 +80,17 @@ enum Unused {
     Otherwise,
 }
 
-impl Unused {
-    fn of(judged: &Judged, page: &SharedPage) -> Unused {
+impl StaleCause {
+    fn of(judged: &Judgement, page: &SharedPage) -> StaleCause {
         match judged.reason {
-            Some("stale") if page.is_marked() => Unused::Marked,
-            Some("stale") if page.payload().stored.directives.no_cache() => Unused::NoCache,
-            _ => Unused::Otherwise,
+            Some("stale") if page.is_marked() => StaleCause::Marked,
+            Some("stale") if page.payload().stored.directives.no_cache() => StaleCause::NoCache,
+            _ => StaleCause::Otherwise,
         }
     }
 }
 
-fn render(judged: &Judged, now_ms: u64) -> String {
+fn render(judged: &Judgement, now_ms: u64) -> String {
     let next = match judged.waiting {
         None => "The next request has it rendered.".to_owned(),
         Some(0) => "It is being rendered: the next request shares that render.".to_owned(),
@@ -102,12 +102,12 @@ fn render(judged: &Judged, now_ms: u64) -> String {
     };
     if let Some(page) = &judged.page {
         let reason = judged.reason.unwrap_or_default();
-        let there = match Unused::of(judged, page) {
-            Unused::Marked => "A page is there, which a change has marked",
-            Unused::NoCache => {
+        let there = match StaleCause::of(judged, page) {
+            StaleCause::Marked => "A page is there, which a change has marked",
+            StaleCause::NoCache => {
                 "A page is there that says `no-cache`: the origin is asked about it each time"
             }
-            Unused::Otherwise => "A page is there, but is not used as it is",
+            StaleCause::Otherwise => "A page is there, but is not used as it is",
         };
         return format!("{there} (`{reason}`). {next}");
     }
@@ -159,6 +159,6 @@ fn gone(entry: &Entry, last: Option<&LastRender>, now_ms: u64) -> String {
             let (change, by) = (dropped.change, dropped.by.text());
             format!("Nothing is in memory: {by} dropped it {ago} s ago (change {change}). ")
         }
-        _ => "Nothing is in memory any more, and no change dropped it: it was evicted for space, not asked for in cache.unused_for, or removed. ".into(),
+        _ => "Nothing is in memory any more, and no change dropped it: it was evicted for space, not asked for in cache.inactive, or removed. ".into(),
     }
 }

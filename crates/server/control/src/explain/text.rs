@@ -198,8 +198,8 @@ fn change(change: &Value, now_ms: u64) -> String {
     )
 }
 
-/// Formats the output of `pagewell offenders`.
-pub fn offenders(told: &Value) -> String {
+/// Formats the output of `pagewell misses`.
+pub fn misses(told: &Value) -> String {
     let mut out = Page::default();
     let mut section = |title: &str, of: &Value, line: &dyn Fn(&Value) -> String| {
         let rows = of.as_array().map(Vec::as_slice).unwrap_or_default();

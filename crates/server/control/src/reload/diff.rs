@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 /// A key whose value differs from before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedKey {
     /// The key, such as `limits.idle_timeout` or `rule[1].path`.
     pub key: String,
     /// The old value as written; `None` if the key was absent. Secrets are hidden.
@@ -79,13 +79,13 @@ pub fn may_change(key: &str) -> bool {
 }
 
 /// Returns the keys that differ.
-pub fn between(before: &Table, after: &Table) -> Vec<Changed> {
+pub fn between(before: &Table, after: &Table) -> Vec<ChangedKey> {
     let (before, after) = (flat(before), flat(after));
     let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differing = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
     let shown = |key: &str, value: Option<&String>| value.map(|value| secret::hidden(key, value));
     differing
-        .map(|key| Changed {
+        .map(|key| ChangedKey {
             key: key.clone(),
             from: shown(key, before.get(key)),
             to: shown(key, after.get(key)),

@@ -16,10 +16,10 @@ mod picture;
 mod shown;
 mod terminal;
 
-use crate::control::client::{Followed, follow, tell};
+use crate::api::client::{EventStream, follow, tell};
 use config::options::{ControlArgs, TopArgs};
 use moments::Moments;
-use picture::{Besides, Link, Size, View};
+use picture::{Link, Size, TopExtras, View};
 use serde_json::Value;
 use site_state::clock::Clock;
 use std::io::{IsTerminal, Write};
@@ -50,7 +50,7 @@ pub async fn run(args: &TopArgs) -> Result<(), String> {
         moments.add(&event);
     }
     view.check(&moments)?;
-    view.besides = besides(&args.control).await;
+    view.extras = fetch_extras(&args.control).await;
     let lines = picture::lines(&view, &moments, PLAIN);
     let text: String =
         lines.iter().map(|line| picture::plain(line, PLAIN.columns) + "\n").collect();
@@ -60,10 +60,10 @@ pub async fn run(args: &TopArgs) -> Result<(), String> {
 }
 
 /// Events that change the view.
-enum Happened {
+enum TopEvent {
     Told(Value),
     Lost(String),
-    Besides(Box<Besides>),
+    Besides(Box<TopExtras>),
     Pressed(Key),
     Resized,
     Over,
@@ -74,23 +74,23 @@ async fn watch(args: &TopArgs, view: &mut View) -> Result<(), String> {
     let mut moments = Moments::default();
     let (sender, mut happened) = mpsc::channel(64);
     tokio::spawn(listen(args.control.clone(), stream, sender.clone()));
-    tokio::spawn(look_besides(args.control.clone(), sender.clone()));
-    terminal::signals(&sender, || Happened::Over)?;
+    tokio::spawn(poll_extras(args.control.clone(), sender.clone()));
+    terminal::signals(&sender, || TopEvent::Over)?;
     let mut terminal = Terminal::take()?;
-    terminal::events(sender, Happened::Pressed, || Happened::Resized);
+    terminal::events(sender, TopEvent::Pressed, || TopEvent::Resized);
     view.is_watched = true;
     while let Some(what) = happened.recv().await {
         match what {
-            Happened::Told(event) => {
+            TopEvent::Told(event) => {
                 view.link = Link::There;
                 moments.add(&event);
                 view.check(&moments)?;
             }
-            Happened::Lost(why) => view.link = Link::Lost(why),
-            Happened::Besides(besides) => view.besides = *besides,
-            Happened::Pressed(Key::Quit) | Happened::Over => return Ok(()),
-            Happened::Pressed(Key::NextSite) => view.next_site(&moments),
-            Happened::Resized => {}
+            TopEvent::Lost(why) => view.link = Link::Lost(why),
+            TopEvent::Besides(extras) => view.extras = *extras,
+            TopEvent::Pressed(Key::Quit) | TopEvent::Over => return Ok(()),
+            TopEvent::Pressed(Key::NextSite) => view.next_site(&moments),
+            TopEvent::Resized => {}
         }
         terminal.draw(&picture::lines(view, &moments, terminal.size()))?;
     }
@@ -98,12 +98,12 @@ async fn watch(args: &TopArgs, view: &mut View) -> Result<(), String> {
 }
 
 /// Forwards the metrics, and reconnects when the connection ends.
-async fn listen(args: ControlArgs, mut stream: Followed, sender: mpsc::Sender<Happened>) {
+async fn listen(args: ControlArgs, mut stream: EventStream, sender: mpsc::Sender<TopEvent>) {
     loop {
         let why = loop {
             match stream.next().await {
                 Ok(Some(event)) => {
-                    if sender.send(Happened::Told(event)).await.is_err() {
+                    if sender.send(TopEvent::Told(event)).await.is_err() {
                         return;
                     }
                 }
@@ -113,7 +113,7 @@ async fn listen(args: ControlArgs, mut stream: Followed, sender: mpsc::Sender<Ha
         };
         let mut why = why;
         stream = loop {
-            if sender.send(Happened::Lost(why)).await.is_err() {
+            if sender.send(TopEvent::Lost(why)).await.is_err() {
                 return;
             }
             tokio::time::sleep(AGAIN).await;
@@ -125,10 +125,10 @@ async fn listen(args: ControlArgs, mut stream: Followed, sender: mpsc::Sender<Ha
     }
 }
 
-async fn look_besides(args: ControlArgs, sender: mpsc::Sender<Happened>) {
+async fn poll_extras(args: ControlArgs, sender: mpsc::Sender<TopEvent>) {
     loop {
-        let besides = Box::new(besides(&args).await);
-        if sender.send(Happened::Besides(besides)).await.is_err() {
+        let extras = Box::new(fetch_extras(&args).await);
+        if sender.send(TopEvent::Besides(extras)).await.is_err() {
             return;
         }
         tokio::time::sleep(BESIDES_EVERY).await;
@@ -136,8 +136,8 @@ async fn look_besides(args: ControlArgs, sender: mpsc::Sender<Happened>) {
 }
 
 /// Reads the causes of misses and the recent changes; empty if they are not available.
-async fn besides(args: &ControlArgs) -> Besides {
+async fn fetch_extras(args: &ControlArgs) -> TopExtras {
     let ask = async |path| tell(args, path).await.ok().flatten().unwrap_or_default();
-    let (offenders, changes) = (ask("/v1/offenders").await, ask("/v1/changes").await);
-    Besides { offenders, changes, now_ms: Clock::start().now().0 }
+    let (misses, changes) = (ask("/v1/misses").await, ask("/v1/changes").await);
+    TopExtras { misses, changes, now_ms: Clock::start().now().0 }
 }

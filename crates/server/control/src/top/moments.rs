@@ -21,7 +21,7 @@ const FIGURES: [&str; 27] = [
     "followers",
     "forwards",
     "bypasses",
-    "refused",
+    "rejected",
     "origin_places_taken",
     "origin_queue",
     "origin_failures",
@@ -145,7 +145,7 @@ pub struct Site<'a> {
 }
 
 /// A function that derives a value from an earlier and a later sample.
-pub type Made = fn(&Moment, &Moment) -> Option<f64>;
+pub type Derivation = fn(&Moment, &Moment) -> Option<f64>;
 
 impl Site<'_> {
     /// The latest value of a metric.
@@ -166,7 +166,7 @@ impl Site<'_> {
     }
 
     /// The derived values for the last `count` samples, each over `seconds` seconds.
-    pub fn series(&self, count: usize, seconds: usize, made: Made) -> Vec<Option<f64>> {
+    pub fn series(&self, count: usize, seconds: usize, made: Derivation) -> Vec<Option<f64>> {
         let Some(moments) = self.moments else { return Vec::new() };
         let first = moments.len().saturating_sub(count).max(1);
         (first..moments.len())

@@ -4,7 +4,7 @@
 //! It is a pure function of the data and the size. The result has at most as many lines as the terminal,
 //! and contains no control sequences. Styles and lines are ratatui's. Nothing is written here.
 
-use super::moments::{Made, Moments, Site, core_share, hit_share, mean_ms, rate};
+use super::moments::{Derivation, Moments, Site, core_share, hit_share, mean_ms, rate};
 use super::shown::{
     bar, blocks, bytes, count, cut, duration, harmless, milliseconds, per_second, percent,
 };
@@ -31,9 +31,9 @@ pub enum Link {
 
 /// Data in addition to the metrics.
 #[derive(Default)]
-pub struct Besides {
-    /// The response of `GET /v1/offenders`, or null.
-    pub offenders: Value,
+pub struct TopExtras {
+    /// The response of `GET /v1/misses`, or null.
+    pub misses: Value,
     /// The response of `GET /v1/changes`, or null.
     pub changes: Value,
     /// The time of these responses, in milliseconds since 1970.
@@ -52,15 +52,15 @@ pub struct View {
     /// The state of the connection to Pagewell.
     pub link: Link,
     /// The causes of misses and the recent changes.
-    pub besides: Besides,
+    pub extras: TopExtras,
 }
 
 impl View {
     /// A view of the Pagewell whose control interface is at `admin`.
     pub fn new(admin: &str, site: Option<String>, utf8: bool) -> View {
-        let (admin, besides) = (admin.to_owned(), Besides::default());
+        let (admin, extras) = (admin.to_owned(), TopExtras::default());
         let has_colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        View { admin, site, utf8, has_colours, is_watched: false, link: Link::There, besides }
+        View { admin, site, utf8, has_colours, is_watched: false, link: Link::There, extras }
     }
 
     /// Checks that the selected site exists.
@@ -117,7 +117,7 @@ pub fn plain(line: &Line<'_>, columns: usize) -> String {
 struct Row {
     name: &'static str,
     seconds: usize,
-    made: Made,
+    made: Derivation,
     shown: fn(f64) -> String,
     top: f64,
     note: fn(&Moments, Site<'_>) -> String,
@@ -287,10 +287,10 @@ fn memory(view: &View, site: Site<'_>, columns: usize) -> Line<'static> {
     named("Memory", &bytes(held), format!("  {}  ", bar(share, width, view.utf8)), note)
 }
 
-fn connections(door: Site<'_>) -> Line<'static> {
-    let new = door.over(10, accepted).unwrap_or(0.0);
+fn connections(default_site: Site<'_>) -> Line<'static> {
+    let new = default_site.over(10, accepted).unwrap_or(0.0);
     let note = format!("{} new", per_second(new));
-    named("Connections", &count(door.now("connections")), "  ".to_owned(), note)
+    named("Connections", &count(default_site.now("connections")), "  ".to_owned(), note)
 }
 
 /// The line of a metric: name, value, a bar or sparkline, and a note.
@@ -307,7 +307,7 @@ fn named(name: &str, value: &str, graph: String, note: String) -> Line<'static> 
 fn reasons(view: &View, columns: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for (list, what) in [("not_stored", "not stored"), ("bypassed", "bypassed")] {
-        for one in view.besides.offenders[list].as_array().into_iter().flatten() {
+        for one in view.extras.misses[list].as_array().into_iter().flatten() {
             let text = |name: &str| harmless(one[name].as_str().unwrap_or_default());
             let often = count(one["count"].as_u64().unwrap_or(0));
             let line = format!(" {often:>11}  {what}: {:<20}  {}", text("reason"), text("url"));
@@ -325,11 +325,11 @@ fn pages(of: u64) -> String {
 
 /// The recent changes of the selected site, or of all sites.
 fn last_changes(view: &View, columns: usize) -> Vec<Line<'static>> {
-    let changes = view.besides.changes["changes"].as_array().into_iter().flatten();
+    let changes = view.extras.changes["changes"].as_array().into_iter().flatten();
     let of_site =
         |one: &&Value| view.site.is_none() || one["site"].as_str() == view.site.as_deref();
     let line = |one: &Value| {
-        let ago = view.besides.now_ms.saturating_sub(one["at_ms"].as_u64().unwrap_or(0)) / 1000;
+        let ago = view.extras.now_ms.saturating_sub(one["at_ms"].as_u64().unwrap_or(0)) / 1000;
         let dropped = ["dropped", "marked"].map(|how| one[how].as_u64().unwrap_or(0));
         let by = harmless(one["by"]["text"].as_str().unwrap_or_default());
         let names = one["names"].as_array().into_iter().flatten();
@@ -376,14 +376,14 @@ mod tests {
         }
         let mut view = View::new("127.0.0.1:1", None, true);
         view.is_watched = true;
-        view.besides.offenders = json!({ "not_stored": [
+        view.extras.misses = json!({ "not_stored": [
             { "reason": "set-cookie", "count": 12, "url": "http://a.test/\u{1b}[2J" },
         ] });
         let changes: Vec<_> = (0..99).map(|number| json!({
             "number": number, "at_ms": 0, "site": "a.test", "dropped": 3, "by": { "text": "control" },
             "names": [{ "kind": "tag", "name": "news:4" }, { "kind": "everything", "name": "" }],
         })).collect();
-        view.besides.changes = json!({ "changes": changes });
+        view.extras.changes = json!({ "changes": changes });
         (view, moments)
     }
 

@@ -2,13 +2,13 @@
 //! the request and the result, and writes the line when it is dropped. So each request is logged
 //! exactly once, even if the client disconnects before there is a response.
 
-use super::{Client, Line, Logged, outcome};
+use super::{ClientText, Line, LogOutcome, outcome};
 use crate::site::Site;
 use config::networks::forwarded_scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
 use http_cache::Timestamp;
 use site_rules::Peer;
-use site_state::client::{Spent, Visitor};
+use site_state::client::{Client, Spent};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,10 +20,10 @@ const LEFT: u16 = 499;
 /// A request and its result so far.
 pub struct Entry {
     /// The default site of the listener; it owns the log.
-    door: Arc<Site>,
+    default_site: Arc<Site>,
     begun: Instant,
     time: Timestamp,
-    client: Client,
+    client: ClientText,
     scheme: &'static str,
     method: Method,
     uri: Uri,
@@ -39,28 +39,32 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Starts an entry for `request`, which arrived at the default site `door`. `None` if that site has
+    /// Starts an entry for `request`, which arrived at the default site. `None` if that site has
     /// no access log.
-    pub fn of<B>(door: &Arc<Site>, request: &Request<B>, visitor: &Visitor) -> Option<Box<Entry>> {
-        let log = door.access_log.as_ref()?;
+    pub fn of<B>(
+        default_site: &Arc<Site>,
+        request: &Request<B>,
+        client: &Client,
+    ) -> Option<Box<Entry>> {
+        let log = default_site.access_log.as_ref()?;
         let headers = request.headers();
-        let begun = door.clock.instant();
+        let begun = default_site.clock.instant();
         Some(Box::new(Entry {
             begun,
-            time: door.clock.at(begun),
-            client: log.format().client(client(door, headers, visitor)),
-            scheme: scheme(headers, visitor),
+            time: default_site.clock.at(begun),
+            client: log.format().client(client_address(default_site, headers, client)),
+            scheme: scheme(headers, client),
             method: request.method().clone(),
             uri: request.uri().clone(),
             version: request.version(),
             host: headers.get(header::HOST).cloned(),
             referer: headers.get(header::REFERER).cloned(),
             user_agent: headers.get(header::USER_AGENT).cloned(),
-            spent: visitor.besides.spent.clone(),
+            spent: client.extras.spent.clone(),
             answer: None,
             sent: 0,
             whole: false,
-            door: door.clone(),
+            default_site: default_site.clone(),
         }))
     }
 
@@ -92,22 +96,22 @@ impl Entry {
 }
 
 /// The client's address: from the headers of a trusted proxy, else the peer's address.
-fn client(door: &Site, headers: &HeaderMap, visitor: &Visitor) -> Option<IpAddr> {
-    let named = match visitor.believed {
-        Peer::Trusted => door.config.trusted_proxies.client(headers),
+fn client_address(default_site: &Site, headers: &HeaderMap, client: &Client) -> Option<IpAddr> {
+    let named = match client.proxy_trust {
+        Peer::Trusted => default_site.config.trusted_proxies.client(headers),
         Peer::Anybody => None,
     };
-    named.or(visitor.peer.map(|peer| peer.ip()))
+    named.or(client.peer.map(|peer| peer.ip()))
 }
 
 /// The request's scheme (`http` or `https`): from the headers of a trusted proxy, else the
 /// connection's.
-fn scheme(headers: &HeaderMap, visitor: &Visitor) -> &'static str {
-    let named = match visitor.believed {
+fn scheme(headers: &HeaderMap, client: &Client) -> &'static str {
+    let named = match client.proxy_trust {
         Peer::Trusted => forwarded_scheme(headers),
         Peer::Anybody => None,
     };
-    named.unwrap_or(visitor.scheme)
+    named.unwrap_or(client.scheme)
 }
 
 impl Drop for Entry {
@@ -124,8 +128,8 @@ impl Drop for Entry {
             Some((status, cache_status)) => (status, bytes(&cache_status)),
             None => (LEFT, b"pagewell; detail=client-left".to_vec()),
         };
-        let now = self.door.clock.instant();
-        self.door.log_access(&Line {
+        let now = self.default_site.clock.instant();
+        self.default_site.log_access(&Line {
             time: self.time,
             client: &self.client,
             method: self.method.as_str().as_bytes(),
@@ -158,7 +162,7 @@ impl Site {
     /// dropped.
     pub fn log_access(&self, line: &Line<'_>) {
         if let Some(log) = &self.access_log
-            && log.write(line) == Logged::Dropped
+            && log.write(line) == LogOutcome::Dropped
         {
             self.counters.access_log_dropped.add();
         }

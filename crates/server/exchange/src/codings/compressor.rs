@@ -31,13 +31,13 @@ pub const IDLE: Duration = Duration::from_secs(2);
 const BEHIND: i32 = 10;
 
 /// The compressed forms of a page.
-pub type Made = Vec<(Coding, Bytes)>;
+pub type CompressedForms = Vec<(Coding, Bytes)>;
 
 /// A page to compress, and the channel for the result.
 struct Job {
     page: SharedPage,
     codings: Vec<Coding>,
-    done: oneshot::Sender<Made>,
+    done: oneshot::Sender<CompressedForms>,
 }
 
 /// Access to the compressing thread, for one page at a time.
@@ -53,7 +53,7 @@ pub struct Compressor {
 impl Compressor {
     /// Compresses the page's content with each of `codings`, and returns the forms that are small
     /// enough. Empty if none is, or if the thread failed.
-    pub async fn make(&self, page: SharedPage, codings: &[Coding]) -> Made {
+    pub async fn make(&self, page: SharedPage, codings: &[Coding]) -> CompressedForms {
         let mut thread = self.thread.lock().await;
         self.turns.fetch_add(1, Ordering::Relaxed);
         let (done, made) = oneshot::channel();

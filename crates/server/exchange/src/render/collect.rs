@@ -7,10 +7,10 @@
 //! does not wait for the client. A page that exceeds the limit is buffered in memory and on disk
 //! (`response_spool`), and still read at the origin's speed.
 
-use super::superseded::Unstored;
-use super::{Outcome, Render, parts, turns};
-use crate::body::{Content, Gathered, Piece, ResponseBody, SpoolContent};
-use crate::codings::{self, Asked};
+use super::superseded::UnstoredResponse;
+use super::{Outcome, Render, admission, parts};
+use crate::body::{Content, ContentBuffer, Piece, ResponseBody, SpoolContent};
+use crate::codings::{self, Demand};
 use crate::litespeed;
 use crate::private;
 use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
@@ -21,12 +21,12 @@ use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, NotStored, StoredResponse};
-use origin::{Ended, OriginBody, OriginResponse};
+use origin::{OriginBody, OriginResponse, ResponseEnd};
 use page_store::{ChangeTarget, NotStored as Refusal, Page, StoreRefusal, Strength};
 use site_rules::key_without_vary;
+use site_state::history::{ChangeSource, Content as Told};
+use site_state::limit_hits::Limit;
 use site_state::page::{NewPage, ReadPage, SharedPage, variant};
-use site_state::reached::Limit;
-use site_state::why::{Cause, Content as Told};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
@@ -39,10 +39,10 @@ const HOLD_BYTES: usize = 256 << 10;
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The compressed forms of the content.
-type Coded = Vec<(Coding, Bytes)>;
+type ContentForms = Vec<(Coding, Bytes)>;
 
 /// A complete page, whether stored or not.
-pub(super) struct Put {
+pub(super) struct CompletePage {
     page: SharedPage,
     /// The header fields that are sent with the page.
     fields: HeaderMap,
@@ -51,7 +51,7 @@ pub(super) struct Put {
 }
 
 /// The result of holding back a response.
-enum Held {
+enum HoldOutcome {
     Complete,
     Going,
     Failed(Failure),
@@ -67,9 +67,9 @@ impl Render {
         status: CacheStatus<'static>,
     ) {
         let mut body = response.body;
-        let mut content = Gathered::default();
+        let mut content = ContentBuffer::default();
         match self.hold(&mut body, &mut content).await {
-            Held::Complete => {
+            HoldOutcome::Complete => {
                 let content = content.into_bytes();
                 let against = body.ended().against_storing();
                 let against = against.or_else(|| litespeed::against_storing(&stored, &content));
@@ -82,18 +82,20 @@ impl Render {
                     Some(reason) => self.show(stored, content, status, reason),
                 }
             }
-            Held::Failed(failure) => {
+            HoldOutcome::Failed(failure) => {
                 self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
                 let response = super::on_failure(&self.site, &self.ask, failure, self.recipient());
                 self.give_up(response, Outcome::Failed(failure));
             }
-            Held::Abandoned => {}
+            HoldOutcome::Abandoned => {}
             // This is rare. The future is boxed so that the common ones stay smaller.
-            Held::Going => Box::pin(self.stream(stored, body, content.into_vec(), status)).await,
+            HoldOutcome::Going => {
+                Box::pin(self.stream(stored, body, content.into_vec(), status)).await
+            }
         }
     }
 
-    async fn hold(&mut self, body: &mut OriginBody, content: &mut Gathered) -> Held {
+    async fn hold(&mut self, body: &mut OriginBody, content: &mut ContentBuffer) -> HoldOutcome {
         let most = HOLD_BYTES.min(self.site.limits.page_bytes);
         let until = tokio::time::sleep(HOLD);
         let mut until = std::pin::pin!(until);
@@ -101,16 +103,16 @@ impl Render {
             let piece = tokio::select! {
                 biased;
                 piece = body.next() => piece,
-                () = &mut until => return Held::Going,
-                () = self.abandoned() => return Held::Abandoned,
+                () = &mut until => return HoldOutcome::Going,
+                () = self.abandoned() => return HoldOutcome::Abandoned,
             };
             match piece {
-                None => return Held::Complete,
-                Some(Err(failure)) => return Held::Failed(failure),
+                None => return HoldOutcome::Complete,
+                Some(Err(failure)) => return HoldOutcome::Failed(failure),
                 Some(Ok(bytes)) => content.push(bytes),
             }
             if content.len() > most {
-                return Held::Going;
+                return HoldOutcome::Going;
             }
         }
     }
@@ -121,10 +123,10 @@ impl Render {
         self: Box<Self>,
         stored: StoredResponse,
         content: Bytes,
-        coded: Coded,
+        coded: ContentForms,
         mut status: CacheStatus<'static>,
     ) {
-        let Put { page, fields, refused } = self.put(stored, content, coded);
+        let CompletePage { page, fields, refused } = self.put(stored, content, coded);
         let outcome = self.outcome(page.clone());
         self.right.end(outcome);
         let Some(answer) = self.answer else { return };
@@ -146,7 +148,7 @@ impl Render {
         mut status: CacheStatus<'static>,
         reason: &'static str,
     ) {
-        self.supersede(Unstored::of(&stored, reason));
+        self.supersede(UnstoredResponse::of(&stored, reason));
         self.not_shareable();
         self.tell_complete(&self.ask.key, &stored, Err(reason));
         stored.set_content_length(Some(content.len() as u64));
@@ -158,7 +160,12 @@ impl Render {
     }
 
     /// Stores a page. The result contains the reason if it was refused.
-    pub(super) fn put(&self, mut stored: StoredResponse, content: Bytes, coded: Coded) -> Put {
+    pub(super) fn put(
+        &self,
+        mut stored: StoredResponse,
+        content: Bytes,
+        coded: ContentForms,
+    ) -> CompletePage {
         let site = &self.site;
         codings::prepare(site, &mut stored, content.len());
         stored.set_content_length(Some(content.len() as u64));
@@ -185,7 +192,7 @@ impl Render {
             Forms::ByCoding => coded,
         };
         let (page, fields) = NewPage::made(stored, content, coded);
-        let page = codings::as_kept(page);
+        let page = codings::shared_page(page);
         let lease = self.right.lease();
         let is_overtaken = self.is_overtaken(key, variant);
         let put = page.put(|new| match is_overtaken {
@@ -194,19 +201,9 @@ impl Render {
         });
         match put {
             Ok(page) => {
-                self.replaced(&page);
                 self.tell_complete(key.bytes(), &page.payload().stored, Ok(told));
-                site.uncovered_tags
-                    .note(&site.config.databases, page.payload().stored.tags().iter());
-                match self.ask.owner {
-                    Some(_) => site.counters.private_stored.add(),
-                    None => {
-                        site.counters.stored.add();
-                        turns::shareable(site, &self.ask);
-                    }
-                }
-                codings::have_made(site, &page, self.asked());
-                Put { page, fields, refused: None }
+                self.note_stored(&page);
+                CompletePage { page, fields, refused: None }
             }
             Err(not_stored) => {
                 site.counters.store_refused.add();
@@ -217,13 +214,28 @@ impl Render {
                 let reason = not_stored.reason.as_str();
                 if not_stored.reason != StoreRefusal::Superseded {
                     let headers = &not_stored.page.response().headers;
-                    self.supersede(Unstored { status: stored.status, headers, reason });
+                    self.supersede(UnstoredResponse { status: stored.status, headers, reason });
                 }
                 self.tell_complete(key.bytes(), stored, Err(reason));
                 let refused = Some(reason);
-                Put { page: not_stored.page, fields, refused }
+                CompletePage { page: not_stored.page, fields, refused }
             }
         }
+    }
+
+    /// Counts a page that was just stored, ends the pages that it replaces, and queues its compression.
+    fn note_stored(&self, page: &SharedPage) {
+        let site = &self.site;
+        self.replaced(page);
+        site.uncovered_tags.note(&site.config.databases, page.payload().stored.tags().iter());
+        match self.ask.owner {
+            Some(_) => site.counters.private_stored.add(),
+            None => {
+                site.counters.stored.add();
+                admission::shareable(site, &self.ask);
+            }
+        }
+        codings::have_made(site, page, self.demand());
     }
 
     /// Invalidates the page's URL if the site's rules have changed since the render began, so that
@@ -233,7 +245,7 @@ impl Render {
         // After a handover the store of this process is no longer read.
         if !self.site.is_current() && !self.site.is_leaving() {
             let url = ChangeTarget::Url(self.ask.target.page().as_bytes());
-            self.site.changes().apply(&[url], Strength::Drop, Cause::Reload);
+            self.site.changes().apply(&[url], Strength::Drop, ChangeSource::Reload);
         }
     }
 
@@ -246,16 +258,16 @@ impl Render {
     }
 
     /// Whether the page is requested repeatedly.
-    fn asked(&self) -> Asked {
+    fn demand(&self) -> Demand {
         let had_codings = |old: &SharedPage| !old.payload().forms().codings().is_empty();
         match self.ask.fallback.as_ref().is_some_and(had_codings) || self.for_nobody.is_some() {
-            true => Asked::Again,
-            false => Asked::Once,
+            true => Demand::Again,
+            false => Demand::Once,
         }
     }
 
     /// Returns the compressed forms of the page that is being replaced, if its content is the same.
-    fn coded_before(&self, content: &Bytes) -> Coded {
+    fn coded_before(&self, content: &Bytes) -> ContentForms {
         match &self.ask.fallback {
             Some(old) if is_same(old, content) => old.payload().forms().contents(),
             _ => Vec::new(),
@@ -285,27 +297,27 @@ impl Render {
             sent: 0,
             is_kept,
             length,
-            visitor: Some(sender),
+            client: Some(sender),
             page_bytes,
         };
         match self.answer.take() {
             Some(answer) if self.ask.method != Method::HEAD => {
                 if answer.send(head).is_err() {
-                    streaming.visitor = None;
+                    streaming.client = None;
                 }
             }
             Some(answer) => {
                 let _ = answer.send(serve::without_body(head));
-                streaming.visitor = None;
+                streaming.client = None;
             }
-            None => streaming.visitor = None,
+            None => streaming.client = None,
         }
         self.finish(stored, body, streaming).await;
     }
 
     fn too_large(&self, stored: &StoredResponse) {
-        self.site.counters.reached.note(Limit::PageBytes);
-        self.supersede(Unstored::of(stored, NotStored::TooLarge.as_str()));
+        self.site.counters.limit_hits.note(Limit::PageBytes);
+        self.supersede(UnstoredResponse::of(stored, NotStored::TooLarge.as_str()));
         self.not_shareable();
         self.tell_complete(&self.ask.key, stored, Err(NotStored::TooLarge.as_str()));
         self.right.tell(Outcome::NotShareable);
@@ -352,10 +364,15 @@ impl Render {
 
     /// Stores the collected content and leaves the rest to the client's spool. For a stored page
     /// the rest is a slice of the page's own bytes. Nothing here waits for the client.
-    fn complete(self: Box<Self>, stored: StoredResponse, ended: Ended, mut streaming: Streaming) {
+    fn complete(
+        self: Box<Self>,
+        stored: StoredResponse,
+        ended: ResponseEnd,
+        mut streaming: Streaming,
+    ) {
         let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
         let esi = litespeed::against_storing(&stored, &content);
-        let is_well = ended == Ended::Well && esi.is_none();
+        let is_well = ended == ResponseEnd::Well && esi.is_none();
         let (content, page) = match is_well {
             true if parts::is_part(&stored) => {
                 self.put_part(&stored, content.clone());
@@ -369,21 +386,21 @@ impl Render {
             }
             false => {
                 let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
-                self.supersede(Unstored::of(&stored, reason));
+                self.supersede(UnstoredResponse::of(&stored, reason));
                 self.not_shareable();
                 self.tell_complete(&self.ask.key, &stored, Err(reason));
                 self.right.end(Outcome::NotShareable);
                 (content, None)
             }
         };
-        if let Some(visitor) = streaming.visitor {
+        if let Some(client) = streaming.client {
             // The rest of content that is not a page's is copied, so that the whole buffer can be
             // freed.
             let content = match page.is_some() {
                 true => content.slice(streaming.sent..),
                 false => Bytes::copy_from_slice(&content[streaming.sent..]),
             };
-            visitor.end(ContentEnd { content, page, ..ContentEnd::default() });
+            client.end(ContentEnd { content, page, ..ContentEnd::default() });
         }
     }
 
@@ -415,7 +432,7 @@ struct Streaming {
     received: u64,
     length: Option<u64>,
     /// The client's spool; none once the client has disconnected.
-    visitor: Option<SpoolSender>,
+    client: Option<SpoolSender>,
     page_bytes: usize,
 }
 
@@ -431,35 +448,35 @@ enum Step {
 /// The side that became ready first.
 enum Side {
     Origin(Option<Piece>),
-    Visitor,
-    VisitorLeft,
+    Client,
+    ClientLeft,
 }
 
 impl Streaming {
     /// Receives a piece from the origin or hands one to the client, whichever is ready first.
     async fn step(&mut self, body: &mut OriginBody) -> Step {
-        if self.visitor.is_none() && !self.is_kept {
+        if self.client.is_none() && !self.is_kept {
             return Step::Left;
         }
         let turn = tokio::select! {
             piece = body.next() => Side::Origin(piece),
-            ready = ready(self.visitor.as_ref()), if self.may_hand() => match ready {
-                Ok(visitor) => {
+            ready = ready(self.client.as_ref()), if self.may_hand() => match ready {
+                Ok(client) => {
                     let end = self.content.len().min(self.sent + PIECE_BYTES);
-                    visitor.send_now(&self.content[self.sent..end]);
+                    client.send_now(&self.content[self.sent..end]);
                     self.sent = end;
-                    Side::Visitor
+                    Side::Client
                 }
-                Err(ClientGone) => Side::VisitorLeft,
+                Err(ClientGone) => Side::ClientLeft,
             }
         };
         match turn {
             Side::Origin(None) => Step::Complete,
             Side::Origin(Some(Err(failure))) => Step::Failed(failure),
             Side::Origin(Some(Ok(bytes))) => self.take(bytes).await,
-            Side::Visitor => Step::Going,
-            Side::VisitorLeft => {
-                self.visitor = None;
+            Side::Client => Step::Going,
+            Side::ClientLeft => {
+                self.client = None;
                 Step::Going
             }
         }
@@ -469,7 +486,7 @@ impl Streaming {
     /// is handed on only after the page has been stored.
     fn may_hand(&self) -> bool {
         let is_all = self.length.is_some_and(|length| self.received >= length);
-        let is_some = self.is_kept && self.visitor.is_some() && self.sent < self.content.len();
+        let is_some = self.is_kept && self.client.is_some() && self.sent < self.content.len();
         is_some && !is_all
     }
 
@@ -494,27 +511,27 @@ impl Streaming {
     }
 
     async fn hand(&mut self, bytes: Bytes) {
-        let Some(visitor) = &self.visitor else { return };
-        if visitor.send(bytes).await == Err(ClientGone) {
-            self.visitor = None;
+        let Some(client) = &self.client else { return };
+        if client.send(bytes).await == Err(ClientGone) {
+            self.client = None;
         }
     }
 
     /// Ends the client's response: with the rest of content that is not stored, or with the
     /// failure.
     fn end(mut self, failure: Option<Failure>) {
-        if let Some(visitor) = self.visitor {
+        if let Some(client) = self.client {
             let at = self.sent.min(self.content.len());
             let content = Bytes::from(self.content.split_off(at));
-            visitor.end(ContentEnd { content, failure, ..ContentEnd::default() });
+            client.end(ContentEnd { content, failure, ..ContentEnd::default() });
         }
     }
 }
 
-async fn ready(visitor: Option<&SpoolSender>) -> Result<&SpoolSender, ClientGone> {
-    let visitor = visitor.ok_or(ClientGone)?;
-    visitor.ready().await?;
-    Ok(visitor)
+async fn ready(client: Option<&SpoolSender>) -> Result<&SpoolSender, ClientGone> {
+    let client = client.ok_or(ClientGone)?;
+    client.ready().await?;
+    Ok(client)
 }
 
 /// Whether a page has this content. A page stored only in compressed forms is decompressed for the

@@ -12,7 +12,7 @@
 //! its `Vary` names. So no client chooses what others get (RFC 9111 section 4.1). Method override
 //! fields are never forwarded.
 
-use super::{Ask, Sent};
+use super::{OriginTimes, RenderRequest};
 use crate::site::Site;
 use http::HeaderName;
 use http_cache::{Fields, StoredResponse};
@@ -59,7 +59,7 @@ enum Custom {
     Sent,
 }
 
-impl Ask {
+impl RenderRequest {
     /// Whether the field of this name (in lower case) goes to the origin.
     pub(super) fn sends(&self, site: &Site, name: &str) -> bool {
         !METHOD_OVERRIDES.contains(&name)
@@ -116,7 +116,7 @@ impl Ask {
         &mut self,
         site: &Site,
         stored: &StoredResponse,
-        sent: &Sent,
+        sent: &OriginTimes,
     ) -> bool {
         let mut missing: Vec<HeaderName> = Vec::new();
         {
@@ -168,9 +168,9 @@ pub(super) const VARY_OF_ONE_CLIENT: &str = "vary-of-one-client";
 /// The reason: [`VARY_OF_ONE_CLIENT`], or [`FIELD_NOT_IN_KEY`].
 pub(super) fn may_store(
     site: &Site,
-    ask: &Ask,
+    ask: &RenderRequest,
     stored: &StoredResponse,
-    sent: &Sent,
+    sent: &OriginTimes,
 ) -> Result<(), &'static str> {
     if stored.nominated().names().any(|name| OF_ONE_CLIENT.contains(&name.as_str())) {
         return Err(VARY_OF_ONE_CLIENT);

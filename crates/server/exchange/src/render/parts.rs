@@ -11,7 +11,7 @@
 //! has removed them. A change after it refuses the insertion, because the combined part has the
 //! dependencies of both.
 
-use super::{Ask, Outcome, Render};
+use super::{Outcome, Render, RenderRequest};
 use crate::body::ResponseBody;
 use crate::lookup::decide_on;
 use crate::serve;
@@ -38,7 +38,7 @@ pub enum Ranges {
     Forwarded,
 }
 
-impl Ask {
+impl RenderRequest {
     fn has_range(&self) -> bool {
         // If there is a page to validate, the whole is requested.
         let is_new = self.validate.is_none() && self.fallback.is_none();
@@ -69,7 +69,10 @@ impl Ask {
 
 /// Answers from a stored part that is fresh and contains the requested range. If a part does not
 /// contain it, the request is forwarded with the reason `partial` (RFC 9211 section 2.2).
-pub(super) fn from_store(site: &Arc<Site>, ask: &mut Ask) -> Option<Response<ResponseBody>> {
+pub(super) fn from_store(
+    site: &Arc<Site>,
+    ask: &mut RenderRequest,
+) -> Option<Response<ResponseBody>> {
     if !ask.has_range() {
         return None;
     }

@@ -4,7 +4,7 @@
 //!
 //! Cookies that a rule ignores are removed from the stored page and from the client's response.
 
-use super::{Ask, Ranges, Sent, fields, parts};
+use super::{OriginTimes, Ranges, RenderRequest, fields, parts};
 use crate::esi;
 use crate::sendfile;
 use crate::site::Site;
@@ -24,9 +24,9 @@ use std::borrow::Cow;
 /// The reason why it must not be stored.
 pub(super) fn keep(
     site: &Site,
-    ask: &Ask,
+    ask: &RenderRequest,
     response: &OriginResponse,
-    sent: &Sent,
+    sent: &OriginTimes,
 ) -> Result<StoredResponse, &'static str> {
     if esi::is_part(site, response.status, &response.headers) {
         return Err(NotStored::PartialContent.as_str());
@@ -67,10 +67,10 @@ pub(super) fn keep(
 /// The reason why the 304 cannot be used.
 pub(super) fn freshened(
     site: &Site,
-    ask: &Ask,
+    ask: &RenderRequest,
     page: &SharedPage,
     response: &OriginResponse,
-    sent: &Sent,
+    sent: &OriginTimes,
 ) -> Result<StoredResponse, &'static str> {
     let known = &page.response();
     let revision = revise(site, ask, known.status, &response.headers);
@@ -109,12 +109,12 @@ fn of_form(known: &StoredResponse, mut stored: StoredResponse) -> StoredResponse
 
 fn revise<'s>(
     site: &'s Site,
-    ask: &Ask,
+    ask: &RenderRequest,
     status: http::StatusCode,
     headers: &HeaderMap,
 ) -> Revision<'s> {
     let fields = AsSent(&*ask.headers);
-    let view = view_of(&ask.target, &ask.method, &fields, &ask.visitor);
+    let view = view_of(&ask.target, &ask.method, &fields, &ask.client);
     site.config.rules.revise(&ask.plan, &view, status, headers, site.load())
 }
 

@@ -3,7 +3,7 @@
 //!
 //! `lookup::choose_on_failure` decides at the time of the failure whether the page may be used.
 
-use super::{Ask, Render};
+use super::{Render, RenderRequest};
 use crate::body::ResponseBody;
 use crate::forward;
 use crate::lookup;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// The recipient of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recipient {
+pub(super) enum ClientConnection {
     /// A client that waits for it.
     Client,
     /// No client: a background refresh has failed, and its answer is neither sent nor counted.
@@ -27,10 +27,10 @@ pub(super) enum Recipient {
 
 impl Render {
     /// The recipient of this render's answer.
-    pub(super) fn recipient(&self) -> Recipient {
+    pub(super) fn recipient(&self) -> ClientConnection {
         match self.answer.is_some() {
-            true => Recipient::Client,
-            false => Recipient::Nobody,
+            true => ClientConnection::Client,
+            false => ClientConnection::Nobody,
         }
     }
 }
@@ -38,9 +38,9 @@ impl Render {
 /// The answer if the origin failed: the stale page if that is allowed, else an error.
 pub(super) fn on_failure(
     site: &Arc<Site>,
-    ask: &Ask,
+    ask: &RenderRequest,
     failure: Failure,
-    recipient: Recipient,
+    recipient: ClientConnection,
 ) -> Response<ResponseBody> {
     stale_on(site, ask, failure, recipient)
         .unwrap_or_else(|| forward::failed(site, Unsent::Failed(failure), ask.why))
@@ -50,15 +50,15 @@ pub(super) fn on_failure(
 /// 4.2.4).
 pub(super) fn stale_on(
     site: &Arc<Site>,
-    ask: &Ask,
+    ask: &RenderRequest,
     failure: Failure,
-    recipient: Recipient,
+    recipient: ClientConnection,
 ) -> Option<Response<ResponseBody>> {
     let fallback = ask.fallback.as_ref()?;
     let (facts, fields, now) = (ask.facts(), AsSent(&*ask.headers), site.clock.now());
     let (plan, when) = (&ask.plan, (failure, now));
     let answer = lookup::choose_on_failure(site, &facts, &fields, plan, fallback, when)?;
-    if recipient == Recipient::Client {
+    if recipient == ClientConnection::Client {
         site.counters.stale_hits.add();
         fallback.serve();
     }

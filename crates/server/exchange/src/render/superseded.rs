@@ -17,8 +17,8 @@
 //! answer refuses renders that are still in flight (`page_store`, `supersede.rs`). Responses to
 //! bypassing requests do not come here.
 
-use super::turns::is_personal;
-use super::{Ask, Ranges, Render, refresh};
+use super::admission::is_personal;
+use super::{Ranges, Render, RenderRequest, refresh};
 use crate::exchange::{may_refresh, plan};
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -28,10 +28,10 @@ use http_cache::{Fields, ForwardReason, NotStored, StoredResponse, Timestamp};
 use origin::OriginResponse;
 use page_store::{ChangeTarget, Key, Lease, Number};
 use site_rules::{Handling, PlannedFields, key_without_vary};
-use site_state::client::Besides;
+use site_state::client::ClientExtras;
+use site_state::history::ChangeSource;
 use site_state::page::{ReadPage, SharedPage, variant_of};
 use site_state::request_fields::AsSent;
-use site_state::why::Cause;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ type Selects<'a> = &'a dyn Fn(&SharedPage) -> bool;
 
 /// A response of the origin that is not stored.
 #[derive(Clone, Copy)]
-pub(super) struct Unstored<'a> {
+pub(super) struct UnstoredResponse<'a> {
     /// The status code of the response.
     pub(super) status: StatusCode,
     /// The header fields of the response.
@@ -55,10 +55,10 @@ pub(super) struct Unstored<'a> {
     pub(super) reason: &'static str,
 }
 
-impl<'a> Unstored<'a> {
+impl<'a> UnstoredResponse<'a> {
     /// A response whose fields would allow storing it.
-    pub(super) fn of(stored: &'a StoredResponse, reason: &'static str) -> Unstored<'a> {
-        Unstored { status: stored.status, headers: &stored.headers, reason }
+    pub(super) fn of(stored: &'a StoredResponse, reason: &'static str) -> UnstoredResponse<'a> {
+        UnstoredResponse { status: stored.status, headers: &stored.headers, reason }
     }
 }
 
@@ -70,7 +70,7 @@ struct FinalAnswer<'a> {
     asked: Timestamp,
     /// Path and query of the page.
     url: &'a str,
-    cause: Cause,
+    cause: ChangeSource,
 }
 
 impl Render {
@@ -78,7 +78,8 @@ impl Render {
     /// they are not used as a fallback.
     pub(super) fn end_older(&mut self, response: &OriginResponse, reason: &'static str) {
         let (status, headers) = (response.status, &response.headers);
-        self.answered = self.supersede(Unstored { status, headers, reason }).or(self.answered);
+        self.answered =
+            self.supersede(UnstoredResponse { status, headers, reason }).or(self.answered);
         if !self.is_personal(reason) {
             self.ask.fallback = None;
         }
@@ -103,8 +104,8 @@ impl Render {
 
     /// Processes a final answer of the origin that is not stored. Returns the number of the answer
     /// if it got one.
-    pub(super) fn supersede(&self, unstored: Unstored<'_>) -> Option<Number> {
-        let Unstored { status, headers, reason } = unstored;
+    pub(super) fn supersede(&self, unstored: UnstoredResponse<'_>) -> Option<Number> {
+        let UnstoredResponse { status, headers, reason } = unstored;
         let has_failed = status.is_server_error() || reason == "php-fatal-error";
         // RFC 9111 section 4.3.3: the failure is treated as if the origin had not answered.
         if has_failed && self.for_nobody.is_some() {
@@ -130,7 +131,9 @@ impl Render {
                     true => StandsFor::EveryVariant,
                     false => StandsFor::Variant(variant_of(&of)),
                 });
-                if let Ended::Older(given) = answer.end(&self.ask.key, &selects, &ends, of) {
+                if let SupersedeOutcome::Older(given) =
+                    answer.end(&self.ask.key, &selects, &ends, of)
+                {
                     number = given;
                 }
                 answer.end_without_vary(&self.ask.key, &selects, &ends, of);
@@ -161,7 +164,9 @@ impl Render {
         self.with_fields(&mut |fields| {
             let selects = |page: &SharedPage| is_selected(page, fields);
             let ends = |page: &SharedPage| selects(page) && !page.is(new);
-            if answer.end(&self.ask.key, &selects, &ends, StandsFor::Ended) == Ended::Overtaken {
+            if answer.end(&self.ask.key, &selects, &ends, StandsFor::Ended)
+                == SupersedeOutcome::Overtaken
+            {
                 self.site.store.supersede(
                     new.key(),
                     &[],
@@ -199,7 +204,7 @@ impl Render {
             lease: self.right.lease(),
             asked: self.asked,
             url: self.ask.target.page(),
-            cause: Cause::Superseded { status: status.as_u16(), reason },
+            cause: ChangeSource::Superseded { status: status.as_u16(), reason },
         }
     }
 
@@ -232,7 +237,7 @@ impl Render {
 }
 
 /// A separate function, because the type of the render's future would otherwise contain itself.
-fn later(site: Arc<Site>, ask: Ask) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+fn later(site: Arc<Site>, ask: RenderRequest) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
         refresh(site, ask).await;
     })
@@ -240,7 +245,7 @@ fn later(site: Arc<Site>, ask: Ask) -> Pin<Box<dyn Future<Output = ()> + Send>> 
 
 /// Returns the request without the client's own fields. `None` if that is a request for another
 /// page, or selects another variant.
-pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
+pub(super) fn for_everybody(site: &Arc<Site>, ask: &RenderRequest) -> Option<RenderRequest> {
     let mut headers = (*ask.headers).clone();
     for name in [header::AUTHORIZATION, header::COOKIE, header::CACHE_CONTROL, header::PRAGMA] {
         headers.remove(name);
@@ -252,9 +257,9 @@ pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
             headers.append(header::COOKIE, of_key);
         }
     }
-    let mut visitor = ask.visitor.clone();
-    visitor.besides = Besides::default();
-    let (plan, key) = plan(site, &Method::GET, &headers, &ask.target, &visitor);
+    let mut client = ask.client.clone();
+    client.extras = ClientExtras::default();
+    let (plan, key) = plan(site, &Method::GET, &headers, &ask.target, &client);
     let fields = AsSent(&headers);
     let planned = PlannedFields::new(&site.config.rules, plan, &fields);
     let is_same = ask.fallback.as_ref().is_none_or(|page| is_selected(page, &planned));
@@ -264,7 +269,8 @@ pub(super) fn for_everybody(site: &Arc<Site>, ask: &Ask) -> Option<Ask> {
     let (method, why, ranges) = (Method::GET, ForwardReason::Stale, Ranges::Cut);
     let headers = Arc::new(headers);
     let extra_fields = ask.extra_fields.without_custom();
-    let all = Ask { method, why, ranges, headers, visitor, plan, extra_fields, ..ask.clone() };
+    let all =
+        RenderRequest { method, why, ranges, headers, client, plan, extra_fields, ..ask.clone() };
     (!is_personal(site, &all)).then_some(all)
 }
 
@@ -275,7 +281,7 @@ pub fn end_private_copies(
     (lease, asked): (&Lease, Timestamp),
     (status, reason): (StatusCode, &'static str),
 ) {
-    let cause = Cause::Superseded { status: status.as_u16(), reason };
+    let cause = ChangeSource::Superseded { status: status.as_u16(), reason };
     let all = |_: &SharedPage| true;
     FinalAnswer { site, lease, asked, url, cause }.end(key, &all, &all, StandsFor::EveryVariant);
 }
@@ -293,7 +299,7 @@ enum StandsFor {
 
 /// The outcome of ending older pages.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum SupersedeOutcome {
     /// The older pages were removed; with the number of the answer if it got one.
     Older(Option<Number>),
     /// Nothing was removed, because a page is newer than the answer.
@@ -312,7 +318,13 @@ impl FinalAnswer<'_> {
 
     /// Removes the pages under `key` for which `ends` is true, unless a page for which `selects` is
     /// true is newer.
-    fn end(&self, key: &[u8], selects: Selects<'_>, ends: Selects<'_>, of: StandsFor) -> Ended {
+    fn end(
+        &self,
+        key: &[u8],
+        selects: Selects<'_>,
+        ends: Selects<'_>,
+        of: StandsFor,
+    ) -> SupersedeOutcome {
         let store = &self.site.store;
         let key = store.key(key);
         let own = (self.lease.number(), self.asked);
@@ -320,12 +332,12 @@ impl FinalAnswer<'_> {
             StandsFor::Variant(variant) => vec![variant],
             StandsFor::Ended | StandsFor::EveryVariant => Vec::new(),
         };
-        let (mut removed, mut ended) = (0, Ended::Older(None));
+        let (mut removed, mut ended) = (0, SupersedeOutcome::Older(None));
         for round in 0..ROUNDS_MAX {
             let pages = store.peek(key);
             let now = self.site.clock.now();
             if pages.iter().any(|page| selects(page) && is_newer(page, own, now)) {
-                ended = Ended::Overtaken;
+                ended = SupersedeOutcome::Overtaken;
                 break;
             }
             let older: Vec<_> = pages.iter().filter(|page| ends(page)).cloned().collect();
@@ -340,10 +352,10 @@ impl FinalAnswer<'_> {
                 _ => store.supersede(key, &variants, self.lease, &older),
             };
             removed += done.removed.len();
-            ended = Ended::Older(Some(done.number));
+            ended = SupersedeOutcome::Older(Some(done.number));
             for page in &done.removed {
                 let (number, now_ms) = (done.number.get(), self.site.clock.now().0);
-                self.site.why.superseded(page, number, now_ms, self.cause.clone());
+                self.site.history.superseded(page, number, now_ms, self.cause.clone());
             }
         }
         self.site.counters.superseded.add_many(removed as u64);

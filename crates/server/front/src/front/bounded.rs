@@ -6,8 +6,8 @@
 use super::{Front, State};
 use exchange::send_backlog::{BacklogEntry, LONG_BYTES};
 use origin::pace::Verdict;
+use site_state::limit_hits::Limit;
 use site_state::page::SharedPage;
-use site_state::reached::Limit;
 use std::io;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -22,7 +22,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         match self.pace.moved(count as u64, leave, rate) {
             Verdict::FastEnough => Ok(()),
             Verdict::TooSlow => {
-                self.site.counters.reached.note(Limit::WriteRate);
+                self.site.counters.limit_hits.note(Limit::WriteRate);
                 Err(io::ErrorKind::TimedOut.into())
             }
         }
@@ -73,7 +73,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         self.pace.waits();
         self.is_cut(cx)?;
         ready!(self.writing.poll(self.limits.write_timeout, cx));
-        self.site.counters.reached.note(Limit::WriteTimeout);
+        self.site.counters.limit_hits.note(Limit::WriteTimeout);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -9,10 +9,10 @@ use super::Front;
 use super::State;
 use crate::hit::Hit;
 use crate::hit::read::Lines as HeaderLines;
-use exchange::access_log::{AccessLog, Client, Line, Outcome};
+use exchange::access_log::{AccessLog, ClientText, Line, Outcome};
 use exchange::site::Site;
 use site_rules::Peer;
-use site_state::client::Visitor;
+use site_state::client::Client;
 use site_state::refusal::Refusal;
 use std::io;
 use std::net::IpAddr;
@@ -26,18 +26,18 @@ const REQUEST_LINE_BYTES_MAX: usize = 8 << 10;
 pub struct Lines {
     log: Arc<AccessLog>,
     /// The client; behind a trusted proxy, the client of the last request.
-    client: Client,
+    client: ClientText,
     scheme: &'static str,
     peer: Option<IpAddr>,
-    believed: Peer,
+    proxy_trust: Peer,
     /// The length of the header section of the hit, in bytes.
     head_bytes: usize,
 }
 
 impl<IO> Front<IO> {
     /// Enables logging of this client's requests, if there is an access log.
-    pub fn logged(mut self, visitor: &Visitor) -> Front<IO> {
-        self.lines = Lines::of(&self.site, visitor);
+    pub fn logged(mut self, client: &Client) -> Front<IO> {
+        self.lines = Lines::of(&self.site, client);
         self
     }
 
@@ -53,7 +53,8 @@ impl<IO> Front<IO> {
         let (Some(lines), Some(hits)) = (&mut self.lines, &self.hits) else { return };
         // Nothing was read since, so the header section is still in the buffer.
         let head = &self.arrived[self.handed - lines.head_bytes..self.handed];
-        let said = Said { head, lines: hits.lines(head), protocol: hit.version().as_bytes() };
+        let said =
+            LoggedRequest { head, lines: hits.lines(head), protocol: hit.version().as_bytes() };
         lines.write_hit(&self.site, &said, hit, is_whole);
     }
 
@@ -87,7 +88,7 @@ impl<IO> Front<IO> {
             bytes: bytes as u64,
             duration_us: 0,
             origin_us: None,
-            outcome: Outcome { word: "refused", detail: refusal.as_str().as_bytes() },
+            outcome: Outcome { word: "rejected", detail: refusal.as_str().as_bytes() },
             broken: false,
             referer: b"",
             user_agent: b"",
@@ -110,7 +111,7 @@ impl<IO> Front<IO> {
 }
 
 /// The request of a hit, for the log.
-pub struct Said<'a> {
+pub struct LoggedRequest<'a> {
     /// The header section in the format of HTTP/1.1.
     pub head: &'a [u8],
     /// The header lines of the section.
@@ -121,17 +122,17 @@ pub struct Said<'a> {
 
 impl Lines {
     /// Creates the lines for a client's connection, if the site has an access log.
-    pub fn of(site: &Site, visitor: &Visitor) -> Option<Box<Lines>> {
+    pub fn of(site: &Site, client: &Client) -> Option<Box<Lines>> {
         site.access_log.clone().map(|log| {
-            let peer = visitor.peer.map(|peer| peer.ip());
+            let peer = client.peer.map(|peer| peer.ip());
+            let (scheme, proxy_trust) = (client.scheme, client.proxy_trust);
             let client = log.format().client(peer);
-            let (scheme, believed) = (visitor.scheme, visitor.believed);
-            Box::new(Lines { log, client, scheme, peer, believed, head_bytes: 0 })
+            Box::new(Lines { log, client, scheme, peer, proxy_trust, head_bytes: 0 })
         })
     }
 
     /// Writes the log line of a plain hit.
-    pub fn write_hit(&mut self, site: &Site, said: &Said<'_>, hit: &Hit, is_whole: bool) {
+    pub fn write_hit(&mut self, site: &Site, said: &LoggedRequest<'_>, hit: &Hit, is_whole: bool) {
         let (mut host, mut referer, mut user_agent) = (&b""[..], &b""[..], &b""[..]);
         for (name, value) in said.lines.iter() {
             match name.len() {
@@ -142,7 +143,7 @@ impl Lines {
             }
         }
         let mut scheme = self.scheme;
-        if self.believed == Peer::Trusted {
+        if self.proxy_trust == Peer::Trusted {
             scheme = self.read_proxy(site, &said.lines).unwrap_or(scheme);
         }
         // The request line was parsed already: GET or HEAD, a space, the target, a space.

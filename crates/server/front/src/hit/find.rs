@@ -30,7 +30,7 @@ pub struct HitFinder {
     /// Reusable buffer for the positions of the header lines.
     places: Vec<LineAt>,
     /// Whether the client is a trusted proxy, whose forwarding fields are used.
-    believed: Peer,
+    proxy_trust: Peer,
     /// Maximum content length of a plain hit, in bytes. Larger hits are sent by hyper.
     content_max: usize,
 }
@@ -49,9 +49,9 @@ struct Key {
 impl HitFinder {
     /// Creates a finder for one connection to `site` with this scheme. `believed` tells whether the
     /// client is a trusted proxy.
-    pub fn new(site: Arc<Site>, believed: Peer, scheme: &'static str) -> HitFinder {
+    pub fn new(site: Arc<Site>, proxy_trust: Peer, scheme: &'static str) -> HitFinder {
         let (key, places) = (Key::default(), Vec::new());
-        HitFinder { site, scheme, key, places, believed, content_max: usize::MAX }
+        HitFinder { site, scheme, key, places, proxy_trust, content_max: usize::MAX }
     }
 
     /// Limits plain hits to `content_max` bytes of content. Larger ones are sent by hyper.
@@ -94,10 +94,10 @@ impl HitFinder {
     }
 
     fn find_by_head(&mut self, request: &PlainHead<'_>) -> Option<(HitSource, HitParts)> {
-        let asked = request.read_lines(&self.site, self.believed, self.scheme)?;
+        let asked = request.read_lines(&self.site, self.proxy_trust, self.scheme)?;
         let schemes = Schemes { target: asked.scheme, connection: self.scheme };
         self.key.write(schemes, asked.host, request.target)?;
-        let site = match self.site.neighbours.is_empty() {
+        let site = match self.site.other_sites.is_empty() {
             true => &self.site,
             false => self.site.for_host(self.key.host()?),
         };
@@ -107,7 +107,7 @@ impl HitFinder {
             return None;
         }
         let (when, most) = ((now, instant), self.content_max);
-        let page = HitFinder::page(site, self.believed, &asked, &mut self.key, when, most);
+        let page = HitFinder::page(site, self.proxy_trust, &asked, &mut self.key, when, most);
         page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most))
     }
 
@@ -262,7 +262,7 @@ impl Schemes {
 }
 
 /// Clears `out` and writes the beginning of a host's keys into it: scheme and host. The bytes are
-/// the same as those of [`Target::read`](config::target::Target::read), `by_scheme` and
+/// the same as those of [`TargetUri::read`](config::target::TargetUri::read), `by_scheme` and
 /// `write_key`, but no memory is allocated. `None` if only those functions can interpret the host.
 pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
@@ -276,7 +276,7 @@ pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> O
         [] => &[][..],
         b":80" if schemes.have("http") => &[],
         b":443" if schemes.have("https") => &[],
-        // Leading zeros and numbers beyond 65,535 are left to `Target::read`.
+        // Leading zeros and numbers beyond 65,535 are left to `TargetUri::read`.
         [b':', digits @ ..] if is_plain_port(digits) => port_part,
         _ => return None,
     };
@@ -295,7 +295,7 @@ fn is_plain_port(digits: &[u8]) -> bool {
 }
 
 /// Appends the path and query of a request in origin form to the output of [`write_plain_origin`].
-/// `None` if only `Target::read` can interpret them.
+/// `None` if only `TargetUri::read` can interpret them.
 pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
     let bytes = path.as_bytes();
     if bytes.first() != Some(&b'/') || memchr::memchr(b'#', bytes).is_some() {
@@ -308,7 +308,7 @@ pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::target::Target;
+    use config::target::TargetUri;
     use http::{HeaderMap, header};
 
     const HTTP: Schemes = Schemes { target: "http", connection: "http" };
@@ -318,7 +318,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, host.parse().unwrap());
         let uri = uri.parse().unwrap();
-        let target = Target::read(&uri, &headers, "fallback", schemes.connection).unwrap();
+        let target = TargetUri::read(&uri, &headers, "fallback", schemes.connection).unwrap();
         let target = match schemes.target == schemes.connection {
             true => target,
             false => target.by_scheme(schemes.target),

@@ -163,7 +163,7 @@ impl<'a> PlainHead<'a> {
     pub(super) fn read_lines(
         &self,
         site: &Site,
-        believed: Peer,
+        proxy_trust: Peer,
         scheme: &'static str,
     ) -> Option<PlainRequest<'a>> {
         let kind = match self.method {
@@ -192,7 +192,7 @@ impl<'a> PlainHead<'a> {
                     _ => return None,
                 },
                 // A proxy that sends a span of its own expects child spans.
-                11 if believed == Peer::Trusted
+                11 if proxy_trust == Peer::Trusted
                     && is("traceparent")
                     && site.config.traces.is_some() =>
                 {
@@ -200,7 +200,7 @@ impl<'a> PlainHead<'a> {
                 }
                 14 if is("content-length") => return None,
                 17 if is("transfer-encoding") => return None,
-                17 if believed == Peer::Trusted && is("x-forwarded-proto") => {
+                17 if proxy_trust == Peer::Trusted && is("x-forwarded-proto") => {
                     if told_scheme.replace(plain_scheme(value)?).is_some() {
                         return None;
                     }

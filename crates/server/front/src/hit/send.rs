@@ -11,7 +11,7 @@ use exchange::serve;
 use http::StatusCode;
 use http_cache::Timestamp;
 use http_cache::codings::Coding;
-use site_state::page::{Form, Laid, ReadPage, Section, SharedPage};
+use site_state::page::{EncodedForm, ReadPage, Section, SharedPage, WireForm};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -152,10 +152,10 @@ impl Hit {
         }
     }
 
-    fn form(&self) -> Form<'_> {
+    fn form(&self) -> WireForm<'_> {
         let page = self.source.page();
         let form = self.coding.and_then(|coding| page.payload().forms().get(coding));
-        form.map_or_else(|| page.plain(), Laid::form)
+        form.map_or_else(|| page.plain(), EncodedForm::form)
     }
 
     /// Returns the header section in pieces that end at line ends: status line, lines, empty line.
@@ -174,7 +174,7 @@ impl Hit {
         }
     }
 
-    fn content_in<'s>(&self, form: Form<'s>) -> &'s [u8] {
+    fn content_in<'s>(&self, form: WireForm<'s>) -> &'s [u8] {
         if self.with_content { form.content().unwrap_or_default() } else { &[] }
     }
 

@@ -6,11 +6,11 @@
 
 use super::frame::{flag, write_block, write_content};
 use super::reader::Request;
-use crate::front::logged::{Lines, Said};
+use crate::front::logged::{Lines, LoggedRequest};
 use crate::hit::{Hit, HitFinder};
 use exchange::site::Site;
 use hpack::{write_field, write_status};
-use site_state::client::Visitor;
+use site_state::client::Client;
 use std::sync::Arc;
 
 /// Maximum content length, in bytes. Longer content is left to hyper, which sends it in pieces without
@@ -33,16 +33,16 @@ pub struct Answers {
 
 impl Answers {
     /// For a client's connection. `None` if hyper has to answer every request.
-    pub fn new(site: &Arc<Site>, visitor: &Visitor) -> Option<Answers> {
-        let redirected = exchange::is_redirected(site, visitor.scheme);
+    pub fn new(site: &Arc<Site>, client: &Client) -> Option<Answers> {
+        let redirected = exchange::is_redirected(site, client.scheme);
         (site.config.hits_in_front && !redirected && !site.is_leaving()).then(|| Answers {
             site: site.clone(),
-            hits: HitFinder::new(site.clone(), visitor.believed, visitor.scheme),
-            scheme: visitor.scheme,
+            hits: HitFinder::new(site.clone(), client.proxy_trust, client.scheme),
+            scheme: client.scheme,
             text: Vec::new(),
             tail: Vec::new(),
             block: Vec::new(),
-            lines: Lines::of(site, visitor),
+            lines: Lines::of(site, client),
         })
     }
 
@@ -62,7 +62,7 @@ impl Answers {
                 if let Some(lines) = &mut self.lines {
                     let (head, protocol) = (&self.text[..], b"HTTP/2.0");
                     hit.wrote(hit.length());
-                    let said = Said { head, lines: self.hits.lines(head), protocol };
+                    let said = LoggedRequest { head, lines: self.hits.lines(head), protocol };
                     lines.write_hit(&self.site, &said, &hit, true);
                 }
                 self.tail = hit.into_buffer();

@@ -10,8 +10,8 @@
 use super::Activity;
 use super::answers::Answers;
 use super::frame::{ErrorCode, kind, write_goaway, write_number};
+use super::output_position::OutputPosition;
 use super::reader::{Reader, Step};
-use super::sent::Sent;
 use super::windows::Windows;
 use exchange::send_backlog::HeldBytes;
 use std::io;
@@ -33,7 +33,7 @@ const READ_BYTES: usize = 8 << 10;
 pub struct Front<IO> {
     io: IO,
     reader: Reader,
-    sent: Sent,
+    sent: OutputPosition,
     windows: Windows,
     /// Answers plain hits; `None` if hyper has to answer every request.
     answers: Option<Answers>,
@@ -62,7 +62,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         Front {
             io,
             reader,
-            sent: Sent::default(),
+            sent: OutputPosition::default(),
             windows: Windows::default(),
             answers,
             waiting: Vec::new(),

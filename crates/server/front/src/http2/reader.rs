@@ -58,11 +58,11 @@ enum State {
     Preface { left: usize },
     Frame,
     Pass { left: usize },
-    Block(Begun),
+    Block(PartialHeaderBlock),
 }
 
 /// A header block that continues in the next frame.
-struct Begun {
+struct PartialHeaderBlock {
     head: FrameHead,
     priority: Vec<u8>,
     block: Vec<u8>,
@@ -343,7 +343,7 @@ impl Reader {
             return done;
         }
         let block = self.arrived[from..to].to_vec();
-        self.state = State::Block(Begun { head, priority, block, frames: 0 });
+        self.state = State::Block(PartialHeaderBlock { head, priority, block, frames: 0 });
         Ok(())
     }
 

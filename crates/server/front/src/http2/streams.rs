@@ -16,7 +16,7 @@
 
 use config::Limits;
 use http::HeaderMap;
-use site_state::reached::Limit;
+use site_state::limit_hits::Limit;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

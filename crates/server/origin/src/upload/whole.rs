@@ -4,7 +4,7 @@
 //! Memory is released as soon as its content is on the disk, so many slow uploads leave room for short
 //! forms.
 
-use crate::spool::{PIECE_BYTES, Spool, Spooled};
+use crate::spool::{PIECE_BYTES, Spool, SpoolFile};
 use bytes::Bytes;
 use site_state::refusal::Refusal;
 use std::sync::Arc;
@@ -29,15 +29,15 @@ impl Room {
 }
 
 /// Memory reserved for one request; released when it is dropped.
-pub(super) struct Taken {
+pub(super) struct MemoryReservation {
     room: Arc<Room>,
     pub(super) bytes: usize,
 }
 
-impl Taken {
+impl MemoryReservation {
     /// Starts without a reservation.
-    pub(super) fn nothing(room: &Arc<Room>) -> Taken {
-        Taken { room: room.clone(), bytes: 0 }
+    pub(super) fn nothing(room: &Arc<Room>) -> MemoryReservation {
+        MemoryReservation { room: room.clone(), bytes: 0 }
     }
 
     /// Reserves more memory; returns false if there is not enough.
@@ -48,7 +48,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.room.left.fetch_add(self.bytes, Ordering::Relaxed);
     }
@@ -59,15 +59,15 @@ pub(super) struct Whole {
     /// The part in memory.
     pub(super) gathered: Vec<u8>,
     /// The memory reserved for it.
-    pub(super) taken: Taken,
+    pub(super) taken: MemoryReservation,
     /// The part on the disk.
-    pub(super) file: Option<Spooled>,
+    pub(super) file: Option<SpoolFile>,
 }
 
 impl Whole {
     /// Starts with empty content.
     pub(super) fn nothing(room: &Arc<Room>) -> Whole {
-        Whole { gathered: Vec::new(), taken: Taken::nothing(room), file: None }
+        Whole { gathered: Vec::new(), taken: MemoryReservation::nothing(room), file: None }
     }
 
     /// Adds a piece. The last piece of short content is accepted without a reservation, because it is
@@ -90,7 +90,7 @@ impl Whole {
             None => self.file.insert(spool.file().await?),
         };
         file.append([std::mem::take(&mut self.gathered).into(), piece]).await?;
-        self.taken = Taken::nothing(&self.taken.room);
+        self.taken = MemoryReservation::nothing(&self.taken.room);
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl Whole {
     pub(super) async fn end(&mut self) -> Result<(), Refusal> {
         let Some(file) = &mut self.file else { return Ok(()) };
         file.append([std::mem::take(&mut self.gathered).into(), Bytes::new()]).await?;
-        self.taken = Taken::nothing(&self.taken.room);
+        self.taken = MemoryReservation::nothing(&self.taken.room);
         Ok(())
     }
 }

@@ -14,10 +14,10 @@ use bytes::Bytes;
 use exchange::site::Site;
 use memcache::{Edit, EditResult, Item, Items, LastRead, Moment, NewCas, Page, SetRefusal};
 use page_store::{ChangeTarget, Dependencies, Lease, NotReplaced, StoreRefusal, Strength};
+use site_state::history::ChangeSource;
 use site_state::memcached_keys::NAMESPACE;
 use site_state::memcached_leases::Leases;
 use site_state::page::{NewPage, SharedPage};
-use site_state::why::Cause;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -35,12 +35,12 @@ pub struct Keeper {
     leases: Arc<Leases>,
     stripes: [Mutex<()>; STRIPES],
     cas: AtomicU64,
-    flushed: RwLock<Flushed>,
+    flushed: RwLock<FlushState>,
 }
 
 /// Which items the `flush_all` commands have removed.
 #[derive(Clone, Copy, Default)]
-struct Flushed {
+struct FlushState {
     /// Items with a `cas` up to this are flushed.
     up_to: u64,
     /// Items stored before this are flushed.
@@ -49,7 +49,7 @@ struct Flushed {
     to_come: Option<Moment>,
 }
 
-impl Flushed {
+impl FlushState {
     fn has(&self, item: &Item, now: Moment) -> bool {
         let has_come = self.to_come.filter(|at| *at <= now);
         item.cas <= self.up_to || item.stored < self.before.max(has_come.unwrap_or_default())
@@ -208,7 +208,7 @@ impl Keeper {
             self.site.changes().apply(
                 &[ChangeTarget::Url(url.as_bytes())],
                 Strength::Drop,
-                Cause::Memcached,
+                ChangeSource::Memcached,
             );
         }
         EditResult::Done(None)
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn what_a_flush_has_taken_does_not_come_back() {
         let (old, new) = (item(1, 1_000), item(2, 5_000));
-        let mut flushed = Flushed::default();
+        let mut flushed = FlushState::default();
         flushed.flush(Moment(3_000), Moment(1_500), 1);
         assert!(!flushed.has(&old, Moment(2_999)) && flushed.has(&old, Moment(3_000)));
         // A second flush far in the future, after the first has taken effect.

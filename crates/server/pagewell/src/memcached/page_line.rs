@@ -15,7 +15,7 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// The metadata of a page, and the position of its content.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said<'a> {
+pub(super) struct PageLine<'a> {
     /// The tags; empty if none were sent.
     pub(super) tags: Vec<Cow<'a, [u8]>>,
     /// The token of the client's lease, if it sent one.
@@ -32,8 +32,8 @@ pub(super) struct Unreadable;
 ///
 /// # Errors
 /// The line is too long, or has an unknown or repeated entry.
-pub(super) fn read<'a>(value: &'a [u8], beside: &'a Page) -> Result<Said<'a>, Unreadable> {
-    let mut said = Said { lease: beside.lease.as_deref(), ..Said::default() };
+pub(super) fn read<'a>(value: &'a [u8], beside: &'a Page) -> Result<PageLine<'a>, Unreadable> {
+    let mut said = PageLine { lease: beside.lease.as_deref(), ..PageLine::default() };
     said.tags.extend(tags(beside.tags.as_deref().unwrap_or_default()));
     let Some(rest) = value.strip_prefix(START) else { return Ok(said) };
     let line = &rest[..rest.len().min(LINE_BYTES_MAX)];
@@ -80,14 +80,14 @@ fn tag(written: &[u8]) -> Cow<'_, [u8]> {
 mod tests {
     use super::*;
 
-    fn names<'s>(said: &'s Said<'_>) -> Vec<&'s [u8]> {
+    fn names<'s>(said: &'s PageLine<'_>) -> Vec<&'s [u8]> {
         said.tags.iter().map(|tag| &**tag).collect()
     }
 
     #[test]
     fn a_line_is_read_and_taken_off() {
         let nothing = Page::default();
-        assert_eq!(read(b"<p>", &nothing), Ok(Said::default()));
+        assert_eq!(read(b"<p>", &nothing), Ok(PageLine::default()));
         let value = b"Pagewell-Page: tags=a,b:4, lease=1f.3\r\n<p>";
         let said = read(value, &nothing).unwrap();
         assert_eq!((names(&said), said.lease), (vec![&b"a"[..], b"b:4"], Some(&b"1f.3"[..])));

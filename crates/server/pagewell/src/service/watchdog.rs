@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// The observed state of a worker.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct WorkerState {
     parks: u64,
     busy: Duration,
 }
@@ -31,7 +31,7 @@ struct Seen {
 /// The workers of a runtime, as of the last check.
 pub struct Workers {
     metrics: RuntimeMetrics,
-    seen: Vec<Seen>,
+    seen: Vec<WorkerState>,
     /// For each worker, the number of successive checks that found it running the same task.
     same: Vec<u32>,
 }
@@ -41,7 +41,7 @@ impl Workers {
     pub fn of(runtime: &Handle) -> Workers {
         let metrics = runtime.metrics();
         let count = metrics.num_workers();
-        let seen = vec![Seen { parks: u64::MAX, busy: Duration::ZERO }; count];
+        let seen = vec![WorkerState { parks: u64::MAX, busy: Duration::ZERO }; count];
         Workers { metrics, seen, same: vec![0; count] }
     }
 
@@ -49,7 +49,7 @@ impl Workers {
     pub fn look(&mut self) -> Vec<usize> {
         for worker in 0..self.seen.len() {
             let parks = self.metrics.worker_park_unpark_count(worker);
-            let now = Seen { parks, busy: self.metrics.worker_total_busy_duration(worker) };
+            let now = WorkerState { parks, busy: self.metrics.worker_total_busy_duration(worker) };
             let is_parked = parks % 2 == 1;
             let is_same = !is_parked && now == self.seen[worker];
             self.same[worker] = if is_same { self.same[worker] + 1 } else { 0 };

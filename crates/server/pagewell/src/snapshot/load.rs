@@ -57,7 +57,7 @@ impl NotUsed {
             NotUsed::OtherConfiguration => "other-configuration",
             NotUsed::SystemStopped => "system-stopped",
             NotUsed::ClockBehind => "clock-behind",
-            NotUsed::InHand => "in-hand",
+            NotUsed::InHand => "in-flight",
             NotUsed::JournalMissing => "journal-missing",
             NotUsed::Io(_) => "file",
         }
@@ -133,9 +133,11 @@ pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String
             None
         }
     };
-    if site.cluster.is_some() && (snapshots.files.has_untold() || was_running && left.is_none()) {
+    if site.cluster.is_some()
+        && (snapshots.files.has_unpublished() || was_running && left.is_none())
+    {
         let wrong = |error| format!("snapshot.directory: {error}");
-        snapshots.found_untold().map_err(wrong)?;
+        snapshots.found_unpublished().map_err(wrong)?;
     }
     if let Err(error) = snapshots.files.begin_running() {
         snapshots.forget(&mut snapshots.journal(), "running", &error);

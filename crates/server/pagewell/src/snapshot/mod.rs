@@ -14,4 +14,4 @@ mod page;
 mod write;
 
 pub use load::{Before, Loading, begin};
-pub use write::{Begun, begin_last, forget, run, write_last, write_now};
+pub use write::{StartedSnapshot, begin_last, forget, run, write_last, write_now};

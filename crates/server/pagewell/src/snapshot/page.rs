@@ -8,7 +8,7 @@ use bytes::Bytes;
 use exchange::site::Site;
 use page_snapshot::{Content, Record, SavedPage};
 use page_store::{NotRestored, RestoreSession, Stay, WalkedPage, Worth};
-use site_state::page::{NewPage, Plain, ReadPage, StoredPage, variant};
+use site_state::page::{IdentityContent, NewPage, ReadPage, StoredPage, variant};
 
 const PROVEN: u8 = 1 << 7;
 const USES: u8 = 0b11;
@@ -59,8 +59,8 @@ pub fn restore(
     // The bytes are copied, because the buffer of the piece is reused.
     let own = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
     let plain = match saved.content {
-        Content::Kept(content) => Plain::Kept(own(content)),
-        Content::InCodings(bytes) => Plain::InCodings(bytes as usize),
+        Content::Kept(content) => IdentityContent::Kept(own(content)),
+        Content::InCodings(bytes) => IdentityContent::InCodings(bytes as usize),
     };
     let coded = saved.forms.iter().map(|(coding, content)| (*coding, own(content))).collect();
     let page = NewPage::restored(saved.stored, plain, coded);

@@ -9,12 +9,12 @@
 //! Not here: whether a snapshot may be used at the start (`load`).
 
 use super::page;
-use change_sources::{Feed, Needed};
+use change_sources::{Feed, LogRetention};
 use exchange::site::Site;
 use page_snapshot::{Head, Position, WriteOutcome, Writer};
 use page_store::Walk;
 use site_state::journal::{Open, Snapshots, Stage};
-use site_state::phase::{Phase, Told};
+use site_state::phase::{Phase, PhaseWatch};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
@@ -33,10 +33,10 @@ const JOURNALS_MAX: u64 = 64;
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// A snapshot that was begun, before its first page is read.
-pub struct Begun {
+pub struct StartedSnapshot {
     head: Head,
     /// Keeps the databases' logs from the positions of this snapshot; released when it is dropped.
-    logs: Vec<Needed>,
+    logs: Vec<LogRetention>,
 }
 
 /// The reasons for which a snapshot is not written.
@@ -48,7 +48,7 @@ enum NotWritten {
     /// The snapshot of an earlier process is not completely restored yet.
     NotLoaded,
     /// Changes are unpublished in the cluster, and their mark cannot be written.
-    Untold,
+    Unpublished,
     /// Pagewell stops, or the time limit is reached.
     Interrupted,
     /// A change could not be recorded while the snapshot was written.
@@ -62,7 +62,7 @@ impl NotWritten {
         match self {
             NotWritten::NotFollowed => "not-followed",
             NotWritten::NotLoaded => "not-loaded",
-            NotWritten::Untold => "untold",
+            NotWritten::Unpublished => "unpublished",
             NotWritten::Interrupted => "interrupted",
             NotWritten::Journal => "journal",
             NotWritten::Io(_) => "file",
@@ -86,7 +86,7 @@ impl From<io::Error> for NotWritten {
 }
 
 /// Restores the old snapshot, then writes one periodically until Pagewell stops.
-pub async fn run(site: Arc<Site>, loading: Option<super::Loading>, mut stop: Told) {
+pub async fn run(site: Arc<Site>, loading: Option<super::Loading>, mut stop: PhaseWatch) {
     let Some(snapshots) = &site.snapshots else { return };
     if let Some(loading) = loading {
         let (own, stop) = (site.clone(), stop.clone());
@@ -111,7 +111,7 @@ pub async fn run(site: Arc<Site>, loading: Option<super::Loading>, mut stop: Tol
 }
 
 /// Writes a snapshot immediately, for a successor process, while requests are served.
-pub async fn write_now(site: &Arc<Site>, stop: Told) {
+pub async fn write_now(site: &Arc<Site>, stop: PhaseWatch) {
     if let Some(snapshots) = &site.snapshots {
         write_one(site, snapshots, move || stop.borrow().is_leaving()).await;
     }
@@ -140,20 +140,20 @@ async fn write_one(
 }
 
 /// Begins the last snapshot, while the databases are still followed.
-pub fn begin_last(site: &Arc<Site>) -> Option<Begun> {
+pub fn begin_last(site: &Arc<Site>) -> Option<StartedSnapshot> {
     let snapshots = site.snapshots.as_ref()?;
     begin(site, snapshots).inspect_err(|why| why.say(site)).ok()
 }
 
 /// Writes the last snapshot after the last request, for at most `limits.snapshot_stop`.
-pub async fn write_last(site: &Arc<Site>, begun: Begun) {
+pub async fn write_last(site: &Arc<Site>, begun: StartedSnapshot) {
     let Some(snapshots) = &site.snapshots else { return };
     let _writing = snapshots.pause().await;
     let (time_is_up, over) = watch::channel(false);
     let own = site.clone();
     let write = tokio::task::spawn_blocking(move || {
         let ended = write(&own, begun, None, &|| *over.borrow());
-        if ended == Ended::Written
+        if ended == SnapshotEnd::Written
             && let Some(snapshots) = &own.snapshots
         {
             end(snapshots);
@@ -173,7 +173,7 @@ pub fn forget(site: &Site) {
     let Some(snapshots) = &site.snapshots else { return };
     if !site.successor().is_some_and(|successor| successor.has_served()) {
         let why = "something was still in hand";
-        snapshots.forget(&mut snapshots.journal(), "in-hand", &why);
+        snapshots.forget(&mut snapshots.journal(), "in-flight", &why);
     }
 }
 
@@ -191,12 +191,12 @@ fn end(snapshots: &Snapshots) {
     }
 }
 
-fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
+fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<StartedSnapshot, NotWritten> {
     if snapshots.stage() != Stage::Writing {
         return Err(NotWritten::NotLoaded);
     }
     if snapshots.lacks_mark() {
-        return Err(NotWritten::Untold);
+        return Err(NotWritten::Unpublished);
     }
     snapshots.files.begin_running()?;
     let (positions, logs) = positions(site)?;
@@ -204,12 +204,12 @@ fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<Begun, NotWritten> {
     // Read after the journal was begun: a reload that changes the configuration deletes that
     // journal again.
     let (begun_ms, print) = (site.clock.now().0, site.now().config.print);
-    Ok(Begun { head: Head { generation, begun_ms, print, positions }, logs })
+    Ok(StartedSnapshot { head: Head { generation, begun_ms, print, positions }, logs })
 }
 
 /// Returns the positions up to which the databases' changes are in the pages, and keeps their logs
 /// from there.
-fn positions(site: &Site) -> Result<(Vec<Position>, Vec<Needed>), NotWritten> {
+fn positions(site: &Site) -> Result<(Vec<Position>, Vec<LogRetention>), NotWritten> {
     let position = |feed: &Arc<Feed>| {
         let (bookmark, log) = feed.begin_snapshot().ok_or(NotWritten::NotFollowed)?;
         let (source, at) = (feed.name().as_bytes().to_vec(), bookmark.to_string().into_bytes());
@@ -242,30 +242,35 @@ fn begin_journal(snapshots: &Snapshots) -> Result<u64, NotWritten> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
+enum SnapshotEnd {
     Written,
     Not,
 }
 
-fn write(site: &Site, begun: Begun, pause: Option<Duration>, is_over: &dyn Fn() -> bool) -> Ended {
-    let Some(snapshots) = &site.snapshots else { return Ended::Not };
+fn write(
+    site: &Site,
+    begun: StartedSnapshot,
+    pause: Option<Duration>,
+    is_over: &dyn Fn() -> bool,
+) -> SnapshotEnd {
+    let Some(snapshots) = &site.snapshots else { return SnapshotEnd::Not };
     let began = site.clock.monotonic();
     let generation = begun.head.generation;
     let written = write_pages(site, snapshots, &begun.head, pause, is_over)
         .and_then(|done| put_in_place(snapshots, generation).map(|()| done));
     match written {
         Ok(done) => {
-            begun.logs.into_iter().for_each(Needed::written);
+            begun.logs.into_iter().for_each(LogRetention::written);
             site.counters.snapshots_written.add();
             let ms = (site.clock.monotonic() - began).as_millis() as u64;
             let Done { pages, bytes, left_out } = done;
             tracing::info!(event = "snapshot-written", generation, pages, bytes, left_out, ms);
-            Ended::Written
+            SnapshotEnd::Written
         }
         Err(why) => {
             snapshots.files.discard_snapshot();
             why.say(site);
-            Ended::Not
+            SnapshotEnd::Not
         }
     }
 }

@@ -1,19 +1,19 @@
 //! The new process of a zero-downtime restart (`take_over`). It receives the listening sockets,
 //! then the old process's place, and applies the changes that the old process still makes. Each
-//! step is a type of its own ([`Predecessor`], [`Placed`], [`Following`]), so that none can be
+//! step is a type of its own ([`Predecessor`], [`ReleasedPlace`], [`Following`]), so that none can be
 //! skipped. A thread that ends with the old process receives the changes.
 
-use super::frame::{Answer, Frame, Numbered};
+use super::frame::{Answer, Frame, NumberedFrame};
 use super::socket::{self, Socket};
 use super::{FREE, GREETING, PREPARED};
 use config::Address;
 use exchange::site::Site;
 use page_store::{ChangeTarget, Strength};
 use serde::Deserialize;
-use site_state::journal::InHand;
+use site_state::history::ChangeSource;
+use site_state::journal::WriteInFlight;
 use site_state::propagation::Propagation;
-use site_state::why::Cause;
-use sockets::accept::{Binder, Passed};
+use sockets::accept::{Binder, PassedSockets};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +49,7 @@ impl Predecessor {
     pub fn find(
         admin: &Address,
         user: Option<u32>,
-        passed: &mut Passed,
+        passed: &mut PassedSockets,
     ) -> Result<Option<Predecessor>, String> {
         let Some(name) = Socket::of(admin) else { return Ok(None) };
         let found = name.connect().and_then(|stream| match stream {
@@ -68,19 +68,23 @@ impl Predecessor {
     ///
     /// # Errors
     /// The old process did not give up its place: a sentence for the operator.
-    pub async fn take_place(self) -> Result<Placed, String> {
+    pub async fn take_place(self) -> Result<ReleasedPlace, String> {
         let taken = tokio::task::spawn_blocking(move || {
             socket::say(&self.stream, PREPARED)?;
             socket::expect(&self.stream, FREE)?;
             self.stream.set_read_timeout(None)?;
-            io::Result::Ok(Placed(self))
+            io::Result::Ok(ReleasedPlace(self))
         });
         let taken = taken.await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
         taken.map_err(|error| format!("the running Pagewell did not give its place: {error}"))
     }
 }
 
-fn greet(stream: UnixStream, user: Option<u32>, passed: &mut Passed) -> io::Result<Predecessor> {
+fn greet(
+    stream: UnixStream,
+    user: Option<u32>,
+    passed: &mut PassedSockets,
+) -> io::Result<Predecessor> {
     stream.set_read_timeout(Some(LEAVING))?;
     socket::check(&stream, user)?;
     socket::say(&stream, GREETING)?;
@@ -92,25 +96,29 @@ fn greet(stream: UnixStream, user: Option<u32>, passed: &mut Passed) -> io::Resu
 }
 
 /// The released place: no process serves requests until this one does.
-pub struct Placed(Predecessor);
+pub struct ReleasedPlace(Predecessor);
 
-impl Placed {
+impl ReleasedPlace {
     /// Reports that this process is ready, and waits for permission to serve. Then applies the
     /// changes that the old process still makes; `in_hand` is held until these end.
     ///
     /// # Errors
     /// The old process has ended, or serves again itself: a sentence for the operator.
-    pub async fn serve(self, door: &Arc<Site>, in_hand: Vec<InHand>) -> Result<Following, String> {
-        let Placed(Predecessor { stream, pid }) = self;
+    pub async fn serve(
+        self,
+        default_site: &Arc<Site>,
+        in_hand: Vec<WriteInFlight>,
+    ) -> Result<Following, String> {
+        let ReleasedPlace(Predecessor { stream, pid }) = self;
         let gone = |error: io::Error| format!("the old process has ended too early: {error}");
         let writer = Arc::new(Mutex::new(stream.try_clone().map_err(gone)?));
         // Any answer says so.
         answer(&writer, Answer { number: 0, waited: Propagation::NotNeeded }).map_err(gone)?;
         let (ended, is_over) = watch::channel(false);
         let (may, told) = oneshot::channel();
-        let (door, handle) = (door.clone(), Handle::current());
+        let (default_site, handle) = (default_site.clone(), Handle::current());
         let follow = move || {
-            follow(stream, &writer, &door, &handle, may);
+            follow(stream, &writer, &default_site, &handle, may);
             drop(in_hand);
             ended.send_replace(true);
         };
@@ -146,29 +154,29 @@ impl Following {
 fn follow(
     mut stream: UnixStream,
     writer: &Arc<Mutex<UnixStream>>,
-    door: &Arc<Site>,
+    default_site: &Arc<Site>,
     handle: &Handle,
     may: oneshot::Sender<()>,
 ) {
     let mut may = Some(may);
     loop {
-        let Numbered { number, host, frame } = match Numbered::read(&mut stream) {
+        let NumberedFrame { number, host, frame } = match NumberedFrame::read(&mut stream) {
             Ok(told) => told,
             // No request was answered from this cache, and none will be.
             Err(_) if may.is_some() => return,
             Err(error) => {
                 // The last changes of the old process are not known.
                 tracing::error!(event = "predecessor-lost", %error);
-                change(door.all_or(None), &[ChangeTarget::Everything], Strength::Drop);
+                change(default_site.all_sites(), &[ChangeTarget::Everything], Strength::Drop);
                 // It is not known either whether the old process had published them in the cluster.
-                for site in door.all_or(None) {
+                for site in default_site.all_sites() {
                     site.changes().publish(&[ChangeTarget::Everything], Strength::Drop);
-                    site.mark_untold();
+                    site.mark_unpublished();
                 }
                 return;
             }
         };
-        let site = site(door, &host);
+        let site = site(default_site, &host);
         match frame {
             Frame::Over => return,
             Frame::Serve => {
@@ -183,9 +191,13 @@ fn follow(
                 match site {
                     Some(site) => change([site].into_iter(), &targets, strength),
                     // It is not known which pages the site had.
-                    None => change(door.all_or(None), &[ChangeTarget::Everything], Strength::Drop),
+                    None => change(
+                        default_site.all_sites(),
+                        &[ChangeTarget::Everything],
+                        Strength::Drop,
+                    ),
                 }
-                if door.all_or(None).any(|site| site.has_lost_change()) {
+                if default_site.all_sites().any(|site| site.has_lost_change()) {
                     // The change is not acknowledged: a later successor process, which has the
                     // pages now, did not receive it.
                     return;
@@ -213,7 +225,7 @@ fn change<'a>(
     strength: Strength,
 ) {
     for site in sites {
-        site.changes().apply(targets, strength, Cause::Predecessor);
+        site.changes().apply(targets, strength, ChangeSource::Predecessor);
     }
 }
 
@@ -222,10 +234,10 @@ fn answer(writer: &Mutex<UnixStream>, answer: Answer) -> io::Result<()> {
 }
 
 /// Returns the site with this host. A single site may have none, or may have got one by a reload.
-fn site<'a>(door: &'a Arc<Site>, host: &str) -> Option<&'a Arc<Site>> {
-    if door.neighbours.is_empty() {
-        return Some(door);
+fn site<'a>(default_site: &'a Arc<Site>, host: &str) -> Option<&'a Arc<Site>> {
+    if default_site.other_sites.is_empty() {
+        return Some(default_site);
     }
     let is_it = |site: &&Arc<Site>| site.config.hosts.canonical.as_deref() == Some(host);
-    door.all_or(None).find(is_it)
+    default_site.all_sites().find(is_it)
 }

@@ -74,7 +74,7 @@ impl Name {
 
 /// A frame with its number and the host of its site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Numbered {
+pub struct NumberedFrame {
     /// The number that an answer refers to.
     pub number: u64,
     /// The site's host; empty for a single site.
@@ -88,7 +88,7 @@ pub fn change(strength: Strength, targets: &[ChangeTarget<'_>]) -> Frame {
     Frame::Change { strength, names: targets.iter().map(Name::of).collect() }
 }
 
-impl Numbered {
+impl NumberedFrame {
     /// Encodes the frame. If the names are too long, it becomes a change of every page.
     pub fn bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
@@ -125,7 +125,7 @@ impl Numbered {
     ///
     /// # Errors
     /// The I/O error of the system, or the bytes are not a frame.
-    pub fn read(from: &mut impl Read) -> io::Result<Numbered> {
+    pub fn read(from: &mut impl Read) -> io::Result<NumberedFrame> {
         let mut length = [0; 4];
         from.read_exact(&mut length)?;
         let length = u32::from_le_bytes(length);
@@ -153,7 +153,7 @@ fn take<'a>(body: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-fn parse(mut body: &[u8]) -> Option<Numbered> {
+fn parse(mut body: &[u8]) -> Option<NumberedFrame> {
     let (kind, rest) = body.split_first()?;
     let (number, rest) = rest.split_first_chunk::<8>()?;
     body = rest;
@@ -172,7 +172,7 @@ fn parse(mut body: &[u8]) -> Option<Numbered> {
         4 => Frame::Serve,
         _ => return None,
     };
-    Some(Numbered { number: u64::from_le_bytes(*number), host, frame })
+    Some(NumberedFrame { number: u64::from_le_bytes(*number), host, frame })
 }
 
 /// An answer of the new process.
@@ -232,11 +232,15 @@ mod tests {
         ];
         let frames = [change(Strength::Mark, &targets), Frame::Barrier, Frame::Serve, Frame::Over];
         for (number, frame) in (7..).zip(frames) {
-            let told = Numbered { number, host: "a.example".into(), frame };
+            let told = NumberedFrame { number, host: "a.example".into(), frame };
             let bytes = told.bytes();
-            assert_eq!(Numbered::read(&mut &bytes[..]).expect("whole"), told);
+            assert_eq!(NumberedFrame::read(&mut &bytes[..]).expect("whole"), told);
             for cut in 0..bytes.len() {
-                assert!(Numbered::read(&mut &bytes[..cut]).is_err(), "{cut} of {}", bytes.len());
+                assert!(
+                    NumberedFrame::read(&mut &bytes[..cut]).is_err(),
+                    "{cut} of {}",
+                    bytes.len()
+                );
             }
             if let Frame::Change { names, .. } = &told.frame {
                 let back: Vec<_> = names.iter().map(Name::target).collect();
@@ -249,11 +253,11 @@ mod tests {
     fn a_change_that_is_too_long_is_one_of_everything() {
         let tag = vec![b'x'; BYTES_MAX as usize];
         let frame = change(Strength::Drop, &[ChangeTarget::Tag(&tag)]);
-        let told = Numbered { number: 1, host: String::new(), frame };
-        let read = Numbered::read(&mut &told.bytes()[..]).expect("it fits");
+        let told = NumberedFrame { number: 1, host: String::new(), frame };
+        let read = NumberedFrame::read(&mut &told.bytes()[..]).expect("it fits");
         let Frame::Change { names, .. } = read.frame else { panic!("a change") };
         assert!(matches!(names[..], [Name { kind: 0, .. }]));
-        assert!(Numbered::read(&mut &[0xff; 32][..]).is_err());
+        assert!(NumberedFrame::read(&mut &[0xff; 32][..]).is_err());
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub struct Doorway {
 
 /// The process that has taken over.
 #[derive(Clone, Copy, Debug)]
-pub struct Left {
+pub struct SuccessorPid {
     /// The process ID of the new process.
     pub pid: i32,
 }
@@ -57,7 +57,7 @@ impl Doorway {
     }
 
     /// Waits until another process has taken over. Never returns if that is impossible.
-    pub async fn wait(self: Arc<Doorway>, admin: Address) -> Left {
+    pub async fn wait(self: Arc<Doorway>, admin: Address) -> SuccessorPid {
         let Some(name) = Socket::of(&admin) else { return std::future::pending().await };
         loop {
             let listener = name.listen().and_then(UnixListener::from_std);
@@ -77,7 +77,7 @@ impl Doorway {
             }
             if self.hand_over(stream).await {
                 tracing::info!(event = "handed-over", pid = peer.pid);
-                return Left { pid: peer.pid };
+                return SuccessorPid { pid: peer.pid };
             }
             tracing::error!(event = "take-over-failed", pid = peer.pid);
         }
@@ -123,15 +123,15 @@ impl Doorway {
 
     /// Writes the snapshots for the new process, while requests are served.
     async fn write_snapshots(&self) {
-        for site in self.site.now().all_or(None).filter(|site| !site.is_leaving()) {
+        for site in self.site.now().all_sites().filter(|site| !site.is_leaving()) {
             snapshot::write_now(site, self.phase.subscribe()).await;
         }
     }
 
     /// Gives up this process's place. Returns false if the new process failed to take it.
     async fn hand_over(&self, stream: UnixStream) -> bool {
-        let door = self.site.now();
-        let sites: Vec<Arc<Site>> = door.all_or(None).cloned().collect();
+        let default_site = self.site.now();
+        let sites: Vec<Arc<Site>> = default_site.all_sites().cloned().collect();
         let successor = Arc::new(Successor::new(stream));
         self.phase.send_replace(Phase::Held);
         sites.iter().for_each(|site| site.leave(successor.clone()));

@@ -26,8 +26,8 @@ mod leaving;
 mod socket;
 mod successor;
 
-pub use arriving::{Following, Placed, Predecessor};
-pub use leaving::{Doorway, Left, Open};
+pub use arriving::{Following, Predecessor, ReleasedPlace};
+pub use leaving::{Doorway, Open, SuccessorPid};
 pub use socket::Socket;
 pub use successor::Successor;
 

@@ -8,11 +8,11 @@
 //! [`PATIENCE`]. Then the connection is cut, so the new process knows that it has missed a change,
 //! and purges its pages.
 
-use super::frame::{self, Answer, Frame, Numbered};
+use super::frame::{self, Answer, Frame, NumberedFrame};
 use page_store::{ChangeTarget, Strength};
 use site_state::propagation::Propagation;
 use site_state::runtime::off_the_way;
-use site_state::successor::{Handed, SuccessorProcess};
+use site_state::successor::{HandOver, SuccessorProcess};
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::Shutdown;
@@ -85,7 +85,7 @@ impl Successor {
                 if self.decide(Serves::Yes) == Serves::Never {
                     break;
                 }
-                self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Serve });
+                self.write(&NumberedFrame { number: 0, host: String::new(), frame: Frame::Serve });
                 serves();
                 continue;
             }
@@ -129,10 +129,10 @@ impl Successor {
     fn tell(&self, host: Option<&str>, frame: Frame, who: Waiting) -> Option<()> {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.waiting().as_mut()?.insert(number, who);
-        self.write(&Numbered { number, host: host.unwrap_or_default().to_owned(), frame })
+        self.write(&NumberedFrame { number, host: host.unwrap_or_default().to_owned(), frame })
     }
 
-    fn write(&self, numbered: &Numbered) -> Option<()> {
+    fn write(&self, numbered: &NumberedFrame) -> Option<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = writer.as_mut() {
             held.append(&mut numbered.bytes());
@@ -176,14 +176,14 @@ impl SuccessorProcess for Successor {
         host: Option<&str>,
         targets: &[ChangeTarget<'_>],
         strength: Strength,
-    ) -> Handed {
+    ) -> HandOver {
         let (who, answer) = mpsc::sync_channel(1);
         let told = self.tell(host, frame::change(strength, targets), Waiting::Here(who));
         match told.and_then(|()| answer.recv_timeout(PATIENCE).ok()) {
-            Some(_) => Handed::Applied,
+            Some(_) => HandOver::Applied,
             None => {
                 self.cut();
-                Handed::Lost
+                HandOver::Lost
             }
         }
     }
@@ -195,7 +195,7 @@ impl SuccessorProcess for Successor {
 
     /// Reports that no further change will follow, because no operation in flight can cause one.
     fn over(&self) {
-        let _ = self.write(&Numbered { number: 0, host: String::new(), frame: Frame::Over });
+        let _ = self.write(&NumberedFrame { number: 0, host: String::new(), frame: Frame::Over });
         self.cut();
     }
 

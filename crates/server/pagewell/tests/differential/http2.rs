@@ -137,7 +137,7 @@ fn request(stream: u32, encoder: &mut Encoder, random: &mut Random) -> Vec<u8> {
 }
 
 /// Frames between requests.
-fn besides(stream: u32, random: &mut Random) -> Vec<u8> {
+fn extras(stream: u32, random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
     let earlier = stream.saturating_sub(2 * random.below(4) as u32).max(1);
     match random.below(12) {
@@ -257,7 +257,7 @@ async fn hits_in_front_change_nothing_over_http2() {
         let mut requests = Vec::new();
         for at in 0..1 + random.below(6) {
             let stream = 2 * at as u32 + 1;
-            let mut bytes = besides(stream, &mut random);
+            let mut bytes = extras(stream, &mut random);
             bytes.extend(request(stream, &mut encoder, &mut random));
             requests.push(bytes);
         }

@@ -71,12 +71,12 @@ fn stored(pagewell: &Pagewell, target: &str) {
 
 /// Writes through Pagewell, and records each value as acknowledged after its response.
 fn write(run: &Run, at: SocketAddr) {
-    let mut visitor = StrictClient::new(at, true);
+    let mut client = StrictClient::new(at, true);
     for n in 1.. {
         if run.is_over.load(Ordering::Acquire) {
             return;
         }
-        match visitor.ask("POST", &format!("/write.php?n={n}")) {
+        match client.ask("POST", &format!("/write.php?n={n}")) {
             Ok((200, head, content)) if content == "written" && !head.contains("changes-late") => {}
             other => run.fault(format!("a write: {other:?}")),
         }
@@ -86,14 +86,14 @@ fn write(run: &Run, at: SocketAddr) {
 
 /// Changes another row at the SQL prompt, and waits each time until its page shows it.
 fn tell(run: &Run, database: &MariaDb, at: SocketAddr) -> u64 {
-    let mut visitor = StrictClient::new(at, false);
+    let mut client = StrictClient::new(at, false);
     for n in 1.. {
         if run.is_over.load(Ordering::Acquire) {
             return n;
         }
         let change = format!("UPDATE truth SET n = {n} WHERE id = 2");
         database.sql_in("paper", &change).expect("it is changed");
-        until("the change is seen", || match visitor.ask("GET", "/page.php?row=2") {
+        until("the change is seen", || match client.ask("GET", "/page.php?row=2") {
             Ok((200, _, content)) => truth(&content) == n,
             other => {
                 run.fault(format!("{other:?}"));
@@ -189,8 +189,8 @@ fn a_write_at_the_old_process_waits_for_the_new_one_who_follows_the_database() {
     let next = story.take_over(&first);
     // Committed without a response: it becomes visible soon.
     let request = Request::new("GET", "/page.php").header("Host", "a.test");
-    let mut visitor = client(&next).within(BOUND);
-    until("it is seen", || truth(&visitor.send(&request).expect("an answer").text()) == 7);
+    let mut client = client(&next).within(BOUND);
+    until("it is seen", || truth(&client.send(&request).expect("an answer").text()) == 7);
     stored(&next, "/page.php");
     // A commit after the restart, by a write that is in flight in the old process.
     database.sql_in("paper", "UPDATE truth SET n = 8 WHERE id = 1").expect("it is changed");
@@ -198,7 +198,7 @@ fn a_write_at_the_old_process_waits_for_the_new_one_who_follows_the_database() {
     let answer = writing.answer();
     assert_eq!(answer.content, "written");
     assert!(!answer.head.contains("changes-late"), "{}", answer.head);
-    assert_eq!(truth(&visitor.send(&request).expect("an answer").text()), 8);
+    assert_eq!(truth(&client.send(&request).expect("an answer").text()), 8);
     ended(first);
     assert_eq!(counter(&next, "database_gaps"), 0, "{}", next.log());
 }

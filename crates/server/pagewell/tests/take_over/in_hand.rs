@@ -142,8 +142,8 @@ impl Stage {
 
     /// A write that has reached the origin, and whose client has disconnected.
     fn write_and_leave(&self, pagewell: &Pagewell) -> TcpStream {
-        let (visitor, write) = self.write(pagewell);
-        drop(visitor);
+        let (client, write) = self.write(pagewell);
+        drop(client);
         until("he has left", || counter(pagewell, "connections") == 0);
         write
     }
@@ -187,10 +187,10 @@ fn who_keeps_a_connection_to_the_control_port_is_told_that_another_process_is_th
 fn a_write_that_takes_longer_than_the_old_process_takes_the_pages_with_it() {
     let stage = Stage::new();
     let first = stage.begin(SHORT);
-    let (mut visitor, write) = stage.write(&first);
+    let (mut client, write) = stage.write(&first);
     let next = stage.take_over(&first, LONG);
     ended(first);
-    assert_eq!(visitor.rest(), "", "nothing is acknowledged");
+    assert_eq!(client.rest(), "", "nothing is acknowledged");
     stage.origin.carry_out(write);
     until("what is not known counts as changed", || shows(&next, 1));
     assert!(next.log().contains("predecessor-lost"), "{}", next.log());
@@ -202,12 +202,12 @@ fn a_write_that_is_answered_at_the_last_moment_counts() {
     let first = stage.begin(SHORT);
     let mut idle = Raw::with(&first, "GET /other HTTP/1.1\r\nHost: a.test\r\n\r\n");
     assert_eq!(idle.answer().status, 200);
-    let (mut visitor, write) = stage.write(&first);
+    let (mut client, write) = stage.write(&first);
     let next = stage.take_over(&first, LONG);
     // Its time is over, and it is about to end.
     assert_eq!(idle.rest(), "");
     stage.origin.carry_out(write);
-    match visitor.rest() {
+    match client.rest() {
         cut if cut.is_empty() => {}
         answered => {
             assert!(answered.contains("written"), "{answered}");
@@ -263,17 +263,17 @@ fn a_stop_that_cannot_wait_so_long_leaves_nothing_to_be_relied_on() {
     for has_left in [true, false] {
         let stage = Stage::new();
         let first = stage.begin(SHORT);
-        let (visitor, write) = match has_left {
+        let (client, write) = match has_left {
             true => (None, stage.write_and_leave(&first)),
             false => {
-                let (visitor, write) = stage.write(&first);
-                (Some(visitor), write)
+                let (client, write) = stage.write(&first);
+                (Some(client), write)
             }
         };
         told_to_stop(&first);
         let mut next = stage.command(&first, LONG);
         ended(first);
-        assert!(visitor.is_none_or(|mut visitor| visitor.rest().is_empty()));
+        assert!(client.is_none_or(|mut client| client.rest().is_empty()));
         stage.origin.carry_out(write);
         let next = started(&mut next);
         assert!(shows(&next, 1), "{}", next.log());
@@ -285,11 +285,11 @@ fn a_stop_that_cannot_wait_so_long_leaves_nothing_to_be_relied_on() {
 fn who_took_over_stops_after_the_old_one_so_that_the_third_knows_it_all() {
     let stage = Stage::new();
     let first = stage.begin(LONG);
-    let (mut visitor, write) = stage.write(&first);
+    let (mut client, write) = stage.write(&first);
     let second = stage.take_over(&first, LONG);
     told_to_stop(&second);
     stage.origin.carry_out(write);
-    assert_eq!(visitor.answer().content, "written");
+    assert_eq!(client.answer().content, "written");
     ended(first);
     let mut third = stage.command(&second, LONG);
     ended(second);
@@ -303,7 +303,7 @@ fn who_took_over_stops_after_the_old_one_so_that_the_third_knows_it_all() {
 fn what_the_third_is_not_told_is_not_acknowledged_by_the_first() {
     let stage = Stage::new();
     let first = stage.begin(LONG);
-    let (mut visitor, write) = stage.write(&first);
+    let (mut client, write) = stage.write(&first);
     let second = stage.take_over(&first, SHORT);
     told_to_stop(&second);
     let mut third = stage.command(&second, LONG);
@@ -312,7 +312,7 @@ fn what_the_third_is_not_told_is_not_acknowledged_by_the_first() {
     until("it remembers", || is_hit(&get(&third, "/truth")));
     assert_eq!(counter(&third, "snapshot_pages"), 0, "there was nothing to be relied on");
     stage.origin.carry_out(write);
-    assert_eq!(visitor.rest(), "", "it is not acknowledged: the third does not know it");
+    assert_eq!(client.rest(), "", "it is not acknowledged: the third does not know it");
     ended(first);
 }
 
@@ -320,7 +320,7 @@ fn what_the_third_is_not_told_is_not_acknowledged_by_the_first() {
 fn what_nobody_is_told_because_the_second_was_killed_is_not_acknowledged_either() {
     let stage = Stage::new();
     let first = stage.begin(LONG);
-    let (mut visitor, write) = stage.write(&first);
+    let (mut client, write) = stage.write(&first);
     let mut second = stage.take_over(&first, LONG);
     second.kill();
     // The journal records a change in flight, but only the first process knows which one.
@@ -328,6 +328,6 @@ fn what_nobody_is_told_because_the_second_was_killed_is_not_acknowledged_either(
     assert_eq!(counter(&third, "snapshots_refused"), 1, "{}", third.log());
     assert!(!is_hit(&get(&third, "/truth")));
     stage.origin.carry_out(write);
-    assert_eq!(visitor.rest(), "");
+    assert_eq!(client.rest(), "");
     ended(first);
 }

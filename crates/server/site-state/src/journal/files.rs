@@ -1,5 +1,5 @@
 //! The files of a site's snapshots: `NAME.snapshot`, `NAME.journal-7`, `NAME.running`, `NAME.lock`.
-//! `NAME.untold` exists while changes of this node are not published to the cluster yet.
+//! `NAME.unpublished` exists while changes of this node are not published to the cluster yet.
 //!
 //! A snapshot replaces the old one by a rename, so there is always a complete one. `NAME.running`
 //! holds the system's `boot_id` from before the first request until the last snapshot is complete.
@@ -283,18 +283,18 @@ impl Files {
     }
 
     /// Returns whether an earlier process may have left changes unpublished.
-    pub fn has_untold(&self) -> bool {
+    pub fn has_unpublished(&self) -> bool {
         // If the check fails, the mark is assumed to exist.
-        self.path("untold").try_exists().unwrap_or(true)
+        self.path("unpublished").try_exists().unwrap_or(true)
     }
 
     /// Writes the mark for unpublished changes. Does nothing if another process holds the lock.
     ///
     /// # Errors
     /// The mark cannot be written.
-    pub fn mark_untold(&self) -> io::Result<()> {
+    pub fn mark_unpublished(&self) -> io::Result<()> {
         match self.is_held() {
-            true => own_file().create(true).truncate(true).open(self.path("untold")).map(drop),
+            true => own_file().create(true).truncate(true).open(self.path("unpublished")).map(drop),
             false => Ok(()),
         }
     }
@@ -303,8 +303,8 @@ impl Files {
     ///
     /// # Errors
     /// The mark cannot be deleted.
-    pub fn unmark_untold(&self) -> io::Result<()> {
-        match self.is_held().then(|| fs::remove_file(self.path("untold"))) {
+    pub fn unmark_unpublished(&self) -> io::Result<()> {
+        match self.is_held().then(|| fs::remove_file(self.path("unpublished"))) {
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }

@@ -114,24 +114,24 @@ impl Snapshots {
     /// in the cluster. It left a mark, or was killed with an operation in flight. Known after
     /// `snapshot::begin`.
     #[must_use]
-    pub fn was_left_untold(&self) -> bool {
+    pub fn was_left_unpublished(&self) -> bool {
         self.is_mark(UnsentMark::LeftBehind)
     }
 
     /// Writes the mark for unpublished changes. Returns whether it is on disk.
-    pub fn mark_untold(&self) -> bool {
-        let marked = self.files.mark_untold();
+    pub fn mark_unpublished(&self) -> bool {
+        let marked = self.files.mark_unpublished();
         if let Err(error) = &marked {
             // Without a complete journal the next process assumes unpublished changes.
             self.mark(UnsentMark::NotWritten);
-            self.forget(&mut self.journal(), "untold", error);
+            self.forget(&mut self.journal(), "unpublished", error);
         }
         marked.is_ok()
     }
 
     /// Deletes the mark, after all changes are published. Returns whether it is deleted.
-    pub fn unmark_untold(&self) -> bool {
-        let unmarked = self.files.unmark_untold().is_ok();
+    pub fn unmark_unpublished(&self) -> bool {
+        let unmarked = self.files.unmark_unpublished().is_ok();
         if unmarked {
             self.mark(UnsentMark::InOrder);
         }
@@ -183,13 +183,13 @@ impl Snapshots {
     /// Records an operation in flight that may lead to a change, such as a write request. Must be
     /// called before the operation begins. The returned guard is dropped after its change is
     /// recorded. If the process is killed in between, the change is not known.
-    pub fn in_hand(self: &Arc<Snapshots>) -> InHand {
+    pub fn begin_in_flight(self: &Arc<Snapshots>) -> WriteInFlight {
         let mut journal = self.journal();
         if self.in_hand.fetch_add(1, Ordering::Relaxed) == 0 {
             self.say_in_hand(&mut journal, true);
         }
         drop(journal);
-        InHand(self.clone())
+        WriteInFlight(self.clone())
     }
 
     fn say_in_hand(&self, journal: &mut Option<Open>, is: bool) {
@@ -211,9 +211,9 @@ impl Snapshots {
     ///
     /// # Errors
     /// The mark cannot be written.
-    pub fn found_untold(&self) -> std::io::Result<()> {
+    pub fn found_unpublished(&self) -> std::io::Result<()> {
         self.mark(UnsentMark::LeftBehind);
-        self.files.mark_untold()
+        self.files.mark_unpublished()
     }
 
     /// Waits until no snapshot is being written. None begins while the guard is held.
@@ -283,9 +283,9 @@ impl Snapshots {
 }
 
 /// A guard for an operation in flight that may lead to a change.
-pub struct InHand(Arc<Snapshots>);
+pub struct WriteInFlight(Arc<Snapshots>);
 
-impl Drop for InHand {
+impl Drop for WriteInFlight {
     fn drop(&mut self) {
         let mut journal = self.0.journal();
         if self.0.in_hand.fetch_sub(1, Ordering::Relaxed) == 1 {

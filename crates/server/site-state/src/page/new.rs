@@ -3,8 +3,11 @@
 //! Until then these are in separate allocations. They are copied into one when the page is stored,
 //! or when it is only sent ([`NewPage::apart`]).
 
-use super::laid::{Elsewhere, Ends, Pieces};
-use super::{Beside, Coded, Laid, OtherForms, Plain, Rare, SharedPage, StoredPage};
+use super::forms::{ContentPlace, Ends, Pieces};
+use super::{
+    EncodedForm, FormTable, IdentityContent, InternalPart, OtherForms, RareParts, SharedPage,
+    StoredPage,
+};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::HeaderValue;
@@ -43,40 +46,49 @@ impl NewPage {
         content: Bytes,
         coded: Vec<(Coding, Bytes)>,
     ) -> (NewPage, HeaderMap) {
-        NewPage::laid_out(stored, Plain::Kept(content), coded, Plain::Kept)
+        NewPage::laid_out(stored, IdentityContent::Kept(content), coded, IdentityContent::Kept)
     }
 
     /// Creates a page from a snapshot, with its content and compressed forms.
-    pub fn restored(stored: StoredResponse, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
-        NewPage::laid_out(stored, plain, coded, Plain::Kept).0
+    pub fn restored(
+        stored: StoredResponse,
+        plain: IdentityContent,
+        coded: Vec<(Coding, Bytes)>,
+    ) -> NewPage {
+        NewPage::laid_out(stored, plain, coded, IdentityContent::Kept).0
     }
 
     /// Creates a page from a file. Its content and compressed forms are referenced, not copied.
-    pub fn of_file(stored: StoredResponse, plain: Plain, coded: Vec<(Coding, Bytes)>) -> NewPage {
-        NewPage::laid_out(stored, plain, coded, Plain::Shared).0
+    pub fn of_file(
+        stored: StoredResponse,
+        plain: IdentityContent,
+        coded: Vec<(Coding, Bytes)>,
+    ) -> NewPage {
+        NewPage::laid_out(stored, plain, coded, IdentityContent::Shared).0
     }
 
     /// Creates a page from an item of the memcached port.
     pub fn of_item(item: Item) -> NewPage {
         let stored = StoredResponse::of_file(HeaderMap::new(), 0, Timestamp(item.stored.0));
         let (stored, ..) = stored.into_parts();
-        let beside = Some(Box::new(Beside::Item(item)));
-        let rare = Some(Box::new(Rare { beside, ..Rare::default() }));
+        let beside = Some(Box::new(InternalPart::Item(item)));
+        let rare = Some(Box::new(RareParts { beside, ..RareParts::default() }));
         let page = StoredPage::of(stored, Ends::default(), rare);
         NewPage { page, head: Vec::new(), content: Bytes::new() }
     }
 
     fn laid_out(
         stored: StoredResponse,
-        plain: Plain,
+        plain: IdentityContent,
         coded: Vec<(Coding, Bytes)>,
-        kept: fn(Bytes) -> Plain,
+        kept: fn(Bytes) -> IdentityContent,
     ) -> (NewPage, HeaderMap) {
         let Pieces { ends, head, content, elsewhere } = Pieces::of(&stored.headers, plain);
-        let coded = Coded::of(&stored, coded, kept);
+        let coded = FormTable::of(&stored, coded, kept);
         let (stored, fields, internal) = stored.into_parts();
-        let beside = (!internal.is_empty()).then(|| Box::new(Beside::Internal(owned(&internal))));
-        let rare = Rare { coded, elsewhere, beside }.boxed();
+        let beside =
+            (!internal.is_empty()).then(|| Box::new(InternalPart::Internal(owned(&internal))));
+        let rare = RareParts { coded, elsewhere, beside }.boxed();
         let page = StoredPage::of(stored, ends, rare);
         (NewPage { page, head, content }, fields)
     }
@@ -85,8 +97,8 @@ impl NewPage {
     pub fn length(&self) -> usize {
         match self.page.elsewhere() {
             None => self.content.len(),
-            Some(Elsewhere::Apart(content)) => content.len(),
-            Some(Elsewhere::Nowhere(length)) => *length,
+            Some(ContentPlace::Apart(content)) => content.len(),
+            Some(ContentPlace::Nowhere(length)) => *length,
         }
     }
 
@@ -98,7 +110,7 @@ impl NewPage {
             && again.is_some_and(|again| again == self.content)
             && let Some(rare) = &mut self.page.rare
         {
-            rare.elsewhere = Some(Box::new(Elsewhere::Nowhere(self.content.len())));
+            rare.elsewhere = Some(Box::new(ContentPlace::Nowhere(self.content.len())));
             self.content = Bytes::new();
         }
         self
@@ -115,30 +127,30 @@ impl NewPage {
     }
 }
 
-impl Rare {
+impl RareParts {
     /// Boxes the data; `None` if there is none.
-    fn boxed(self) -> Option<Box<Rare>> {
+    fn boxed(self) -> Option<Box<RareParts>> {
         let is_nothing =
             self.coded.codings.is_empty() && self.elsewhere.is_none() && self.beside.is_none();
         (!is_nothing).then(|| Box::new(self))
     }
 }
 
-impl Coded {
+impl FormTable {
     /// Lays out the header sections of `stored` in these forms.
     fn of(
         stored: &StoredResponse,
         mut coded: Vec<(Coding, Bytes)>,
-        kept: fn(Bytes) -> Plain,
-    ) -> Coded {
+        kept: fn(Bytes) -> IdentityContent,
+    ) -> FormTable {
         coded.sort_by_key(|(_, content)| content.len());
         let codings = coded.iter().map(|(coding, _)| *coding).collect();
         let form = |(coding, content): (Coding, Bytes)| {
             let mut headers = stored.headers.clone();
             describe(&mut headers, coding);
-            Laid::of(&headers, kept(content))
+            EncodedForm::of(&headers, kept(content))
         };
-        Coded { codings, forms: coded.into_iter().map(form).collect() }
+        FormTable { codings, forms: coded.into_iter().map(form).collect() }
     }
 }
 

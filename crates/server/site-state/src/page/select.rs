@@ -4,7 +4,7 @@
 //! It is pure and allocates nothing. `http_cache` has already decided the kind of answer (200, 206,
 //! 304, 412 or 416).
 
-use super::{Form, ReadPage, SharedPage};
+use super::{ReadPage, SharedPage, WireForm};
 use http_cache::codings::{Coding, form_of_not_modified, form_of_whole};
 use http_cache::{Answer, Forms, RequestFacts, StoredFacts};
 
@@ -19,17 +19,17 @@ pub enum Section {
 
 /// The form of a page that answers a request.
 #[derive(Clone, Copy)]
-pub struct Selected<'p> {
+pub struct SelectedForm<'p> {
     /// The header section. `None` if it has to be built for this answer: 206, 412, 416, or a page
     /// assembled from ESI fragments.
     pub section: Option<Section>,
     /// The content coding; `None` for uncompressed content.
     pub coding: Option<Coding>,
     /// The page in this coding; `None` if only its entity tag is known.
-    form: Option<Form<'p>>,
+    form: Option<WireForm<'p>>,
 }
 
-impl<'p> Selected<'p> {
+impl<'p> SelectedForm<'p> {
     /// The header lines and the empty line, if they are laid out with the page.
     #[inline]
     pub fn lines(&self) -> Option<&'p [u8]> {
@@ -56,7 +56,7 @@ pub fn select<'p>(
     request: &RequestFacts<'_>,
     page: &'p SharedPage,
     answer: &Answer,
-) -> Selected<'p> {
+) -> SelectedForm<'p> {
     let (stored, forms) = (&page.payload().stored, page.payload().forms());
     let section = match answer {
         Answer::Whole if stored.forms != Forms::Assembled => Some(Section::Whole),
@@ -68,7 +68,7 @@ pub fn select<'p>(
         Some(coding) => forms.get(coding).map(|laid| laid.form()),
         None => Some(page.plain()),
     };
-    Selected { section, coding, form }
+    SelectedForm { section, coding, form }
 }
 
 /// Selects the content coding in which the request gets this answer. The content is stored in

@@ -5,7 +5,7 @@
 //! (OTLP, "Retryable Response Codes").
 
 use super::span::{self, Span};
-use super::traceparent::{Sampled, TraceParent};
+use super::traceparent::{Sampling, TraceParent};
 use crate::SiteState;
 use crate::counters::Counters;
 use bytes::Bytes;
@@ -77,7 +77,7 @@ impl Exporter {
     pub fn new_trace(&self) -> TraceParent {
         let trace = u128::from(self.number()) << 64 | u128::from(self.number());
         let is_kept = self.number() as f64 / u64::MAX as f64 <= self.config.share;
-        let sampled = if is_kept && self.config.share > 0.0 { Sampled::Yes } else { Sampled::No };
+        let sampled = if is_kept && self.config.share > 0.0 { Sampling::Yes } else { Sampling::No };
         TraceParent { trace, span: self.number(), sampled }
     }
 
@@ -152,21 +152,21 @@ fn tell(is_away: &mut bool, sent: Result<(), NotSent>) {
 
 /// Spans that the collector has rejected ("Partial Success").
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Refused {
+struct RejectedSpans {
     spans: u64,
     why: String,
 }
 
-impl Refused {
+impl RejectedSpans {
     /// Parses the collector's response; zero spans if it reports none.
-    fn read(body: &[u8]) -> Refused {
+    fn read(body: &[u8]) -> RejectedSpans {
         let value: Value = serde_json::from_slice(body).unwrap_or_default();
         let partial = &value["partialSuccess"];
         // 64-bit numbers are strings, but may be numbers (ProtoJSON).
         let spans = &partial["rejectedSpans"];
         let spans = spans.as_u64().or_else(|| spans.as_str()?.parse().ok()).unwrap_or(0);
         let why = partial["errorMessage"].as_str().unwrap_or_default().to_owned();
-        Refused { spans, why }
+        RejectedSpans { spans, why }
     }
 }
 
@@ -187,8 +187,8 @@ async fn send_twice(to: &config::Traces, spans: &[Span]) -> (u64, Result<(), Not
     };
     let count = spans.len() as u64;
     match sent {
-        Ok(Refused { spans: 0, .. }) => (count, Ok(())),
-        Ok(Refused { spans, why }) => {
+        Ok(RejectedSpans { spans: 0, .. }) => (count, Ok(())),
+        Ok(RejectedSpans { spans, why }) => {
             let why = format!("{}: it refuses {spans}: {why}", to.authority);
             (count.saturating_sub(spans), Err(NotSent { why, may_again: false }))
         }
@@ -196,10 +196,10 @@ async fn send_twice(to: &config::Traces, spans: &[Span]) -> (u64, Result<(), Not
     }
 }
 
-async fn send(to: &config::Traces, text: Bytes) -> Result<Refused, NotSent> {
+async fn send(to: &config::Traces, text: Bytes) -> Result<RejectedSpans, NotSent> {
     let again = |why: String| NotSent { why: format!("{}: {why}", to.authority), may_again: true };
     match tokio::time::timeout(PATIENCE, post(to, text)).await {
-        Ok(Ok((status, body))) if status.is_success() => Ok(Refused::read(&body)),
+        Ok(Ok((status, body))) if status.is_success() => Ok(RejectedSpans::read(&body)),
         Ok(Ok((status, _))) => {
             let may_again = matches!(status.as_u16(), 429 | 502..=504);
             Err(NotSent { may_again, ..again(format!("it answers {status}")) })
@@ -240,13 +240,13 @@ mod tests {
 
     #[test]
     fn what_a_collector_says_of_spans_that_it_refuses() {
-        let refused = |body: &str| Refused::read(body.as_bytes());
-        let three = Refused { spans: 3, why: "too old".into() };
+        let refused = |body: &str| RejectedSpans::read(body.as_bytes());
+        let three = RejectedSpans { spans: 3, why: "too old".into() };
         let body = r#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}"#;
         assert_eq!(refused(body), three);
         assert_eq!(refused(&body.replace("\"3\"", "3")), three);
         for nothing in ["", "{}", "[]", "no", r#"{"partialSuccess":{}}"#] {
-            assert_eq!(refused(nothing), Refused::default(), "{nothing}");
+            assert_eq!(refused(nothing), RejectedSpans::default(), "{nothing}");
         }
     }
 }

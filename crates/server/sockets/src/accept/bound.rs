@@ -17,10 +17,10 @@ const BACKLOG: i32 = 4_096;
 
 /// Sockets that were passed to this process and are not used yet.
 #[derive(Default)]
-pub struct Passed(Vec<Bound>);
+pub struct PassedSockets(Vec<BoundSocket>);
 
 /// A bound socket from which nothing is accepted yet. It can exist before there is a runtime.
-pub struct Bound {
+pub struct BoundSocket {
     pub(super) socket: socket2::Socket,
     pub(super) by: Binder,
 }
@@ -49,21 +49,21 @@ pub enum Binder {
     },
 }
 
-impl Passed {
+impl PassedSockets {
     /// The sockets that a service manager has passed.
-    pub fn new(all: Vec<OwnedFd>) -> Passed {
-        let mut passed = Passed::default();
+    pub fn new(all: Vec<OwnedFd>) -> PassedSockets {
+        let mut passed = PassedSockets::default();
         all.into_iter().for_each(|socket| passed.add(socket, Binder::Manager));
         passed
     }
 
     /// Adds a socket that `by` has bound.
     pub fn add(&mut self, socket: OwnedFd, by: Binder) {
-        self.0.push(Bound { socket: socket.into(), by });
+        self.0.push(BoundSocket { socket: socket.into(), by });
     }
 
     /// Takes the socket that listens on this address.
-    fn at(&mut self, address: &Address) -> Option<Bound> {
+    fn at(&mut self, address: &Address) -> Option<BoundSocket> {
         let found = self.0.iter().position(|bound| listens_at(&bound.socket, address))?;
         // In their order: those from the service manager come first.
         Some(self.0.remove(found))
@@ -75,7 +75,7 @@ impl Passed {
     /// # Errors
     /// A sentence that names the unused socket.
     pub fn all_used(self) -> Result<(), String> {
-        for Bound { socket, by } in &self.0 {
+        for BoundSocket { socket, by } in &self.0 {
             let shown = place_of(socket);
             match by {
                 Binder::Manager => {
@@ -125,24 +125,27 @@ fn listens_at(socket: &socket2::Socket, address: &Address) -> bool {
     }
 }
 
-impl Bound {
+impl BoundSocket {
     /// Binds an address, or takes the passed socket for it. Any local user may connect to a Unix
     /// socket.
     ///
     /// # Errors
     /// The address is in use, does not belong to this machine, or needs a privilege.
-    pub fn open(address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
-        Bound::open_for(ANYBODY, address, passed)
+    pub fn open(address: &Address, passed: &mut PassedSockets) -> Result<BoundSocket, NotOpened> {
+        BoundSocket::open_for(ANYBODY, address, passed)
     }
 
-    /// Like [`Bound::open`], for protocols in which the client sends first. A connection is accepted
+    /// Like [`BoundSocket::open`], for protocols in which the client sends first. A connection is accepted
     /// only when it has sent data, or after one second without. The options of a service manager's
     /// socket are not changed.
     ///
     /// # Errors
-    /// As for [`Bound::open`].
-    pub fn open_for_visitors(address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
-        let bound = Bound::open(address, passed)?;
+    /// As for [`BoundSocket::open`].
+    pub fn open_for_visitors(
+        address: &Address,
+        passed: &mut PassedSockets,
+    ) -> Result<BoundSocket, NotOpened> {
+        let bound = BoundSocket::open(address, passed)?;
         if let (Address::Tcp(_), Binder::Us) = (address, bound.by) {
             // Optional: without kernel support, silent connections are accepted at once.
             let _ = deferred::defer(&bound.socket);
@@ -150,12 +153,16 @@ impl Bound {
         Ok(bound)
     }
 
-    /// Like [`Bound::open`], with the file mode `mode` for a Unix socket. Only those with write
+    /// Like [`BoundSocket::open`], with the file mode `mode` for a Unix socket. Only those with write
     /// permission may connect.
     ///
     /// # Errors
-    /// As for [`Bound::open`].
-    pub fn open_for(mode: u32, address: &Address, passed: &mut Passed) -> Result<Bound, NotOpened> {
+    /// As for [`BoundSocket::open`].
+    pub fn open_for(
+        mode: u32,
+        address: &Address,
+        passed: &mut PassedSockets,
+    ) -> Result<BoundSocket, NotOpened> {
         if let Some(bound) = passed.at(address) {
             let set = bound.socket.set_nonblocking(true);
             set.map_err(|error| format!("the socket handed over for {address}: {error}"))?;
@@ -165,7 +172,7 @@ impl Bound {
             Address::Tcp(address) => bind_tcp(*address),
             Address::Unix(path) => bind_unix(path, mode),
         };
-        let bound = bound.map(|socket| Bound { socket, by: Binder::Us });
+        let bound = bound.map(|socket| BoundSocket { socket, by: Binder::Us });
         bound.map_err(|error| {
             let is_taken = error.kind() == io::ErrorKind::AddrInUse;
             let hint = match error.kind() {

@@ -50,9 +50,9 @@ impl Bare for std::os::unix::net::UnixStream {
 }
 
 /// A client's socket, registered with the runtime only if needed.
-pub struct Socket<S: Bare>(Held<S>);
+pub struct Socket<S: Bare>(Registration<S>);
 
-enum Held<S: Bare> {
+enum Registration<S: Bare> {
     /// Not registered. `None` during the registration, and after it has failed.
     Bare(Option<S>),
     Watched(S::Watched),
@@ -61,7 +61,7 @@ enum Held<S: Bare> {
 impl<S: Bare> Socket<S> {
     /// Wraps a socket, which must be non-blocking.
     pub fn new(socket: S) -> Socket<S> {
-        Socket(Held::Bare(Some(socket)))
+        Socket(Registration::Bare(Some(socket)))
     }
 
     /// Performs `act` on the unregistered socket. `None` if the runtime's socket has to be used,
@@ -72,7 +72,7 @@ impl<S: Bare> Socket<S> {
         cx: &mut Context<'_>,
         mut act: impl FnMut(&mut S) -> io::Result<T>,
     ) -> Poll<Option<io::Result<T>>> {
-        let Held::Bare(bare) = &mut self.0 else { return Poll::Ready(None) };
+        let Registration::Bare(bare) = &mut self.0 else { return Poll::Ready(None) };
         let turn = ready!(coop::poll_proceed(cx));
         let Some(socket) = bare else { return Poll::Ready(Some(Err(gone()))) };
         let done = loop {
@@ -86,7 +86,7 @@ impl<S: Bare> Socket<S> {
             return Poll::Ready(Some(done));
         }
         match bare.take().ok_or_else(gone).and_then(S::watch) {
-            Ok(watched) => self.0 = Held::Watched(watched),
+            Ok(watched) => self.0 = Registration::Watched(watched),
             Err(error) => return Poll::Ready(Some(Err(error))),
         }
         Poll::Ready(None)
@@ -95,8 +95,8 @@ impl<S: Bare> Socket<S> {
     /// The runtime's socket; an error if the registration failed.
     fn watched(&mut self) -> io::Result<Pin<&mut S::Watched>> {
         match &mut self.0 {
-            Held::Watched(socket) => Ok(Pin::new(socket)),
-            Held::Bare(_) => Err(gone()),
+            Registration::Watched(socket) => Ok(Pin::new(socket)),
+            Registration::Bare(_) => Err(gone()),
         }
     }
 }
@@ -174,9 +174,9 @@ impl<S: Bare> AsyncWrite for Socket<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            Held::Bare(Some(socket)) => Poll::Ready(shut_down(socket)),
-            Held::Bare(None) => Poll::Ready(Ok(())),
-            Held::Watched(socket) => Pin::new(socket).poll_shutdown(cx),
+            Registration::Bare(Some(socket)) => Poll::Ready(shut_down(socket)),
+            Registration::Bare(None) => Poll::Ready(Ok(())),
+            Registration::Watched(socket) => Pin::new(socket).poll_shutdown(cx),
         }
     }
 }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn is_watched(socket: &Socket<UnixStream>) -> bool {
-        matches!(socket.0, Held::Watched(_))
+        matches!(socket.0, Registration::Watched(_))
     }
 
     #[tokio::test]

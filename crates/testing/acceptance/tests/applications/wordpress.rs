@@ -528,7 +528,7 @@ fn a_link_that_writes_by_get_invalidates_over_the_control_api() {
 #[test]
 fn without_pagewell_a_write_succeeds_and_is_published_later() {
     let blog = blog();
-    let away = "putenv('PAGEWELL_CONTROL=127.0.0.1:1'); require 'wp-load.php';
+    let away = "putenv('PAGEWELL_ADMIN=127.0.0.1:1'); require 'wp-load.php';
                 wp_update_post(['ID' => get_page_by_path('about')->ID, 'post_content' => 'Moved.']);
                 echo 'done';";
     assert_eq!(blog.wordpress.command(away).expect("the write succeeds"), "done");

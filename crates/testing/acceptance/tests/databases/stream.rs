@@ -49,7 +49,7 @@ impl Machines {
 
     fn config(&self, more: &str, tables: &str) -> String {
         let socket = self.stream.socket().display();
-        format!("[stream]\nurl = \"redis://localhost?socket={socket}\"\n{more}\n{tables}")
+        format!("[cluster]\nurl = \"redis://localhost?socket={socket}\"\n{more}\n{tables}")
     }
 
     /// Starts a node. `more` is configuration for the stream; other tables follow.
@@ -163,11 +163,11 @@ fn an_invalidation_on_one_node_applies_on_all() {
     let expression = Request::new("BAN", "/").header("x-ban-url", "^/page.php");
     assert_eq!(ask(&here, expression).status, 200);
     assert_eq!(get(&there, TWO).text(), "2=new");
-    assert_eq!(counter(&here, "stream_heard"), 1, "by hand; nobody hears himself");
-    assert_eq!(counter(&here, "stream_told"), 7, "{}", machines.entries());
-    assert_eq!(counter(&there, "stream_heard"), 8);
+    assert_eq!(counter(&here, "cluster_received"), 1, "by hand; nobody hears himself");
+    assert_eq!(counter(&here, "cluster_published"), 7, "{}", machines.entries());
+    assert_eq!(counter(&there, "cluster_received"), 8);
     for one in [&here, &there] {
-        assert_eq!((counter(one, "database_gaps"), counter(one, "stream_untold")), (0, 0));
+        assert_eq!((counter(one, "database_gaps"), counter(one, "cluster_pending")), (0, 0));
     }
     let why = there.explain("{\"url\":\"/page.php?n=1\"}").expect("an explanation").to_string();
     assert!(why.contains("an entry of the stream") || why.contains("another Pagewell"), "{why}");
@@ -180,7 +180,7 @@ fn a_soft_invalidation_applies_on_all_nodes() {
     machines.truth(1, "new");
     let told = invalidate(&here, "{\"tags\":[\"file:1\"],\"soft\":true}");
     assert!(told.contains("\"marked\":1") && !told.contains("late"), "{told}");
-    assert_eq!(counter(&there, "stream_heard"), 1);
+    assert_eq!(counter(&there, "cluster_received"), 1);
     // The stale page once more, while it is refreshed.
     assert_eq!(get(&there, ONE).text(), "1=old");
     shows(&there, ONE, "1=new");
@@ -237,7 +237,7 @@ fn clients_read_their_own_writes_on_every_node() {
     assert!(write_and_read(&all, 300, |_| {}) > 200);
     for one in &all {
         assert_eq!(counter(one, "database_gaps"), 0, "{}", one.log());
-        assert!(counter(one, "hits") > 0 && counter(one, "stream_heard") == 200);
+        assert!(counter(one, "hits") > 0 && counter(one, "cluster_received") == 200);
     }
 }
 
@@ -275,18 +275,18 @@ fn an_unreachable_stream_makes_writes_late() {
     assert!(invalidate(&here, "{\"tags\":[\"file:2\"]}").contains("\"late\":true"));
     let (text, _) = run(&here, &["invalidate", "--tag", "file:3"]);
     assert!(text.contains("other machines"), "{text}");
-    assert!(counter(&here, "stream_untold") >= 3);
+    assert!(counter(&here, "cluster_pending") >= 3);
     until("pages of before are not shown any more", || get(&there, ONE).text() == "1=new");
     until("nor kept", || !is_hit(&get(&there, ONE)));
     assert!(there.log().contains("database-away"), "{}", there.log());
-    assert!(here.log().contains("stream-untold"), "{}", here.log());
+    assert!(here.log().contains("cluster-pending"), "{}", here.log());
     // An empty server, which knows nothing of the past.
     machines.stream.start_again().expect("it starts");
     for one in [&here, &there] {
         stored(one, ONE);
         until("it says so", || one.log().contains("another-server"));
     }
-    until("all is told", || counter(&here, "stream_untold") == 0);
+    until("all is told", || counter(&here, "cluster_pending") == 0);
     assert!(machines.entries().contains("file:2") && machines.entries().contains("file:3"));
     machines.truth(1, "newer");
     invalidate(&here, "{\"tags\":[\"file:1\"]}");
@@ -371,14 +371,16 @@ fn a_position_in_another_server_does_not_count() {
     let [here, there] = machines.both(&[ONE]);
     let put = ["XADD", "pagewell", "9999999999999-0", "tag", "file:2"];
     machines.stream.command(&put).expect("an entry");
-    until("both have it", || [&here, &there].iter().all(|one| counter(one, "stream_heard") == 1));
+    until("both have it", || {
+        [&here, &there].iter().all(|one| counter(one, "cluster_received") == 1)
+    });
     assert!(!is_late(&post(&here, "/write.php?n=3&to=x")));
     there.freeze();
     machines.stream.stop();
     machines.stream.start_again().expect("it starts");
     until("it is told", || {
         post(&here, "/write.php?n=1&to=new");
-        counter(&here, "stream_untold") == 0
+        counter(&here, "cluster_pending") == 0
     });
     assert!(is_late(&post(&here, "/write.php?n=1&to=new")), "{}", machines.entries());
     there.signal(Signal::CONT);
@@ -394,7 +396,7 @@ fn an_entry_is_published_once() {
     transaction(&machines.stream, &[&["DEL", "pagewell/read"], &["SET", "pagewell/read", "x"]]);
     for number in 1..=3 {
         invalidate(&here, "{\"tags\":[\"file:1\"]}");
-        until("it is told", || counter(&here, "stream_told") == number);
+        until("it is told", || counter(&here, "cluster_published") == number);
     }
     assert_eq!(machines.stream.command(&["XLEN", "pagewell"]).expect("a number"), "3");
 }
@@ -411,13 +413,13 @@ fn an_invalid_entry_is_skipped() {
     assert_eq!(counter(&pagewell, "database_gaps"), 1, "{}", pagewell.log());
     stored(&pagewell, ONE);
     machines.stream.command(&["XADD", "pagewell", "*", "tag", "file:1"]).expect("an entry");
-    until("it is read on", || counter(&pagewell, "stream_heard") == 1);
+    until("it is read on", || counter(&pagewell, "cluster_received") == 1);
 }
 
 /// Whether the node has read the stream to its end.
 fn is_even(pagewell: &Pagewell, machines: &Machines) -> bool {
     let length = machines.stream.command(&["XLEN", "pagewell"]).expect("a length");
-    counter(pagewell, "stream_heard") >= length.parse().unwrap_or(u64::MAX)
+    counter(pagewell, "cluster_received") >= length.parse().unwrap_or(u64::MAX)
 }
 
 /// Executes these commands as one transaction.
@@ -444,7 +446,7 @@ fn an_account_of_its_own_is_enough() {
     let machines = Machines::new();
     machines.stream.command(&line.split(' ').collect::<Vec<_>>()).expect("an account");
     let url = format!("redis://pagewell:secret@127.0.0.1:{}/1", machines.stream.port());
-    let config = format!("[stream]\nurl = {url:?}\nlag_max = \"1s\"\n");
+    let config = format!("[cluster]\nurl = {url:?}\nlag_max = \"1s\"\n");
     let [here, there] = [machines.site.serve(&config), machines.site.serve(&config)];
     [&here, &there].into_iter().for_each(|one| stored(one, ONE));
     post(&here, "/write.php?n=1&to=new");
@@ -472,13 +474,13 @@ fn unusable_settings_report_the_reason() {
         (format!("redis://:wrong@127.0.0.1:{port}"), "WRONGPASS"),
     ] {
         let root = format!("[site]\nroot = {:?}", machines.site.root());
-        let file = machines.site.config(&format!("[stream]\nurl = {url:?}\n{root}"), "");
+        let file = machines.site.config(&format!("[cluster]\nurl = {url:?}\n{root}"), "");
         let (text, good) = check(&file.display().to_string());
         assert!(!good && text.contains(part), "{url}: {text}");
     }
     let url = format!("redis://:secret@127.0.0.1:{port}/3");
     let root = format!("[site]\nroot = {:?}", machines.site.root());
-    let file = machines.site.config(&format!("[stream]\nurl = {url:?}\n{root}"), "");
+    let file = machines.site.config(&format!("[cluster]\nurl = {url:?}\n{root}"), "");
     let (text, good) = check(&file.display().to_string());
     assert!(good, "{text}");
 }

@@ -139,9 +139,12 @@ fn a_refused_request_has_a_line_and_cannot_forge_one() {
     Raw::with(&pagewell, b"\x16\x03\x01\0\"\\\x1b[2J\xff\r\n\r\n").rest();
     let all = json(&log, 2);
     assert_eq!(all[0]["target"], "/\"},{\"status\":1");
-    assert_eq!((&all[0]["status"], &all[0]["cache"]), (&Value::from(400), &Value::from("refused")));
+    assert_eq!(
+        (&all[0]["status"], &all[0]["cache"]),
+        (&Value::from(400), &Value::from("rejected"))
+    );
     assert_eq!(all[0]["detail"], "host-repeated");
-    assert_eq!(all[1]["cache"], "refused");
+    assert_eq!(all[1]["cache"], "rejected");
 }
 
 #[test]

@@ -52,8 +52,7 @@ fn another_server_is_not_mistaken_for_pagewell() {
     let pagewell = site.serve("");
     let Address::Tcp(visitors) = *pagewell.address() else { panic!("not TCP") };
     let visitors = visitors.to_string();
-    for command in
-        [&["ready"][..], &["stats"], &["reload"], &["invalidate", "--all"], &["offenders"]]
+    for command in [&["ready"][..], &["stats"], &["reload"], &["invalidate", "--all"], &["misses"]]
     {
         let told = complaint(&[command, &["--admin", &visitors]].concat(), 1);
         assert!(told.contains("not as Pagewell's control interface"), "{command:?}: {told}");

@@ -1,4 +1,4 @@
-//! `pagewell explain` and `pagewell offenders` as an operator uses them, on the real binary with a real
+//! `pagewell explain` and `pagewell misses` as an operator uses them, on the real binary with a real
 //! php-fpm: why a page is never a hit, which change purged it, which pages have a tag; also over a Unix socket
 //! and with a token. The content of each explanation is tested in the scenarios (`tests/scenarios/explain`).
 
@@ -75,7 +75,7 @@ fn an_operator_finds_out_why() {
 }
 
 #[test]
-fn offenders_are_listed_the_worst_first() {
+fn the_causes_of_misses_are_listed_the_worst_first() {
     let site = site();
     let pagewell = site.serve("");
     let get = |path: &str| client(&pagewell).get(path).expect("an answer");
@@ -83,14 +83,14 @@ fn offenders_are_listed_the_worst_first() {
         get(path);
     }
     let admin = admin(&pagewell);
-    let told = said(&["offenders", "--admin", &admin]);
+    let told = said(&["misses", "--admin", &admin]);
     let at = |text: &str| told.find(text).unwrap_or_else(|| panic!("{text} is not in\n{told}"));
     assert!(at("Renders that were not stored") < at("set-cookie  e.g. http"));
     assert!(at("PHPSESSID (set)") > 0 && at("news.php?page=…") > 0);
     let slowest = told.split("Slowest renders\n").nth(1).expect("a section");
     assert!(slowest.lines().next().is_some_and(|line| line.contains("/slow.php")), "{told}");
     assert!(!told.contains("topsecret"), "{told}");
-    let told = said(&["offenders", "--admin", &admin, "--json"]);
+    let told = said(&["misses", "--admin", &admin, "--json"]);
     let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
     assert_eq!(told["not_stored"][0]["count"], 2);
 }

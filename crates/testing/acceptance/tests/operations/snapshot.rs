@@ -258,7 +258,7 @@ fn a_kill_with_a_write_in_flight_starts_cold() {
     assert!(written.join().expect("it ends").is_err());
     fs::write(files.site.at("notes/truth-2"), "as well").expect("it is written");
     let pagewell = files.serve("");
-    assert!(pagewell.log().contains("reason=\"in-hand\""), "{}", pagewell.log());
+    assert!(pagewell.log().contains("reason=\"in-flight\""), "{}", pagewell.log());
     assert_eq!(counter(&pagewell, "snapshots_refused"), 1);
     assert!(get(&pagewell, &path(2)).text().starts_with("2=as well"));
 }

@@ -4,7 +4,7 @@
 //! If the peer closes the connection, this is noted in the transcript. It does not fail the scenario, which may
 //! intend it.
 
-use super::script::Shared;
+use super::script::ScriptState;
 use crate::blanks;
 use crate::codings;
 use crate::story::{Answer, AnswerKind, Framing, Text};
@@ -21,7 +21,7 @@ pub(super) enum ConnectionReuse {
 /// Finds the answer to a request and sends it.
 pub(super) fn answer(
     connection: &mut Connection,
-    shared: &Shared,
+    shared: &ScriptState,
     epoch: u64,
     head: Head,
     body: Vec<u8>,
@@ -78,7 +78,7 @@ struct Response<'r> {
 
 fn give(
     connection: &mut Connection,
-    shared: &Shared,
+    shared: &ScriptState,
     epoch: u64,
     answer: &Answer,
     response: &Response,
@@ -121,7 +121,7 @@ fn has_no_content(status: u16) -> bool {
 /// The header lines, and whether the connection stays open after them. A length given by the scenario is not
 /// changed; a wrong one ends the connection.
 fn fields(
-    shared: &Shared,
+    shared: &ScriptState,
     answer: &Answer,
     response: &Response,
     length: usize,
@@ -168,7 +168,7 @@ fn pieces(answer: &Answer, content: &[u8]) -> Vec<Vec<u8>> {
     pieces
 }
 
-fn fill(shared: &Shared, text: &Text) -> Result<Vec<u8>, String> {
+fn fill(shared: &ScriptState, text: &Text) -> Result<Vec<u8>, String> {
     let filled = blanks::fill(&text.0, &shared.lock().blanks);
     filled.map_err(|why| format!("{why} in {}", shorten(&text.0, 80)))
 }

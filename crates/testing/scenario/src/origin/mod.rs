@@ -15,7 +15,7 @@ use crate::failure::Mismatch;
 use crate::story::{BodyTest, FieldTest, RequestPattern, Rule};
 use crate::transcript::Transcript;
 use crate::wire::{Connection, Trouble};
-use script::{Script, Shared};
+use script::{Script, ScriptState};
 use socket2::{Domain, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -28,7 +28,7 @@ const CONNECTIONS_MAX: usize = 256;
 /// A running origin.
 pub(crate) struct Origin {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ScriptState>,
     /// Bound, but never listening: reserves the port.
     _keeps_port: Socket,
     accepting: Option<Acceptor>,
@@ -47,7 +47,7 @@ impl Origin {
         let address = keeps_port.local_addr()?.as_socket();
         let address = address.ok_or_else(|| io::Error::other("the port has no address"))?;
         let blanks = Blanks { now_ms: 0, origin: address, kept: Default::default() };
-        let shared = Arc::new(Shared::new(Script::new(blanks), transcript));
+        let shared = Arc::new(ScriptState::new(Script::new(blanks), transcript));
         let mut origin = Origin { address, shared, _keeps_port: keeps_port, accepting: None };
         origin.up()?;
         Ok(origin)
@@ -174,7 +174,7 @@ fn bound(address: SocketAddr) -> io::Result<Socket> {
 }
 
 /// Accepts until the epoch ends, then waits for the connection threads.
-fn accept(listener: &TcpListener, shared: &Arc<Shared>, epoch: u64) {
+fn accept(listener: &TcpListener, shared: &Arc<ScriptState>, epoch: u64) {
     let mut serving: Vec<JoinHandle<()>> = Vec::new();
     for stream in listener.incoming() {
         serving.retain(|thread| !thread.is_finished());
@@ -198,7 +198,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, epoch: u64) {
 }
 
 /// Serves one connection until its end.
-fn serve(mut connection: Connection, shared: &Shared, epoch: u64) {
+fn serve(mut connection: Connection, shared: &ScriptState, epoch: u64) {
     loop {
         let request = connection.read_head().and_then(|head| {
             let body = connection.read_body(&head, false)?;

@@ -42,7 +42,7 @@ pub(crate) struct Script {
 }
 
 /// The script and its lock.
-pub(crate) struct Shared {
+pub(crate) struct ScriptState {
     script: Mutex<Script>,
     /// Notified whenever the script changes.
     pub(super) changed: Condvar,
@@ -50,9 +50,9 @@ pub(crate) struct Shared {
     pub(super) transcript: Transcript,
 }
 
-impl Shared {
-    pub(super) fn new(script: Script, transcript: Transcript) -> Shared {
-        Shared { script: Mutex::new(script), changed: Condvar::new(), transcript }
+impl ScriptState {
+    pub(super) fn new(script: Script, transcript: Transcript) -> ScriptState {
+        ScriptState { script: Mutex::new(script), changed: Condvar::new(), transcript }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Script> {

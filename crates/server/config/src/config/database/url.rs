@@ -23,7 +23,7 @@ pub enum Dialect {
 
 /// The parts of a parsed URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct DatabaseUrl {
     /// The protocol that the database uses.
     pub dialect: Dialect,
     /// The address of the server.
@@ -69,7 +69,7 @@ const FORM: &str = "write mysql://user:password@host:port/name, or \
 ///
 /// # Errors
 /// The invalid part, and a valid alternative.
-pub fn read(url: &str) -> Result<Read, String> {
+pub fn read(url: &str) -> Result<DatabaseUrl, String> {
     let (dialect, rest) = match url.split_once("://") {
         Some(("mysql" | "mariadb", rest)) => (Dialect::MySql, rest),
         Some(("postgres" | "postgresql", rest)) => (Dialect::Postgres, rest),
@@ -89,7 +89,7 @@ pub fn read(url: &str) -> Result<Read, String> {
         return Err(form.into());
     }
     let place = tcp(host, dialect)?;
-    let mut read = Read { dialect, place, account, tls: None, by: PositionBy::Gtid };
+    let mut read = DatabaseUrl { dialect, place, account, tls: None, by: PositionBy::Gtid };
     parameters(query.unwrap_or_default(), &mut read)?;
     Ok(read)
 }
@@ -98,7 +98,7 @@ pub fn read(url: &str) -> Result<Read, String> {
 ///
 /// # Errors
 /// As for [`read`].
-pub fn read_stream(url: &str) -> Result<Read, String> {
+pub fn read_stream(url: &str) -> Result<DatabaseUrl, String> {
     let dialect = Dialect::Valkey;
     let form = dialect.form();
     let (tls, rest) = match url.split_once("://") {
@@ -121,14 +121,14 @@ pub fn read_stream(url: &str) -> Result<Read, String> {
     let account =
         Account { user: decoded(user)?, password: decoded(password)?, database: number.into() };
     let place = tcp(host, dialect)?;
-    let mut read = Read { dialect, place, account, tls, by: PositionBy::Gtid };
+    let mut read = DatabaseUrl { dialect, place, account, tls, by: PositionBy::Gtid };
     parameters(query, &mut read)?;
     Ok(read)
 }
 
 /// Parses the query parameters. For PostgreSQL, the names of its own clients for TLS have the same
 /// meaning (`sslmode`, `sslrootcert`). There is no fallback to a connection without TLS.
-fn parameters(query: &str, read: &mut Read) -> Result<(), String> {
+fn parameters(query: &str, read: &mut DatabaseUrl) -> Result<(), String> {
     let mut authorities = None;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn of_mariadb() {
-        let Read { dialect, place, account, .. } =
+        let DatabaseUrl { dialect, place, account, .. } =
             read("mysql://a:p%40s@db.test:3307/news").expect("a URL");
         assert_eq!((dialect, place), (Dialect::MySql, Place::Tcp("db.test".into(), 3307)));
         assert_eq!((account.user.as_str(), account.password.as_str()), ("a", "p@s"));
@@ -233,7 +233,8 @@ mod tests {
 
     #[test]
     fn of_postgresql() {
-        let Read { dialect, place, .. } = read("postgresql://a@db.test/news").expect("a URL");
+        let DatabaseUrl { dialect, place, .. } =
+            read("postgresql://a@db.test/news").expect("a URL");
         assert_eq!((dialect, place), (Dialect::Postgres, Place::Tcp("db.test".into(), 5432)));
         let place = |url| read(url).expect("a URL").place;
         let unix = place("postgres://a@localhost:5433/news?host=%2Frun/postgresql");

@@ -58,7 +58,7 @@ fn a_stopping_node_publishes_its_pending_changes() {
     assert!(invalidate(&here, "{\"tags\":[\"file:1\"]}").contains("late"));
     here.signal(Signal::TERM);
     assert!(matches!(here.wait(Duration::from_secs(60)), Wait::Ended(_)), "it ends");
-    assert!(here.log().contains("stream-not-told"), "{}", here.log());
+    assert!(here.log().contains("cluster-not-published"), "{}", here.log());
 }
 
 #[test]
@@ -137,7 +137,7 @@ impl CutOffNode {
         machines.stream.command(&ACCOUNT).expect("an account");
         let directory = machines.site.at("snapshots");
         let config = format!(
-            "[stream]\nurl = \"redis://one:x@127.0.0.1:{}\"\nbarrier = \"100ms\"\n\
+            "[cluster]\nurl = \"redis://one:x@127.0.0.1:{}\"\nbarrier = \"100ms\"\n\
              [limits]\n{limits}\n\
              [snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\nevery = \"1s\"\n",
             machines.stream.port()
@@ -166,13 +166,13 @@ impl CutOffNode {
         self.machines.stream.command(&ACCOUNT).expect("an account");
         self.here = self.machines.site.serve(&self.config);
         shows(&self.there, ONE, "1=new");
-        assert!(self.here.log().contains("stream-left-untold"), "{}", self.here.log());
+        assert!(self.here.log().contains("cluster-left-pending"), "{}", self.here.log());
         // They are published only once.
         stored(&self.there, TWO);
-        until("all is told", || counter(&self.here, "stream_untold") == 0);
+        until("all is told", || counter(&self.here, "cluster_pending") == 0);
         stopped(&mut self.here);
         self.here = self.machines.site.serve(&self.config);
-        assert!(!self.here.log().contains("stream-left-untold"), "{}", self.here.log());
+        assert!(!self.here.log().contains("cluster-left-pending"), "{}", self.here.log());
         assert!(is_hit(&get(&self.there, TWO)));
     }
 }
@@ -207,7 +207,7 @@ fn quiet_memcached_deletes_are_published_by_the_next_process() {
         while !answer.ends_with("MN\r\n") {
             assert!(port.read_line(&mut answer).expect("it is answered") > 0, "{answer}");
         }
-        assert_eq!(counter(&cut.here, "stream_late"), 1, "{said}");
+        assert_eq!(counter(&cut.here, "cluster_late"), 1, "{said}");
         cut.here.kill();
         cut.is_told_by_the_next();
     }
@@ -219,7 +219,7 @@ fn pending_changes_of_a_stopped_process_are_published_by_the_next() {
     cut.cut();
     cut.changed_late();
     stopped(&mut cut.here);
-    assert!(cut.here.log().contains("stream-not-told"), "{}", cut.here.log());
+    assert!(cut.here.log().contains("cluster-not-published"), "{}", cut.here.log());
     cut.is_told_by_the_next();
 }
 
@@ -282,9 +282,9 @@ fn changes_of_disconnected_clients_are_published_by_the_next_process() {
     let head =
         "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     write!(call, "{head}Content-Length: {length}\r\n\r\n{what}").expect("it is said");
-    until("it is applied", || counter(&cut.here, "stream_untold") == 1);
+    until("it is applied", || counter(&cut.here, "cluster_pending") == 1);
     drop(call);
-    until("it is waited for no longer", || counter(&cut.here, "stream_late") == 1);
+    until("it is waited for no longer", || counter(&cut.here, "cluster_late") == 1);
     cut.here.kill();
     cut.is_told_by_the_next();
 }
@@ -351,7 +351,7 @@ fn a_killed_idle_node_has_nothing_to_publish() {
     assert!(!is_late(&post(&cut.here, "/write.php?n=1&to=new")));
     cut.here.kill();
     cut.here = cut.machines.site.serve(&cut.config);
-    assert!(!cut.here.log().contains("stream-left-untold"), "{}", cut.here.log());
+    assert!(!cut.here.log().contains("cluster-left-pending"), "{}", cut.here.log());
     assert!(is_hit(&get(&cut.there, TWO)));
 }
 
@@ -416,7 +416,7 @@ fn a_check_makes_no_write_late() {
         let account = ["ACL", "SETUSER", "one", "reset", "on", ">x", "~*", "+@all", may_not];
         machines.stream.command(&account).expect("an account");
         let url = format!("redis://one:x@127.0.0.1:{}", machines.stream.port());
-        let file = machines.site.config(&format!("[stream]\nurl = {url:?}\n{root}"), "");
+        let file = machines.site.config(&format!("[cluster]\nurl = {url:?}\n{root}"), "");
         let (text, good) = output(Command::new(binary()).args(["check", "--config"]).arg(&file));
         assert!(!good && text.contains("NOPERM") && text.contains(part), "{may_not}: {text}");
     }

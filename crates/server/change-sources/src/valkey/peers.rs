@@ -1,0 +1,431 @@
+//! Publishes the changes of this node to the other nodes: each change is an entry of the stream.
+//!
+//! A change is queued after it is applied here. Its write waits until all nodes have applied it
+//! ([`Peers::applied_by_all`]), for at most `barrier`. Pending changes stay queued in order; beyond
+//! [`WAITING_BYTES`] they become one change of every page. If a reply is lost, a change is
+//! published twice, which is harmless. If a write is acknowledged before its change is published, a
+//! mark is written beside the snapshots first, where there are any. A process that finds the mark
+//! publishes a change of every page (decision 0073).
+//!
+//! Lock: `queue`, to add or remove a change, or to write the mark; never held across an `await`.
+//! The lock of the snapshots' journal may be taken under it.
+
+use super::connection::{Connection, good};
+use super::entry_format;
+use super::peer_positions::{self, PeerPositions};
+use super::stream::shared;
+use crate::fault::ConnectionError;
+use config::{Database, SharedStream};
+use page_store::{ChangeTarget, Strength};
+use site_state::SiteState;
+use site_state::cluster::Cluster;
+use site_state::journal::Snapshots;
+use site_state::propagation::Propagation;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use valkey::{Id, NewEntry, Reply, add, all_fields, ask_extent};
+
+/// The most bytes of pending changes.
+const WAITING_BYTES: usize = 16 << 20;
+/// The most changes that are sent at once.
+const AT_ONCE: usize = 256;
+/// The most published changes that are tracked until all nodes have applied them.
+const SENT_MAX: usize = 10_000;
+/// How many checks of the nodes' positions follow without a pause. A timer takes longer than the
+/// nodes do.
+const LOOKS_AT_ONCE: u32 = 10;
+/// The pause between two further checks: the first, and the longest.
+const PAUSE: Duration = Duration::from_millis(1);
+const LOOK_MAX: Duration = Duration::from_millis(50);
+/// How often the nodes' positions are read while nothing is published. It also detects a closed
+/// connection.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The pause between two attempts to reach the server: the first, and the longest.
+const AGAIN: Duration = Duration::from_millis(50);
+const AGAIN_MAX: Duration = Duration::from_secs(2);
+/// The timeout for announcing that this node stops.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
+
+/// The other nodes of the cluster, reached through a stream.
+pub struct Peers {
+    config: Arc<Database>,
+    stream: SharedStream,
+    queue: Mutex<Queue>,
+    /// The number of the last published change.
+    told: AtomicU64,
+    /// The number of the last change that all nodes have applied.
+    heard: watch::Sender<u64>,
+    put: Notify,
+    is_begun: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+    /// The number of the last queued change.
+    last: u64,
+    /// The time at which the oldest change was queued that not all nodes have applied.
+    waits_since: Option<Instant>,
+    /// Whether the mark for pending changes is on disk.
+    is_marked: bool,
+}
+
+struct Waiting {
+    number: u64,
+    added: NewEntry,
+    since: Instant,
+}
+
+/// A change that is in the stream.
+struct PublishedChange {
+    number: u64,
+    id: Id,
+    since: Instant,
+}
+
+/// The state of the publishing task.
+#[derive(Default)]
+struct Teller {
+    server: Option<Server>,
+    /// Changes that the next step sends.
+    batch: VecDeque<Waiting>,
+    /// Published changes that not all nodes have applied.
+    sent: VecDeque<PublishedChange>,
+    readers: PeerPositions,
+    is_away: bool,
+    /// The server run (`run_id`) that the last connection had.
+    run: String,
+}
+
+impl Teller {
+    /// Publishes once more what not all nodes have applied, because it may be lost with the stream.
+    /// It becomes one change of every page. That purges nothing more: nodes that read the lost
+    /// stream purge every page anyway.
+    fn tell_all_again(&mut self) {
+        let Some((first, last)) = self.sent.front().zip(self.sent.back()) else { return };
+        let added = entry_format::entry(&[ChangeTarget::Everything], Strength::Drop);
+        let again = Waiting { number: last.number, added, since: first.since };
+        self.sent.clear();
+        self.batch.push_front(again);
+    }
+}
+
+/// A connection to the server, and the identifier of the server's run (`run_id`).
+struct Server {
+    connection: Connection,
+    run: String,
+}
+
+impl Server {
+    async fn open(config: &Database) -> Result<Server, ConnectionError> {
+        let mut connection = Connection::open(&config.server).await?;
+        let run = connection.server().await?.run;
+        Ok(Server { connection, run })
+    }
+}
+
+impl Cluster for Peers {
+    fn publish(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
+        self.tell(targets, strength);
+    }
+
+    fn published(&self) -> u64 {
+        self.last()
+    }
+
+    fn applied<'c>(
+        &'c self,
+        before: u64,
+        journal: Option<&'c Snapshots>,
+    ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 'c>> {
+        Box::pin(self.applied_by_all(before, journal))
+    }
+
+    fn mark(&self, journal: Option<&Snapshots>) {
+        self.write_down(journal);
+    }
+}
+
+impl Peers {
+    /// Creates the publisher for this stream. Nothing is published before [`begin`](Self::begin).
+    #[must_use]
+    pub fn new(config: Arc<Database>) -> Peers {
+        let (queue, heard) = (Mutex::default(), watch::Sender::new(0));
+        let (told, put, is_begun) = (AtomicU64::new(0), Notify::new(), AtomicBool::new(false));
+        Peers { stream: shared(&config), config, queue, told, heard, put, is_begun }
+    }
+
+    /// Queues a change that has to be published.
+    fn tell(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
+        let mut added = entry_format::entry(targets, strength);
+        let mut queue = self.queue();
+        if queue.bytes + added.bytes() > WAITING_BYTES {
+            tracing::error!(event = "cluster-backlog-too-large", changes = queue.waiting.len());
+            queue.waiting.clear();
+            queue.bytes = 0;
+            added = entry_format::entry(&[ChangeTarget::Everything], Strength::Drop);
+        }
+        queue.last += 1;
+        queue.bytes += added.bytes();
+        let (number, since) = (queue.last, Instant::now());
+        queue.waits_since.get_or_insert(since);
+        queue.waiting.push_back(Waiting { number, added, since });
+        drop(queue);
+        self.put.notify_one();
+    }
+
+    /// The number of the last queued change.
+    fn last(&self) -> u64 {
+        self.queue().last
+    }
+
+    /// Waits until every node has applied the changes that were queued after `before` and until
+    /// now. The time limit counts from the oldest change that is still pending. A change that is
+    /// not even published by then is recorded on disk.
+    async fn applied_by_all(&self, before: u64, snapshots: Option<&Snapshots>) -> Propagation {
+        let (last, since) = {
+            let queue = self.queue();
+            (queue.last, queue.waits_since)
+        };
+        if last <= before {
+            return Propagation::NotNeeded;
+        }
+        let waited = self.applied_up_to(last, since).await;
+        if waited != Propagation::Applied {
+            self.write_down(snapshots);
+        }
+        waited
+    }
+
+    /// Waits until every node has applied all changes up to this number. `since` is the time from
+    /// which the limit counts.
+    async fn applied_up_to(&self, last: u64, since: Option<Instant>) -> Propagation {
+        let bound = self.config.barrier;
+        if bound.is_zero() {
+            return Propagation::NotNeeded;
+        }
+        let mut heard = self.heard.subscribe();
+        let until = since.unwrap_or_else(Instant::now) + bound;
+        match tokio::time::timeout_at(until, heard.wait_for(|heard| *heard >= last)).await {
+            Ok(Ok(_)) => Propagation::Applied,
+            Ok(Err(_)) | Err(_) => Propagation::TimedOut,
+        }
+    }
+
+    /// Records on disk that a change is not published yet, if there is one.
+    fn write_down(&self, snapshots: Option<&Snapshots>) {
+        let Some(snapshots) = snapshots else { return };
+        let mut queue = self.queue();
+        if !queue.is_marked && self.told.load(Ordering::Acquire) < queue.last {
+            queue.is_marked = snapshots.mark_unpublished();
+        }
+    }
+
+    /// Removes the mark if all changes are published.
+    fn unmark(&self, snapshots: Option<&Snapshots>) {
+        let Some(snapshots) = snapshots else { return };
+        let mut queue = self.queue();
+        let is_marked = queue.is_marked || snapshots.lacks_mark();
+        if is_marked && self.told.load(Ordering::Acquire) == queue.last {
+            queue.is_marked = !snapshots.unmark_unpublished();
+        }
+    }
+
+    /// Returns the number of pending changes: those that are not in the stream yet.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.queue().last.saturating_sub(self.told.load(Ordering::Acquire))
+    }
+
+    /// Announces that this node answers nothing from the cache any more, so that no node waits for
+    /// it. Takes at most [`GONE_WITHIN`].
+    pub async fn gone(&self) {
+        let say = async {
+            let mut connection = Connection::open(&self.config.server).await?;
+            connection.ask(&peer_positions::gone(&self.stream.key, &self.config)).await
+        };
+        // If this fails, the other nodes wait until this one has been silent for its own limit.
+        let _ = tokio::time::timeout(GONE_WITHIN, say).await;
+    }
+
+    /// Starts publishing queued changes; further calls do nothing. If an earlier process left
+    /// changes unpublished, they are unknown, so a change of every page is published.
+    pub fn begin(self: &Arc<Peers>, site: &Arc<SiteState>) {
+        if self.is_begun.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if site.snapshots.as_ref().is_some_and(|snapshots| snapshots.was_left_unpublished()) {
+            tracing::warn!(event = "cluster-left-pending");
+            self.queue().is_marked = true;
+            self.tell(&[ChangeTarget::Everything], Strength::Drop);
+        }
+        tokio::spawn(run(self.clone(), site.clone()));
+    }
+
+    async fn run(&self, site: &SiteState) {
+        let (mut teller, mut pause, mut looks) = (Teller::default(), PAUSE, 0);
+        loop {
+            self.take(&mut teller.batch);
+            if teller.batch.is_empty() && teller.sent.is_empty() {
+                let put = tokio::time::timeout(LOOK_EVERY, self.put.notified()).await;
+                (pause, looks) = (PAUSE, 0);
+                if put.is_ok() {
+                    continue;
+                }
+            }
+            let was_kept = teller.server.is_some();
+            match self.step(&mut teller, site).await {
+                Ok(StepProgress::Yes) => (pause, looks) = (PAUSE, 0),
+                Ok(StepProgress::No) if looks < LOOKS_AT_ONCE => looks += 1,
+                Ok(StepProgress::No) => {
+                    // Wakes early if another change is queued.
+                    let _ = tokio::time::timeout(pause, self.put.notified()).await;
+                    pause = (pause * 2).min(LOOK_MAX);
+                }
+                Err(failed) => {
+                    teller.server = None;
+                    // The server may have closed the connection because it was idle.
+                    if !was_kept {
+                        self.say_away(&mut teller, &failed);
+                        pause = (pause * 2).clamp(AGAIN, AGAIN_MAX);
+                        tokio::time::sleep(pause).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends queued changes, and checks which nodes have applied them.
+    async fn step(
+        &self,
+        teller: &mut Teller,
+        site: &SiteState,
+    ) -> Result<StepProgress, ConnectionError> {
+        let SharedStream { key, keep } = &self.stream;
+        if teller.server.is_none() {
+            let server = Server::open(&self.config).await?;
+            if *server.run != *std::mem::replace(&mut teller.run, server.run.clone()) {
+                teller.tell_all_again();
+            }
+            teller.server = Some(server);
+        }
+        let Teller { server, batch, sent, readers, .. } = teller;
+        let Some(Server { connection, run }) = server else { return Ok(StepProgress::No) };
+        let looking = all_fields(&peer_positions::hash(key));
+        let asked = Instant::now();
+        let mut commands = Vec::new();
+        if !batch.is_empty() {
+            // Read the positions before the entries are added: a position reported by then cannot
+            // include them.
+            commands = [looking.clone(), ask_extent(key)].concat();
+            batch.iter().for_each(|one| commands.append(&mut add(key, *keep, &one.added)));
+        }
+        commands.extend_from_slice(&looking);
+        connection.send(&commands).await?;
+        let (highest, mut before) = (sent.back().map(|one| one.id), None);
+        if !batch.is_empty() {
+            before = Some((connection.fields().await, connection.extent(key).await));
+        }
+        while !batch.is_empty() {
+            let id = id(good(connection.receive(Duration::ZERO).await?)?)?;
+            // This entry is published, even if a later one fails.
+            let Some(Waiting { number, since, .. }) = batch.pop_front() else { break };
+            self.told.fetch_max(number, Ordering::AcqRel);
+            site.counters.cluster_published.add();
+            if sent.len() >= SENT_MAX {
+                // Its waiters wait for a later change.
+                sent.pop_back();
+            }
+            sent.push_back(PublishedChange { number, id, since });
+        }
+        self.unmark(site.snapshots.as_deref());
+        let mut is_another = false;
+        if let Some((said, extent)) = before {
+            let last = extent?.id;
+            readers.see(key, said?, Some(last), asked);
+            is_another = highest > Some(last);
+        }
+        let said = connection.fields().await?;
+        if std::mem::take(&mut teller.is_away) {
+            tracing::info!(event = "cluster-published");
+        }
+        let forgotten = readers.see(key, said, None, asked);
+        let least = readers.least(run, asked);
+        for command in forgotten {
+            connection.send(&command).await?;
+            // If the account may not remove the field, the field stays.
+            connection.receive(Duration::ZERO).await?;
+        }
+        if is_another {
+            teller.tell_all_again();
+        }
+        Ok(self.take_in(&mut teller.sent, least))
+    }
+
+    /// Releases the writes up to `least`, the position that all nodes have applied. `None`: there
+    /// is no other node.
+    fn take_in(&self, sent: &mut VecDeque<PublishedChange>, least: Option<Id>) -> StepProgress {
+        let mut last = None;
+        while let Some(one) = sent.pop_front_if(|one| least.is_none_or(|least| one.id <= least)) {
+            last = Some(one.number);
+        }
+        let Some(last) = last else { return StepProgress::No };
+        let mut queue = self.queue();
+        let next = sent.front().map(|one| one.since);
+        let next = next.or_else(|| queue.waiting.front().map(|one| one.since));
+        queue.waits_since = next.filter(|_| queue.last > last);
+        drop(queue);
+        self.heard.send_replace(last);
+        StepProgress::Yes
+    }
+
+    /// Refills an empty batch from the queue.
+    fn take(&self, batch: &mut VecDeque<Waiting>) {
+        if batch.is_empty() {
+            let mut queue = self.queue();
+            let count = queue.waiting.len().min(AT_ONCE);
+            batch.extend(queue.waiting.drain(..count));
+            queue.bytes -= batch.iter().map(|one| one.added.bytes()).sum::<usize>();
+        }
+    }
+
+    fn say_away(&self, teller: &mut Teller, failed: &ConnectionError) {
+        if self.pending() > 0 && !std::mem::replace(&mut teller.is_away, true) {
+            let (reason, place) = (failed.as_str(), self.config.server.place.to_string());
+            tracing::error!(event = "cluster-pending", place, reason, error = %failed);
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a step made progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StepProgress {
+    Yes,
+    No,
+}
+
+/// Returns the ID of an added entry from the reply.
+fn id(reply: Reply) -> Result<Id, ConnectionError> {
+    let Reply::Bytes(text) = reply else { return Err(unread()) };
+    let id = str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+    id.ok_or_else(unread)
+}
+
+fn unread() -> ConnectionError {
+    ConnectionError::Said("bad-reply", "a command was answered with something else".into())
+}
+
+/// Publishes queued changes until the process ends, including those that are queued while it ends.
+async fn run(others: Arc<Peers>, site: Arc<SiteState>) {
+    others.run(&site).await;
+}

@@ -1,0 +1,320 @@
+//! The command line's client for the control interface: one call, one answer as text for the
+//! operator. It uses HTTP/1.1 over TCP or a Unix socket, sends the token if one is given, and has a
+//! timeout.
+
+mod follow;
+
+pub use follow::{EventStream, follow};
+
+use super::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
+use crate::explain::text;
+use crate::metrics_table;
+use bytes::Bytes;
+use config::options::{ControlArgs, ExplainArgs, InvalidateArgs, MissesArgs, StatsArgs};
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::time::Duration;
+use tokio::net::{TcpStream, UnixStream};
+
+/// The timeout for a call. A large invalidation may take a while.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Runs `pagewell invalidate`.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn invalidate(args: &InvalidateArgs) -> Result<InvalidationResult, String> {
+    let call = Invalidate {
+        tags: tags(&args.tags)?,
+        urls: args.urls.clone(),
+        prefixes: args.prefixes.clone(),
+        all: args.all,
+        soft: args.soft,
+        site: args.site.clone(),
+    };
+    let body = serde_json::to_vec(&call).map_err(|error| error.to_string())?;
+    let answer = call_control(&args.control, Method::POST, "/v1/invalidate", body).await?;
+    serde_json::from_slice(&answer)
+        .map_err(|error| format!("the answer is not understood: {error}"))
+}
+
+/// Returns the given tags; `-` is replaced by the lines of standard input.
+fn tags(given: &[String]) -> Result<Vec<String>, String> {
+    let (from_input, mut tags): (Vec<_>, Vec<_>) =
+        given.iter().cloned().partition(|tag| tag == "-");
+    if from_input.is_empty() {
+        return Ok(tags);
+    }
+    let mut text = String::new();
+    let bound = CALL_BYTES as u64;
+    let read = std::io::stdin().lock().take(bound + 1).read_to_string(&mut text);
+    read.map_err(|error| format!("standard input: {error}"))?;
+    if text.len() > CALL_BYTES {
+        return Err(format!("standard input has more than {CALL_BYTES} bytes"));
+    }
+    tags.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
+    match tags.is_empty() {
+        true => Err("standard input names no tag: write one to a line".into()),
+        false => Ok(tags),
+    }
+}
+
+/// Runs `pagewell stats`: returns one metric per line, or all as JSON.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn stats(args: &StatsArgs) -> Result<String, String> {
+    let answer = call_control(&args.control, Method::GET, "/v1/stats", Vec::new()).await?;
+    let value: serde_json::Value =
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    match args.json {
+        true => serde_json::to_string_pretty(&value).map_err(|error| error.to_string()),
+        false => Ok(table(&value)),
+    }
+}
+
+/// Runs `pagewell explain`.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn explain(args: &ExplainArgs) -> Result<String, String> {
+    if args.changes {
+        let answer = call_control(&args.control, Method::GET, "/v1/changes", Vec::new()).await?;
+        return shown(&answer, args.json, text::changes);
+    }
+    let call = Explain {
+        url: args.url.clone(),
+        method: args.method.clone(),
+        headers: lines(&args.headers, &args.cookies),
+        tag: args.tag.clone(),
+        site: args.site.clone(),
+    };
+    let body = serde_json::to_vec(&call).map_err(|error| error.to_string())?;
+    let answer = call_control(&args.control, Method::POST, "/v1/explain", body).await?;
+    match args.tag {
+        Some(_) => shown(&answer, args.json, text::tag),
+        None => shown(&answer, args.json, text::url),
+    }
+}
+
+/// Runs `pagewell misses`.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn misses(args: &MissesArgs) -> Result<String, String> {
+    let answer = call_control(&args.control, Method::GET, "/v1/misses", Vec::new()).await?;
+    shown(&answer, args.json, text::misses)
+}
+
+/// Combines the given header fields and cookies to the fields of a request.
+fn lines(headers: &[(String, String)], cookies: &[(String, String)]) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, String> = headers.iter().cloned().collect();
+    for (name, value) in cookies {
+        let line = all.entry("cookie".into()).or_default();
+        let between = if line.is_empty() { "" } else { "; " };
+        *line = format!("{line}{between}{name}={value}");
+    }
+    all
+}
+
+/// Formats an answer as JSON or as text.
+fn shown(
+    answer: &[u8],
+    json: bool,
+    words: impl FnOnce(&serde_json::Value) -> String,
+) -> Result<String, String> {
+    let told: serde_json::Value =
+        serde_json::from_slice(answer).map_err(|error| error.to_string())?;
+    match json {
+        true => serde_json::to_string_pretty(&told).map_err(|error| error.to_string()),
+        false => Ok(words(&told).trim_end().to_owned()),
+    }
+}
+
+/// Formats the metrics in the order of the manual, each with its description.
+fn table(told: &serde_json::Value) -> String {
+    let rows = metrics_table::all().filter_map(|(name, help, _)| {
+        let value = told.get(name)?.as_u64()?;
+        Some(format!("{value:>16}  {name:<24}  {help}"))
+    });
+    let limits = told["limits_hit"].as_object().into_iter().flatten();
+    let reached = limits.filter_map(|(key, count)| Some((key, count.as_u64()?)));
+    let reached = reached.filter(|(_, count)| *count > 0);
+    let reached = reached.map(|(key, count)| {
+        let name = format!("limits_hit.{key}");
+        format!("{count:>16}  {name:<24}  Times that this limit was reached.")
+    });
+    rows.chain(reached).collect::<Vec<_>>().join("\n")
+}
+
+/// Runs `pagewell reload`: returns one line for each changed key.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn reload(args: &ControlArgs) -> Result<String, String> {
+    let answer = call_control(args, Method::POST, "/v1/reload", b"{}".to_vec()).await?;
+    let value: serde_json::Value =
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    let word = |value: &serde_json::Value| value.as_str().unwrap_or("not given").to_owned();
+    let changed = value["changed"].as_array().cloned().unwrap_or_default();
+    let mut lines: Vec<String> = changed
+        .iter()
+        .map(|one| format!("{}: {} -> {}", word(&one["key"]), word(&one["from"]), word(&one["to"])))
+        .collect();
+    let (keys, dropped) = (changed.len(), value["dropped"].as_u64().unwrap_or_default());
+    let keys =
+        if keys == 1 { "1 key has changed".into() } else { format!("{keys} keys have changed") };
+    lines.push(format!("reloaded: {keys}, pages dropped: {dropped}"));
+    Ok(lines.join("\n"))
+}
+
+/// Runs `pagewell ready`.
+///
+/// # Errors
+/// Pagewell is not ready, or does not answer: a sentence for the operator.
+pub async fn ready(args: &ControlArgs) -> Result<String, String> {
+    let asked = ask(args, Method::GET, "/v1/ready", Vec::new());
+    let (status, body) = within(args, async { whole(args, asked.await?).await }).await?;
+    let value: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    match (value["ready"].as_bool(), value["reasons"].as_array()) {
+        (Some(true), _) => Ok("ready".into()),
+        (Some(false), Some(reasons)) => {
+            let words: Vec<&str> = reasons.iter().filter_map(|word| word.as_str()).collect();
+            Err(format!("not ready: {}", words.join(", ")))
+        }
+        _ if status == StatusCode::OK => Err(not_control(args)),
+        _ => Err(refused(args, status, &body)),
+    }
+}
+
+/// Returns the uncovered tags: tags of stored pages that no change rule can produce.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn uncovered_tags(args: &ControlArgs) -> Result<Vec<String>, String> {
+    let answer = call_control(args, Method::GET, "/v1/uncovered-tags", Vec::new()).await?;
+    let mut value: serde_json::Value =
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    serde_json::from_value(value["tags"].take()).map_err(|error| error.to_string())
+}
+
+/// Returns the JSON at a path of the control interface; `None` if the path does not exist.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn tell(args: &ControlArgs, path: &str) -> Result<Option<serde_json::Value>, String> {
+    let asked = ask(args, Method::GET, path, Vec::new());
+    let (status, body) = within(args, async { whole(args, asked.await?).await }).await?;
+    match status {
+        StatusCode::OK => serde_json::from_slice(&body).map(Some).map_err(|e| e.to_string()),
+        StatusCode::NOT_FOUND => Ok(None),
+        _ => Err(refused(args, status, &body)),
+    }
+}
+
+async fn call_control(
+    args: &ControlArgs,
+    method: Method,
+    path: &str,
+    body: Vec<u8>,
+) -> Result<Bytes, String> {
+    let asked = ask(args, method, path, body);
+    let (status, body) = within(args, async { whole(args, asked.await?).await }).await?;
+    if status == StatusCode::OK { Ok(body) } else { Err(refused(args, status, &body)) }
+}
+
+/// Runs a call with the timeout [`ANSWER`].
+async fn within<T>(
+    args: &ControlArgs,
+    asked: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    let asked = tokio::time::timeout(ANSWER, asked).await;
+    asked.map_err(|_| format!("{} did not answer within {ANSWER:?}", args.admin))?
+}
+
+/// Sends a call, and waits for the header section of its answer.
+async fn ask(
+    args: &ControlArgs,
+    method: Method,
+    path: &str,
+    body: Vec<u8>,
+) -> Result<Response<Incoming>, String> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, "localhost")
+        .header(header::CONTENT_TYPE, "application/json");
+    if let Some(file) = &args.token_file {
+        let token = std::fs::read_to_string(file)
+            .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
+        request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.trim()));
+    }
+    let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+    let nobody = |error: std::io::Error| {
+        format!(
+            "no Pagewell answers at {} ({error}); is it running, and is --admin (or PAGEWELL_ADMIN) right?",
+            args.admin
+        )
+    };
+    let answer = match args.admin.strip_prefix("unix:") {
+        Some(path) => {
+            let stream = UnixStream::connect(path).await.map_err(nobody)?;
+            over(TokioIo::new(stream), request).await
+        }
+        None => {
+            let stream = TcpStream::connect(&args.admin).await.map_err(nobody)?;
+            over(TokioIo::new(stream), request).await
+        }
+    };
+    answer.map_err(|error| format!("{}: {error}", args.admin))
+}
+
+async fn whole(
+    args: &ControlArgs,
+    answer: Response<Incoming>,
+) -> Result<(StatusCode, Bytes), String> {
+    let status = answer.status();
+    let kind = answer.headers().get(header::CONTENT_TYPE).map(|kind| kind.as_bytes());
+    if !kind.is_some_and(|kind| kind.starts_with(b"application/json")) {
+        return Err(not_control(args));
+    }
+    let body = answer.into_body().collect().await;
+    let body = body.map_err(|error| format!("{}: {error}", args.admin))?;
+    Ok((status, body.to_bytes()))
+}
+
+/// The error for a server at this address that is not Pagewell's control interface.
+fn not_control(args: &ControlArgs) -> String {
+    format!(
+        "{} answers, but not as Pagewell's control interface does: are visitors served there, or something else? (--admin, by default 127.0.0.1:8081)",
+        args.admin
+    )
+}
+
+/// Formats an error response as text.
+fn refused(args: &ControlArgs, status: StatusCode, body: &[u8]) -> String {
+    let told: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let explanation = told.get("explanation").and_then(|text| text.as_str());
+    match (status, explanation) {
+        // These errors concern the call or the configuration file, so the address adds nothing.
+        (StatusCode::BAD_REQUEST | StatusCode::CONFLICT, Some(explanation)) => explanation.into(),
+        _ => {
+            let explanation = explanation.unwrap_or("no explanation was given");
+            format!("{}: {status}: {explanation}", args.admin)
+        }
+    }
+}
+
+async fn over<IO>(io: IO, request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>>
+where
+    IO: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = http1::handshake(io).await?;
+    tokio::spawn(connection);
+    sender.send_request(request).await
+}

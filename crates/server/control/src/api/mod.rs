@@ -1,0 +1,495 @@
+//! The control interface (API) on the admin address: invalidation, metrics, health, the dashboard.
+//!
+//! It listens on an address that only this machine can reach, or requires a token. `caller`
+//! authorises calls, and protects against malicious pages in an operator's browser. Calls that
+//! change anything must be `application/json`, which a page of another site cannot send without a
+//! preflight request.
+
+mod caller;
+pub mod client;
+mod dashboard;
+mod explain;
+mod invalidate;
+mod live;
+mod metrics;
+mod places;
+mod ready;
+mod stats;
+
+pub use dashboard::FILES;
+pub use explain::Explain;
+pub use invalidate::{Invalidate, InvalidationResult};
+use live::Live;
+pub use live::STREAMS;
+use metrics::Format;
+use places::{CONNECTIONS, Call, Place, Places};
+
+use crate::reload::{ChangedKey, NotReloaded, Reload, ReloadResult};
+use bytes::Bytes;
+use exchange::body::{BodyError, Content, ResponseBody};
+use exchange::site::Site;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Deserialize;
+use site_state::pending_changes::PendingBatch;
+use site_state::phase::{Phase, PhaseWatch};
+use sockets::{AcceptedConnection, Listener, accept_each};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, OnceLock};
+use std::task;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+
+/// The longest body of a call in bytes: ten thousand tags of a kilobyte, with some reserve.
+const CALL_BYTES: usize = 16 << 20;
+/// The longest time for a call to arrive.
+const ARRIVAL: Duration = Duration::from_secs(30);
+
+/// The routes: method and path. [The manual](../../../../docs/operating/control.md) and the
+/// description of the interface (`control-openapi.json`) list the same. The files of the dashboard
+/// ([`FILES`]) are additional routes.
+pub const ROUTES: [(&str, &str); 11] = [
+    ("GET", "/v1/health"),
+    ("GET", "/v1/ready"),
+    ("GET", "/v1/live"),
+    ("GET", "/v1/stats"),
+    ("GET", "/v1/uncovered-tags"),
+    ("GET", "/v1/changes"),
+    ("GET", "/v1/misses"),
+    ("GET", "/metrics"),
+    ("POST", "/v1/explain"),
+    ("POST", "/v1/invalidate"),
+    ("POST", "/v1/reload"),
+];
+
+/// The reasons for which a call is rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlError {
+    /// `Host` is a domain name, which could belong to anyone (DNS rebinding).
+    HostRefused,
+    /// The browser reports a call by a page of another origin.
+    CrossSite,
+    /// The token is missing or wrong.
+    TokenRefused,
+    /// The path does not exist.
+    NotFound,
+    /// The path requires this other method.
+    Method(&'static str),
+    /// The call is not `application/json`.
+    NotJson,
+    /// The call is invalid, with an explanation.
+    Unreadable(String),
+    /// No site has this host.
+    SiteUnknown(String),
+    /// The configuration could not be reloaded, with the reason.
+    NotReloaded(NotReloaded),
+    /// The call is too long, or took too long to arrive.
+    TooLarge,
+    /// The maximum number of event streams is running.
+    StreamsFull,
+}
+
+impl ControlError {
+    /// Returns the status code and the name of the error.
+    pub fn status(&self) -> (StatusCode, &'static str) {
+        match self {
+            ControlError::HostRefused => (StatusCode::FORBIDDEN, "host-refused"),
+            ControlError::CrossSite => (StatusCode::FORBIDDEN, "cross-site"),
+            ControlError::TokenRefused => (StatusCode::UNAUTHORIZED, "token-refused"),
+            ControlError::NotFound => (StatusCode::NOT_FOUND, "not-found"),
+            ControlError::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),
+            ControlError::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json"),
+            ControlError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable"),
+            ControlError::SiteUnknown(_) => (StatusCode::NOT_FOUND, "site-unknown"),
+            ControlError::NotReloaded(_) => (StatusCode::CONFLICT, "not-reloaded"),
+            ControlError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+            ControlError::StreamsFull => (StatusCode::SERVICE_UNAVAILABLE, "streams-full"),
+        }
+    }
+
+    fn explain(&self) -> String {
+        match self {
+            ControlError::HostRefused => {
+                "call the control interface as localhost or by its address".into()
+            }
+            ControlError::CrossSite => {
+                "a page of another site calls: open the dashboard here".into()
+            }
+            ControlError::TokenRefused => {
+                "send Authorization: Bearer and the token of admin_token_file".into()
+            }
+            ControlError::NotFound => {
+                let paths: Vec<_> = ROUTES.iter().map(|(_, path)| *path).collect();
+                format!("there are {}", paths.join(", "))
+            }
+            ControlError::Method(right) => format!("use {right}"),
+            ControlError::NotJson => "send Content-Type: application/json".into(),
+            ControlError::Unreadable(what) => what.clone(),
+            ControlError::SiteUnknown(host) => format!("no site has the host {host:?}"),
+            ControlError::NotReloaded(why) => why.to_string(),
+            ControlError::TooLarge => format!("at most {CALL_BYTES} bytes in {ARRIVAL:?}"),
+            ControlError::StreamsFull => format!("{STREAMS} listen already"),
+        }
+    }
+}
+
+/// The state for a call: the sites, the event streams, and the process's phase.
+struct Control {
+    site: Arc<Site>,
+    reload: Arc<OnceLock<Reload>>,
+    live: Arc<Live>,
+    stop: PhaseWatch,
+}
+
+impl Control {
+    /// Returns the state with the current configuration.
+    fn now(&self) -> Control {
+        let (site, reload) = (self.site.now(), self.reload.clone());
+        Control { site, reload, live: self.live.clone(), stop: self.stop.clone() }
+    }
+}
+
+/// Serves the control interface until the server stops and all running calls are answered.
+pub async fn serve(
+    listener: Listener,
+    (site, reload): (Arc<Site>, Arc<OnceLock<Reload>>),
+    stop: PhaseWatch,
+) {
+    // One more than the permanent ones, for a new connection.
+    let most = CONNECTIONS + 1;
+    let (places, connections) = (Arc::new(Semaphore::new(most)), Arc::<Places>::default());
+    let control = Arc::new(Control { site, reload, live: Arc::default(), stop: stop.clone() });
+    let ended = accept_each(
+        &listener,
+        places.clone(),
+        || {},
+        stop,
+        |accepted, place| {
+            let (control, own) = (control.clone(), connections.enter());
+            async move {
+                match accepted {
+                    AcceptedConnection::Tcp(stream, (peer, _)) => {
+                        connection(stream, control, own, peer).await;
+                    }
+                    AcceptedConnection::Unix(stream) => {
+                        connection(stream, control, own, None).await
+                    }
+                }
+                drop(place);
+            }
+        },
+    )
+    .await;
+    listener.close(ended);
+    // Every place is free once all connections are closed.
+    let _ = places.acquire_many(most as u32).await;
+}
+
+async fn connection(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    control: Arc<Control>,
+    place: Arc<Place>,
+    peer: Option<SocketAddr>,
+) {
+    let mut stop = control.stop.clone();
+    let service = service_fn(|request| {
+        let (control, call) = (Arc::new(control.now()), place.begin());
+        async move {
+            let mut response = answer(&control, request, peer).await;
+            if control.stop.borrow().is_leaving() {
+                // The next connection belongs to a successor process.
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok::<_, Infallible>(response.map(|body| CallBody { body, _call: call }))
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(ARRIVAL)
+        .serve_connection(TokioIo::new(io), service);
+    let mut connection = pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = place.until_asked_to_leave() => {
+            if !place.was_called() {
+                return;
+            }
+            // A call that has arrived by now is answered.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        () = until_stopping(&mut stop) => {
+            // The running call is answered; no further one is accepted.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(event = "connection-ended", %error);
+    }
+}
+
+/// The body of an answer. The call counts as running until the client has received it.
+struct CallBody {
+    body: ResponseBody,
+    _call: Call,
+}
+
+impl Body for CallBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut task::Context<'_>,
+    ) -> task::Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Completes when Pagewell must stop.
+async fn until_stopping(stop: &mut PhaseWatch) {
+    let _ = stop.wait_for(Phase::is_over).await;
+}
+
+async fn answer(
+    control: &Arc<Control>,
+    request: Request<Incoming>,
+    peer: Option<SocketAddr>,
+) -> Response<ResponseBody> {
+    match call(control, request, peer).await {
+        Ok(Answer::Json(value)) => json(StatusCode::OK, value),
+        Ok(Answer::NotReady(value)) => json(StatusCode::SERVICE_UNAVAILABLE, value),
+        Ok(Answer::Metrics(format)) => {
+            let text = metrics::text(&control.site, format);
+            with_content(StatusCode::OK, format.media_type(), Content::Whole(text.into()).into())
+        }
+        Ok(Answer::Live(body)) => {
+            with_content(StatusCode::OK, HeaderValue::from_static("text/event-stream"), body)
+        }
+        Ok(Answer::Dashboard(file)) => {
+            let body = Content::Whole(Bytes::from_static(file.content)).into();
+            let media_type = HeaderValue::from_static(file.media_type);
+            let mut response = with_content(StatusCode::OK, media_type, body);
+            dashboard::guard(response.headers_mut());
+            response
+        }
+        Err(error) => {
+            let (status, name) = error.status();
+            let text = serde_json::json!({ "error": name, "explanation": error.explain() });
+            let mut response = json(status, text);
+            match error {
+                ControlError::TokenRefused => {
+                    let value = HeaderValue::from_static("Bearer");
+                    response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+                }
+                ControlError::Method(right) => {
+                    let value = HeaderValue::from_static(right);
+                    response.headers_mut().insert(header::ALLOW, value);
+                }
+                ControlError::StreamsFull => {
+                    // Closing the connection frees its place for other clients.
+                    let close = HeaderValue::from_static("close");
+                    response.headers_mut().insert(header::CONNECTION, close);
+                }
+                _ => {}
+            }
+            response
+        }
+    }
+}
+
+fn json(status: StatusCode, value: serde_json::Value) -> Response<ResponseBody> {
+    let body = Content::Whole(format!("{value}\n").into()).into();
+    with_content(status, HeaderValue::from_static("application/json"), body)
+}
+
+fn with_content(
+    status: StatusCode,
+    media_type: HeaderValue,
+    body: ResponseBody,
+) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, media_type);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// The answer to a call.
+enum Answer {
+    Json(serde_json::Value),
+    NotReady(serde_json::Value),
+    Metrics(Format),
+    Live(ResponseBody),
+    Dashboard(&'static dashboard::File),
+}
+
+async fn call(
+    control: &Arc<Control>,
+    request: Request<Incoming>,
+    peer: Option<SocketAddr>,
+) -> Result<Answer, ControlError> {
+    caller::check_host(request.headers())?;
+    if let Some(file) = dashboard::file(request.uri().path()) {
+        // Any site may link to this page, which contains no data.
+        return match *request.method() {
+            Method::GET => Ok(Answer::Dashboard(file)),
+            _ => Err(ControlError::Method("GET")),
+        };
+    }
+    let site = &control.site;
+    caller::check_browser(request.headers())?;
+    caller::check_token(request.headers(), site.config.admin_token.as_deref())?;
+    match (request.uri().path(), request.method()) {
+        ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
+        ("/v1/ready", &Method::GET) => {
+            let reasons = ready::why_not(site, *control.stop.borrow());
+            let told = ready::reasons_json(&reasons);
+            Ok(if reasons.is_empty() { Answer::Json(told) } else { Answer::NotReady(told) })
+        }
+        ("/v1/live", &Method::GET) => live::begin(control, request.uri().query()).map(Answer::Live),
+        ("/v1/stats", &Method::GET) => Ok(Answer::Json(stats::stats_and_limits(site))),
+        ("/v1/uncovered-tags", &Method::GET) => Ok(Answer::Json(stats::uncovered_tags(site))),
+        ("/v1/changes", &Method::GET) => Ok(Answer::Json(crate::explain::changes(site))),
+        ("/v1/misses", &Method::GET) => Ok(Answer::Json(crate::explain::misses(site))),
+        ("/v1/explain", &Method::POST) => {
+            let (site, call) = (site.clone(), read_json(request).await?);
+            // For a site with files, this checks which file or script a URL means, and may wait for
+            // the disk.
+            let told = tokio::task::spawn_blocking(move || explain::explain(&site, &call));
+            told.await
+                .unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
+                .map(Answer::Json)
+        }
+        ("/metrics", &Method::GET) => Ok(Answer::Metrics(Format::accepted(request.headers()))),
+        ("/v1/invalidate", &Method::POST) => {
+            let call = read_json(request).await?;
+            invalidate(site, call, peer).await.map(Answer::Json)
+        }
+        ("/v1/reload", &Method::POST) => {
+            let NoParameters {} = read_json(request).await?;
+            reload(control).await.map(Answer::Json)
+        }
+        #[cfg(feature = "settable-clock")]
+        ("/v1/clock", &Method::POST) => {
+            let Advance { advance_ms, set_ms } = read_json(request).await?;
+            site.clock.advance(Duration::from_millis(advance_ms));
+            site.clock.set_machine(set_ms);
+            Ok(Answer::Json(serde_json::json!({ "now_ms": site.clock.now().0 })))
+        }
+        #[cfg(feature = "settable-clock")]
+        ("/v1/panic", &Method::POST) => provoke(&read_json(request).await?),
+        (path, _) => Err(match ROUTES.iter().find(|(_, known)| *known == path) {
+            Some((method, _)) => ControlError::Method(method),
+            None => ControlError::NotFound,
+        }),
+    }
+}
+
+/// Executes an invalidation to its end, even if the client disconnects.
+async fn invalidate(
+    default_site: &Arc<Site>,
+    call: Invalidate,
+    peer: Option<SocketAddr>,
+) -> Result<serde_json::Value, ControlError> {
+    let default_site = default_site.clone();
+    let carried_out = async move {
+        let pending = PendingBatch::begin(default_site.all_sites().map(|site| site.state())).await;
+        let site = default_site.clone();
+        // Purging a million pages takes a while, so it runs on a blocking thread.
+        let done = tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call, peer));
+        let told = done.await;
+        let others = pending.acknowledge().await;
+        told.map(|told| (told, others))
+    };
+    let done = tokio::spawn(carried_out).await.and_then(|done| done);
+    let (told, others) = done.map_err(|panic| ControlError::Unreadable(panic.to_string()))?;
+    told.map(|mut told| {
+        others.say_in(&mut told);
+        told
+    })
+}
+
+/// The body of a call without parameters.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoParameters {}
+
+/// Reloads the configuration of all sites. Returns the changed keys and the number of purged pages
+/// as JSON.
+async fn reload(control: &Control) -> Result<serde_json::Value, ControlError> {
+    let done = match control.reload.get() {
+        Some(reload) => reload.run(&control.site).await,
+        None => Err(NotReloaded::NoFile),
+    };
+    let ReloadResult { changed, dropped } = done.map_err(ControlError::NotReloaded)?;
+    let shown = |one: &ChangedKey| {
+        let mut shown = serde_json::json!({ "key": one.key });
+        for (name, value) in [("from", &one.from), ("to", &one.to)] {
+            if let Some(value) = value {
+                shown[name] = value.as_str().into();
+            }
+        }
+        shown
+    };
+    let changed: Vec<_> = changed.iter().map(shown).collect();
+    Ok(serde_json::json!({ "changed": changed, "dropped": dropped }))
+}
+
+/// Advances the clock for scenario tests, or shifts the machine's clock as this process sees it.
+#[cfg(feature = "settable-clock")]
+#[derive(Deserialize)]
+struct Advance {
+    #[serde(default)]
+    advance_ms: u64,
+    #[serde(default)]
+    set_ms: i64,
+}
+
+/// Provokes a panic, for tests.
+#[cfg(feature = "settable-clock")]
+#[derive(Deserialize)]
+struct Provoke {
+    at: String,
+}
+
+#[cfg(feature = "settable-clock")]
+fn provoke(call: &Provoke) -> Result<Answer, ControlError> {
+    let unknown = || ControlError::Unreadable(format!("no such place: {}", call.at));
+    site_state::panics::provoke(site_state::panics::Place::named(&call.at).ok_or_else(unknown)?);
+    Ok(Answer::Json(serde_json::json!({})))
+}
+
+async fn read_json<T: serde::de::DeserializeOwned>(
+    request: Request<Incoming>,
+) -> Result<T, ControlError> {
+    let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    let essence = media_type.and_then(|value| value.split(';').next()).map(str::trim);
+    if !essence.is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) {
+        return Err(ControlError::NotJson);
+    }
+    let body = Limited::new(request.into_body(), CALL_BYTES);
+    let all = tokio::time::timeout(ARRIVAL, body.collect()).await;
+    let all = all.map_err(|_| ControlError::TooLarge)?.map_err(|_| ControlError::TooLarge)?;
+    serde_json::from_slice(&all.to_bytes())
+        .map_err(|error| ControlError::Unreadable(error.to_string()))
+}

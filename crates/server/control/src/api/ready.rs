@@ -1,0 +1,63 @@
+//! `GET /v1/ready`: whether a load balancer should send requests here. It requires that restoring
+//! the old snapshot has ended, every database is followed, and Pagewell is not about to stop.
+//! `GET /v1/health` reports only that the process answers.
+//!
+//! A short interruption of a database does not change the answer. It becomes "not ready" when pages
+//! are no longer stored, because the allowed lag is exceeded. Not here: PHP, which may be
+//! unreachable while pages are served from the cache.
+
+use exchange::site::Site;
+use site_state::phase::Phase;
+use std::sync::Arc;
+
+/// The reasons for not being ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotReady {
+    /// Pagewell is shutting down.
+    Stopping,
+    /// Another process is taking over, or has taken over (zero-downtime restart).
+    HandedOver,
+    /// The pages of an earlier process are still being restored.
+    SnapshotLoading,
+    /// A database is not followed, so no page is stored.
+    DatabaseNotFollowed,
+}
+
+impl NotReady {
+    /// Returns the name of the reason.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NotReady::Stopping => "stopping",
+            NotReady::HandedOver => "handed-over",
+            NotReady::SnapshotLoading => "snapshot-loading",
+            NotReady::DatabaseNotFollowed => "database-not-followed",
+        }
+    }
+}
+
+/// Returns all reasons for not being ready, over all sites; empty if Pagewell is ready.
+pub(super) fn why_not(default_site: &Arc<Site>, phase: Phase) -> Vec<NotReady> {
+    let any = |holds: fn(&Site) -> bool| default_site.all_sites().any(|site| holds(site));
+    let reasons = [
+        (NotReady::Stopping, phase == Phase::Stopping),
+        (NotReady::HandedOver, phase.is_leaving() && phase != Phase::Stopping),
+        (NotReady::SnapshotLoading, any(is_loading)),
+        (NotReady::DatabaseNotFollowed, any(is_unfollowed)),
+    ];
+    reasons.into_iter().filter(|(_, holds)| *holds).map(|(reason, _)| reason).collect()
+}
+
+fn is_loading(site: &Site) -> bool {
+    site.snapshots.as_ref().is_some_and(|snapshots| !snapshots.is_taken_up())
+}
+
+fn is_unfollowed(site: &Site) -> bool {
+    site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
+}
+
+/// Returns the answer as JSON.
+pub(super) fn reasons_json(reasons: &[NotReady]) -> serde_json::Value {
+    let names: Vec<_> = reasons.iter().map(|reason| reason.as_str()).collect();
+    serde_json::json!({ "ready": names.is_empty(), "reasons": names })
+}

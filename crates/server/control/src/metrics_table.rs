@@ -1,0 +1,256 @@
+//! The metrics table: for each metric its name, its description, whether it is a counter, and how
+//! it is read. The control interface, `/metrics` and the manual use this table. The counters of
+//! `counters` come first in each of them.
+
+mod process;
+
+pub use process::{OfTheProcess, PROCESS, of_this_process};
+
+use crate::kernel_counts::kernel_counts;
+use exchange::site::Site;
+use page_store::Stats;
+use site_state::counters::Counters;
+use site_state::limit_hits::Limit;
+
+/// The type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows, from zero at the start.
+    Counter,
+    /// It is a current value, which may fall.
+    Gauge,
+}
+
+/// A metric that is read from its source, instead of being counted.
+pub struct Figure {
+    /// The name of the metric.
+    pub name: &'static str,
+    /// The description in the manual and in `/metrics`.
+    pub help: &'static str,
+    /// Whether it is a counter or a gauge.
+    pub kind: Kind,
+    read: fn(&Site, &Stats) -> u64,
+}
+
+/// The metrics in addition to the counters.
+pub const FIGURES: [Figure; 14] = [
+    Figure {
+        name: "pages",
+        help: "Pages in memory, each variant of a page counted.",
+        kind: Kind::Gauge,
+        read: |_, store| store.pages as u64,
+    },
+    Figure {
+        name: "names",
+        help: "Names that pages in memory depend on: tags, URLs, paths, the site.",
+        kind: Kind::Gauge,
+        read: |_, store| store.names as u64,
+    },
+    Figure {
+        name: "memory_bytes",
+        help: "What the pages take: contents, header lines, keys, the dependency index, all the \
+               structures around them. Files in memory are not counted here.",
+        kind: Kind::Gauge,
+        read: |_, store| store.bytes.total() as u64,
+    },
+    Figure {
+        name: "memory_budget_bytes",
+        help: "The page budget (`memory`); an eighth of it is set apart for files.",
+        kind: Kind::Gauge,
+        read: |site, _| site.config.memory_bytes as u64,
+    },
+    Figure {
+        name: "evicted",
+        help: "Pages that left to make room.",
+        kind: Kind::Counter,
+        read: |_, store| store.counters.evicted,
+    },
+    Figure {
+        name: "unused",
+        help: "Pages that left because nobody had asked for them for as long as `cache.inactive` says.",
+        kind: Kind::Counter,
+        read: |_, store| store.counters.unused,
+    },
+    Figure {
+        name: "dropped",
+        help: "Pages that left because what they were made from has changed.",
+        kind: Kind::Counter,
+        read: |_, store| store.counters.dropped,
+    },
+    Figure {
+        name: "to_rewarm",
+        help: "Pages that wait to be rendered anew in the background (`rewarm`).",
+        kind: Kind::Gauge,
+        read: |_, store| store.to_rewarm as u64,
+    },
+    Figure {
+        name: "changes_remembered",
+        help: "Changed names that are remembered for renders still in progress.",
+        kind: Kind::Gauge,
+        read: |_, store| store.changes_remembered as u64,
+    },
+    Figure {
+        name: "leases",
+        help: "Renders in progress, as the store knows them.",
+        kind: Kind::Gauge,
+        read: |_, store| store.leases as u64,
+    },
+    Figure {
+        name: "cluster_pending",
+        help: "Changes that the other machines have not been told yet, because the stream cannot be reached.",
+        kind: Kind::Gauge,
+        read: |site, _| site.sources.pending_publications(),
+    },
+    Figure {
+        name: "origin_places_taken",
+        help: "Requests at the origin now.",
+        kind: Kind::Gauge,
+        read: |site, _| site.origin.places().taken() as u64,
+    },
+    Figure {
+        name: "origin_queue",
+        help: "Requests that wait for a place at the origin now.",
+        kind: Kind::Gauge,
+        read: |site, _| site.origin.places().waiting() as u64,
+    },
+    Figure {
+        name: UPTIME,
+        help: "Seconds since the start.",
+        kind: Kind::Gauge,
+        read: |site, _| site.clock.monotonic().as_secs(),
+    },
+];
+
+/// A metric of the kernel, which is the same for every site of the process.
+pub struct OfTheKernel {
+    /// The name of the metric.
+    pub name: &'static str,
+    /// The description in the manual and in `/metrics`.
+    pub help: &'static str,
+    /// Whether it is a counter or a gauge.
+    pub kind: Kind,
+    read: fn(&doctor::Tcp, &doctor::Conntrack) -> Option<u64>,
+}
+
+/// The kernel's counts of connections that Pagewell never received; zero where they are
+/// unavailable.
+pub const KERNEL: [OfTheKernel; 8] = [
+    OfTheKernel {
+        name: "kernel_listen_overflows",
+        help: "Connections that the kernel dropped because a server's queue was full, of all servers \
+               of the machine, since its start.",
+        kind: Kind::Counter,
+        read: |tcp, _| tcp.listen_overflows,
+    },
+    OfTheKernel {
+        name: "kernel_listen_drops",
+        help: "Connections that the kernel dropped while they were made, for whatever reason.",
+        kind: Kind::Counter,
+        read: |tcp, _| tcp.listen_drops,
+    },
+    OfTheKernel {
+        name: "kernel_syn_drops",
+        help: "Half-open connections that the kernel dropped because their queue was full.",
+        kind: Kind::Counter,
+        read: |tcp, _| tcp.syn_drops,
+    },
+    OfTheKernel {
+        name: "kernel_time_wait_overflows",
+        help: "Ended connections that the kernel did not wait for, because their table was full.",
+        kind: Kind::Counter,
+        read: |tcp, _| tcp.time_wait_overflows,
+    },
+    OfTheKernel {
+        name: "kernel_time_wait",
+        help: "Ended connections that the kernel waits for now.",
+        kind: Kind::Gauge,
+        read: |tcp, _| tcp.time_wait,
+    },
+    OfTheKernel {
+        name: "kernel_conntrack_entries",
+        help: "Connections in the firewall's table now.",
+        kind: Kind::Gauge,
+        read: |_, conntrack| conntrack.count,
+    },
+    OfTheKernel {
+        name: "kernel_conntrack_max",
+        help: "Connections that the firewall's table has room for.",
+        kind: Kind::Gauge,
+        read: |_, conntrack| conntrack.max,
+    },
+    OfTheKernel {
+        name: "kernel_conntrack_drops",
+        help: "Packets that the kernel dropped because the firewall's table was full.",
+        kind: Kind::Counter,
+        read: |_, conntrack| conntrack.drops,
+    },
+];
+
+/// Returns the current values of the kernel's metrics.
+pub fn of_the_kernel() -> impl Iterator<Item = (&'static str, u64)> {
+    let (tcp, conntrack) = kernel_counts();
+    KERNEL.iter().map(move |row| (row.name, (row.read)(&tcp, &conntrack).unwrap_or(0)))
+}
+
+/// Returns whether a metric is the same for every site of the process.
+#[must_use]
+pub fn of_the_process(name: &str) -> bool {
+    name == UPTIME
+        || KERNEL.iter().any(|row| row.name == name)
+        || PROCESS.iter().any(|row| row.name == name)
+}
+
+/// The name of the metric for the uptime of the process.
+pub const UPTIME: &str = "uptime_seconds";
+
+/// The counters that are gauges: their descriptions say "now".
+const NOW: [&str; 5] =
+    ["followers", "database_apply_us", "database_lag_us", "database_lag_max_us", "connections"];
+
+/// Returns every metric: name, description, type.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Kind)> {
+    let counted = Counters::default().rows().into_iter().map(|(name, help, _)| {
+        let kind = if NOW.contains(&name) { Kind::Gauge } else { Kind::Counter };
+        (name, help, kind)
+    });
+    let figures = FIGURES.iter().map(|figure| (figure.name, figure.help, figure.kind));
+    let kernel = KERNEL.iter().map(|row| (row.name, row.help, row.kind));
+    let process = PROCESS.iter().map(|row| (row.name, row.help, row.kind));
+    counted.chain(figures).chain(kernel).chain(process)
+}
+
+/// Returns the current metrics of a site, in the order of [`all`].
+pub fn values(site: &Site) -> Vec<(&'static str, u64)> {
+    let store = site.store.stats();
+    let counted = site.counters.rows().into_iter().map(|(name, _, value)| (name, value));
+    let figures = FIGURES.iter().map(|figure| (figure.name, (figure.read)(site, &store)));
+    counted.chain(figures).chain(of_the_kernel()).chain(of_this_process()).collect()
+}
+
+/// How often each limit was reached on a site and at its origin.
+pub fn limits_hit(site: &Site) -> impl Iterator<Item = (&'static str, u64)> {
+    let (own, places) = (&site.counters.limit_hits, &site.origin.places().limit_hits);
+    Limit::ALL.iter().map(move |limit| {
+        let count = match limit {
+            // This limit has a counter of its own, which is older than this family of metrics.
+            Limit::CodingQueue => site.counters.codings_skipped.get(),
+            limit => own.get(*limit) + places.get(*limit),
+        };
+        (limit.key(), count)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_there_once() {
+        let mut names: Vec<_> = all().map(|(name, ..)| name).collect();
+        assert!(NOW.iter().all(|now| names.contains(now)));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,185 @@
+//! Starts renders, and records their results for explanations (`why`): the outcome, the duration,
+//! and the cookies that prevented storing. Recording happens afterwards and affects nothing else.
+//! Private copies are not recorded.
+
+use super::{ForNobody, Render, RenderPermit, RenderRequest};
+use crate::body::ResponseBody;
+use crate::serve;
+use crate::site::Site;
+use http::{HeaderMap, Method, Response, StatusCode, header};
+use http_cache::status::CacheStatus;
+use http_cache::{FieldUse, ForwardReason, StoredFacts, StoredResponse};
+use origin::routes::Script;
+use origin::{OriginRequest, OriginResponse, RequestBody, SendProgress};
+use page_store::Lease;
+use site_state::history::shown::cut;
+use site_state::history::{Content, Outcome, RenderRecord};
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Stores a private copy for its owner, and returns the response to the owner's request.
+pub async fn store_for_owner(
+    site: &Arc<Site>,
+    ask: RenderRequest,
+    lease: Lease,
+    stored: StoredResponse,
+    response: OriginResponse,
+    status: CacheStatus<'static>,
+) -> Response<ResponseBody> {
+    let (answer, answered) = oneshot::channel();
+    let render = Render::new(site, ask, RenderPermit::Solo(lease), answer);
+    apart(Box::pin(render.collect(stored, response, status)), answered).await
+}
+
+/// Runs a render as a separate task, and waits for its answer. The future is boxed, because the
+/// runtime would otherwise copy it a dozen times.
+pub(super) async fn apart(
+    render: Pin<Box<impl Future<Output = ()> + Send + 'static>>,
+    answered: oneshot::Receiver<Response<ResponseBody>>,
+) -> Response<ResponseBody> {
+    tokio::spawn(render);
+    match answered.await {
+        Ok(response) => response,
+        // The panic of the task has been logged.
+        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
+    }
+}
+
+/// Maximum number of a response's cookies that are recorded.
+const COOKIES_MAX: usize = site_state::history::memory::COOKIES_MAX;
+
+impl Render {
+    /// Creates a render whose answer is sent through the channel.
+    pub(super) fn new(
+        site: &Arc<Site>,
+        ask: RenderRequest,
+        right: RenderPermit,
+        answer: oneshot::Sender<Response<ResponseBody>>,
+    ) -> Box<Render> {
+        let (site, answer, asked) = (site.clone(), Some(answer), site.clock.now());
+        Box::new(Render {
+            site,
+            ask,
+            right,
+            answer,
+            for_nobody: None,
+            began_ms: None,
+            asked,
+            answered: None,
+        })
+    }
+
+    /// Creates a render for which no client waits. Returns it together with its result.
+    pub(super) fn for_nobody(
+        site: &Arc<Site>,
+        ask: RenderRequest,
+        right: RenderPermit,
+    ) -> (Box<Render>, Arc<ForNobody>) {
+        let outcome = Arc::new(ForNobody::default());
+        let (site, for_nobody, asked) = (site.clone(), Some(outcome.clone()), site.clock.now());
+        let render = Render {
+            site,
+            ask,
+            right,
+            answer: None,
+            for_nobody,
+            began_ms: None,
+            asked,
+            answered: None,
+        };
+        (Box::new(render), outcome)
+    }
+
+    /// The request that is sent to the origin, with these header lines.
+    pub(super) fn request(&self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
+        let RenderRequest { target, client, version, .. } = &self.ask;
+        OriginRequest {
+            method: Method::GET,
+            target: target.path_and_query.clone(),
+            host: target.host.clone(),
+            scheme: target.scheme,
+            headers,
+            body: RequestBody::Empty,
+            peer: client.peer,
+            local: client.local,
+            script,
+            version: *version,
+            extras: client.extras.clone(),
+            litespeed: FieldUse::Ignore,
+            progress: SendProgress::default(),
+        }
+    }
+
+    /// Marks the page as hit-for-miss for `limits.hit_for_miss`, so that its requests do not wait for each
+    /// other.
+    pub(super) fn not_shareable(&self) {
+        self.site.counters.not_stored.add();
+        if let RenderPermit::Leader(leader) = &self.right {
+            let until_ms =
+                self.site.clock.now().0 + self.site.limits.hit_for_miss.as_millis() as u64;
+            leader.not_shareable(until_ms);
+        }
+    }
+
+    /// Records that the response was not stored.
+    pub(super) fn tell_not_stored(
+        &self,
+        reason: &'static str,
+        status: Option<http::StatusCode>,
+        headers: &HeaderMap,
+    ) {
+        self.tell(&self.ask.key, Outcome::NotStored(reason), status, cookies_set(headers));
+    }
+
+    /// Records that the response is complete, and was stored under `key` or refused for a reason.
+    pub(super) fn tell_complete(
+        &self,
+        key: &[u8],
+        stored: &StoredFacts,
+        content: Result<Content, &'static str>,
+    ) {
+        let outcome = content.map_or_else(Outcome::NotStored, Outcome::Stored);
+        self.tell(key, outcome, Some(stored.status), Vec::new());
+    }
+
+    fn tell(
+        &self,
+        key: &[u8],
+        outcome: Outcome,
+        status: Option<http::StatusCode>,
+        cookies: Vec<Box<str>>,
+    ) {
+        if self.ask.owner.is_some() {
+            return;
+        }
+        let now_ms = self.site.clock.now().0;
+        let began_ms = self.began_ms.unwrap_or(now_ms);
+        let is_new = matches!(self.ask.why, ForwardReason::UriMiss | ForwardReason::Miss);
+        self.site.history.rendered(RenderRecord {
+            key,
+            target: &self.ask.target,
+            times: (began_ms, now_ms),
+            status: status.map(|status| status.as_u16()),
+            cookies,
+            outcome,
+            is_new,
+        });
+    }
+}
+
+/// The names of the cookies that a response sets.
+fn cookies_set(headers: &HeaderMap) -> Vec<Box<str>> {
+    let name = |value: &http::HeaderValue| {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        // A cookie without `=` is skipped: it has only a value.
+        text.split(';').next()?.split_once('=').map(|(name, _)| cut(name.trim()))
+    };
+    let mut names = Vec::new();
+    for name in headers.get_all(header::SET_COOKIE).iter().filter_map(name) {
+        if names.len() < COOKIES_MAX && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}

@@ -1,0 +1,113 @@
+//! The periodic background tasks of a process: tidying up the store after large changes, compression,
+//! cache warming, closing idle connections to the origin, returning memory to the system, watching the
+//! clock, removing inactive pages, reloading certificates. Each ends when the process begins to leave.
+
+use crate::clock_skew;
+use crate::idle_expiry::{self, BETWEEN_BATCHES};
+use crate::wake;
+use exchange::codings::{self, Compressor};
+use exchange::rewarm;
+use exchange::site::Site;
+use front::tls::Tls;
+use origin::Origin;
+use page_store::TidyOutcome;
+use site_state::phase::{Phase, PhaseWatch};
+use site_state::release_memory;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often idle connections to the origin and the memory of clients' connections are checked.
+const SWEEP: Duration = Duration::from_secs(5);
+/// Memory is returned to the system after at least this many connections have become idle,
+const CROWD: u64 = 1000;
+/// once fewer than this many more become idle between two checks. Until then the memory is reused.
+const CALM: u64 = 50;
+
+/// Starts the tasks of each site and of the process. With `tls`, its certificates are reloaded when the
+/// files change.
+pub fn start(default_site: &Arc<Site>, tls: Option<Arc<Tls>>, stopped: &PhaseWatch) {
+    let compressor = Arc::new(Compressor::default());
+    for site in default_site.selected_or_all(None) {
+        tokio::spawn(sweep(site.clone(), stopped.clone()));
+        tokio::spawn(tidy(site.clone(), stopped.clone()));
+        tokio::spawn(codings::run(site.clone(), compressor.clone(), stopped.clone()));
+        tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
+        wake::begin(site, stopped);
+    }
+    if let Some(tls) = tls {
+        tokio::spawn(follow_certificates(tls, default_site.clone(), stopped.clone()));
+    }
+    tokio::spawn(release_memory(default_site.clone(), stopped.clone()));
+    tokio::spawn(clock_skew::run(default_site.clone(), stopped.clone()));
+    tokio::spawn(idle_expiry::run(default_site.clone(), stopped.clone()));
+}
+
+/// Tidies up the store after large changes, one batch at a time.
+async fn tidy(site: Arc<Site>, mut stop: PhaseWatch) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(Phase::is_leaving) => return,
+            () = site.untidy.notified() => {}
+        }
+        while site.store.tidy() == TidyOutcome::MoreToDo {
+            tokio::time::sleep(BETWEEN_BATCHES).await;
+        }
+    }
+}
+
+/// Reloads the certificates when their files change.
+async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: PhaseWatch) {
+    let mut seen = tls.look();
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(Phase::is_leaving) => return,
+            () = tokio::time::sleep(site.now().limits.certificate_look) => {}
+        }
+        let now = tls.look();
+        if now == seen {
+            continue;
+        }
+        match tls.reload() {
+            Ok(()) => tracing::info!(event = "certificates-read"),
+            Err(error) => tracing::error!(event = "certificates-unusable", %error),
+        }
+        // Changes during the reload are detected by the next check.
+        seen = now;
+    }
+}
+
+/// Returns memory to the system after many connections were active at the same time and have become
+/// idle.
+async fn release_memory(default_site: Arc<Site>, mut stop: PhaseWatch) {
+    let (mut seen, mut waiting) = (0, 0);
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(Phase::is_leaving) => return,
+            () = tokio::time::sleep(SWEEP) => {}
+        }
+        let rested = default_site
+            .selected_or_all(None)
+            .map(|site| site.counters.connections_rested.get())
+            .sum();
+        let more = rested - seen;
+        (seen, waiting) = (rested, waiting + more);
+        if waiting >= CROWD && more < CALM {
+            waiting = 0;
+            // On a blocking thread, because it may take some milliseconds.
+            let _ = tokio::task::spawn_blocking(release_memory::heap).await;
+        }
+    }
+}
+
+/// Closes connections to the origin that have been idle for long.
+async fn sweep(site: Arc<Site>, mut stop: PhaseWatch) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(Phase::is_leaving) => return,
+            () = tokio::time::sleep(SWEEP) => {}
+        }
+        if let Origin::FastCgi(origin) = &*site.origin {
+            origin.close_idle();
+        }
+    }
+}
