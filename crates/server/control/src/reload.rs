@@ -18,7 +18,7 @@ pub use diff::{ChangedKey, may_change};
 use config::Config;
 use config::options::ServeArgs;
 use exchange::site::Site;
-use exchange::sites::SiteTable;
+use exchange::site::SiteTable;
 use page_store::{ChangeTarget, Strength};
 use site_state::history::ChangeSource;
 use std::path::{Path, PathBuf};

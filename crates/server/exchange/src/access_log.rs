@@ -11,14 +11,12 @@
 //!
 //! Not logged: the control interface, the memcached port, and traffic after a protocol upgrade.
 
-mod entry;
 mod writer;
 
 pub use config::access_log_format::{
     BUFFER_BYTES_MIN, ClientText, FILE, Format, HIT, LINE_BYTES_MAX, Line, Masks, Outcome,
     Unreadable, outcome,
 };
-pub use entry::Entry;
 pub use writer::{Sink, Writing, start};
 
 use config::AccessLog as Chosen;

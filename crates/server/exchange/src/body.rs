@@ -6,7 +6,10 @@
 //! page, and content in memory for this client alone, counts in the send backlog (`send_backlog`) until
 //! hyper has released it.
 
-use crate::codings::StreamingEncoder;
+mod streaming_encoder;
+
+pub use streaming_encoder::StreamingEncoder;
+
 use crate::in_flight::InFlightGuard;
 use crate::response_spool::{ContentEnd, SpoolItem, SpoolReceiver};
 use crate::send_backlog::{self, ClientBacklog, Recipient};

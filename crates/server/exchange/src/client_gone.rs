@@ -8,9 +8,9 @@
 //! | from a client that is logged in | the same, because applications also change data in links (GET) |
 //! | any other | it is cancelled at the origin |
 
-use crate::forward::send_following;
+use crate::send::{may_report_change, send_following};
 use crate::site::Site;
-use http_cache::{Failure, FieldUse};
+use http_cache::Failure;
 use origin::{OriginRequest, OriginResponse, SendProgress, Unsent};
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,13 +28,7 @@ pub enum OnClientGone {
 
 /// Whether a request continues until the response head although its client has disconnected.
 pub fn must_await_response(site: &Site, patience: OnClientGone) -> bool {
-    patience == OnClientGone::AwaitHead || may_say(site)
-}
-
-/// Whether a response to a safe request may report a change.
-pub fn may_say(site: &Site) -> bool {
-    // A response that ends a session invalidates that user's private copies.
-    site.config.dialects.litespeed == FieldUse::Obey || site.config.private.is_some()
+    patience == OnClientGone::AwaitHead || may_report_change(site)
 }
 
 /// Forwards a safe request to the origin, and applies the invalidations that its response head reports.

@@ -18,77 +18,21 @@ mod streaming;
 
 pub use compressor::Compressor;
 pub use site_state::content_encoding::{make, make_for_file};
-pub use streaming::{StreamingEncoder, encode_response};
+pub use streaming::encode_response;
 
+use crate::coding_queue::{EnqueueOutcome, PLAIN_BYTES, Work};
 use crate::site::Site;
 use http_cache::codings::{choose, vary_on_accept_encoding};
 use http_cache::{Forms, RequestFacts, StoredResponse};
 use page_store::KeyBuf;
 use site_state::page::{IdentityContent, NewPage, ReadPage, SharedPage, StoredPage};
 use site_state::phase::{Phase, PhaseWatch};
-use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Notify;
+use std::sync::Arc;
 
-/// Content longer than this, in bytes, is cached in compressed forms only, because few clients request
-/// it uncompressed.
-pub const PLAIN_BYTES: usize = 64 << 10;
 /// Content longer than this, in bytes, is also cached uncompressed, because decompressing it would take
 /// too long.
 const UNDONE_BYTES: usize = 4 << 20;
-
-/// A page or file to compress; it does not keep the content in memory.
-pub enum Work {
-    /// The page with this key and variant, whose turn has been taken.
-    Page(KeyBuf, u32),
-    /// The file at this path.
-    File(PathBuf),
-}
-
-impl Work {
-    fn page(page: &SharedPage) -> Work {
-        Work::Page(page.key().to_buf(), page.variant())
-    }
-}
-
-/// The queue of pages and files to compress.
-pub struct Queue {
-    /// Guards only the list; never held during compression.
-    waiting: Mutex<VecDeque<Work>>,
-    told: Notify,
-    most: usize,
-}
-
-impl Queue {
-    /// An empty queue that holds at most `most` entries.
-    pub fn new(most: usize) -> Queue {
-        Queue { waiting: Mutex::default(), told: Notify::new(), most }
-    }
-
-    /// Appends `work`, unless the queue is full.
-    fn put(&self, work: Work) -> EnqueueOutcome {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() >= self.most {
-            return EnqueueOutcome::Full;
-        }
-        waiting.push_back(work);
-        drop(waiting);
-        self.told.notify_one();
-        EnqueueOutcome::Waits
-    }
-
-    fn take(&self) -> Option<Work> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-    }
-}
-
-/// The result of adding an entry to the queue.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EnqueueOutcome {
-    Waits,
-    Full,
-}
 
 /// Decides whether `stored`, which has `length` bytes of content, will be sent in compressed forms. If
 /// so, it adds `Accept-Encoding` to `Vary`, so that already the first response has it.
@@ -165,7 +109,7 @@ pub async fn run(site: Arc<Site>, compressor: Arc<Compressor>, mut stop: PhaseWa
     loop {
         tokio::select! {
             _ = stop.wait_for(Phase::is_leaving) => return,
-            () = site.coding_queue.told.notified() => {}
+            () = site.coding_queue.added.notified() => {}
             () = tokio::time::sleep(compressor::IDLE), if used.is_some() => {
                 used.take().into_iter().for_each(|turns| compressor.rest(turns));
                 continue;

@@ -3,32 +3,30 @@
 //! requests in `forward`, and responses as they are sent in `serve`. Plain hits over HTTP/1.1 do
 //! not come here: `hit` answers them before hyper, by the same verdict.
 
+use crate::assembly::{PageRequest, assembled};
 use crate::body::{Content, ResponseBody};
 use crate::client_gone::OnClientGone;
-use crate::codings::{self, encode_response};
-use crate::esi::{self, PageRequest};
+use crate::codings::encode_response;
+use crate::esi;
 use crate::forward::{self, ForwardCause};
 use crate::litespeed;
 use crate::lookup::decide_on;
+use crate::plan::{may_refresh, plan, tell_bypassed};
 use crate::private;
 use crate::purge;
 use crate::render::{self, ExtraFields, Ranges, RenderRequest};
 use crate::serve;
 use crate::site::Site;
+use crate::stored_answer::{hit, stale_hit};
 use crate::upgrade;
 use config::networks::forwarded_scheme;
-use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
-use http_cache::status::{CacheOutcome, CacheStatus};
-use http_cache::{
-    Answer, ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict,
-};
+use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
 use hyper::body::Incoming;
-use site_rules::{BypassBecause, Handling, Peer, Plan, SiteRules};
+use site_rules::{BypassBecause, Handling, Peer, Plan};
 use site_state::client::{Client, RequestContent};
-use site_state::page::{SharedPage, ttl_seconds};
 use site_state::panics::{self, Place};
 use site_state::request_fields::view_of;
 use site_state::request_fields::{AsSent, read_facts};
@@ -85,7 +83,7 @@ async fn by_site(
                     esi::may_come(site).then(|| PageRequest::of(&request, &target, &client));
                 let mut response = dispatch(site, request, target, &client).await;
                 if let Some(asked) = asked.filter(|_| esi::is_template(&response)) {
-                    response = Box::pin(esi::assembled(site, asked, response)).await;
+                    response = Box::pin(assembled(site, asked, response)).await;
                 }
                 if is_timed {
                     serve::tell_timing(&mut response, client.extras.spent.as_ref());
@@ -284,52 +282,6 @@ async fn get(
     encode_response(site, &facts, response)
 }
 
-/// Whether a background refresh may begin: clients that wait for a page have priority. If it may
-/// not, the next request that gets the stale page tries again.
-pub fn may_refresh(site: &Site) -> bool {
-    let may = site.origin.places().is_one_to_spare();
-    if !may {
-        site.counters.refreshes_put_off.add();
-    }
-    may
-}
-
-/// Applies the rules to a request. Returns the plan, and the key of the page that would answer it.
-pub fn plan(
-    site: &Site,
-    method: &Method,
-    headers: &HeaderMap,
-    target: &TargetUri,
-    client: &Client,
-) -> (Plan, Vec<u8>) {
-    let rules = &site.config.rules;
-    let fields = AsSent(headers);
-    let view = view_of(target, method, &fields, client);
-    let mut plan = rules.plan(&view, site.load(), site.clock.now().0);
-    if plan.handling == Handling::Store
-        && let Some(because) = bypassing_field(rules, &plan, headers)
-    {
-        plan = plan.bypassing(because);
-    }
-    let mut key = Vec::with_capacity(128);
-    target.write_key(&mut key);
-    rules.write_key(&plan, &fields, &mut key);
-    (plan, key)
-}
-
-/// Returns the reason if one of the fields that the origin would get makes the request bypass the
-/// cache.
-pub fn bypassing_field(
-    rules: &SiteRules,
-    plan: &Plan,
-    headers: &HeaderMap,
-) -> Option<BypassBecause> {
-    headers.iter().find_map(|(name, value)| {
-        let name = name.as_str();
-        rules.field_bypasses(plan, name, value.as_bytes()).filter(|_| is_from_clients(name))
-    })
-}
-
 /// Forwards a GET or HEAD unchanged; the response is for one client and is not stored.
 async fn bypass(
     site: &Arc<Site>,
@@ -349,63 +301,4 @@ async fn bypass(
         on_client_gone: patience,
     };
     Box::pin(forward::pass_bypassed(site, request, target, client, why, None)).await
-}
-
-/// Records for explanations that a request bypasses the cache, and the cookies that cause it.
-pub fn tell_bypassed(
-    site: &Site,
-    headers: &HeaderMap,
-    target: &TargetUri,
-    plan: &Plan,
-    reason: &'static str,
-) {
-    let cookies = site.config.rules.bypassing_cookies(plan, &AsSent(headers));
-    site.history.bypassed(target, reason, &cookies);
-}
-
-/// Answers a request by a fresh stored page, and counts the hit.
-pub fn hit(
-    site: &Arc<Site>,
-    facts: &RequestFacts<'_>,
-    page: &SharedPage,
-    answer: Answer,
-) -> Response<ResponseBody> {
-    site.counters.hits.add();
-    page.serve();
-    from_store(site, facts, (page, answer), None)
-}
-
-fn stale_hit(
-    site: &Arc<Site>,
-    facts: &RequestFacts<'_>,
-    (page, answer): (&SharedPage, Answer),
-    because: StaleBecause,
-) -> Response<ResponseBody> {
-    site.counters.stale_hits.add();
-    page.serve();
-    let detail = match because {
-        StaleBecause::WhileRevalidate => "stale-while-revalidate",
-        StaleBecause::MaxStale => "max-stale",
-    };
-    from_store(site, facts, (page, answer), Some(detail))
-}
-
-fn from_store(
-    site: &Arc<Site>,
-    facts: &RequestFacts<'_>,
-    (page, answer): (&SharedPage, Answer),
-    detail: Option<&'static str>,
-) -> Response<ResponseBody> {
-    let now = site.clock.now();
-    let payload = page.payload();
-    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
-    status.ttl_seconds = Some(ttl_seconds(page, now));
-    status.detail = detail;
-    let response = serve::page(facts, page, answer, now, &status);
-    let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);
-    if in_none && response.status() == payload.stored.status && facts.method == Kind::Get {
-        codings::keep_plain(site, page);
-        codings::wanted(site, facts, page);
-    }
-    response
 }

@@ -12,7 +12,6 @@ use crate::esi;
 use crate::litespeed;
 use crate::private::{self, Keep, Keeping};
 use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
-use crate::sendfile;
 use crate::serve;
 use crate::site::Site;
 use crate::static_files;
@@ -21,7 +20,7 @@ use config::Limits;
 use config::log::Seldom;
 use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
@@ -31,19 +30,13 @@ use origin::{
     Origin, OriginBody, OriginRequest, OriginResponse, RequestBody, SendProgress, Unsent,
 };
 use site_rules::PlannedFields;
-use site_state::client::ClientExtras;
 use site_state::client::{Client, RequestContent};
-use site_state::pending_changes::PendingChange;
 use site_state::propagation::Propagation;
 use site_state::refusal::Refusal;
 use site_state::request_fields::read_facts;
-use site_state::traces;
 use site_state::trailers;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Maximum number of local redirects that an origin may request (RFC 3875 section 6.2.2).
-const REDIRECTS_MAX: usize = 5;
 
 /// The reason for forwarding a request.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +85,7 @@ pub async fn answerer(site: &Arc<Site>, target: &TargetUri, facts: &RequestFacts
         }
         Route::Static(path) => {
             site.counters.files.add();
-            match static_files.answer(site, &path, facts).await {
+            match static_files::answer(static_files, site, &path, facts).await {
                 Ok(response) => {
                     if target.written.is_none() {
                         static_files.note_found(&files.root, target.path(), &path);
@@ -195,67 +188,6 @@ pub fn as_planned(headers: &mut HeaderMap, planned: &PlannedFields<'_>) {
             _ => drop(headers.remove(name)),
         }
     }
-}
-
-/// Sends a request, and follows local redirects of the origin. Invalidations that the response
-/// contains in LiteSpeed's fields are applied before the response is returned.
-///
-/// # Errors
-/// The failure of the origin, or the reason why the request could not be sent.
-pub async fn send_following(
-    site: &Arc<Site>,
-    request: &mut OriginRequest,
-) -> Result<OriginResponse, Unsent> {
-    let hand = match client_gone::may_say(site) {
-        true => Some(PendingChange::begin(site.state()).await),
-        false => None,
-    };
-    request.litespeed = site.config.dialects.litespeed;
-    esi::announce(site, &mut request.headers);
-    let method = request.method.clone();
-    let (spent, trace) = (request.extras.spent.clone(), request.extras.trace.clone());
-    // The time that the client takes to send content does not count as the origin's.
-    site.origin.take_in(request).await?;
-    for _ in 0..REDIRECTS_MAX {
-        let begun = site.clock.monotonic();
-        let asked = traces::in_request(site, &mut request.headers, trace.as_ref());
-        let mut answered = site.origin.send(request).await;
-        if let Ok(response) = &mut answered {
-            traces::out_of_response(site, &mut response.headers);
-            sendfile::note(site, &response.headers, || request.url());
-        }
-        if let Some(asked) = asked {
-            asked.ended(answered.as_ref().ok().map(|response| response.status));
-        }
-        let took = site.clock.monotonic().saturating_sub(begun);
-        site.counters.origin_times.add(took);
-        if let Some(spent) = &spent {
-            spent.add(took);
-        }
-        let path = match answered {
-            Err(Unsent::Redirected(path)) => path,
-            Ok(mut response) => {
-                let place = || request.url();
-                litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
-                if let Some(hand) = hand {
-                    response.waited = hand.acknowledge().await;
-                }
-                return Ok(response);
-            }
-            unsent => return unsent,
-        };
-        let root = site.root().ok_or(Failure::InvalidResponse)?;
-        let Route::Script(script) = route_in(root, path.split('?').next().unwrap_or_default())
-        else {
-            tracing::error!(event = "origin-invalid", reason = "redirect-to-no-script", path);
-            return Err(Failure::InvalidResponse.into());
-        };
-        // The content was sent with the first request.
-        (request.method, request.target, request.script) = (Method::GET, path, Some(script));
-        request.extras = ClientExtras::default();
-    }
-    tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
-    Err(Failure::InvalidResponse.into())
 }
 
 /// Forwards a GET or HEAD unchanged. The response is for one client and is not stored, except as a

@@ -13,7 +13,7 @@
 //!
 //! One lock, held to store or take a value. It is not taken while no request is in flight.
 
-use crate::access_log::Entry;
+use crate::log_entry::Entry;
 use crate::send_backlog::Recipient;
 use crate::site::Site;
 use http::{HeaderMap, Response, StatusCode};

@@ -9,37 +9,48 @@
 //!
 //! | subject | modules |
 //! |---|---|
-//! | a request from its arrival to its response | `exchange`, `lookup`, `serve`, `static_files` |
-//! | a page that is not cached | `render`, `rewarm` (cache warming), `private` (copies for one client), `esi` (fragments) |
-//! | forwarded requests | `forward`, `writes`, `client_gone` (after the client has disconnected), `upgrade` (upgrades), `litespeed`, `sendfile` |
-//! | purges | `purge`, `purger` (authorisation), `constant_time` |
-//! | content on its way to the client | `body`, `codings`, `response_spool`, `send_backlog`, `in_flight`, `access_log` |
-//! | the site that a request is for | `site`, `sites` (the choice by host) |
+//! | a request from its arrival to its response | `exchange`, `plan`, `lookup`, `stored_answer`, `serve` |
+//! | a page that is not cached | `render`, `waiter` (its followers), `rewarm` (cache warming), `private` and `owner_copies` (copies for one client), `esi` and `assembly` (templates and fragments) |
+//! | forwarded requests | `forward`, `send` (one request to the origin), `writes`, `client_gone` (after the client has disconnected), `upgrade` (upgrades), `litespeed`, `sendfile` |
+//! | files | `static_files`, `file_cache` |
+//! | purges | `purge`, `purger` (authorisation), `searches`, `constant_time` |
+//! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `access_log`, `log_entry` |
+//! | the site that a request is for | `site` (with the choice by host) |
 
 pub mod access_log;
+pub mod assembly;
 pub mod body;
 pub mod client_gone;
+pub mod coding_queue;
 pub mod codings;
 pub mod constant_time;
 pub mod esi;
 pub mod exchange;
+pub mod file_cache;
 pub mod forward;
 pub mod in_flight;
 pub mod litespeed;
+pub mod log_entry;
 pub mod lookup;
+pub mod owner_copies;
+pub mod plan;
 pub mod private;
 pub mod purge;
 pub mod purger;
 pub mod render;
 pub mod response_spool;
 pub mod rewarm;
+pub mod searches;
+pub mod send;
 pub mod send_backlog;
 pub mod sendfile;
 pub mod serve;
 pub mod site;
-pub mod sites;
 pub mod static_files;
+pub mod stored_answer;
 pub mod upgrade;
+pub mod waiter;
 pub mod writes;
 
-pub use exchange::{answer, is_redirected, is_timed, plan};
+pub use exchange::{answer, is_redirected, is_timed};
+pub use plan::plan;

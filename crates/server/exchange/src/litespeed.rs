@@ -7,7 +7,7 @@
 //! LiteSpeed's ESI is not announced, because it is not supported. `private` applies purges with private
 //! scope, to the private copies of the client that sent the request.
 
-use crate::private;
+use crate::owner_copies;
 use crate::site::Site;
 use config::Dialects;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
@@ -42,7 +42,7 @@ pub fn take_in(
     request: &HeaderMap,
     headers: &HeaderMap,
 ) {
-    private::signed(site, request, headers);
+    owner_copies::signed(site, request, headers);
     if site.config.dialects.litespeed == FieldUse::Ignore {
         return;
     }
@@ -62,7 +62,7 @@ pub fn take_in(
         [(Staleness::Gone, Strength::Drop), (Staleness::Stale, Strength::Mark)]
     {
         let own = purges.iter().filter(|purge| purge.staleness == staleness);
-        private::purged(site, request, own, strength);
+        owner_copies::purged(site, request, own, strength);
         apply(site, &purges, staleness, strength, || ChangeSource::response(method, &place()));
     }
 }

@@ -8,17 +8,16 @@
 //! | invalidation | like any page (tags, URLs, everything), by private purges, by each unsafe request of the owner, by a response that sets one of the owner's cookies |
 //!
 //! Invariants: a request is forwarded unchanged and waits for no other; only a fresh copy is used.
-//! A copy depends on each cookie of its owner separately, so a request with any of them invalidates
-//! it. Owner names begin with a byte that no field can contain; a hash collision only invalidates
-//! too much. Out of scope: stale copies, validation, background refresh.
+//! Dependencies and invalidation of copies are in `owner_copies`. Out of scope: stale copies,
+//! validation, background refresh.
 
 use crate::body::ResponseBody;
 use crate::client_gone::OnClientGone;
 use crate::codings;
 use crate::esi;
-use crate::exchange::{bypassing_field, tell_bypassed};
 use crate::forward::{self, ForwardCause};
 use crate::lookup::{self, StoredPages};
+use crate::plan::{bypassing_field, tell_bypassed};
 use crate::render::{self, ExtraFields, Ranges, RenderRequest};
 use crate::sendfile;
 use crate::serve;
@@ -26,21 +25,18 @@ use crate::site::Site;
 use config::PrivateCopies;
 use config::target::TargetUri;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
-use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
-    FieldUse, ForwardReason, OwnedTerms, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
+    ForwardReason, OwnedTerms, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
     storable_for_owner,
 };
 use origin::OriginResponse;
-use page_store::{ChangeTarget as Changed, Dependencies, Lease, Strength};
+use page_store::Lease;
 use site_rules::{BypassBecause, Owner, Plan};
 use site_state::client::{Client, RequestContent};
-use site_state::history::ChangeSource;
 use site_state::request_fields::view_of;
 use site_state::request_fields::{AsSent, read_facts};
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// The data from which a private copy is stored.
 pub struct Keep {
@@ -250,112 +246,3 @@ fn storable(
         (stored, _) => Ok(stored.filter(|_| revision.ignored.is_empty())),
     }
 }
-
-/// Adds to a copy's dependencies that it belongs to its owner, once for each of the owner's
-/// cookies.
-pub fn depend(dependencies: &mut Dependencies, owner: &Owner, stored: &StoredResponse, page: &str) {
-    dependencies.owner(&owner.cookies.join(&b'\n'));
-    for cookie in &owner.cookies {
-        dependencies.tag(&name(cookie, CopySelection::Everything));
-        dependencies.tag(&name(cookie, CopySelection::Url(page)));
-        for tag in stored.extras().owner_tags.iter() {
-            dependencies.tag(&name(cookie, CopySelection::Tag(tag)));
-        }
-    }
-}
-
-/// The subset of an owner's copies to name.
-#[derive(Clone, Copy)]
-enum CopySelection<'a> {
-    Everything,
-    Url(&'a str),
-    Tag(&'a [u8]),
-}
-
-/// The tag of an owner's copies; no field of a response can contain it.
-fn name(cookie: &[u8], what: CopySelection<'_>) -> Vec<u8> {
-    let (kind, of): (&[u8], &[u8]) = match what {
-        CopySelection::Everything => (b"\0owner ", b""),
-        CopySelection::Url(url) => (b"\0owner-url ", url.as_bytes()),
-        CopySelection::Tag(tag) => (b"\0owner-tag ", tag),
-    };
-    [kind, &xxh3_128(cookie).to_be_bytes(), &xxh3_128(of).to_be_bytes()].concat()
-}
-
-/// Returns the cookies of a request that identify its owner, for invalidation. It is empty if the
-/// site stores no private copies.
-fn cookies(site: &Site, request: &HeaderMap) -> Vec<Vec<u8>> {
-    let mut found = Vec::new();
-    if let Some(copies) = &site.config.private {
-        copies.cookies.each(&AsSent(request), &mut |cookie| found.push(cookie.to_vec()));
-    }
-    found
-}
-
-/// Invalidates every copy of the owner that sent these lines.
-fn drop_all(site: &Site, request: &HeaderMap) {
-    let names: Vec<_> = cookies(site, request)
-        .iter()
-        .map(|cookie| name(cookie, CopySelection::Everything))
-        .collect();
-    change(site, &names, Strength::Drop);
-}
-
-fn change(site: &Site, names: &[Vec<u8>], strength: Strength) {
-    let changed: Vec<Changed<'_>> = names.iter().map(|name| Changed::Tag(name)).collect();
-    if !changed.is_empty() {
-        site.changes().apply(&changed, strength, ChangeSource::Client);
-    }
-}
-
-/// Invalidates the owner's copies after an unsafe request was sent to the origin, whatever the
-/// response was, and without one. RFC 9111 section 4.4 requires less. LiteSpeed's `no-autoflush`
-/// prevents it.
-pub fn wrote(site: &Site, request: &HeaderMap, response: Option<&OriginResponse>) {
-    let said = response.and_then(|response| CacheControl::read(&response.headers));
-    let obeyed = site.config.dialects.litespeed == FieldUse::Obey;
-    if obeyed && said.is_some_and(|said| said.no_autoflush == Switch::On) {
-        return;
-    }
-    drop_all(site, request);
-}
-
-/// Invalidates the owner's copies if the response sets one of the owner's cookies, as at login and
-/// logout.
-pub fn signed(site: &Site, request: &HeaderMap, response: &HeaderMap) {
-    let Some(copies) = &site.config.private else { return };
-    let mut lines = response.get_all(header::SET_COOKIE).iter();
-    if lines.any(|line| copies.cookies.are_set_by(line.as_bytes())) {
-        drop_all(site, request);
-    }
-}
-
-/// Applies purges with private scope to the copies of the client that sent the request.
-pub fn purged<'p>(
-    site: &Site,
-    request: &HeaderMap,
-    purges: impl Iterator<Item = &'p Purge>,
-    strength: Strength,
-) {
-    let mut private = purges.filter(|purge| purge.scope != Scope::Public).peekable();
-    if private.peek().is_none() {
-        return;
-    }
-    let cookies = cookies(site, request);
-    let form = site.config.rules.form();
-    let mut names = Vec::new();
-    for purge in private {
-        for cookie in &cookies {
-            names.push(match &purge.what {
-                PurgeTarget::Tag(tag) => name(cookie, CopySelection::Tag(tag)),
-                PurgeTarget::Url(url) => name(cookie, CopySelection::Url(&form.normal(url).page)),
-                PurgeTarget::Everything => name(cookie, CopySelection::Everything),
-            });
-        }
-    }
-    change(site, &names, strength);
-}
-
-#[cfg(test)]
-#[path = "private_tests.rs"]
-mod tests;

@@ -27,22 +27,6 @@ use site_state::page::{ReadPage, StoredPage};
 use site_state::pending_changes::PendingBatch;
 use site_state::propagation::Propagation;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
-
-/// Maximum number of searches that wait.
-const WAITING_MAX: usize = 64;
-
-/// Limits the searches of a site's pages to one at a time.
-pub struct Searches {
-    waiting: Semaphore,
-    running: Semaphore,
-}
-
-impl Default for Searches {
-    fn default() -> Searches {
-        Searches { waiting: Semaphore::new(WAITING_MAX), running: Semaphore::new(1) }
-    }
-}
 
 /// The result of a purge, over all sites: the number of the change, and how many pages were removed and
 /// marked stale.

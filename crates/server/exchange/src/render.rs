@@ -38,6 +38,7 @@ use crate::litespeed;
 use crate::lookup::decide_on;
 use crate::serve;
 use crate::site::Site;
+use crate::waiter::{Outcome, Waiter};
 use config::target::TargetUri;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
@@ -57,35 +58,11 @@ use site_state::request_fields::{AsSent, read_facts};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 /// Maximum number of origin requests per render. They are conditional, unconditional, for a range
 /// of a page that is not stored, with fields that `Vary` names, and with custom fields.
 const ATTEMPTS_MAX: usize = 5;
-
-/// The shared state on which the followers of a render wait.
-pub struct Waiter {
-    outcome: watch::Sender<Option<Outcome>>,
-}
-
-impl Waiter {
-    fn new() -> Waiter {
-        Waiter { outcome: watch::Sender::new(None) }
-    }
-}
-
-/// The outcome of a render, for its followers.
-#[derive(Clone)]
-enum Outcome {
-    /// A page; each follower checks whether it may share it.
-    Page(SharedPage),
-    /// A response for one client only.
-    NotShareable,
-    /// No page: the origin failed.
-    Failed(Failure),
-    /// No page: the render was cancelled, was not needed, or has panicked.
-    GivenUp,
-}
 
 /// A GET or HEAD that the store could not answer.
 #[derive(Clone)]
@@ -230,7 +207,7 @@ async fn leased(
     if let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = verdict {
         drop(right);
         let page = &candidates.as_slice()[candidate];
-        return crate::exchange::hit(site, &ask.facts(), page, answer);
+        return crate::stored_answer::hit(site, &ask.facts(), page, answer);
     }
     ask.look_again(&candidates, verdict);
     rendered(site, ask, script, right).await
@@ -400,7 +377,7 @@ impl Render {
         request: &mut OriginRequest,
     ) -> Option<Result<OriginResponse, Unsent>> {
         let (site, reached) = (self.site.clone(), request.progress.clone());
-        let mut sending = pin!(forward::send_following(&site, request));
+        let mut sending = pin!(crate::send::send_following(&site, request));
         match must_await_response(&site, OnClientGone::Abort) {
             true => unless_left(sending.as_mut(), self.abandoned(), &reached).await,
             false => tokio::select! {

@@ -7,12 +7,15 @@
 //! Then a new [`Site`] is created, which shares all parts with the previous one and gets all later
 //! requests.
 
+mod table;
+
+pub use table::SiteTable;
+
 use crate::access_log::AccessLog;
-use crate::codings;
-use crate::purge::Searches;
-use crate::render::Waiter;
-use crate::sites::SiteTable;
-use crate::static_files::StaticFiles;
+use crate::coding_queue;
+use crate::file_cache::FileCache;
+use crate::searches::Searches;
+use crate::waiter::Waiter;
 use change_sources::ChangeSources;
 use config::{Config, FilesConfig};
 use origin::Origin;
@@ -39,11 +42,11 @@ pub struct Site {
     /// The origin, which renders the pages.
     pub origin: Arc<Origin>,
     /// The document root, if there is one.
-    pub files: Option<Arc<(FilesConfig, StaticFiles)>>,
+    pub files: Option<Arc<(FilesConfig, FileCache)>>,
     /// Cache of recently resolved script paths.
     resolved: Arc<PathCache>,
     /// Pages that wait for compression.
-    pub coding_queue: Arc<codings::Queue>,
+    pub coding_queue: Arc<coding_queue::Queue>,
     /// The access log, if there is one and this is the default site.
     pub access_log: Option<Arc<AccessLog>>,
     /// Limits concurrent searches of the pages for an expression.
@@ -90,9 +93,9 @@ impl Site {
             other_sites: Arc::new(other_sites),
             fills: Arc::new(Fills::new(fill_limits)),
             origin: Arc::new(origin),
-            files: files.map(|files| Arc::new((files, StaticFiles::new(files_bytes)))),
+            files: files.map(|files| Arc::new((files, FileCache::new(files_bytes)))),
             resolved: Arc::default(),
-            coding_queue: Arc::new(codings::Queue::new(limits.coding_queue)),
+            coding_queue: Arc::new(coding_queue::Queue::new(limits.coding_queue)),
             access_log: log.map(|log| Arc::new(AccessLog::new(log))),
             searches: Arc::default(),
             response_files: Arc::new(Spool::for_responses(&config)),

@@ -4,8 +4,8 @@
 //! whether the request was executed, the target is invalidated, too (decision 0032).
 
 use crate::client_gone;
-use crate::forward::send_following;
-use crate::private;
+use crate::owner_copies;
+use crate::send::send_following;
 use crate::site::Site;
 use config::target::TargetUri;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -50,7 +50,7 @@ async fn write(
     let reached = outgoing.progress.clone();
     let sent = send_following(&site, &mut outgoing).await;
     // Also without a response, because the application may have written data.
-    private::wrote(&site, &head.headers, sent.as_ref().ok());
+    owner_copies::wrote(&site, &head.headers, sent.as_ref().ok());
     let mut response = match sent {
         Ok(response) => response,
         Err(unsent) => {

@@ -10,9 +10,9 @@
 use crate::front::{Front, Next};
 use crate::hit::HitFinder;
 use crate::http2;
-use exchange::access_log::Entry;
 use exchange::body::ResponseBody;
 use exchange::in_flight::InFlight;
+use exchange::log_entry::Entry;
 use exchange::site::Site;
 use exchange::upgrade::{self, Slot};
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};

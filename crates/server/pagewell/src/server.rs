@@ -10,7 +10,7 @@ use config::{Address, Config};
 use control::reload::Reload;
 use exchange::access_log::{self, Sink, Writing};
 use exchange::site::Site;
-use exchange::sites::SiteTable;
+use exchange::site::SiteTable;
 use front::listen;
 use front::tls::Tls;
 use origin::Origin;

@@ -22,12 +22,13 @@
 //! | connection closed, invalid response, error status: may depend on the request | take another turn; the second time they get the same |
 
 use super::stale::ClientConnection;
-use super::{Outcome, Ranges, RenderPermit, RenderRequest, Waiter, on_failure, stale_on};
+use super::{Ranges, RenderPermit, RenderRequest, on_failure, stale_on};
 use crate::body::ResponseBody;
 use crate::codings;
 use crate::lookup::{self, StoredPages};
 use crate::serve;
 use crate::site::Site;
+use crate::waiter::{Outcome, Waiter};
 use http::Response;
 use http::header::AUTHORIZATION;
 use http_cache::{Failure, RequestControl, Verdict};

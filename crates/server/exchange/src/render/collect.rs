@@ -12,7 +12,7 @@ use super::{Outcome, Render, admission, parts};
 use crate::body::{Content, ContentBuffer, Piece, ResponseBody, SpoolContent};
 use crate::codings::{self, Demand};
 use crate::litespeed;
-use crate::private;
+use crate::owner_copies;
 use crate::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
 use crate::serve;
 use bytes::Bytes;
@@ -174,7 +174,7 @@ impl Render {
         let path = self.ask.target.page();
         let mut made_from = site.dependencies(&stored, path, Some(self.right.lease().number()));
         if let Some(owner) = &self.ask.owner {
-            private::depend(&mut made_from, owner, &stored, path);
+            owner_copies::depend(&mut made_from, owner, &stored, path);
         }
         let variant = variant(&stored);
         // The page is the same for all vary cookies, so it is stored once, under the key without

@@ -19,7 +19,7 @@
 
 use super::admission::is_personal;
 use super::{Ranges, Render, RenderRequest, refresh};
-use crate::exchange::{may_refresh, plan};
+use crate::plan::{may_refresh, plan};
 use crate::site::Site;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::validators::strong_match;

@@ -1,4 +1,4 @@
-//! Writes the access log lines of plain hits and of refused requests. `access_log::Entry` writes
+//! Writes the access log lines of plain hits and of refused requests. `log_entry::Entry` writes
 //! those of all other requests; this module only makes them wait until hyper has written the
 //! response.
 //!

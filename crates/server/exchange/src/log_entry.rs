@@ -2,7 +2,7 @@
 //! the request and the result, and writes the line when it is dropped. So each request is logged
 //! exactly once, even if the client disconnects before there is a response.
 
-use super::{ClientText, Line, LogOutcome, outcome};
+use crate::access_log::{ClientText, Line, LogOutcome, outcome};
 use crate::site::Site;
 use config::networks::forwarded_scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};

@@ -1,0 +1,479 @@
+//! Assembles a page from its ESI template and its **fragments**, for one client.
+//!
+//! A fragment is a page of the same site, requested with the client's cookies and fields. It is cached,
+//! invalidated and private by the same rules as in a direct request.
+//!
+//! Invariants: an assembled page is never stored, because it may be private. A template is complete
+//! before its fragments are requested, and so is each fragment, so no request waits for another while
+//! it occupies the origin. Limits: `page_bytes` for the assembled page; `FRAGMENTS_MAX`,
+//! `DEPTH_MAX` and `origin_timeout` for its fragments. They are cancelled when the client
+//! disconnects.
+
+use crate::body::{Content, ContentBuffer, ResponseBody};
+use crate::codings::encode_response;
+use crate::esi::{IsTemplate, is_template};
+use crate::exchange::dispatch;
+use crate::serve;
+use crate::site::Site;
+use bytes::Bytes;
+use config::Hosts;
+use config::log::Seldom;
+use config::target::TargetUri;
+use esi::{Include, Part, Template};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use http_cache::codings::says_no_transform;
+use http_cache::{Failure, ResponseDirectives};
+use site_state::client::ClientExtras;
+use site_state::client::{Client, RequestContent};
+use site_state::request_fields::{METHOD_OVERRIDES, read_facts};
+use site_state::trailers::Trailers;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+/// Maximum number of fragments per page, nested fragments included.
+const FRAGMENTS_MAX: usize = 100;
+
+/// Maximum depth: a page, its fragments, and their fragments.
+const DEPTH_MAX: usize = 3;
+
+/// How many fragments of a page are requested concurrently.
+const TOGETHER: usize = 4;
+
+/// Request fields that apply to the page and not to its fragments. The `content-*` fields and method
+/// overrides are removed separately.
+const OF_THE_PAGE: [HeaderName; 12] = [
+    header::ACCEPT_ENCODING,
+    header::CACHE_CONTROL,
+    header::EXPECT,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::PRAGMA,
+    header::RANGE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Response fields of a template that describe its bytes or control its caching.
+const OF_THE_TEMPLATE: [&str; 14] = [
+    "accept-ranges",
+    "age",
+    "content-digest",
+    "content-length",
+    "content-md5",
+    "digest",
+    "edge-control",
+    "etag",
+    "expires",
+    "last-modified",
+    "pragma",
+    "repr-digest",
+    "trailer",
+    "x-accel-expires",
+];
+
+/// The request for a page, from which the requests for its fragments are derived.
+pub struct PageRequest {
+    method: Method,
+    headers: HeaderMap,
+    target: TargetUri,
+    client: Client,
+}
+
+impl PageRequest {
+    /// Copies the needed parts of a request.
+    pub fn of(
+        request: &Request<RequestContent>,
+        target: &TargetUri,
+        client: &Client,
+    ) -> PageRequest {
+        let (method, headers) = (request.method().clone(), request.headers().clone());
+        PageRequest { method, headers, target: target.clone(), client: client.clone() }
+    }
+}
+
+/// Assembles the page from a template, for the client that sent the request. On failure, returns 502
+/// with the template's `StorageCommand-Cookie` fields.
+pub async fn assembled(
+    site: &Arc<Site>,
+    asked: PageRequest,
+    response: Response<ResponseBody>,
+) -> Response<ResponseBody> {
+    let (mut head, body) = response.into_parts();
+    head.extensions.remove::<IsTemplate>();
+    say_whose(&mut head.headers);
+    if asked.method == Method::HEAD || matches!(head.status.as_u16(), 204 | 304) {
+        return Response::from_parts(head, body);
+    }
+    if head.status.is_redirection() {
+        // Clients ignore its content, so its fragments are not fetched and cannot delay the redirect.
+        head.headers.insert(header::CONTENT_LENGTH, 0.into());
+        return Response::from_parts(head, Content::Empty.into());
+    }
+    let PageRequest { method, headers, target, client } = asked;
+    let page = Arc::new(Page {
+        site: site.clone(),
+        headers: for_fragments(&headers),
+        client: for_fragment(client),
+        left: AtomicUsize::new(FRAGMENTS_MAX),
+        bytes_left: AtomicUsize::new(site.limits.page_bytes),
+        turns: Semaphore::new(TOGETHER),
+        until: Instant::now() + site.limits.origin_timeout,
+        is_of_write: !matches!(method, Method::GET | Method::OPTIONS),
+    });
+    let whole = match page.gather(body).await {
+        Ok(content) => page.put_together(content, target, 1).await,
+        Err(reason) => Err(reason),
+    };
+    match whole {
+        Ok(pieces) => {
+            let length: usize = pieces.iter().map(Bytes::len).sum();
+            head.headers.insert(header::CONTENT_LENGTH, length.into());
+            let response = Response::from_parts(head, Content::Assembled(pieces).into());
+            encode_response(site, &read_facts(&method, &headers), response)
+        }
+        Err(reason) => {
+            let mut error = serve::error(StatusCode::BAD_GATEWAY, reason, None);
+            // The client needs the cookies whatever is shown: its session, and a cookie that records a
+            // write.
+            for cookie in head.headers.get_all(header::SET_COOKIE) {
+                error.headers_mut().append(header::SET_COOKIE, cookie.clone());
+            }
+            error
+        }
+    }
+}
+
+/// Sets the caching headers of an assembled page: private, to be revalidated by the client. Removes the
+/// template's entity tag, age and caching headers.
+fn say_whose(headers: &mut HeaderMap) {
+    let lines = headers.get_all(header::CACHE_CONTROL).iter().map(HeaderValue::as_bytes);
+    let no_store = ResponseDirectives::read(lines).no_store;
+    let control = match (no_store, says_no_transform(headers)) {
+        (true, false) => "private, no-store",
+        (true, true) => "private, no-store, no-transform",
+        (false, false) => "private, no-cache",
+        (false, true) => "private, no-cache, no-transform",
+    };
+    let of_others = |name: &HeaderName| name.as_str().ends_with("-cache-control");
+    let others: Vec<HeaderName> = headers.keys().filter(|name| of_others(name)).cloned().collect();
+    others.iter().for_each(|name| drop(headers.remove(name)));
+    OF_THE_TEMPLATE.iter().for_each(|name| drop(headers.remove(*name)));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
+}
+
+/// The request fields for fragments, derived from those of the page.
+fn for_fragments(headers: &HeaderMap) -> HeaderMap {
+    let is_theirs = |name: &HeaderName| {
+        let is_of_content = name.as_str().starts_with("content-");
+        !is_of_content && !OF_THE_PAGE.contains(name) && !METHOD_OVERRIDES.contains(&name.as_str())
+    };
+    let lines = headers.iter().filter(|(name, _)| is_theirs(name));
+    lines.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The same client, with neither interim responses nor trailers.
+fn for_fragment(mut client: Client) -> Client {
+    let ClientExtras { spent, trace, .. } = client.extras;
+    client.extras = ClientExtras { interims: None, trailers: Trailers::Dropped, spent, trace };
+    client
+}
+
+/// A page while it is assembled.
+struct Page {
+    site: Arc<Site>,
+    headers: HeaderMap,
+    client: Client,
+    /// How many more fragments, and how many more bytes, the page may have.
+    left: AtomicUsize,
+    bytes_left: AtomicUsize,
+    /// Limits the concurrent requests for fragments.
+    turns: Semaphore,
+    /// The deadline for fetching all fragments.
+    until: Instant,
+    /// Whether the request was a write. Then missing fragments are left out, because an error page
+    /// could make the user repeat the write.
+    is_of_write: bool,
+}
+
+/// The complete content of a page or fragment in pieces, or the reason for the failure.
+type Whole = Result<VecDeque<Bytes>, &'static str>;
+
+impl Page {
+    /// Parses the template `content` of the page `target`, and inserts its fragments. Boxed, because a
+    /// fragment may be a template, too.
+    fn put_together(
+        self: &Arc<Self>,
+        content: Bytes,
+        target: TargetUri,
+        depth: usize,
+    ) -> Pin<Box<dyn Future<Output = Whole> + Send>> {
+        let page = self.clone();
+        Box::pin(async move {
+            let template = Template::read(&content);
+            if let Some(at) = template.left {
+                let (url, count) = (target.uri(), template.left_count);
+                tracing::debug!(event = "esi-left", url, at, count);
+            }
+            let mut fragments = page.fragments(&template, &target, depth).await?;
+            let mut pieces = VecDeque::new();
+            for part in &template.parts {
+                match part {
+                    Part::Text(range) => pieces.push_back(content.slice(range.clone())),
+                    Part::Include(_) => pieces.extend(fragments.pop_front().unwrap_or_default()),
+                }
+            }
+            Ok(pieces)
+        })
+    }
+
+    /// Reads the complete content, within the page's remaining bytes.
+    async fn gather(&self, mut body: ResponseBody) -> Result<Bytes, &'static str> {
+        let mut content = ContentBuffer::default();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Failure::HungUp.as_str())?;
+            let Ok(piece) = frame.into_data() else { continue };
+            self.take(&self.bytes_left, piece.len()).ok_or("page-too-large")?;
+            content.push(piece);
+        }
+        Ok(content.into_bytes())
+    }
+
+    fn take(&self, left: &AtomicUsize, count: usize) -> Option<()> {
+        let less = |left: usize| left.checked_sub(count);
+        left.try_update(Ordering::Relaxed, Ordering::Relaxed, less).ok().map(drop)
+    }
+
+    /// The fragments of a template in their order, fetched concurrently.
+    async fn fragments(
+        self: &Arc<Self>,
+        template: &Template<'_>,
+        target: &TargetUri,
+        depth: usize,
+    ) -> Result<VecDeque<VecDeque<Bytes>>, &'static str> {
+        let mut asking = JoinSet::new();
+        let mut found: Vec<VecDeque<Bytes>> = Vec::new();
+        for part in &template.parts {
+            let Part::Include(include) = part else { continue };
+            if self.take(&self.left, 1).is_none() {
+                found.push(self.failed(target, include, &include.src, "too-many")?);
+                continue;
+            }
+            let (page, at) = (self.clone(), found.len());
+            let wanted = (target.clone(), include.clone().into_owned());
+            found.push(VecDeque::new());
+            asking.spawn(async move { (at, page.fragment(wanted, depth).await) });
+        }
+        // Dropping it cancels the other requests, after a failure or when the client disconnects.
+        while let Some(asked) = asking.join_next().await {
+            let Ok((at, fragment)) = asked else { return Err("fragment-failed") };
+            found[at] = fragment?;
+        }
+        Ok(found.into())
+    }
+
+    /// Fetches one fragment, or its alternative (`alt`) if that fails.
+    async fn fragment(
+        self: Arc<Self>,
+        (page, include): (TargetUri, Include<'static>),
+        depth: usize,
+    ) -> Whole {
+        let hosts = &self.site.config.hosts;
+        let reason = match self.asked(resolve(&include.src, &page, hosts), depth).await {
+            Ok(pieces) => return Ok(pieces),
+            Err(reason) => reason,
+        };
+        let Some(alt) = &include.alt else {
+            return self.failed(&page, &include, &include.src, reason);
+        };
+        if self.take(&self.left, 1).is_none() {
+            return self.failed(&page, &include, alt, "too-many");
+        }
+        match self.asked(resolve(alt, &page, hosts), depth).await {
+            Ok(pieces) => Ok(pieces),
+            Err(reason) => self.failed(&page, &include, alt, reason),
+        }
+    }
+
+    /// Counts and logs a failed fragment. The result is empty content if the fragment may be omitted,
+    /// else an error.
+    fn failed(&self, page: &TargetUri, include: &Include<'_>, src: &str, reason: &str) -> Whole {
+        static SAID: Seldom = Seldom::once_in(Duration::from_secs(10));
+        self.site.counters.fragments_failed.add();
+        if SAID.is_due(self.site.clock.monotonic()) {
+            tracing::warn!(event = "fragment-failed", page = page.uri(), src, reason);
+        }
+        match include.may_be_left_out || self.is_of_write {
+            true => Ok(VecDeque::new()),
+            false => Err("fragment-failed"),
+        }
+    }
+
+    /// Requests a fragment from the site, and assembles it if it is a template.
+    async fn asked(self: &Arc<Self>, target: Option<TargetUri>, depth: usize) -> Whole {
+        let target = target.ok_or("not-of-this-site")?;
+        if depth >= DEPTH_MAX {
+            return Err("too-deep");
+        }
+        self.site.counters.requests.add();
+        self.site.counters.fragments.add();
+        let answer = async {
+            let _turn = self.turns.acquire().await;
+            let response = self.answered(target.clone()).await?;
+            Ok((is_template(&response), self.gather(response.into_body()).await?))
+        };
+        let answered = timeout_at(self.until, answer).await;
+        let (is_template, content) = answered.unwrap_or(Err("too-late"))?;
+        match is_template {
+            false if content.is_empty() => Ok(VecDeque::new()),
+            // The turn has been released, so nested fragments cannot deadlock.
+            true => self.put_together(content, target, depth + 1).await,
+            false => Ok(VecDeque::from([content])),
+        }
+    }
+
+    async fn answered(&self, target: TargetUri) -> Result<Response<ResponseBody>, &'static str> {
+        let uri = target.path_and_query.parse::<PathAndQuery>().map_err(|_| "not-of-this-site")?;
+        let mut request = Request::new(None);
+        *request.uri_mut() = uri.into();
+        request.headers_mut().clone_from(&self.headers);
+        let response = Box::pin(dispatch(&self.site, request, target, &self.client)).await;
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => Err("partial-content"),
+            _ if response.headers().contains_key(header::CONTENT_ENCODING) => Err("in-a-coding"),
+            status if status.is_success() => Ok(response),
+            status if status.is_redirection() => Err("redirected"),
+            _ => Err("error"),
+        }
+    }
+}
+
+/// Resolves a reference in a page (RFC 3986 section 5.2). `None` if it is not of the same site. Dot
+/// segments are removed later, with those of every request.
+fn resolve(reference: &str, page: &TargetUri, hosts: &Hosts) -> Option<TargetUri> {
+    let reference = reference.trim().split('#').next()?;
+    let after_scheme = ["http:", "https:"].iter().find_map(|scheme| {
+        let is_it = reference.get(..scheme.len())?.eq_ignore_ascii_case(scheme);
+        is_it.then(|| &reference[scheme.len()..])
+    });
+    let rest = after_scheme.unwrap_or(reference);
+    let of_site = match rest.strip_prefix("//") {
+        Some(rest) => {
+            let at = rest.find(['/', '?']).unwrap_or(rest.len());
+            let (host, path) = rest.split_at(at);
+            let own_port = if page.scheme == "https" { ":443" } else { ":80" };
+            let host = host.strip_suffix(own_port).unwrap_or(host);
+            // A page that all hosts of the site share may refer to a host other than the requested one.
+            let mut own = hosts.all().chain([&page.host]);
+            if !own.any(|own| host.eq_ignore_ascii_case(own)) {
+                return None;
+            }
+            path
+        }
+        None if after_scheme.is_some() => return None,
+        None => rest,
+    };
+    let path = page.path();
+    let directory = &path[..path.rfind('/').map_or(0, |at| at + 1)];
+    let path_and_query = match of_site.as_bytes() {
+        [] if after_scheme.is_none() && rest.is_empty() => return None,
+        [] => "/".to_owned(),
+        [b'/', ..] => of_site.to_owned(),
+        [b'?', ..] if of_site.len() == rest.len() => format!("{path}{of_site}"),
+        [b'?', ..] => format!("/{of_site}"),
+        _ => format!("{directory}{of_site}"),
+    };
+    path_and_query.parse::<PathAndQuery>().ok()?;
+    let (scheme, host) = (page.scheme, page.host.clone());
+    Some(TargetUri { scheme, host, path_and_query, normal: None, written: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{resolve, say_whose};
+    use config::target::TargetUri;
+    use config::{Hosts, OtherHosts};
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    #[test]
+    fn fragments_are_of_the_same_site() {
+        let aliases = vec!["www.example.org".to_owned()];
+        let hosts = Hosts { canonical: None, aliases, others: OtherHosts::Serve };
+        let page = TargetUri {
+            scheme: "https",
+            host: "example.org:8443".into(),
+            path_and_query: "/news/4?full".into(),
+            normal: None,
+            written: None,
+        };
+        let cases = [
+            ("/box", Some("/box")),
+            (" /box?of=me#top ", Some("/box?of=me")),
+            ("box", Some("/news/box")),
+            ("../box", Some("/news/../box")),
+            ("?short", Some("/news/4?short")),
+            ("//EXAMPLE.org:8443/box", Some("/box")),
+            ("http://www.example.org/box", Some("/box")),
+            ("http://example.org:8443/box", Some("/box")),
+            ("HTTPS://example.org:8443", Some("/")),
+            ("https://example.org:8443?a", Some("/?a")),
+            ("https://example.org/box", None),
+            ("//other.test/box", None),
+            ("https://example.org:8443@other.test/box", None),
+            ("//user@example.org:8443/box", None),
+            ("https:/box", None),
+            ("", None),
+            ("#top", None),
+            ("/a b", None),
+            ("/a\r\nx: y", None),
+            ("/ä", Some("/ä")),
+        ];
+        for (reference, expected) in cases {
+            let found = resolve(reference, &page, &hosts);
+            let path = found.as_ref().map(|target| target.path_and_query.as_str());
+            assert_eq!(path, expected, "{reference:?}");
+        }
+        let plain = TargetUri { host: "example.org".into(), ..page.clone() };
+        for reference in ["https://example.org:443/box", "//example.org/box"] {
+            assert_eq!(resolve(reference, &plain, &hosts).expect("its own").path_and_query, "/box");
+        }
+        // Another scheme is not another host: the result is a path, which is not requested over the
+        // network.
+        let odd = resolve("file:///etc/passwd", &page, &hosts).expect("a path");
+        assert_eq!((odd.scheme, &*odd.path_and_query), ("https", "/news/file:///etc/passwd"));
+    }
+
+    #[test]
+    fn nobody_keeps_what_was_put_together_for_another() {
+        let say = |lines: &[(&'static str, &'static str)]| {
+            let field = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            let mut headers: HeaderMap = lines.iter().map(field).collect();
+            say_whose(&mut headers);
+            headers
+        };
+        let headers = say(&[
+            ("cache-control", "public, s-maxage=600"),
+            ("cdn-cache-control", "max-age=600"),
+            ("expires", "Sun, 06 Nov 2094 08:49:37 GMT"),
+            ("etag", "\"1\""),
+            ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ("content-length", "3"),
+            ("content-type", "text/html"),
+        ]);
+        assert_eq!(headers.len(), 2, "{headers:?}");
+        assert_eq!(headers["cache-control"], "private, no-cache");
+        assert_eq!(say(&[("cache-control", "no-store")])["cache-control"], "private, no-store");
+    }
+}
