@@ -178,10 +178,10 @@ fn a_new_inactive_time_applies_from_the_reload_on() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
     client(&pagewell).get("/page.php").expect("an answer");
-    site.config("[cache]\nunused_for = \"2h\"\n", "");
+    site.config("[cache]\ninactive = \"2h\"\n", "");
     pagewell.signal(Signal::HUP);
     until("it is counted from", || counter(&pagewell, "unused_rounds") == 1);
-    site.config("[cache]\nunused_for = \"1h\"\n", "");
+    site.config("[cache]\ninactive = \"1h\"\n", "");
     pagewell.signal(Signal::HUP);
     until("it is counted anew", || counter(&pagewell, "unused_rounds") == 2);
     assert!(is_hit(&client(&pagewell).get("/page.php").expect("an answer")), "it was kept");
