@@ -307,22 +307,21 @@ async fn stop_requested(stop: &mut PhaseWatch) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sockets::accept::Socket;
-    use std::net::TcpStream;
+    use crate::client_stream::ClientStream;
     use std::time::Duration;
     use tokio::sync::watch;
     use tokio::task::coop;
 
     /// Size in bytes of the future that serves a connection.
-    fn taken<F>(_serve: impl Fn(Socket<TcpStream>, Client, Arc<Site>, PhaseWatch) -> F) -> usize {
+    fn taken<F>(_serve: impl Fn(ClientStream, Client, Arc<Site>, PhaseWatch) -> F) -> usize {
         size_of::<F>()
     }
 
     /// Thousands of these futures exist at a time, so large and rarely used state must be boxed.
     #[test]
     fn the_state_of_a_connection_is_small() {
-        let bytes = taken(serve_plain::<Socket<TcpStream>>);
-        println!("{bytes} bytes, of which the front is {}", size_of::<Front<Socket<TcpStream>>>());
+        let bytes = taken(serve_plain::<ClientStream>);
+        println!("{bytes} bytes, of which the front is {}", size_of::<Front<ClientStream>>());
         assert!(bytes <= 2048, "{bytes} bytes");
     }
 

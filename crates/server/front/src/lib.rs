@@ -6,11 +6,12 @@
 //!
 //! | subject | modules |
 //! |---|---|
-//! | a connection | `listen`, `proxy_protocol`, `tls`, `connection`, `deadline` |
+//! | a connection | `listen`, `client_stream` (TCP or Unix, TLS or not), `proxy_protocol`, `tls`, `connection`, `deadline` |
 //! | HTTP/1.1 in front of hyper | `front`, `request_head` (strict validation) |
 //! | a plain hit | `hit` |
 //! | HTTP/2 | `http2` |
 
+pub mod client_stream;
 pub mod connection;
 pub mod deadline;
 pub mod front;

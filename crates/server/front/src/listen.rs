@@ -6,6 +6,7 @@
 //! trusted proxies may connect, and each must send the header within `header_timeout`. Its addresses
 //! replace those of the socket. Nothing after the header is read here.
 
+use crate::client_stream::ClientStream;
 use crate::connection::{self, DetectedProtocol};
 use crate::proxy_protocol::{self, ProxyClient, ProxyRefusal, Step};
 use crate::tls::Tls;
@@ -21,7 +22,7 @@ use sockets::accept::Ends;
 use sockets::{AcceptedConnection, Listener, accept_each};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 /// Accepts client connections until shutdown; over TLS if `tls` is given.
@@ -39,14 +40,11 @@ pub async fn serve(
         async move {
             site.counters.connections_accepted.add();
             let _open = site.counters.connections.during();
-            match accepted {
-                AcceptedConnection::Tcp(stream, ends) => {
-                    welcome(stream, begin, ends, tls, &site, stop).await;
-                }
-                AcceptedConnection::Unix(stream) => {
-                    welcome(stream, begin, (None, None), tls, &site, stop).await;
-                }
-            }
+            let (stream, ends) = match accepted {
+                AcceptedConnection::Tcp(stream, ends) => (ClientStream::Tcp(stream), ends),
+                AcceptedConnection::Unix(stream) => (ClientStream::Unix(stream), (None, None)),
+            };
+            welcome(stream, begin, ends, tls, &site, stop).await;
             drop(place);
         }
     })
@@ -55,16 +53,14 @@ pub async fn serve(
 }
 
 /// Serves an accepted connection, after the PROXY header and the TLS handshake where configured.
-async fn welcome<IO>(
-    mut io: IO,
+async fn welcome(
+    mut io: ClientStream,
     begin: Begin,
     ends: Ends,
     tls: Option<Arc<Tls>>,
     site: &Arc<Site>,
     mut stop: PhaseWatch,
-) where
-    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let ((peer, local), said) = match begin {
         Begin::Client => (ends, ProxyClient::Own),
         Begin::Proxied => {
@@ -135,10 +131,11 @@ fn shown(peer: Option<SocketAddr>) -> String {
 }
 
 /// Reads the addresses in the PROXY protocol header; `None` if the connection has to end.
-async fn introduced<IO>(io: &mut IO, peer: Option<SocketAddr>, site: &Site) -> Option<ProxyClient>
-where
-    IO: AsyncRead + Unpin,
-{
+async fn introduced(
+    io: &mut ClientStream,
+    peer: Option<SocketAddr>,
+    site: &Site,
+) -> Option<ProxyClient> {
     let header = async {
         match site.config.trusted_proxies.have_peer(peer) {
             true => read_header(io).await,
@@ -160,9 +157,7 @@ where
 
 /// Reads the header and nothing after it. `None` if the peer closes the connection without sending
 /// anything, as health checks do.
-async fn read_header<IO: AsyncRead + Unpin>(
-    io: &mut IO,
-) -> Result<Option<ProxyClient>, ProxyRefusal> {
+async fn read_header(io: &mut ClientStream) -> Result<Option<ProxyClient>, ProxyRefusal> {
     let mut bytes = Vec::new();
     loop {
         let missing = match proxy_protocol::read(&bytes)? {
@@ -178,10 +173,7 @@ async fn read_header<IO: AsyncRead + Unpin>(
 }
 
 /// Serves a connection after its TLS handshake.
-async fn shake<IO>(io: IO, tls: &Tls, client: Client, site: Arc<Site>, mut stop: PhaseWatch)
-where
-    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn shake(io: ClientStream, tls: &Tls, client: Client, site: Arc<Site>, mut stop: PhaseWatch) {
     let shaken = tokio::select! {
         shaken = timeout(site.limits.handshake_timeout, tls.acceptor().accept(io)) => shaken,
         _ = stop.wait_for(Phase::is_over) => return,
@@ -192,6 +184,7 @@ where
                 Some(b"h2") => DetectedProtocol::Http2(Vec::new()),
                 _ => DetectedProtocol::Http1(Vec::new()),
             };
+            let io = ClientStream::Tls(Box::new(io));
             return connection::serve(io, spoken, client, site, stop).await;
         }
         Ok(Err(error)) => error.to_string(),
