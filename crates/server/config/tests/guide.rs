@@ -1,5 +1,5 @@
-//! Checks the guides to rules, cookies, proxies and WordPress against the code. Every example in them is a valid
-//! configuration. Every key of a rule and every option for keys and cookies occurs in one. Cookies and
+//! Checks the guides to rules, cookies, proxies and WordPress against the code. Every example in them is a
+//! valid configuration. Every key of a rule and every option for keys and cookies occurs in one. Cookies and
 //! parameters named as examples are on the built-in lists.
 
 use config::raw::File;
