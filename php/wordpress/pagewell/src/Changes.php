@@ -169,7 +169,7 @@ final class Changes
     public static function postpone(array $tags, string $fault): void
     {
         Journal::keep($tags);
-        error_log("pagewell: changes could not be told, and will be with the next ones: $fault");
+        error_log("pagewell: changes could not be sent; they are sent with the next ones: $fault");
         self::planRetry();
     }
 

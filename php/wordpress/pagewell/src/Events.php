@@ -117,7 +117,7 @@ final class Events
             Queue::during($hook, $given, static fn () => call_user_func_array($function, $given));
         } catch (\Throwable $fault) {
             Changes::add(Tags::SITE);
-            error_log("pagewell: $hook was called in a way it is not meant to be; all pages are dropped: {$fault->getMessage()}");
+            error_log("pagewell: the hook $hook was called with unexpected arguments; all pages are purged: {$fault->getMessage()}");
         }
         return $given[0] ?? null;
     }

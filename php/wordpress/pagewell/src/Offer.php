@@ -129,7 +129,7 @@ final class Offer
         } catch (\Throwable $fault) {
             // The page is the visitor's all the same.
             self::offer(Refusal::Failed);
-            error_log("pagewell: a page could not be offered: {$fault->getMessage()}");
+            error_log("pagewell: a page could not be offered for caching: {$fault->getMessage()}");
         }
         self::$isDecided = true;
     }
