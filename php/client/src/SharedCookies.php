@@ -4,7 +4,7 @@
  * Cookies that do not make a page personal, so that the page may be shared.
  *
  *     those that only scripts read       Pagewell removes them from a request whose page may be shared
- *     those in Pagewell's cache key       one copy for each value: KEYED
+ *     those in Pagewell's cache key      one copy for each value: KEYED
  *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or Outgoing::configure()
  *
  * Any other cookie may be a login. SCRIPT_ONLY is Pagewell's own list

@@ -5,8 +5,8 @@
  *
  * MariaDB and MySQL commit before statements such as `ALTER TABLE`, and a later rollback undoes
  * nothing. So the connection is queried before it rolls back. For a driver without such a query
- * (mysqli), the changes are sent. PDO with SQLite does not query the server and does not detect
- * transactions that SQL began.
+ * (mysqli), the changes are sent. PDO's inTransaction() is used only for MySQL and PostgreSQL: with
+ * SQLite it does not detect transactions that SQL began.
  */
 
 declare(strict_types=1);

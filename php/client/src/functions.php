@@ -5,9 +5,9 @@
  * request.
  *
  * A page declares its dependencies, and a write its changes. Both are collected during the request
- * and sent as fields of its response. So neither needs a connection, and a write is acknowledged
- * only after its invalidations are applied. A page without declarations gets no field and is not
- * stored.
+ * and sent as fields of its response. So neither needs a connection, and the response to a write is
+ * delivered after its pages are purged (in a cluster it waits for other nodes for at most
+ * `cluster.barrier`). A page without declarations gets no field and is not stored.
  */
 
 declare(strict_types=1);

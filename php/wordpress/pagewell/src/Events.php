@@ -14,7 +14,7 @@
 
 namespace Pagewell\WordPress;
 
-/** The table. */
+/** The table of hooks. */
 final class Events
 {
     /** Hook → number of arguments, function. */
@@ -110,7 +110,7 @@ final class Events
         Strays::end();
     }
 
-    /** @return mixed what it was given first, for some of the hooks are filters */
+    /** @return mixed the first argument, because some of the hooks are filters */
     private static function hear(string $hook, array $function, array $given): mixed
     {
         try {

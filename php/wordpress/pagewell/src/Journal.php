@@ -35,8 +35,8 @@ final class Journal
     private const ROWS_MAX = 100;
 
     /**
-     * Records changes that were sent, on an `answer` or over the `control` interface, together with
-     * the pending ones.
+     * Records changes that were sent, on a response (`answer`) or over the `control` interface,
+     * together with the pending ones.
      *
      * @param list<string> $tags
      */
