@@ -34,7 +34,7 @@ final class Configuration
     }
 
     /**
-     * @param Control|false|null $control       false: off; null: as the environment says
+     * @param Control|false|null $control       false: off; null: from the environment
      * @param list<string>|null  $sharedCookies as of SharedCookies::configure()
      */
     public static function set(Control|false|null $control, Log $log, ?ChangesBy $way, ?array $sharedCookies): void

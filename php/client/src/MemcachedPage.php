@@ -51,7 +51,7 @@ final class MemcachedPage
      *
      * @param string $html the complete page
      *
-     * @return bool whether it is stored; if not, refusal() says why
+     * @return bool whether it is stored; if not, refusal() returns the reason
      */
     public function store(string $html): bool
     {

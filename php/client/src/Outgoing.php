@@ -67,10 +67,7 @@ final class Outgoing
         return self::$current ??= new self(new PhpWire());
     }
 
-    /**
-     * Sends the remaining changes of the previous request and begins a new one: for workers,
-     * frameworks and tests. Throws like Configuration::check(), unless $isChecked is false.
-     */
+    /** Begins a request, after sending the changes of the previous one. Throws like Configuration::check() if $isChecked. */
     public static function begin(?Wire $wire = null, Control|false|null $control = null, bool $isChecked = true): self
     {
         self::$current?->end();

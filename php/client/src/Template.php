@@ -4,7 +4,7 @@
  * The page as an ESI template, with fragments that Pagewell inserts for each client
  * (docs/guide/esi.md).
  *
- *     the request says Surrogate-Capability: …="ESI/1.0"   `<esi:include …/>`, and the response says
+ *     the request has Surrogate-Capability: …="ESI/1.0"   `<esi:include …/>`, and the response has
  *                                                          Surrogate-Control: content="ESI/1.0"
  *     it does not                                          what the function returns or prints
  *     the address cannot be written safely                 the same: it has dot segments, or is too long

@@ -135,7 +135,7 @@ function changedSoftly(int|string|null ...$said): void
 /**
  * Like changed(), but calls the control interface at once and returns after the pages are purged.
  *
- * @return int how many pages were dropped
+ * @return int how many pages were purged
  *
  * @throws InvalidTag         as changed()
  * @throws ChangeBeforeCommit a transaction is open
@@ -156,7 +156,7 @@ function changedNow(int|string|null ...$said): int
  * @param list<string> $tags as Tag returns them
  * @param bool         $soft mark as stale instead of purging
  *
- * @return int how many pages were dropped
+ * @return int how many pages were purged
  *
  * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl: see Control
  */
@@ -168,7 +168,7 @@ function invalidate(array $urls = [], array $tags = [], bool $all = false, bool 
 /**
  * Sends waiting changes at once, instead of at the end: after each job of a worker that never ends.
  *
- * @return int how many pages were dropped
+ * @return int how many pages were purged
  *
  * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl; unsent
  * changes stay in the queue
