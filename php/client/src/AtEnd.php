@@ -20,7 +20,7 @@ namespace Pagewell;
 /** The end of the request. */
 final class AtEnd
 {
-    /** @var list<array{callable(): void, bool}> what, and whether it concerns the response */
+    /** @var list<array{callable(): void, bool}> the function, and whether it concerns the response */
     private static array $waiting = [];
 
     private static bool $registered = false;
@@ -41,7 +41,7 @@ final class AtEnd
      * Registers a function that is called once.
      *
      * @param callable(): void $then
-     * @param bool             $toResponse it writes to the response, and is forgotten when the next one begins
+     * @param bool             $toResponse it writes to the response, and is discarded when the next one begins
      */
     public static function call(callable $then, bool $toResponse = false): void
     {
@@ -58,7 +58,7 @@ final class AtEnd
         }
     }
 
-    /** Another request begins, in the same process. */
+    /** Ends the previous request, because another one begins in the same process. */
     public static function next(): void
     {
         self::$waiting = array_values(array_filter(self::$waiting, static fn (array $done): bool => !$done[1]));

@@ -25,7 +25,7 @@ final class Carried
 
     private Changes $changes;
 
-    /** lines since all of them were written */
+    /** Lines added since all of them were written. */
     private int $single = 0;
 
     /** @var array<string, true> the tags in the lines */

@@ -1,17 +1,17 @@
 <?php
 
 /**
- * A change was named when the header section had gone out, and the control interface is off.
+ * changed() was called after the header section was sent, and the control interface is off.
  *
- * Blame: the program. The write has happened, pages made from the old data are still stored,
- * and this response can no longer say so. Write first, answer afterwards.
+ * An error of the program. The write is done, pages with the old data are still cached, and this
+ * response can no longer report it. Write first, send output afterwards.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The change could not be said. */
+/** Thrown if the header section can no longer carry the change. */
 final class ChangeAfterHeaders extends \LogicException implements PagewellException
 {
 }

@@ -3,25 +3,24 @@
 /**
  * The arguments of changed(): a kind, an id, and the parents by name.
  *
- *     changed('comments', 17, news: 4)     comment 17, which news 4 shows
- *     changed('comments', 17, id: 4)       the same where the parent's kind is called `id`
+ *     changed('comments', 17, news: 4)     comment 17, which belongs to news 4
+ *     changed('comments', 17, id: 4)       the same, with a parent of the kind `id`
  *     changed(kind: 'comments', id: 17)    without positions `kind` and `id` are the first two
  *
- * A parent may be called whatever the application calls it, so no parameter has a name that PHP
- * would take for itself.
+ * A parent may have any name, so changed() has no named PHP parameters.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** What one call of changed() names. */
+/** The parsed arguments of one call of changed(). */
 final class ChangeArguments
 {
     /**
      * @param string                    $kind    the kind that was written
-     * @param int|string|null           $id      which one; null when that is not known
-     * @param array<string, int|string> $parents what else shows it: kind => id
+     * @param int|string|null           $id      the row; null if unknown
+     * @param array<string, int|string> $parents kind => id of the parents
      */
     private function __construct(
         public readonly string $kind,
@@ -58,7 +57,7 @@ final class ChangeArguments
     }
 
     /**
-     * The call as the program wrote it, for the text of an exception.
+     * Formats the call as the program wrote it, for the message of an exception.
      *
      * @param array<int|string, int|string|null> $arguments as PHP collects them
      */

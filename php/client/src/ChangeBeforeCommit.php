@@ -3,7 +3,7 @@
 /**
  * changedNow() was called while a transaction was open.
  *
- * Blame: the program. Pages would be rendered from the old rows, and stored. Call it after the
+ * An error of the program. Pages would be rendered from the old rows, and cached. Call it after the
  * commit, or call changed(), which waits for it.
  */
 
@@ -11,7 +11,7 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Too early. */
+/** Thrown by changedNow() before the commit. */
 final class ChangeBeforeCommit extends \LogicException implements PagewellException
 {
 }

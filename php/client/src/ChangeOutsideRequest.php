@@ -1,18 +1,18 @@
 <?php
 
 /**
- * A change was named where there is no response to carry it, in a command, a cron job or a queue,
+ * changed() was called in a command, a cron job or a queue, where no response can carry the change,
  * and the control interface is off.
  *
- * Blame: the program. Say it through the control interface instead, with the same tags:
- * `pagewell invalidate --tag news --tag news:4`; Changes::tags() makes them.
+ * An error of the program. Purge the same tags over the control interface: `pagewell invalidate
+ * --tag news --tag news:4`. Changes::tags() returns them.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The change has no response to travel on. */
+/** Thrown for a change without a response. */
 final class ChangeOutsideRequest extends \LogicException implements PagewellException
 {
 }

@@ -5,14 +5,14 @@
  *
  *     Cache-Group-Invalidation: "news", "news:4"   RFC 9875 section 3
  *
- * Never loses a change, and is bounded all the same, by what a header section can hold:
+ * No change is lost, although the size is bounded by the limit of a header section:
  *
- *     more ids of a kind than IDS_MAX      `kind:*` stands for them: every page that has one of them
- *     more than BYTES_MAX                  the same for the kinds that take most, until three quarters are left
- *     still more than three quarters       everything has changed: no tag is left
+ *     more ids of a kind than IDS_MAX      replaced by `kind:*`: every page with one of them
+ *     more than BYTES_MAX                  the same for the largest kinds, until three quarters are left
+ *     still more than three quarters       replaced by everything: no tag is left
  *
- * On the wire everything is the word `*`, without quotes, which is Pagewell's own: a group of that
- * name would be `"*"`.
+ * In the field, everything is the token `*`, an extension of Pagewell. A tag of that name is `"*"`,
+ * in quotes.
  */
 
 declare(strict_types=1);
@@ -22,25 +22,25 @@ namespace Pagewell;
 /** Collects the changes of a request. */
 final class Changes
 {
-    /** The most ids of one kind that a response names; from there on `kind:*` stands for all of them. */
+    /** Maximum number of ids of one kind on a response; more are replaced by `kind:*`. */
     public const IDS_MAX = 200;
 
-    /** The same for the control interface, whose calls may be long. */
+    /** Maximum number of ids of one kind for the control interface. */
     public const IDS_MAX_BY_CONTROL = 5000;
 
-    /** The most bytes of all tags of a response, as sent. */
+    /** Maximum size of all tags of a response, in bytes as sent. */
     public const BYTES_MAX = 64 * 1024;
 
-    /** The same of what waits for the control interface. */
+    /** Maximum size of all tags for the control interface, in bytes. */
     public const BYTES_MAX_BY_CONTROL = 4 * 1024 * 1024;
 
-    /** What a tag counts for at least: Pagewell takes 4,096 of a response. */
+    /** Minimum size of a tag in these sums, because Pagewell accepts 4,096 tags per response. */
     private const TAG_BYTES_MIN = 16;
 
-    /** @var array<string, true> tags of kinds, `news` */
+    /** @var array<string, true> tags of kinds as a whole, `news` */
     private array $kinds = [];
 
-    /** @var array<string, array<string, true>> tags of single ones by kind; the key `news:*` alone once there are too many */
+    /** @var array<string, array<string, true>> tags of single rows by kind; only `news:*` once there are too many */
     private array $ids = [];
 
     /** @var array<string, int> bytes of $ids by kind */
@@ -55,23 +55,23 @@ final class Changes
     private bool $everything = false;
 
     /**
-     * @param int $idsMax   the most ids of one kind that are named
-     * @param int $bytesMax the most bytes of all tags
+     * @param int $idsMax   maximum number of ids of one kind
+     * @param int $bytesMax maximum size of all tags, in bytes
      */
     public function __construct(private readonly int $idsMax = self::IDS_MAX, private readonly int $bytesMax = self::BYTES_MAX)
     {
     }
 
-    /** With room for what calls of the control interface may name. */
+    /** Creates an object with the limits of the control interface. */
     public static function byControl(): self
     {
         return new self(self::IDS_MAX_BY_CONTROL, self::BYTES_MAX_BY_CONTROL);
     }
 
     /**
-     * Something of a kind was written: this one, or (without an id) nobody knows which.
+     * Adds a change of a kind: of one row, or (without an id) of unknown rows.
      *
-     * @param int|string|null ...$said the kind, its id, and by name what else shows it: `news: 4`
+     * @param int|string|null ...$said the kind, its id, and the parents by name: `news: 4`
      *
      * @throws InvalidTag a name is empty or too long, or a parent came without its kind
      */
@@ -90,7 +90,7 @@ final class Changes
     }
 
     /**
-     * Pages with these tags, as they are: for applications that have tags of their own.
+     * Adds tags unchanged, for applications that have tags of their own.
      *
      * @throws InvalidTag a tag is empty
      */
@@ -102,7 +102,7 @@ final class Changes
         return $this;
     }
 
-    /** These changes too. */
+    /** Adds the changes of another object. */
     public function add(self $others): self
     {
         if ($others->everything) {
@@ -125,32 +125,32 @@ final class Changes
         return $this->count === 0 && !$this->everything;
     }
 
-    /** Whether there was more than could be named, so that every page is outdated. */
+    /** Whether the limits were exceeded, so that every page counts as changed. */
     public function isEverything(): bool
     {
         return $this->everything;
     }
 
-    /** How many tags there are. */
+    /** Returns the number of tags. */
     public function count(): int
     {
         return $this->count;
     }
 
-    /** How many bytes they count for. */
+    /** Returns the size of all tags, in bytes. */
     public function bytes(): int
     {
         return $this->bytes;
     }
 
-    /** How often tags have given way to what stands for more. */
+    /** Returns how often tags were replaced by broader ones. */
     public function widenings(): int
     {
         return $this->widenings;
     }
 
     /**
-     * @return list<string> the tags to invalidate: kinds first; none when it is everything
+     * @return list<string> the tags to invalidate, kinds first; empty if it is everything
      */
     public function tags(): array
     {
@@ -161,14 +161,14 @@ final class Changes
         return array_map('strval', array_merge(...$tags));
     }
 
-    /** The call that tells of them. */
+    /** Returns the call of the control interface for these changes. */
     public function invalidation(bool $soft = false): Invalidation
     {
         return new Invalidation($this->tags(), all: $this->everything, soft: $soft);
     }
 
     /**
-     * @return list<string> `Cache-Group-Invalidation: …`; none when nothing has changed
+     * @return list<string> `Cache-Group-Invalidation: …`; empty if nothing has changed
      */
     public function lines(): array
     {
@@ -205,7 +205,7 @@ final class Changes
         $this->bytes += $bytes;
     }
 
-    /** `kind:*` takes the place of the ids. */
+    /** Replaces the ids of a kind by `kind:*`. */
     private function widen(string $kind): void
     {
         $any = Tag::any($kind);
@@ -215,7 +215,7 @@ final class Changes
         $this->bytesOf[$kind] = self::bytesOf($any);
     }
 
-    /** Makes room where there is more than fits: a quarter of it, so that it is not made over and over. */
+    /** If the limit is exceeded, reduces the tags to three quarters of it, so that this happens rarely. */
     private function bound(): void
     {
         if ($this->bytes <= $this->bytesMax) {

@@ -3,12 +3,13 @@
 /**
  * The recipient of changes that are declared in a write.
  *
- *     PAGEWELL_CHANGES=response   its answer says so, and Pagewell reads it in passing: when not given
- *     PAGEWELL_CHANGES=control    the control interface is called, before the answer goes out: where
- *                                 answers do not pass through Pagewell (nginx in front, memcached_pass)
+ *     PAGEWELL_CHANGES=response   the response carries the change, and Pagewell reads it (the default)
+ *     PAGEWELL_CHANGES=control    the control interface is called before the response is sent: for sites
+ *                                 whose responses do not pass through Pagewell (nginx, memcached_pass)
  *
- * In the environment (Environment), which a fastcgi_param is part of. Another word is refused where a
- * request begins. Where it is found only after the write, both ways are taken, and the log says so.
+ * Read from the environment, which includes each fastcgi_param. Another value is refused when a
+ * request begins. If it is found only after a write, the change is sent both ways, and the log has
+ * a line.
  */
 
 declare(strict_types=1);
@@ -18,14 +19,14 @@ namespace Pagewell;
 /** The way that changes take. */
 enum ChangesBy: string
 {
-    /** The answer to the write carries them: `Cache-Group-Invalidation`. */
+    /** The response to the write carries them: `Cache-Group-Invalidation`. */
     case Response = 'response';
 
     /** The control interface is called with them. */
     case Control = 'control';
 
     /**
-     * As the environment says.
+     * Reads PAGEWELL_CHANGES.
      *
      * @throws InvalidControl PAGEWELL_CHANGES is neither of the two
      */

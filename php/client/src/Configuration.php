@@ -1,12 +1,13 @@
 <?php
 
 /**
- * The configuration that an application sets for the whole process; the environment has the rest.
+ * The configuration that an application sets for the whole process. Everything else is read from
+ * the environment.
  *
  *     Outgoing::configure(new SocketControl('unix:/run/pagewell/admin.sock'), log: $logger)
  *
- * A configuration by which changes would be lost is refused where a request begins that may write,
- * and never after the write.
+ * A configuration that would lose changes is refused when a request begins that may write, and
+ * never after the write.
  */
 
 declare(strict_types=1);
@@ -16,7 +17,7 @@ namespace Pagewell;
 /** The configuration of the process. */
 final class Configuration
 {
-    /** Two settings that contradict each other. */
+    /** The message for two settings that contradict each other. */
     public const WITHOUT_CONTROL = 'Changes are to be sent to the control interface (PAGEWELL_CHANGES=control), which is switched off (PAGEWELL_ADMIN=off).';
 
     /** Safe methods, RFC 9110 section 9.2.1. */
@@ -33,7 +34,7 @@ final class Configuration
     }
 
     /**
-     * @param Control|false|null $control       false: off; null: as the environment says
+     * @param Control|false|null $control       false: off; null: from the environment
      * @param list<string>|null  $sharedCookies as of SharedCookies::configure()
      */
     public static function set(Control|false|null $control, Log $log, ?ChangesBy $way, ?array $sharedCookies): void
@@ -43,7 +44,7 @@ final class Configuration
     }
 
     /**
-     * Which way changes take that a response could carry.
+     * Returns the way for changes that a response could carry.
      *
      * @throws InvalidControl the environment names neither
      */
@@ -52,7 +53,7 @@ final class Configuration
         return self::$way ?? ChangesBy::fromEnvironment();
     }
 
-    /** Where it is said what went wrong. */
+    /** Returns the log for failures. */
     public static function log(): Log
     {
         return self::$log ?? new Log();
@@ -61,9 +62,9 @@ final class Configuration
     /**
      * The control interface.
      *
-     * @param Control|false|null $own that of one request; null: as configured
+     * @param Control|false|null $own the one of the request; null: as configured
      *
-     * @return Control|null null where it is switched off
+     * @return Control|null null if it is switched off
      */
     public static function control(Control|false|null $own): ?Control
     {
@@ -78,8 +79,8 @@ final class Configuration
     }
 
     /**
-     * Refuses values by which changes would be lost, where a request begins that may write. A page does
-     * not fail for them.
+     * Refuses values that would lose changes, when a request begins that may write. Pages do not
+     * fail because of them.
      *
      * @param Control|false|null $own as of control()
      *

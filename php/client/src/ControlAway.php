@@ -3,15 +3,15 @@
 /**
  * Pagewell could not be reached, or did not answer in time.
  *
- * Blame: nobody, or the operator. A retry may help. Whether the pages were dropped is not known:
- * if the answer was only late, they were. Dropping them twice does no harm.
+ * Retry it. It is unknown whether the pages were purged: if only the response was late, they were.
+ * Purging them twice does no harm.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** No answer. */
+/** Thrown if Pagewell does not answer. */
 final class ControlAway extends \RuntimeException implements PagewellException
 {
 }

@@ -3,22 +3,22 @@
 /**
  * Pagewell answered the call with an error.
  *
- * Blame: the operator's for `token-refused`, `host-refused`, `site-unknown`; the program's for
- * `unreadable` and `too-large`. The reason is Pagewell's own name for it (docs/operating/errors.md).
- * Nothing was dropped, and a retry will not help.
+ * An error of the operator for `token-refused`, `host-refused`, `site-unknown`; of the program for
+ * `unreadable` and `too-large`. The reasons are listed in docs/operating/errors.md. Nothing was
+ * purged, and a retry does not help.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The call was refused. */
+/** Thrown if Pagewell rejects a call. */
 final class ControlRefused extends \RuntimeException implements PagewellException
 {
     /**
      * @param string $reason      the error's name, `token-refused`
-     * @param string $explanation a sentence
-     * @param int    $status      of the answer
+     * @param string $explanation a sentence for people
+     * @param int    $status      HTTP status of the response
      */
     public function __construct(public readonly string $reason, string $explanation, public readonly int $status)
     {

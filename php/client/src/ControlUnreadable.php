@@ -1,17 +1,17 @@
 <?php
 
 /**
- * Something answered at the control interface's address that is not Pagewell's.
+ * Another program than Pagewell answered at the address of the control interface.
  *
- * Blame: the operator. The address leads elsewhere, or something between has answered in its place.
- * Nothing is known to have been dropped.
+ * An error of the operator: the address is wrong, or a proxy answered. It is unknown whether pages
+ * were purged.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** What answered is not Pagewell. */
+/** Thrown if the response is not one of Pagewell. */
 final class ControlUnreadable extends \RuntimeException implements PagewellException
 {
 }

@@ -3,31 +3,31 @@
 /**
  * The dependencies of one page, and the field lines that declare them.
  *
- * Collects; sends nothing and knows nothing of PHP's output, so it serves frameworks with
- * response objects and tests alike. The wire form:
+ * It sends nothing and does not depend on PHP's output, so frameworks with response objects and
+ * tests can use it. The fields:
  *
  *     Cache-Groups: "news:4", "news:*"             RFC 9875 section 2
- *     Pagewell-Cache-Control: max-age=31536000     RFC 9213: for Pagewell alone, which strips it
- *     Cache-Control: no-cache                      for everybody else: ask again, by ETag
+ *     Pagewell-Cache-Control: max-age=31536000     RFC 9213: for Pagewell only, which removes it
+ *     Cache-Control: no-cache                      for browsers: revalidate, by ETag
  *
- * A page is kept until its data changes, a year at most. It is refused rather than cut
- * when it has more tags than fit.
+ * A page is cached until its data changes, for a year at most. With more tags than fit, it is not
+ * cached, because a shortened list would miss changes.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Collects what a page is made from. */
+/** Collects the dependencies of a page. */
 final class Declaration
 {
-    /** How long a page may live when nothing changes, in seconds: a year. */
+    /** Maximum TTL of a page without changes, in seconds: a year. */
     public const LIFETIME_SECONDS_MAX = 31_536_000;
 
-    /** The most tags of a page. */
+    /** Maximum number of tags of a page. */
     public const TAGS_MAX = 1000;
 
-    /** The most bytes of all tags of a page, as sent. */
+    /** Maximum size of all tags of a page, in bytes as sent. */
     public const TAG_BYTES_MAX = 64 * 1024;
 
     /** @var array<string, true> tags, in the order of first use */
@@ -36,7 +36,7 @@ final class Declaration
     private ?int $lifetimeSeconds = null;
 
     /**
-     * The page is made from a kind as a whole (no ids), or from these of a kind.
+     * Adds a dependency on a kind as a whole (no ids), or on these rows of it.
      *
      * @throws InvalidTag a name is empty or too long, or an id came by name
      */
@@ -56,11 +56,12 @@ final class Declaration
     }
 
     /**
-     * The page shows these of a set (a search, a list by date), and may be behind by so many seconds
-     * with what should newly be in it. More ids than fit become the kind as a whole.
+     * Adds a dependency on the rows of a set (a search, a list by date) and limits the TTL, because
+     * new rows of the set do not purge the page. More ids than fit are replaced by the kind as a
+     * whole.
      *
-     * @param list<int|string> $ids     what is shown; may be none
-     * @param int              $seconds how long the page lives at most
+     * @param list<int|string> $ids     the ids of the rows shown; may be empty
+     * @param int              $seconds the maximum TTL
      *
      * @throws InvalidTag|InvalidLifetime as uses() and freshFor()
      */
@@ -75,7 +76,7 @@ final class Declaration
     }
 
     /**
-     * The page has these tags, as they are: for applications that have tags of their own.
+     * Adds tags unchanged, for applications that have tags of their own.
      *
      * @throws InvalidTag a tag is empty
      */
@@ -88,7 +89,7 @@ final class Declaration
     }
 
     /**
-     * The page lives for so many seconds at most. The shortest of several times counts.
+     * Limits the TTL. If it is called several times, the shortest time counts.
      *
      * @throws InvalidLifetime the time is negative
      */
@@ -109,13 +110,13 @@ final class Declaration
         return array_map('strval', array_keys($this->tags));
     }
 
-    /** The shortest time said so far, in seconds; null when none was. */
+    /** Returns the shortest TTL so far, in seconds; null without one. */
     public function lifetimeSeconds(): ?int
     {
         return $this->lifetimeSeconds;
     }
 
-    /** Why this page is not to be stored, or null when it may be. */
+    /** Returns the reason why this page must not be stored; null if it may be. */
     public function refusal(Response $response): ?NotDeclared
     {
         $kept = $response->status < 400 || $response->status === 404 || $response->status === 410;
@@ -134,11 +135,13 @@ final class Declaration
     }
 
     /**
-     * The lines to add to this response; fields that the application has set are left to it.
+     * Returns the lines to add to this response. Fields that the application has set are not
+     * changed.
      *
-     * A page that may show what belongs to one visitor (a session, a cookie, Authorization) gets `private` if
-     * nothing else says so: a rule that stores what declares nothing must not take it. Nor may a lifetime
-     * that the application gives it keep one that is broken, or whose data cannot be named.
+     * A page that may be personal (a session, a cookie, Authorization) gets `private`, unless the
+     * application has set Cache-Control. Otherwise a rule that stores undeclared pages would store
+     * it. A failed page, or one with too many tags, is not stored either, even if the application
+     * gives it a TTL.
      *
      * @return list<string> `Name: value`
      */
@@ -163,7 +166,7 @@ final class Declaration
         return $lines;
     }
 
-    /** What in the request may say who the visitor is. */
+    /** Returns the reason if the request may identify its visitor. */
     private static function visitors(Response $response): ?NotDeclared
     {
         $credentials = $response->credentials;
@@ -175,7 +178,7 @@ final class Declaration
         };
     }
 
-    /** Keeps one more than the limit, so that refusal() sees it, and no more. */
+    /** Stores at most one tag above the limit, so that refusal() detects the excess. */
     private function add(string $tag): void
     {
         if (count($this->tags) <= self::TAGS_MAX) {

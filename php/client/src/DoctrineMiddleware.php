@@ -34,11 +34,11 @@ final class DoctrineMiddleware implements Middleware
         };
     }
 
-    /** A connection that knows of Pagewell. */
+    /** Wraps a driver connection, and reports its transactions. */
     public static function connection(Connection $connection): Connection
     {
         return new class ($connection) extends AbstractConnectionMiddleware {
-            /** Closed, or lost: nobody waits for it any longer, and nothing is forgotten. */
+            /** The connection is closed or lost: the waiting changes are sent. */
             public function __destruct()
             {
                 $this->changes()->commitAll();
@@ -87,7 +87,7 @@ final class DoctrineMiddleware implements Middleware
                 return $result;
             }
 
-            /** The driver's own connection; none before Doctrine 3.3 and where there is none. */
+            /** Returns the native connection; null before Doctrine 3.3, or if there is none. */
             private function native(): ?object
             {
                 try {

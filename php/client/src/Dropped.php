@@ -11,18 +11,18 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Pagewell's answer. */
+/** The response of the control interface. */
 final class Dropped
 {
     /**
-     * @param int $pages  how many pages left the store, each variant counted
-     * @param int $number the change's number, which only grows
+     * @param int $pages  number of purged pages; each variant counts
+     * @param int $number the number of the change, which only increases
      */
     public function __construct(public readonly int $pages = 0, public readonly int $number = 0)
     {
     }
 
-    /** Both together. */
+    /** Adds up two results. */
     public function and(self $other): self
     {
         return new self($this->pages + $other->pages, max($this->number, $other->number));

@@ -7,9 +7,9 @@
  *     2. $_SERVER    the same, and what a Dotenv library has read from .env
  *     3. $_ENV       what a Dotenv library has read from .env
  *
- * The first that is not empty counts: what an operator sets goes before a file of the application.
- * Only these exact names are read. A field of a request becomes HTTP_… in FastCGI and CGI (RFC 3875
- * section 4.1.18), so no client can set one of them.
+ * The first value that is not empty counts, so the operator's settings precede the application's
+ * files. Only these exact names are read. A request field becomes HTTP_… in FastCGI and CGI (RFC
+ * 3875 section 4.1.18), so clients cannot set them.
  */
 
 declare(strict_types=1);
@@ -26,11 +26,11 @@ final class Environment
     }
 
     /**
-     * The value of a variable.
+     * Returns the value of a variable.
      *
      * @param string $name without its prefix: `CHANGES`
      *
-     * @return string|null null where it is not set, or empty
+     * @return string|null null if it is not set, or empty
      */
     public static function value(string $name): ?string
     {
@@ -44,7 +44,7 @@ final class Environment
     }
 
     /**
-     * Refuses a value that is none of those allowed, before anything is written.
+     * Refuses wrong values, before anything is written.
      *
      * @throws InvalidControl names the variable, its value and what is allowed
      */

@@ -1,17 +1,17 @@
 <?php
 
 /**
- * Says beside a controller how long its pages hold at most, whether or not their data has changed.
+ * Declares at a controller the maximum TTL of its pages, even if their data does not change.
  *
  *     #[Uses('news'), FreshFor(86_400)]
- *     #[FreshFor(60)]                      by time alone
+ *     #[FreshFor(60)]                      by TTL only
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** How long a controller's pages hold. */
+/** The maximum TTL of a controller's pages. */
 #[\Attribute(\Attribute::TARGET_CLASS | \Attribute::TARGET_METHOD)]
 final class FreshFor
 {

@@ -1,15 +1,15 @@
 <?php
 
 /**
- * PHP's one place for a function that is called right before the header section is sent.
+ * The only function that PHP calls right before it sends the header section.
  *
- *     the library is loaded, a request begins    the place is taken
- *     the application registers its own          PHP drops ours, and calls the application's
- *     the header section is about to be sent     ours is called, if it still has the place
+ *     the library is loaded, a request begins    ours is registered
+ *     the application registers its own          PHP drops ours, and calls the other one
+ *     the header section is about to be sent     ours is called, if it is still registered
  *
- * header_register_callback() replaces the function that was there, and nobody can ask for it. So the place
- * is taken as the library is loaded, before the application begins, and never again: what the application
- * registers stays. PHP alone holds our object; that it is gone shows that the place is lost.
+ * header_register_callback() replaces the earlier function, which cannot be queried. So ours is
+ * registered once, when the library is loaded, before the application begins. A function of the
+ * application then stays. Only PHP holds our object: if it is destroyed, ours was replaced.
  */
 
 declare(strict_types=1);
@@ -22,7 +22,7 @@ final class HeaderCallback
     /** @var \WeakReference<self>|null */
     private static ?\WeakReference $registered = null;
 
-    /** When the request began for which the place was taken, as PHP says it. */
+    /** The start time of the request for which ours was registered, from PHP. */
     private static mixed $request = null;
 
     /** @var (callable(): void)|null */
@@ -38,7 +38,7 @@ final class HeaderCallback
         self::run();
     }
 
-    /** Takes the place, once for each request that PHP serves. */
+    /** Registers ours, once for each request that PHP serves. */
     public static function claim(): void
     {
         $request = $_SERVER['REQUEST_TIME_FLOAT'] ?? self::$request ?? 0.0;
@@ -52,7 +52,7 @@ final class HeaderCallback
         header_register_callback($callback);
     }
 
-    /** Whether PHP will call ours: the application has registered none of its own since. */
+    /** Whether PHP will call ours, because the application has not registered its own. */
     public static function isOurs(): bool
     {
         return self::$registered?->get() !== null;
@@ -64,7 +64,7 @@ final class HeaderCallback
         self::$then = $then;
     }
 
-    /** The header section is about to be sent. */
+    /** Runs the function, because the header section is about to be sent. */
     public static function run(): void
     {
         [$then, self::$then] = [self::$then, null];

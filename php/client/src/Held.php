@@ -3,8 +3,9 @@
 /**
  * Changes that wait for a commit, or for a call of the control interface.
  *
- * Hard ones and soft ones apart. Bounded, as Changes::byControl() is: from IDS_MAX_BY_CONTROL ids of
- * a kind on, the kind as a whole stands for them; of more than 4 MiB of tags, everything.
+ * Hard and soft changes are separate. Both are bounded like Changes::byControl(): more than
+ * IDS_MAX_BY_CONTROL ids of a kind are replaced by the kind as a whole, and more than 4 MiB of tags
+ * by everything.
  */
 
 declare(strict_types=1);
@@ -14,7 +15,7 @@ namespace Pagewell;
 /** Changes that have not been sent yet. */
 final class Held
 {
-    /** Pages to be dropped. */
+    /** Pages to be purged. */
     public readonly Changes $hard;
 
     /** Pages to be marked as stale. */

@@ -1,17 +1,17 @@
 <?php
 
 /**
- * Where the control interface is, or whether changes go there, cannot be read.
+ * The address of the control interface, or the setting for changes, is invalid.
  *
- * Blame: the operator, who wrote PAGEWELL_ADMIN, PAGEWELL_TOKEN_FILE or PAGEWELL_CHANGES, or the
- * program that made the SocketControl. The same call fails every time.
+ * An error of the operator (PAGEWELL_ADMIN, PAGEWELL_TOKEN_FILE, PAGEWELL_CHANGES), or of the
+ * program that created the SocketControl. The same call fails every time.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** No way to Pagewell. */
+/** Thrown if the configuration does not lead to Pagewell. */
 final class InvalidControl extends \RuntimeException implements PagewellException
 {
 }

@@ -1,16 +1,16 @@
 <?php
 
 /**
- * The address of a fragment is no path of this site: relative, with a host, or empty.
+ * The URL of a fragment is not a path of this site: it is relative, has a host, or is empty.
  *
- * Blame: the program. It fails with and without Pagewell in front.
+ * An error of the program. It fails with and without Pagewell in front.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** No fragment is there; nothing was rendered. */
+/** Thrown by fragment(); nothing was rendered. */
 final class InvalidFragment extends \InvalidArgumentException implements PagewellException
 {
 }

@@ -1,16 +1,16 @@
 <?php
 
 /**
- * A lifetime that cannot be one.
+ * The number of seconds of a TTL is negative.
  *
- * Blame: the program. The same call fails every time.
+ * An error of the program. The same call fails every time.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The number of seconds is negative; nothing was declared. */
+/** Thrown for a negative TTL; nothing was declared. */
 final class InvalidLifetime extends \InvalidArgumentException implements PagewellException
 {
 }

@@ -1,16 +1,16 @@
 <?php
 
 /**
- * A name of data that cannot be one: empty, too long, or given the wrong way.
+ * A kind or an id is empty, too long, or passed the wrong way.
  *
- * Blame: the program. The same call fails every time.
+ * An error of the program. The same call fails every time.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The name is refused; nothing was declared. */
+/** Thrown for an invalid kind, id or tag; nothing was declared. */
 final class InvalidTag extends \InvalidArgumentException implements PagewellException
 {
 }

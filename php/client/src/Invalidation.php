@@ -15,14 +15,14 @@ namespace Pagewell;
 /** The pages to purge. */
 final class Invalidation
 {
-    /** The most tags and URLs of one call. Pagewell takes 16 MiB: twice as many of the longest tags. */
+    /** Maximum number of tags and of URLs per call. Pagewell accepts 16 MiB: twice as many of the longest tags. */
     public const TAGS_MAX = 5000;
 
     /**
-     * @param list<string> $tags tags as Changes::tags() and Tag make them, not kinds and ids
+     * @param list<string> $tags tags as Changes::tags() and Tag return them, not kinds and ids
      * @param list<string> $urls paths with their query, `/news/4/`, or whole URLs
      * @param bool         $all  every page
-     * @param bool         $soft mark as stale rather than drop
+     * @param bool         $soft mark as stale instead of purging
      * @param string|null  $site only of the site with this host; null means every site
      */
     public function __construct(
@@ -34,20 +34,20 @@ final class Invalidation
     ) {
     }
 
-    /** Whether it names nothing. */
+    /** Whether it contains no tag and no URL, and is not for everything. */
     public function isEmpty(): bool
     {
         return $this->tags === [] && $this->urls === [] && !$this->all;
     }
 
-    /** The same for one site. */
+    /** Returns the same call for one site. */
     public function for(?string $site): self
     {
         return new self($this->tags, $this->urls, $this->all, $this->soft, $site);
     }
 
     /**
-     * @return list<self> the same in calls of at most TAGS_MAX tags and TAGS_MAX URLs; none for nothing
+     * @return list<self> calls of at most TAGS_MAX tags and TAGS_MAX URLs; empty if there is nothing to purge
      */
     public function batches(): array
     {
@@ -61,9 +61,9 @@ final class Invalidation
     }
 
     /**
-     * The body of the call. Fields that say nothing are left out.
+     * Returns the body of the call. Empty fields are left out.
      *
-     * @throws InvalidTag a tag or URL is not UTF-8; those that Tag makes always are
+     * @throws InvalidTag a tag or URL is not UTF-8; those of Tag always are
      */
     public function json(): string
     {

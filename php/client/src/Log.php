@@ -1,17 +1,17 @@
 <?php
 
 /**
- * Where the library says what went wrong without breaking a page.
+ * The log for failures that do not break a page.
  *
- * PHP's own error log, until an application gives its PSR-3 logger or a function. Nothing is
- * said while all is well.
+ * It is PHP's error log, unless the application passes a PSR-3 logger or a function. Only failures
+ * are logged.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Says what an operator should know. */
+/** Writes warnings for the operator. */
 final class Log
 {
     /**
@@ -21,7 +21,7 @@ final class Log
     {
     }
 
-    /** Says one thing, on one line. A logger that fails is not heard of again. */
+    /** Logs one warning, on one line. If the application's logger throws, PHP's error log is used. */
     public function warn(string $text, ?\Throwable $cause = null): void
     {
         try {

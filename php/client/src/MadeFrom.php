@@ -1,17 +1,17 @@
 <?php
 
 /**
- * What Uses says, by an interface: where attributes are not to a house's taste, or the names come
- * from a constant or a parent.
+ * The interface form of the attribute Uses: for projects without attributes, or if the names come
+ * from a constant or a parent class.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** A controller that says what its pages are made from. */
+/** A controller that declares the dependencies of its pages. */
 interface MadeFrom
 {
-    /** @return list<string> as Uses takes them: `news`, `news:{id}` */
+    /** @return list<string> in the form of Uses: `news`, `news:{id}` */
     public static function madeFrom(): array;
 }

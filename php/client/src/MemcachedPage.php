@@ -19,13 +19,13 @@ namespace Pagewell;
 /** A page to be stored. */
 final class MemcachedPage
 {
-    /** The longest key, in bytes. */
+    /** Maximum length of a key, in bytes. */
     public const KEY_BYTES_MAX = 250;
 
-    /** The longest first line, in bytes. */
+    /** Maximum length of the first line, in bytes. */
     public const LINE_BYTES_MAX = 64 * 1024;
 
-    /** Longer times memcached's protocol takes for a date. */
+    /** Maximum relative time; the memcached protocol reads longer ones as a date. */
     private const SECONDS_MAX = 30 * 86_400;
 
     private NotDeclared|NotStored|null $refusal = null;
@@ -37,7 +37,7 @@ final class MemcachedPage
     /**
      * Takes the lease. Data that is read afterwards is at least as recent as the lease.
      *
-     * @param string|null $uri path and query as the visitor sent them; null: REQUEST_URI
+     * @param string|null $uri path and query as the client sent them; null: REQUEST_URI
      */
     public static function begin(\Memcached|\Memcache $store, ?string $uri = null): self
     {
@@ -49,9 +49,9 @@ final class MemcachedPage
      * Stores the page, unless there is a reason against it. The client gets the page in either
      * case.
      *
-     * @param string $html all of it
+     * @param string $html the complete page
      *
-     * @return bool whether it is stored; if not, refusal() says why
+     * @return bool whether it is stored; if not, refusal() returns the reason
      */
     public function store(string $html): bool
     {
@@ -75,17 +75,17 @@ final class MemcachedPage
         return $this->refusal;
     }
 
-    /** The key under which nginx looks a request up that came with this path and query: `$memcached_key $request_uri`. */
+    /** Returns the key that nginx looks up for a request with this path and query: `$memcached_key $request_uri`. */
     public static function key(string $uri): string
     {
         return str_replace('%', '%25', $uri);
     }
 
     /**
-     * The first line of a page.
+     * Returns the first line of a page.
      *
-     * @param list<string> $tags  a comma or a blank in one is written as in a URL
-     * @param string|null  $lease what the key `pagewell:lease` was, before the page was made
+     * @param list<string> $tags  commas and spaces in a tag are percent-encoded
+     * @param string|null  $lease the value of the key `pagewell:lease` before the page was rendered
      */
     public static function line(array $tags, ?string $lease): string
     {
@@ -109,7 +109,7 @@ final class MemcachedPage
         };
     }
 
-    /** A page does not fail because a value of the environment is wrong; a request that may write does. */
+    /** Returns false for a wrong value of the environment: only requests that may write fail because of it. */
     private static function changesAreHeard(): bool
     {
         try {
@@ -125,7 +125,7 @@ final class MemcachedPage
         return strlen(self::line($tags, null)) < self::LINE_BYTES_MAX - 200;
     }
 
-    /** A tag, without what ends one in the line. */
+    /** Encodes the characters that would end a tag in the line. */
     private static function written(string $tag): string
     {
         return str_replace([',', ' '], ['%2C', '%20'], $tag);
@@ -141,7 +141,7 @@ final class MemcachedPage
         return true;
     }
 
-    /** Seconds as the protocol takes them: none for ever, a date where they are many. */
+    /** Converts seconds for the protocol: zero for no limit, a date for long times. */
     private static function expiry(?int $seconds): int
     {
         return match (true) {
@@ -151,7 +151,7 @@ final class MemcachedPage
         };
     }
 
-    /** As it is: what PHP has compressed nginx cannot read, nor Pagewell its first line. */
+    /** Stores the page uncompressed: otherwise nginx cannot read it, and Pagewell cannot read its first line. */
     private function set(string $key, string $page, int $expiry): bool
     {
         if ($this->store instanceof \Memcache) {

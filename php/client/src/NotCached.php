@@ -1,19 +1,19 @@
 <?php
 
 /**
- * Says beside a controller that its pages are not to be kept, and why.
+ * Declares at a controller that its pages are not cached, and why.
  *
- *     #[NotCached('everybody gets a pick of their own')]
+ *     #[NotCached('every visitor gets a random article')]
  *
- * A page that says nothing is not kept either. This tells a decision from an oversight: the
- * dependency list fails where a controller says nothing at all.
+ * A page without a declaration is not cached either. The attribute marks it as a decision: the
+ * dependency list fails for a controller without any declaration.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** A controller whose pages are made anew for everybody. */
+/** A controller whose pages are rendered for each request. */
 #[\Attribute(\Attribute::TARGET_CLASS | \Attribute::TARGET_METHOD)]
 final class NotCached
 {

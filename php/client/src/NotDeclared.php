@@ -17,13 +17,13 @@ enum NotDeclared: string
     /** Neither uses() nor freshFor() was called. */
     case Nothing = 'nothing-declared';
 
-    /** The answer to a POST, PUT … is never stored. */
+    /** The response to a POST, PUT … is never stored. */
     case Method = 'method';
 
-    /** The page failed: a status from 400, other than 404 and 410, or a fatal error under way. */
+    /** The page failed: a status from 400, other than 404 and 410, or a fatal error. */
     case Failed = 'failed';
 
-    /** A session was open: the page may show what belongs to one visitor. */
+    /** A session was open: the page may be personal. */
     case Session = 'session';
 
     /** The request carries Authorization, and the application has not marked the page as shared. */
@@ -32,18 +32,18 @@ enum NotDeclared: string
     /** The request carries a cookie that may be a login, and the application has not marked the page as shared. */
     case VisitorsCookie = 'visitors-cookie';
 
-    /** Nobody has said what the request carries: a worker that passes no Credentials. */
+    /** The contents of the request are unknown: a worker passed no Credentials. */
     case RequestUnknown = 'request-unknown';
 
     /** The response sets a cookie. */
     case SetCookie = 'set-cookie';
 
-    /** The application itself has said `no-store` or `private`. */
+    /** The application sent `no-store` or `private`. */
     case CacheControl = 'cache-control';
 
     /** freshFor(0). */
     case ZeroLifetime = 'zero-lifetime';
 
-    /** More tags than Pagewell takes; a list that is cut would make the page outlive a change. */
+    /** More tags than Pagewell accepts; with a shortened list the page would miss changes. */
     case TooManyTags = 'too-many-tags';
 }

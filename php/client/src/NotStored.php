@@ -1,9 +1,10 @@
 <?php
 
 /**
- * Why a page that is declared was not stored over the memcached port.
+ * The reason why a declared page was not stored over the memcached port.
  *
- * One case each, in the order in which they are looked for; what NotDeclared refuses comes third.
+ * One case each, in the order in which they are checked; the reasons of NotDeclared are checked
+ * third.
  */
 
 declare(strict_types=1);
@@ -13,33 +14,42 @@ namespace Pagewell;
 /** A reason, with the name under which it is shown. */
 enum NotStored: string
 {
-    /** The header section has gone out, and with it what the page said of itself. */
+    /** The header section was sent, so the declarations of the page are gone. */
     case Sent = 'sent';
 
-    /** Changes travel on answers, which do not pass through Pagewell here: PAGEWELL_CHANGES is not `control`. */
+    /** PAGEWELL_CHANGES is not `control`: changes are sent on responses, which do not pass through Pagewell here. */
     case ChangesNotReceived = 'changes-not-received';
 
-    /** Another status than 200: nginx would answer 200 with it. */
+    /** The status is not 200: nginx would send the page with 200. */
     case Status = 'status';
 
-    /** Another type than text/html, which nginx gives to all pages from there. */
+    /** The type is not text/html, which nginx sends for all pages from memcached. */
     case ContentType = 'content-type';
 
-    /** It is compressed already, says `Vary`, or was made with a cookie of which there is a copy for each value: nginx gives it to everybody as it is. */
+    /**
+     * The page is compressed, has `Vary`, or depends on a cookie with one copy per value: nginx
+     * would send it to all clients.
+     */
     case Varies = 'varies';
 
-    /** It has fragments in it, which nginx does not put in. */
+    /** The page has ESI fragments, which nginx does not insert. */
     case Fragments = 'fragments';
 
-    /** The address is longer than 250 bytes as a key, or has a blank in it. */
+    /** The URL is longer than 250 bytes as a key, or contains a space. */
     case Key = 'key';
 
-    /** The line of them is over 64 KB. */
+    /** The tags are longer than 64 KB. */
     case Tags = 'tags';
 
-    /** No lease: Pagewell is away, or a real memcached answers there; a key prefix or the binary protocol is set. */
+    /**
+     * There is no lease: Pagewell is unreachable, or a memcached answers instead; or a key prefix
+     * or the binary protocol is set.
+     */
     case NoLease = 'no-lease';
 
-    /** Pagewell did not take it: something it was made from has changed meanwhile. Or it is away. */
+    /**
+     * Pagewell did not store it: its data changed while it was rendered, it is too large, or
+     * Pagewell became unreachable.
+     */
     case Refused = 'refused';
 }

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * The running request's declaration and changes, and when they go out.
+ * The declaration and the changes of the running request, and when they are sent.
  *
  *     state                         uses(), freshFor()           changed()
  *     open, an unsafe method        collected; set when sending  set at once, and again when sending
@@ -31,7 +31,7 @@ final class Outgoing
 
     private readonly Carried $carried;
 
-    /** What the response said that was finished last. */
+    /** The changes on the response that was finished last. */
     private Changes $gone;
 
     private readonly Teller $teller;
@@ -50,24 +50,24 @@ final class Outgoing
     }
 
     /**
-     * For the whole process, where the environment (SocketControl) and PHP's log will not do.
+     * Configures the whole process, where the environment and PHP's log do not suffice.
      *
-     * @param Control|false|null $control whom to call when no response can carry a change; false: nobody, and it is refused
-     * @param ChangesBy|null     $changes whether responses carry changes; null: as the environment says
-     * @param list<string>|null  $sharedCookies names of cookies that make no page personal; null: as the environment says
+     * @param Control|false|null $control called if no response can carry a change; false: such a change is refused
+     * @param ChangesBy|null     $changes whether responses carry changes; null: read from the environment
+     * @param list<string>|null  $sharedCookies names of cookies that make no page personal; null: read from the environment
      */
     public static function configure(Control|false|null $control = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangesBy $changes = null, ?array $sharedCookies = null): void
     {
         Configuration::set($control, new Log($log), $changes, $sharedCookies);
     }
 
-    /** That of the running request. */
+    /** Returns the object of the running request. */
     public static function current(): self
     {
         return self::$current ??= new self(new PhpWire());
     }
 
-    /** Begins a request, after what the one before has left was told: for workers, glue and tests. Throws as Configuration::check(), if that is asked for. */
+    /** Begins a request, after sending the changes of the previous one. Throws like Configuration::check() if $isChecked. */
     public static function begin(?Wire $wire = null, Control|false|null $control = null, bool $isChecked = true): self
     {
         self::$current?->end();
@@ -93,7 +93,7 @@ final class Outgoing
         $this->register();
     }
 
-    /** The page has these tags, as they are: for applications that have tags of their own. Throws as uses(). */
+    /** Adds tags to the page unchanged, for applications that have tags of their own. Throws like uses(). */
     public function tagged(string ...$tags): void
     {
         $this->mustNotBeSent('tagged()');
@@ -124,7 +124,7 @@ final class Outgoing
         $this->say(ChangeArguments::call('changed', $said), Held::one(Changes::byControl()->changed(...$said)));
     }
 
-    /** As changed(), for applications that have tags of their own. */
+    /** Like changed(), for applications that have tags of their own. */
     public function changedTagged(string ...$tags): void
     {
         $this->say('changedTagged()', Held::one(Changes::byControl()->tagged(...$tags)));
@@ -152,7 +152,7 @@ final class Outgoing
         return $this->teller->invalidate($invalidation);
     }
 
-    /** The transaction of a connection; of the only one, unless named. */
+    /** Returns the transaction of a connection; without a name, of the only one. */
     public function transaction(string $connection = ''): Transaction
     {
         return $this->teller->transaction($connection);
@@ -164,7 +164,7 @@ final class Outgoing
         return $this->teller->tell();
     }
 
-    /** As tell(); what goes wrong is logged. */
+    /** Like tell(), but failures are logged. */
     public function flush(): void
     {
         $this->teller->flush();
@@ -184,7 +184,7 @@ final class Outgoing
         $this->teller->end();
     }
 
-    /** Why the page as it stands would not be offered for storing; null when it would be. */
+    /** Returns the reason why the page would not be offered for caching now; null if it would be. */
     public function refusal(): ?NotDeclared
     {
         return $this->declaration->refusal($this->wire->response());
@@ -196,7 +196,7 @@ final class Outgoing
         return $this->declaration->tags();
     }
 
-    /** @return array{Declaration, Response, bool}|null the page and its response as they stand, and whether it has fragments; null once the header section has been sent */
+    /** @return array{Declaration, Response, bool}|null the page, its response, and whether it has fragments; null after the header section was sent */
     public function standing(): ?array
     {
         return $this->wire->isSent() ? null : [clone $this->declaration, $this->wire->response(), $this->template->isOne()];

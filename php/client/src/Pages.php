@@ -1,19 +1,19 @@
 <?php
 
 /**
- * Says beside a controller which addresses it answers, for the dependency list alone.
+ * Declares at a controller which URLs it answers, only for the dependency list.
  *
  *     #[Pages('/', '/page/{page}/')]
  *
- * Symfony's #[Route] says the same and is read too. Where the routes are in a table of their own,
- * `pagewell-php dependencies --routes FILE` reads that.
+ * Symfony's #[Route] is read as well. If the routes are in a table of their own, use `pagewell-php
+ * dependencies --routes FILE`.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The addresses of a controller. */
+/** The URLs of a controller. */
 #[\Attribute(\Attribute::TARGET_CLASS | \Attribute::TARGET_METHOD)]
 final class Pages
 {

@@ -3,7 +3,7 @@
 /**
  * PDO that holds changes back until they are committed.
  *
- *     $db = new Pagewell\Pdo($dsn, $user, $password);    // wherever `new PDO` stood
+ *     $db = new Pagewell\Pdo($dsn, $user, $password);    // instead of `new PDO`
  *
  * Changes that are declared within a transaction are sent after its commit, and discarded after a
  * rollback, also to a savepoint. Statements that begin and end transactions are detected in exec()
@@ -16,10 +16,13 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** A connection that knows of Pagewell. */
+/** A PDO connection that reports its transactions. */
 class Pdo extends \PDO
 {
-    /** The database rolls back what was open, or it was ended unseen: nobody waits for it any longer, and nothing is forgotten. */
+    /**
+     * The connection is closed. Waiting changes are sent, because their transaction may have been
+     * committed without being detected.
+     */
     public function __destruct()
     {
         $this->changes()->commitAll();
@@ -46,7 +49,7 @@ class Pdo extends \PDO
 
     public function rollBack(): bool
     {
-        // Without a transaction to roll back it was committed by something else, unseen.
+        // If there is no transaction to roll back, it was committed without being detected.
         $open = $this->inTransaction();
         try {
             $rolledBack = parent::rollBack();
@@ -81,7 +84,7 @@ class Pdo extends \PDO
         return Outgoing::current()->transaction('pdo ' . spl_object_id($this));
     }
 
-    /** Nobody knows whether it was committed: told now, and again if it still can be. */
+    /** It is unknown whether it was committed: the changes are sent now, and again at a later commit. */
     private function unsure(): void
     {
         $this->inTransaction() ? $this->changes()->tellEarly() : $this->changes()->commitAll();

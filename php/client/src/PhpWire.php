@@ -3,24 +3,24 @@
 /**
  * The response that PHP itself sends: header(), http_response_code(), the session.
  *
- * PHP has room for one function to be called before the header section is sent, and the application
- * may want it (HeaderCallback). Where it has it, a page that is sent before its script ends goes
- * undeclared and is not stored, unless the application calls beforeHeaders(). Changes do not depend on
- * it: they are set at once, or sent to the control interface at once.
+ * PHP calls only one function before it sends the header section, and the application may register
+ * its own (HeaderCallback). Then a page that is sent before its script ends is not declared and not
+ * stored, unless the application calls beforeHeaders(). Changes do not depend on this: they are set
+ * at once, or sent to the control interface at once.
  *
- * A response without content (a redirect) has its header section sent when PHP has already
- * put away the session and the class loader. So what is to be done
- * before sending is done as the script ends, if it has not been done by then.
+ * PHP sends the header section of a response without content (a redirect) after it has closed the
+ * session and the class loader. So the work before sending is done when the script ends, at the
+ * latest.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Speaks to PHP. */
+/** Writes to PHP's own response. */
 final class PhpWire implements Wire
 {
-    /** Another request begins that PHP serves. */
+    /** Begins another request that PHP serves. */
     public static function begin(): self
     {
         HeaderCallback::claim();
@@ -79,19 +79,22 @@ final class PhpWire implements Wire
         AtEnd::call($once, toResponse: true);
     }
 
-    /** Whether nobody says when the header section will go out: the application has the place for that function. */
+    /**
+     * Whether the sending of the header section is not reported, because the application has
+     * registered its own function.
+     */
     public function isUnannounced(): bool
     {
         return $this->method() !== null && !headers_sent() && !HeaderCallback::isOurs();
     }
 
-    /** Runs also after exit() and a fatal error; a signal that kills PHP leaves no time for it. */
+    /** Also runs after exit() and a fatal error, but not if a signal kills PHP. */
     public function atEnd(callable $then): void
     {
         AtEnd::call($then);
     }
 
-    /** Also true after session_write_close(): the page was made with it all the same. */
+    /** Also true after session_write_close(), because the page may contain data of the session. */
     private function sessionWasOpen(): bool
     {
         return isset($_SESSION) || (function_exists('session_id') && session_id() !== '');

@@ -3,7 +3,7 @@
 /**
  * PSR-15 middleware: adds the declarations of uses() and changed() to the application's response.
  *
- *     $app->pipe(new Pagewell\PsrMiddleware());     // the outermost but for what sets cookies
+ *     $app->pipe(new Pagewell\PsrMiddleware());     // the outermost, except for those that set cookies
  *
  * A response that sets a cookie, or was created in a PHP session, is not offered for storing. If
  * the application throws, the changes until then are sent over the control interface. Outer
@@ -21,7 +21,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
-/** Puts declarations and changes onto PSR-7 responses. */
+/** Adds declarations and changes to PSR-7 responses. */
 final class PsrMiddleware implements MiddlewareInterface
 {
     /** @param Control|false|null $control as Outgoing::begin() takes it */

@@ -13,7 +13,7 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Keeps what it is told. */
+/** Records the calls. */
 final class RecordingControl implements Control
 {
     /** @var list<Invalidation> */
@@ -21,7 +21,7 @@ final class RecordingControl implements Control
 
     private ?PagewellException $failure = null;
 
-    /** From here on every call throws this; null ends it. The calls are kept all the same. */
+    /** Makes every further call throw this; null ends it. The calls are recorded in either case. */
     public function fail(?PagewellException $failure): void
     {
         $this->failure = $failure;

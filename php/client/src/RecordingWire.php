@@ -27,12 +27,12 @@ final class RecordingWire implements Wire
     private bool $sent = false;
 
     /**
-     * @param string|null $method  of the pretended request; null pretends that there is none
+     * @param string|null $method  of the simulated request; null: a command
      * @param int         $status  of its response
      * @param bool        $session whether a session is open
      * @param RecordingControl $control records the calls of the control interface
-     * @param string      $capability what the request says in Surrogate-Capability
-     * @param Credentials $credentials what the request carries
+     * @param string      $capability Surrogate-Capability of the request
+     * @param Credentials $credentials cookies and Authorization of the request
      */
     public function __construct(
         private readonly ?string $method = 'GET',
@@ -44,7 +44,7 @@ final class RecordingWire implements Wire
     ) {
     }
 
-    /** Makes uses(), freshFor() and changed() speak to a new wire from here on, and returns it. */
+    /** Makes uses(), freshFor() and changed() use a new wire, and returns it. */
     public static function install(?string $method = 'GET', int $status = 200, bool $session = false, string $capability = '', Credentials $credentials = new Credentials()): self
     {
         $wire = new self($method, $status, $session, capability: $capability, credentials: $credentials);
@@ -52,7 +52,7 @@ final class RecordingWire implements Wire
         return $wire;
     }
 
-    /** Pretends that the header section goes out. */
+    /** Simulates that the header section is sent. */
     public function send(): void
     {
         if (!$this->sent && $this->then !== null) {
@@ -61,7 +61,7 @@ final class RecordingWire implements Wire
         $this->sent = true;
     }
 
-    /** Pretends that the request, or the command, ends. */
+    /** Simulates the end of the request or command. */
     public function end(): void
     {
         for ($n = 0; $n < count($this->atEnd); $n++) {
@@ -71,7 +71,7 @@ final class RecordingWire implements Wire
     }
 
     /**
-     * @return list<string> the lines set so far; those that say what a page uses come with send()
+     * @return list<string> the lines set so far; the dependencies of a page are added by send()
      */
     public function lines(): array
     {

@@ -3,23 +3,24 @@
 /**
  * The properties of a response that the library needs before it adds lines.
  *
- * A value: made by Wire::response() just before the header section goes out, or by hand.
+ * A value object, created by Wire::response() just before the header section is sent, or by the
+ * application.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** A response about to be sent, as far as it matters here. */
+/** The properties of a response that is about to be sent. */
 final class Response
 {
     /**
      * @param string       $method  of the request, upper case
      * @param int          $status  three digits
      * @param list<string> $lines   field lines set so far, `Name: value`
-     * @param bool         $session a session was open while the page was made
+     * @param bool         $session a session was open while the page was rendered
      * @param bool         $failed  PHP ended with a fatal error
-     * @param Credentials  $credentials what the request carries by which an application may know its visitor
+     * @param Credentials  $credentials the parts of the request that may identify its visitor
      */
     public function __construct(
         public readonly string $method = 'GET',
@@ -52,19 +53,19 @@ final class Response
         return $values;
     }
 
-    /** Whether the application's own Cache-Control forbids a shared cache to store this (RFC 9111 section 5.2.2). */
+    /** Whether the application's Cache-Control forbids storing in a shared cache (RFC 9111 section 5.2.2). */
     public function forbidsStoring(): bool
     {
         return $this->hasDirective('no-store', 'private');
     }
 
-    /** Whether the application's own Cache-Control says that this is the same for all (RFC 9111 section 3.5). */
+    /** Whether the application's Cache-Control marks the response as shared (RFC 9111 section 3.5). */
     public function isMarkedShared(): bool
     {
         return $this->hasDirective('public', 's-maxage');
     }
 
-    /** Whether there is a copy for each value of the cookies that count: the application says `Vary: Cookie`. */
+    /** Whether the application sent `Vary: Cookie`, so that one copy is stored for each set of cookies. */
     public function variesByCookie(): bool
     {
         $names = array_map(static fn (string $name): string => strtolower(trim($name)), explode(',', implode(',', $this->values('Vary'))));

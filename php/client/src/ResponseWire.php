@@ -44,10 +44,10 @@ final class ResponseWire implements Wire
      * Begins a request of this method.
      *
      * @param Control|false|null $control as Outgoing::begin() takes it
-     * @param bool               $isEnded whether Outgoing's end() or flush() is called when the request is over
+     * @param bool               $isEnded whether Outgoing's end() or flush() is called when the request ends
      * @param string             $capability Surrogate-Capability of the request, for fragment()
-     * @param Credentials|null   $credentials what the request carries; null: as PHP itself knows. A worker has to say it, or no page is offered
-     * @param bool               $isChecked whether a wrong value of the environment is refused here; false: logged by changed()
+     * @param Credentials|null   $credentials cookies and Authorization of the request; null: read from PHP. Without them no page of a worker is offered
+     * @param bool               $isChecked whether a wrong value of the environment is refused here; false: changed() logs it
      *
      * @throws InvalidControl as Configuration::check()
      */
@@ -69,9 +69,9 @@ final class ResponseWire implements Wire
      * response is. If an error response replaces this one later, it reports only the changes.
      *
      * @param list<string> $lines   its fields, `Name: value`
-     * @param bool         $session whether it was made in a session
+     * @param bool         $session whether it was rendered in a session
      *
-     * @return list<string> the lines to add; Surrogate-Control in the place of what there is
+     * @return list<string> the lines to add; Surrogate-Control replaces an existing one
      */
     public function finish(int $status, array $lines, bool $session = false): array
     {

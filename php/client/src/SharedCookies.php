@@ -1,22 +1,22 @@
 <?php
 
 /**
- * Cookies that do not make a page personal: a page made with them may be everybody's.
+ * Cookies that do not make a page personal, so that the page may be shared.
  *
  *     those that only scripts read       Pagewell removes them from a request whose page may be shared
- *     those that Pagewell has in the key  one copy for each value: KEYED
+ *     those in Pagewell's cache key      one copy for each value: KEYED
  *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or Outgoing::configure()
  *
- * Any other cookie may be a login that nobody knows. SCRIPT_ONLY is the list by which Pagewell itself
- * decides (crates/cache/site-rules/src/known.rs); a test compares the two. `*` stands for anything, case does not
- * count, and a dot and a blank are an underscore, as PHP reads names.
+ * Any other cookie may be a login. SCRIPT_ONLY is Pagewell's own list
+ * (crates/cache/site-rules/src/known.rs); a test compares the two. `*` matches any text, case is
+ * ignored, and a dot or a space is an underscore, as in PHP's names of cookies.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Tells cookies apart by their names. */
+/** Classifies cookies by their names. */
 final class SharedCookies
 {
     /** Analytics, advertising, consent, a CDN: scripts read them, applications do not. */
@@ -39,7 +39,7 @@ final class SharedCookies
     /** Pagewell keeps a copy of a page for each value of these (docs/decisions/0023). */
     public const KEYED = ['_lscache_vary*', 'X-Magento-Vary'];
 
-    /** Pagewell's own, after a write. */
+    /** Pagewell's own cookie, set after a write. */
     private const OWN = 'pagewell-wrote';
 
     /** @var list<string>|null */
@@ -50,11 +50,11 @@ final class SharedCookies
     }
 
     /**
-     * The names that the site adds, for the whole process.
+     * Sets the names that the site adds, for the whole process.
      *
-     * @param list<string>|null $names patterns; null: as the environment says
+     * @param list<string>|null $names patterns; null: read from the environment
      *
-     * @throws InvalidControl a name is none
+     * @throws InvalidControl a name is invalid
      */
     public static function configure(?array $names): void
     {
@@ -66,7 +66,7 @@ final class SharedCookies
      *
      * @return list<string> patterns
      *
-     * @throws InvalidControl PAGEWELL_SHARED_COOKIES has something in it that is no name
+     * @throws InvalidControl PAGEWELL_SHARED_COOKIES contains an invalid name
      */
     public static function named(): array
     {
@@ -74,7 +74,7 @@ final class SharedCookies
     }
 
     /**
-     * Those of these names that are on no list.
+     * Returns the names that are on no list.
      *
      * @param list<string> $cookies names, as the request has them
      *
@@ -95,7 +95,7 @@ final class SharedCookies
         return self::without($cookies, self::KEYED) !== $cookies;
     }
 
-    /** @return list<string> none where the environment has a wrong value: then no page is shared by it */
+    /** @return list<string> empty if the environment has a wrong value, so that no page is shared because of it */
     private static function namedOrNone(): array
     {
         try {
@@ -109,7 +109,7 @@ final class SharedCookies
      * @param list<string> $cookies
      * @param list<string> $patterns
      *
-     * @return list<string> the cookies that fit none
+     * @return list<string> the cookies that match no pattern
      */
     private static function without(array $cookies, array $patterns): array
     {

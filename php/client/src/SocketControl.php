@@ -3,12 +3,12 @@
 /**
  * Calls Pagewell's control interface: over a Unix socket, or TCP with a token.
  *
- *     PAGEWELL_ADMIN       127.0.0.1:8081 (when not given), unix:/run/pagewell/admin.sock, or off
- *     PAGEWELL_TOKEN_FILE  a file with the token, where Pagewell asks for one
- *     PAGEWELL_SITE        the host of the site, where Pagewell serves several
+ *     PAGEWELL_ADMIN       127.0.0.1:8081 (the default), unix:/run/pagewell/admin.sock, or off
+ *     PAGEWELL_TOKEN_FILE  a file with the token, if Pagewell requires one
+ *     PAGEWELL_SITE        the host of the site, if Pagewell serves several
  *
- * One connection a call, HTTP/1.1 (RFC 9112), no redirect followed. A call has one deadline for
- * everything: connecting, sending, the answer. Needs no extension; does not know of TLS.
+ * One connection per call, HTTP/1.1 (RFC 9112), without redirects. One deadline covers connecting,
+ * sending and the response. It needs no extension and does not support TLS.
  */
 
 declare(strict_types=1);
@@ -18,17 +18,17 @@ namespace Pagewell;
 /** The control interface by socket. */
 final class SocketControl implements Control
 {
-    /** Where Pagewell's control interface is unless told otherwise. */
+    /** The default address of Pagewell's control interface. */
     public const ADDRESS = '127.0.0.1:8081';
 
-    /** The longest answer that is read, in bytes; Pagewell's are under a hundred. */
+    /** Maximum length of a response, in bytes; Pagewell's are shorter than a hundred. */
     private const ANSWER_BYTES_MAX = 65_536;
 
     /**
      * @param string      $address        `127.0.0.1:8081`, `[::1]:8081`, `unix:/run/pagewell/admin.sock`
      * @param string|null $tokenFile      read at each call, so that a new token needs no restart
      * @param string|null $site           host of the site that calls are for; null means every site
-     * @param float       $timeoutSeconds the most a call may take
+     * @param float       $timeoutSeconds the deadline of a call
      */
     public function __construct(
         private readonly string $address = self::ADDRESS,
@@ -38,14 +38,14 @@ final class SocketControl implements Control
     ) {
     }
 
-    /** As the environment says; null when it says `off`. */
+    /** Creates the object from the environment; null if PAGEWELL_ADMIN is `off`. */
     public static function fromEnvironment(): ?self
     {
         $address = Environment::value('ADMIN') ?? self::ADDRESS;
         return $address === 'off' ? null : new self($address, Environment::value('TOKEN_FILE'), Environment::value('SITE'));
     }
 
-    /** Whether this is written as an address of the control interface is: `host:port`, or `unix:` and a path. */
+    /** Whether this is a valid address of the control interface: `host:port`, or `unix:` and a path. */
     public static function isAddress(string $address): bool
     {
         return preg_match('~^(?:unix:/.+|(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.\-]+):[0-9]{1,5})$~D', $address) === 1;
@@ -60,7 +60,7 @@ final class SocketControl implements Control
         return $dropped;
     }
 
-    /** A Pagewell that does not know of soft ones cannot read the call: dropping is then the safe thing. */
+    /** An older Pagewell rejects soft invalidations: then the pages are purged. */
     private function tell(Invalidation $batch): Dropped
     {
         try {
@@ -75,7 +75,7 @@ final class SocketControl implements Control
 
     private function call(string $body): Dropped
     {
-        // An application may have made exceptions of all warnings, of silenced ones as well.
+        // An error handler of the application may turn all warnings into exceptions, even silenced ones.
         set_error_handler(static fn (): bool => true);
         try {
             $token = $this->token();
@@ -89,7 +89,10 @@ final class SocketControl implements Control
         }
     }
 
-    /** A name as Host would be refused: anybody can have one point here. So the address, or `localhost`. */
+    /**
+     * Sends the IP address or `localhost` as Host. Pagewell refuses other names, because any name
+     * can point to this machine.
+     */
     private function request(string $body, ?string $token): string
     {
         return "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
@@ -130,7 +133,7 @@ final class SocketControl implements Control
     {
         for ($sent = 0; $sent < strlen($bytes); $sent += $written) {
             $this->wait($socket, true, $deadline);
-            // By pieces: what is left of a large call is not copied again for each.
+            // In pieces, so that the rest of a large call is not copied each time.
             $written = @fwrite($socket, substr($bytes, $sent, self::ANSWER_BYTES_MAX));
             if ($written === false) {
                 return; // Perhaps it has answered already: that a call is too long, for instance.

@@ -1,11 +1,11 @@
 <?php
 
 /**
- * Puts lines onto a response of Symfony's HttpFoundation, which Laravel and Drupal have too.
+ * Adds lines to a response of Symfony's HttpFoundation, which Laravel and Drupal use as well.
  *
- * HttpFoundation makes up `Cache-Control: no-cache, private` where an application sets none: that
- * is not the application's word, and does not keep a declared page from being stored. Its own
- * `private` or `no-store`, and that of a session in use, does.
+ * HttpFoundation sends `Cache-Control: no-cache, private` if the application sets none. This
+ * default does not prevent a declared page from being stored. `private` or `no-store` of the
+ * application, or of a session in use, does.
  */
 
 declare(strict_types=1);
@@ -24,14 +24,14 @@ final class SymfonyResponse
     {
     }
 
-    /** What the request carries by which an application may know its visitor. */
+    /** Returns the parts of the request that may identify its visitor. */
     public static function credentials(Request $request): Credentials
     {
         $field = implode('; ', array_map(strval(...), $request->headers->all('Cookie')));
         return Credentials::of($field, $request->cookies->all(), $request->server->all(), $request->headers->has('Authorization'));
     }
 
-    /** Ends the wire with this response, and puts its lines onto it. */
+    /** Finishes the wire with this response, and adds the lines to it. */
     public static function finish(ResponseWire $wire, Request $request, FoundationResponse $response): void
     {
         $session = self::usesSession($request);
@@ -49,23 +49,23 @@ final class SymfonyResponse
     }
 
     /**
-     * Frameworks have saved and closed a session by the time that the response is there: what counts is
-     * whether anything was looked up in it. Of one that cannot be asked that, being there is enough.
+     * When the response exists, frameworks have already closed the session. So a session counts if
+     * it was read or written. If that cannot be determined, its existence counts.
      */
     private static function usesSession(Request $request): bool
     {
-        // Of PHP's own: one that is open, or was.
+        // PHP's own session is open, or was.
         if (session_id() !== '' && session_id() !== false) {
             return true;
         }
         if (!$request->hasSession()) {
             return false;
         }
-        // Laravel's, which is there where StartSession has run.
+        // Laravel's session exists if StartSession has run.
         if (method_exists($request, 'session')) {
             return true;
         }
-        // One that nobody has asked for yet is not made for this.
+        // Do not create a session that the application has not used.
         if (!$request->hasSession(true)) {
             return false;
         }
@@ -73,7 +73,7 @@ final class SymfonyResponse
         return $session->isStarted() || !$session instanceof Session || $session->getUsageIndex() > 0;
     }
 
-    /** The bag keeps what it was told apart from what it makes up of it, and shows the latter only. */
+    /** The bag stores the application's value and its own separately, and returns only its own. */
     private static function hasOwnCacheControl(ResponseHeaderBag $headers): bool
     {
         return (fn (): bool => $this->cacheControl !== [])->call($headers);

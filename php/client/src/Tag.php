@@ -1,28 +1,28 @@
 <?php
 
 /**
- * How data is named on the wire.
+ * The names of data in header fields.
  *
  *     uses('news')     "news"                changed('news')     "news", "news:*"
  *     uses('news', 4)  "news:4", "news:*"    changed('news', 4)  "news", "news:4"
  *
- * A page and a change meet when they share a tag: a change with an id reaches the pages of
- * that id and those of the whole kind; one without reaches everything of the kind. Names are
- * percent-encoded so that two different names never make the same tag, and so that a tag is
- * printable ASCII, as RFC 9651 section 3.3.3 wants a String to be. At most 1,024 bytes.
+ * A change purges a page if they share a tag. A change with an id purges the pages of that id and
+ * those of the whole kind; one without an id purges every page of the kind. Names are
+ * percent-encoded. So two different names never produce the same tag, and a tag is printable ASCII,
+ * as a String has to be (RFC 9651 section 3.3.3). A tag has at most 1,024 bytes.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Makes tags; there is nothing to hold. */
+/** Creates tags; has no state. */
 final class Tag
 {
-    /** The longest tag that Pagewell takes, in bytes. */
+    /** Maximum length of a tag in Pagewell, in bytes. */
     public const BYTES_MAX = 1024;
 
-    /** The longest name of a kind, in bytes once encoded: room must be left for a hashed id. */
+    /** Maximum length of an encoded kind, in bytes, so that a hashed id still fits. */
     public const KIND_BYTES_MAX = 256;
 
     private function __construct()
@@ -30,7 +30,7 @@ final class Tag
     }
 
     /**
-     * The tag of a kind as a whole: `news`.
+     * Returns the tag of a kind as a whole: `news`.
      *
      * @throws InvalidTag the name is empty or longer than KIND_BYTES_MAX
      */
@@ -47,7 +47,7 @@ final class Tag
     }
 
     /**
-     * The tag of one of a kind: `news:4`.
+     * Returns the tag of one row of a kind: `news:4`.
      *
      * An id too long for a tag is replaced by its SHA-256, on pages and changes alike.
      *
@@ -66,8 +66,8 @@ final class Tag
     }
 
     /**
-     * A tag that an application has already, as it is: Drupal's `node:4`. Other bytes than printable
-     * ASCII are percent-encoded, and one that is too long is replaced by its SHA-256.
+     * Returns the tag for an application's own tag, such as Drupal's `node:4`. Bytes other than
+     * printable ASCII are percent-encoded, and a tag that is too long is replaced by its SHA-256.
      *
      * @throws InvalidTag it is empty
      */
@@ -81,9 +81,9 @@ final class Tag
     }
 
     /**
-     * The tag that every page carries which uses some of a kind by id: `news:*`.
+     * Returns the tag of every page that depends on single rows of a kind: `news:*`.
      *
-     * @throws InvalidTag as whole()
+     * @throws InvalidTag see whole()
      */
     public static function any(string $kind): string
     {
@@ -91,13 +91,13 @@ final class Tag
     }
 
     /**
-     * Lines of a structured field that lists these tags: RFC 9651 section 3.1, a List of
-     * Strings; several lines are one List. A line stays under 8,000 bytes, which every
-     * server between takes.
+     * Returns the lines of a structured field with these tags: a List of Strings (RFC 9651 section
+     * 3.1); several lines are one List. A line is shorter than 8,000 bytes, the limit of common
+     * servers.
      *
      * @param list<string> $tags
      *
-     * @return list<string> `Name: "tag", "tag"`; none for no tags
+     * @return list<string> `Name: "tag", "tag"`; empty without tags
      */
     public static function lines(string $field, array $tags): array
     {
@@ -121,7 +121,7 @@ final class Tag
         return array_map(stripslashes(...), $found[1]);
     }
 
-    /** How many bytes a tag takes in such a line, with what stands between two of them. */
+    /** Returns the length of a tag in such a line with its separator, in bytes. */
     public static function bytes(string $tag): int
     {
         return strlen(self::string($tag)) + 2;
@@ -133,7 +133,7 @@ final class Tag
         return '"' . addcslashes($tag, '"\\') . '"';
     }
 
-    /** Percent-encodes what is not printable ASCII, and the given bytes that mean something in a tag. */
+    /** Percent-encodes all bytes other than printable ASCII, and the given reserved ones. */
     private static function encode(string $name, string $reserved): string
     {
         $pattern = '/[^\x20-\x7e]' . ($reserved === '' ? '' : '|[' . preg_quote($reserved, '/') . ']') . '/';

@@ -3,12 +3,12 @@
 /**
  * Selects the way of a change: the response, the control interface, or waiting.
  *
- *     a transaction is open             waits for its commit; forgotten when it is rolled back
+ *     a transaction is open             waits for its commit; discarded if it is rolled back
  *     an unsafe method, headers unsent  onto the response, unless ChangesBy::Control
  *     otherwise                         to the control interface (Later): before the header section, or at the end
- *     soft                              always to the control interface: a response has no word for it
- *     the control interface is off      onto the response, or refused where there is none to carry it
- *     PAGEWELL_CHANGES is mistyped      both ways, and the log says so: the write is done by now
+ *     soft                              always to the control interface, because no field exists for it
+ *     the control interface is off      onto the response, or refused if none can carry it
+ *     PAGEWELL_CHANGES is mistyped      both ways, and a line in the log, because the write is done
  *
  * A change belongs to every open transaction. It is sent at the first commit and again at the next,
  * because it is unknown which connection made the write.
@@ -18,7 +18,7 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Sends changes on their way. */
+/** Sends changes by the right way. */
 final class Teller
 {
     private ?Later $later = null;
@@ -31,7 +31,7 @@ final class Teller
     private bool $hasWarned = false;
 
     /**
-     * @param Control|false|null      $control false: off; null: as configured, or as the environment says
+     * @param Control|false|null      $control false: off; null: as configured, or from the environment
      * @param \Closure(Changes): void $carry   puts changes onto the response
      */
     public function __construct(
@@ -42,7 +42,7 @@ final class Teller
     }
 
     /**
-     * Takes a change up.
+     * Accepts a change.
      *
      * @param string $call as the program wrote it, for the exception
      *
@@ -70,13 +70,13 @@ final class Teller
         return $invalidation->isEmpty() ? new Dropped() : $control->invalidate($invalidation);
     }
 
-    /** Whether a change would wait. */
+    /** Whether a transaction is open, so that a change would wait. */
     public function isInTransaction(): bool
     {
         return $this->open() !== [];
     }
 
-    /** The transaction of a connection. */
+    /** Returns the transaction of a connection. */
     public function transaction(string $connection): Transaction
     {
         if (!isset($this->transactions[$connection])) {
@@ -87,9 +87,9 @@ final class Teller
     }
 
     /**
-     * Tells at once what waits for the end.
+     * Sends waiting changes at once.
      *
-     * @return int how many pages were dropped
+     * @return int how many pages were purged
      *
      * @throws PagewellException see Control::invalidate()
      */
@@ -98,7 +98,7 @@ final class Teller
         return $this->later()?->now()->pages ?? 0;
     }
 
-    /** As tell(); what goes wrong is logged. */
+    /** Like tell(), but failures are logged. */
     public function flush(): void
     {
         $this->later?->end();
@@ -124,7 +124,7 @@ final class Teller
         $this->later?->end();
     }
 
-    /** What is known to be written. */
+    /** Sends changes that are committed. */
     private function release(Held $held): void
     {
         if ($held->isEmpty()) {
@@ -167,7 +167,7 @@ final class Teller
         return array_filter($this->transactions, static fn (Transaction $transaction): bool => $transaction->isOpen());
     }
 
-    /** Whether the response is to say it. It is also where nobody else could be told. */
+    /** Whether the response carries the change. It also does if the control interface is off. */
     private function isCarried(): bool
     {
         $method = $this->wire->method();
@@ -181,7 +181,7 @@ final class Teller
         return $this->later() === null;
     }
 
-    /** The way that changes take; null where the environment names none that there is. */
+    /** Returns the way for changes; null if the environment has a wrong value. */
     private function chosenWay(): ?ChangesBy
     {
         try {
@@ -192,7 +192,7 @@ final class Teller
         }
     }
 
-    /** Once a request. */
+    /** Logs a warning once per request. */
     private function warn(string $text): void
     {
         if (!$this->hasWarned) {

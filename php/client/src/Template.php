@@ -4,7 +4,7 @@
  * The page as an ESI template, with fragments that Pagewell inserts for each client
  * (docs/guide/esi.md).
  *
- *     the request says Surrogate-Capability: …="ESI/1.0"   `<esi:include …/>`, and the response says
+ *     the request has Surrogate-Capability: …="ESI/1.0"   `<esi:include …/>`, and the response has
  *                                                          Surrogate-Control: content="ESI/1.0"
  *     it does not                                          what the function returns or prints
  *     the address cannot be written safely                 the same: it has dot segments, or is too long
@@ -17,10 +17,10 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Writes fragments. */
+/** Writes the elements of fragments. */
 final class Template
 {
-    /** The longest address of a fragment as written; of a longer one the fragment is rendered in place. */
+    /** Maximum length of an encoded URL; a fragment with a longer one is rendered in place. */
     public const SRC_BYTES_MAX = 4096;
 
     private const FIELD = 'Surrogate-Control';
@@ -49,13 +49,13 @@ final class Template
         return '<esi:include' . implode('', $named) . '/>';
     }
 
-    /** Whether an element was written: the page is none without somebody who reads it. */
+    /** Whether an element was written, so that the page is a template. */
     public function isOne(): bool
     {
         return $this->isOne;
     }
 
-    /** Says that the page is a template, if it is one and does not say so. */
+    /** Adds Surrogate-Control if the page is a template and the field is missing. */
     public function write(): void
     {
         $said = array_filter($this->wire->response()->values(self::FIELD));
@@ -80,13 +80,16 @@ final class Template
         return preg_match('~="(?:[^"]*\s)?ESI/1\.0(?:\s[^"]*)?"~', $capability) === 1;
     }
 
-    /** An address as the value of an attribute: what is no part of one is percent-encoded. Null where that does not do. */
+    /**
+     * Encodes a URL as the value of an attribute: invalid characters are percent-encoded. Null if
+     * it cannot be written safely.
+     */
     private static function written(string $address): ?string
     {
         if (preg_match('~^/(?![/\\\\])~', $address) !== 1) {
             throw new InvalidFragment('A fragment is a path of this site, /box?of=4, and not ' . json_encode(substr($address, 0, 200), JSON_INVALID_UTF8_SUBSTITUTE) . '.');
         }
-        // Cut first: what is too long is not worked on.
+        // Shortened first, so that long input costs no time.
         $address = substr($address, 0, self::SRC_BYTES_MAX + 1);
         $encoded = (string) preg_replace_callback(
             "~%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\\-._\\~:/?\\[\\]@!$&'()*+,;=%]~",
@@ -98,7 +101,7 @@ final class Template
         return $hasDots || strlen($written) > self::SRC_BYTES_MAX ? null : $written;
     }
 
-    /** What a function returns as text, after what it prints: so a file that is included will do. */
+    /** Returns the printed output of a function and its return value as text, so that a file can be included. */
     private static function rendered(callable $render): string
     {
         $level = ob_get_level();

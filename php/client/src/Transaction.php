@@ -20,31 +20,34 @@ namespace Pagewell;
 /** Holds changes until the commit. */
 final class Transaction
 {
-    /** The most marks; further ones are not noted, and a rollback to them forgets nothing. */
+    /** Maximum number of marks; further ones are ignored, and a rollback to them discards nothing. */
     private const MARKS_MAX = 1000;
 
     private const COMMENTS = '(?:\s|\/\*[^*]*+(?:\*(?!\/)[^*]*+)*+\*\/|(?:--|#)[^\n]*+(?:\n|$))*+';
 
-    /** Not that of a block (`BEGIN NOT ATOMIC … END` in MariaDB, `BEGIN work_of_mine(); END;` in Oracle). */
+    /**
+     * Matches the beginning of a transaction, not of a block (`BEGIN NOT ATOMIC … END` in MariaDB,
+     * `BEGIN work_of_mine(); END;` in Oracle).
+     */
     private const BEGIN = '(?:START\s+TRANSACTION\b|BEGIN\b(?=' . self::COMMENTS
         . '(?:;|$|(?:WORK|TRAN|TRANSACTION|DEFERRED|IMMEDIATE|EXCLUSIVE|ISOLATION|READ\s+(?:ONLY|WRITE)|(?:NOT\s+)?DEFERRABLE)\b)))';
 
     private const STATEMENT = '/^' . self::COMMENTS . '(?:(?<begin>' . self::BEGIN . ')|SAVEPOINT\s+(?<mark>\S+)|RELEASE\s+(?:SAVEPOINT\s+)?(?<release>\S+)'
         . '|ROLLBACK\s+(?:TRANSACTION\s+|WORK\s+)?TO\s+(?:SAVEPOINT\s+)?(?<back>\S+)|(?<end>COMMIT|ROLLBACK|END)\b)/i';
 
-    /** All of a transaction in one call. */
+    /** Matches a call that ends its transaction. */
     private const ENDS_LAST = '/;\s*(?:COMMIT|END|ROLLBACK)\b[^;]*;?\s*$/Di';
 
-    /** The next one begins in the call that ends the one before: nothing but the end stands in front of it. */
+    /** Matches a call that ends a transaction and begins the next: only the end precedes the beginning. */
     private const BEGINS_NEXT = '/^' . self::COMMENTS . '(?:COMMIT|ROLLBACK|END)\b[\w\s]*;' . self::COMMENTS . self::BEGIN . '/i';
 
-    /** @var list<array{string|null, Held}> mark (null: a begin()) and what was said since */
+    /** @var list<array{string|null, Held}> mark (null: a begin()) and the changes since */
     private array $marks = [];
 
-    /** begin() calls beyond MARKS_MAX */
+    /** Number of begin() calls beyond MARKS_MAX. */
     private int $beyond = 0;
 
-    /** @param \Closure(Held): void $tell is given what was committed */
+    /** @param \Closure(Held): void $tell receives the committed changes */
     public function __construct(private readonly \Closure $tell)
     {
     }
@@ -55,7 +58,7 @@ final class Transaction
         return $this->marks !== [];
     }
 
-    /** How many levels are open. */
+    /** Returns the number of open levels. */
     public function level(): int
     {
         return $this->beyond + count(array_filter($this->marks, static fn (array $mark): bool => $mark[0] === null));
@@ -75,9 +78,9 @@ final class Transaction
     }
 
     /**
-     * Call after the database has carried out this SQL, whatever it is.
+     * Call after the database has executed this SQL, whatever it is.
      *
-     * @param bool $undoable whether a rollback could undo anything, asked before
+     * @param bool $undoable whether a rollback could undo anything, determined before the SQL ran
      */
     public function saw(string $sql, bool $undoable = true): void
     {
@@ -121,7 +124,7 @@ final class Transaction
         $this->marks = array_slice($this->marks, 0, $at ?? 0);
     }
 
-    /** Everything of it is committed, whatever the levels. */
+    /** Commits all levels. */
     public function commitAll(): void
     {
         $this->beyond = 0;
@@ -130,14 +133,14 @@ final class Transaction
         }
     }
 
-    /** Everything of it is rolled back, whatever the levels. */
+    /** Rolls back all levels. */
     public function rollBackAll(): void
     {
         $this->beyond = 0;
         $this->marks = [];
     }
 
-    /** SAVEPOINT name. */
+    /** Handles SAVEPOINT name. */
     public function savepoint(string $name): void
     {
         if ($this->isOpen()) {
@@ -145,7 +148,7 @@ final class Transaction
         }
     }
 
-    /** RELEASE SAVEPOINT name: what was said since belongs to what is around it. */
+    /** Handles RELEASE SAVEPOINT name: the changes since then belong to the outer level. */
     public function release(string $name): void
     {
         if ($this->last($name) !== null) {
@@ -153,7 +156,7 @@ final class Transaction
         }
     }
 
-    /** ROLLBACK TO SAVEPOINT name: the mark itself stays. */
+    /** Handles ROLLBACK TO SAVEPOINT name; the mark itself remains. */
     public function rollBackTo(string $name): void
     {
         $at = $this->last($name);
@@ -162,7 +165,7 @@ final class Transaction
         }
     }
 
-    /** Holds what was said; only while it is open. */
+    /** Holds changes; only call it while the transaction is open. */
     public function hold(Held $held): void
     {
         $this->marks[array_key_last($this->marks) ?? 0][1]->add($held);
@@ -190,7 +193,7 @@ final class Transaction
         }
     }
 
-    /** Ends the last mark of this name and all after it, into what is around it. */
+    /** Ends the last mark of this name and all after it; their changes move to the outer level. */
     private function fold(?string $name): void
     {
         $at = $this->last($name);

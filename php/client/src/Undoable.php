@@ -1,21 +1,22 @@
 <?php
 
 /**
- * Whether a rollback would still undo what was done.
+ * Determines whether a rollback would still undo the changes.
  *
- * MariaDB and MySQL commit before `ALTER TABLE` and the like, and then nothing is left to be rolled back; so a
- * connection is asked before it rolls back. One that cannot be asked (mysqli) tells what was said, for nobody
- * knows; PDO's own memory, where the server is not asked (SQLite), knows nothing of transactions begun in SQL.
+ * MariaDB and MySQL commit before statements such as `ALTER TABLE`, and a later rollback undoes
+ * nothing. So the connection is queried before it rolls back. For a driver without such a query
+ * (mysqli), the changes are sent. PDO's inTransaction() is used only for MySQL and PostgreSQL: with
+ * SQLite it does not detect transactions that SQL began.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** @internal Asked before each statement, and before each rollback. */
+/** @internal Called before each statement, and before each rollback. */
 final class Undoable
 {
-    /** @param object|null $native \PDO, \mysqli or another driver's own */
+    /** @param object|null $native \PDO, \mysqli or the connection of another driver */
     public static function by(?object $native): bool
     {
         return match (true) {

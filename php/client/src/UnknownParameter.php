@@ -1,17 +1,17 @@
 <?php
 
 /**
- * A controller's #[Uses('news:{id}')] names a parameter that its route does not have, or that has
- * no id: null, an array.
+ * A controller's #[Uses('news:{id}')] names a parameter that its route does not have, or a value
+ * without an id (null, an array).
  *
- * Blame: the program. The page cannot say what it is made from; name the kind as a whole instead.
+ * An error of the program. Declare the kind as a whole instead.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** A name could not be filled in. */
+/** Thrown by usesOf() if a parameter is missing. */
 final class UnknownParameter extends \LogicException implements PagewellException
 {
 }

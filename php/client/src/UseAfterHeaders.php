@@ -1,18 +1,18 @@
 <?php
 
 /**
- * A page said what it is made from when its header section had gone out.
+ * A page declared a dependency after its header section was sent.
  *
- * Blame: the program. The page has been announced as made from less than it is, and would
- * outlive a change of the rest; so it is cut off here rather than sent whole. Declare first
- * and write afterwards, or make the page in a buffer (ob_start()) and send it when it is done.
+ * An error of the program. The sent header section misses this dependency, so the cached page would
+ * not be purged by its changes. The exception ends the page instead. Declare first and send output
+ * afterwards, or buffer the page (ob_start()).
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The declaration came too late. */
+/** Thrown if a declaration comes after the header section. */
 final class UseAfterHeaders extends \LogicException implements PagewellException
 {
 }

@@ -17,32 +17,32 @@ interface Wire
     /** The method of the request, upper case; null where there is no request (a command). */
     public function method(): ?string;
 
-    /** What is said to be in front that puts pages together of fragments: Surrogate-Capability of the request; empty where there is nothing. */
+    /** Returns Surrogate-Capability of the request, by which a server in front announces ESI; empty without one. */
     public function capability(): string;
 
     /** Whether the header section has been sent. */
     public function isSent(): bool;
 
-    /** The response as it stands. */
+    /** Returns the current state of the response. */
     public function response(): Response;
 
     /**
      * Sets field lines.
      *
      * @param list<string> $lines   `Name: value`
-     * @param string|null  $replace name of a field whose earlier lines go first
+     * @param string|null  $replace name of a field whose earlier lines are removed
      */
     public function set(array $lines, ?string $replace = null): void;
 
     /**
-     * Has a function called once, right before the header section is sent.
+     * Registers a function that is called once, right before the header section is sent.
      *
      * @param callable(): void $then
      */
     public function beforeSending(callable $then): void;
 
     /**
-     * Has a function called once, when the request or the command ends.
+     * Registers a function that is called once, when the request or the command ends.
      *
      * @param callable(): void $then
      */

@@ -14,11 +14,11 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** What a controller writes. */
+/** The data that a controller writes. */
 #[\Attribute(\Attribute::TARGET_CLASS | \Attribute::TARGET_METHOD | \Attribute::IS_REPEATABLE)]
 final class Writes
 {
-    /** @var list<string> as of Uses */
+    /** @var list<string> in the form of Uses */
     public readonly array $names;
 
     public function __construct(string ...$names)

@@ -5,9 +5,9 @@
  * request.
  *
  * A page declares its dependencies, and a write its changes. Both are collected during the request
- * and sent as fields of its response. So neither needs a connection, and a write is acknowledged
- * only after its invalidations are applied. A page without declarations gets no field and is not
- * stored.
+ * and sent as fields of its response. So neither needs a connection, and the response to a write is
+ * delivered after its pages are purged (in a cluster it waits for other nodes for at most
+ * `cluster.barrier`). A page without declarations gets no field and is not stored.
  */
 
 declare(strict_types=1);
@@ -15,17 +15,17 @@ declare(strict_types=1);
 namespace Pagewell;
 
 /**
- * Says what the page being made is made from.
+ * Declares which data the current page depends on.
  *
  *     uses('news');          // the whole kind: a list, a count, a search
  *     uses('news', 4);       // this one
  *     uses('news', 4, 7, 9); // these
  *
- * @param string     $kind   a kind of data, as the application calls it; often a table
+ * @param string     $kind   a kind of data, named by the application; often a table
  * @param int|string ...$ids ids of that kind; none means the kind as a whole
  *
  * @throws InvalidTag      the kind or an id is empty, or an id came with a name (`news: 4`)
- * @throws UseAfterHeaders the header section has been sent, and could not tell of this
+ * @throws UseAfterHeaders the header section has been sent, so it cannot contain this dependency
  */
 function uses(string $kind, int|string ...$ids): void
 {
@@ -33,11 +33,12 @@ function uses(string $kind, int|string ...$ids): void
 }
 
 /**
- * Lets the page go after so many seconds, whether or not its data has changed.
+ * Limits the TTL of the current page, even if its data does not change.
  *
- * The shortest of several times counts. Without uses() the page lives by this time alone.
+ * If it is called several times, the shortest time counts. Without uses(), the page is cached for
+ * this time.
  *
- * @param int $seconds zero or more; zero means: not to be stored
+ * @param int $seconds zero or more; zero: do not store the page
  *
  * @throws InvalidLifetime the time is negative
  * @throws UseAfterHeaders the header section has been sent
@@ -48,14 +49,15 @@ function freshFor(int $seconds): void
 }
 
 /**
- * Says which of a set the page shows: a search, a list by date.
+ * Declares which rows of a set the page shows: a search, a list by date.
  *
  *     usesShown('news', $ids, 60);
  *
- * A change of what is shown is seen at once; what newly belongs into the set, within the time.
+ * A change of these rows purges the page at once. Rows that are new in the set appear within the
+ * time.
  *
- * @param list<int|string> $ids     what is shown; may be none
- * @param int              $seconds how long the page lives at most
+ * @param list<int|string> $ids     the ids of the rows shown; may be empty
+ * @param int              $seconds the maximum TTL
  *
  * @throws InvalidTag      an id is empty
  * @throws InvalidLifetime the time is negative
@@ -67,19 +69,20 @@ function usesShown(string $kind, array $ids, int $seconds): void
 }
 
 /**
- * A part of the page that is a page of its own: the element of ESI where the server in front puts it in, what the
- * function makes where it does not.
+ * Returns an ESI fragment: the element of ESI if the server in front inserts fragments, otherwise
+ * the output of the function.
  *
  *     <?= fragment('/box', fn () => include 'box.php') ?>
  *
- * The response then says `Surrogate-Control: content="ESI/1.0"`: whatever else stands in the page has to be escaped.
+ * The response then has `Surrogate-Control: content="ESI/1.0"`, so all other content of the page
+ * has to be escaped.
  *
- * @param string            $src      a path of this site, with its query; what a visitor typed in it through rawurlencode()
- * @param callable(): mixed $render   returns the fragment, or prints it; what it throws the page throws
- * @param string|null       $alt      another path, asked for where the first fails
- * @param bool              $continue whether the server in front leaves it out where that fails too (`onerror="continue"`)
+ * @param string            $src      a path of this site, with its query; apply rawurlencode() to text from visitors
+ * @param callable(): mixed $render   returns the fragment, or prints it; its exceptions are not caught
+ * @param string|null       $alt      another path, requested if the first fails
+ * @param bool              $continue whether the server in front leaves it out if that fails, too (`onerror="continue"`)
  *
- * @return string as it goes into the page, not to be escaped
+ * @return string HTML for the page; do not escape it
  *
  * @throws InvalidFragment an address is no path
  * @throws UseAfterHeaders the header section has been sent
@@ -90,19 +93,21 @@ function fragment(string $src, callable $render, ?string $alt = null, bool $cont
 }
 
 /**
- * Says what has been changed, once it is written.
+ * Declares what a write has changed. Call it after the write.
  *
- *     changed('news', 4);           // news 4: pages made from it, and from the kind as a whole
- *     changed('news');              // some of them, nobody knows which: every page with news in it
- *     changed('comments', news: 4); // a comment, on news 4: every page with comments in it,
- *                                   // and the pages made from news 4 (but no list of news)
+ *     changed('news', 4);           // news 4: pages that depend on it, or on news as a whole
+ *     changed('news');              // some of them, unknown which: every page with news
+ *     changed('comments', news: 4); // a comment on news 4: every page with comments,
+ *                                   // and the pages that depend on news 4 (but no list of news)
  *
- * In answer to a POST, PUT, PATCH or DELETE it travels on the response, unless PAGEWELL_CHANGES says
- * `control`. Elsewhere the control interface is called: for a GET before the header section goes out,
- * for a command, and after the header section, at the end; if Pagewell is away, the log says so. While a transaction is open that the library knows of, it waits for the commit.
+ * The response to a POST, PUT, PATCH or DELETE carries the change, unless PAGEWELL_CHANGES is
+ * `control`. Otherwise the control interface is called: for a GET before the header section is
+ * sent; for a command, and after the header section, at the end. If Pagewell is unreachable, the
+ * log has a line. In an open transaction that the library knows of, the change waits for the
+ * commit.
  *
- * @param int|string|null ...$said the kind that was written; its id, or null when that is not known; and by name
- *                                 what else shows it: kind: id. A parent may have any name, also `kind` and `id`
+ * @param int|string|null ...$said the kind that was written; its id, or null if it is unknown; and, by name,
+ *                                 its parents, as kind: id. A parent may have any name, also `kind` and `id`
  *
  * @throws InvalidTag           a name is empty, or a parent came without its kind
  * @throws ChangeOnSafeMethod   the request is a GET, HEAD, OPTIONS or TRACE, and the control interface is switched off
@@ -128,9 +133,9 @@ function changedSoftly(int|string|null ...$said): void
 }
 
 /**
- * The same as changed(), at once: the pages are gone when it returns.
+ * Like changed(), but calls the control interface at once and returns after the pages are purged.
  *
- * @return int how many pages were dropped
+ * @return int how many pages were purged
  *
  * @throws InvalidTag         as changed()
  * @throws ChangeBeforeCommit a transaction is open
@@ -142,16 +147,16 @@ function changedNow(int|string|null ...$said): int
 }
 
 /**
- * Drops pages by address, by tag, or all of them, at once: after a deployment, for instance.
+ * Purges pages by URL, by tag, or all of them, at once: after a deployment, for instance.
  *
  *     invalidate(urls: ['/about/']);
  *     invalidate(all: true);
  *
  * @param list<string> $urls paths with their query, or whole URLs
- * @param list<string> $tags as Tag makes them
- * @param bool         $soft mark as stale rather than drop
+ * @param list<string> $tags as Tag returns them
+ * @param bool         $soft mark as stale instead of purging
  *
- * @return int how many pages were dropped
+ * @return int how many pages were purged
  *
  * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl: see Control
  */
@@ -163,7 +168,7 @@ function invalidate(array $urls = [], array $tags = [], bool $all = false, bool 
 /**
  * Sends waiting changes at once, instead of at the end: after each job of a worker that never ends.
  *
- * @return int how many pages were dropped
+ * @return int how many pages were purged
  *
  * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl; unsent
  * changes stay in the queue
@@ -174,13 +179,13 @@ function tell(): int
 }
 
 /**
- * The transaction of a database connection, for those whose connection is no Pagewell\Pdo.
+ * Returns the transaction of a database connection, for connections other than Pagewell\Pdo.
  *
  *     transaction()->begin();      // after BEGIN
  *     transaction()->commit();     // after COMMIT: the changes declared in it are sent now
  *     transaction()->rollBack();   // after ROLLBACK: they are discarded
  *
- * @param string $connection its name, where there are several
+ * @param string $connection its name, if there are several
  */
 function transaction(string $connection = ''): Transaction
 {
@@ -188,14 +193,16 @@ function transaction(string $connection = ''): Transaction
 }
 
 /**
- * The header section is about to be sent: for the function that an application gives to header_register_callback().
+ * Prepares the header section before it is sent. Call it in the function that your application
+ * passes to header_register_callback().
  *
  *     header_register_callback(static function (): void {
  *         header('X-Own: yes');
  *         Pagewell\beforeHeaders();
  *     });
  *
- * PHP calls one such function only. Without this call, a page that is sent before its script ends is not stored.
+ * PHP calls only one such function. Without this call, a page that is sent before its script ends
+ * is not cached.
  */
 function beforeHeaders(): void
 {
@@ -203,12 +210,12 @@ function beforeHeaders(): void
 }
 
 /**
- * Says what the page being made is made from, as its controller's attributes say.
+ * Declares what the current page depends on, as stated by the attributes of its controller.
  *
  *     usesOf($controller, ['id' => 4]);                  // #[Uses('news:{id}')] on its class
  *     usesOf(NewsController::class . '::show', $route);  // on its method
  *
- * A controller that states nothing declares nothing: its page is not kept.
+ * The page of a controller without attributes is not cached.
  *
  * @param object|string        $controller an instance, `Class`, or `Class::method`
  * @param array<string, mixed> $parameters of the route, by name
@@ -221,8 +228,8 @@ function usesOf(object|string $controller, array $parameters = []): void
     Dependencies\DependencyList::statement(is_object($controller) ? $controller::class : $controller)->apply(Outgoing::current(), $parameters);
 }
 
-// Before the application registers a function of its own, which then stays.
+// Before the application registers its own function, which then stays.
 HeaderCallback::claim();
 
-// A value that is mistyped is refused before the application writes anything, and not by changed(), after it.
+// A wrong value is refused here, before the application writes anything, and not by changed() after the write.
 Configuration::check((new PhpWire())->method());

@@ -4,14 +4,14 @@
  * Laravel: registers the middleware, and listens to what the framework does.
  *
  *     event                                         what happens
- *     each request (middleware, the outermost)      lines go onto the response; #[Uses] of its controller is said
+ *     each request (middleware, the outermost)      lines are added to the response; #[Uses] is applied
  *     TransactionBeginning, Committed, RolledBack   changes wait for the commit; levels as Laravel counts them
  *     the request has ended, a job, a command       later changes are sent, except those that wait for a
  *                                                   commit: a job on `sync` runs within its caller's transaction
  *     Eloquent: saved, updated, deleted, restored   changed(kind, key), of the models in config('pagewell.models')
  *     a statement that increments (Increments)      the same, or changed(kind) where it is not one row
  *
- * Found by Laravel by itself (composer.json). `config/pagewell.php`, if wanted:
+ * Laravel discovers it (composer.json). `config/pagewell.php` is optional:
  *
  *     return ['models' => [App\Models\News::class => 'news']];
  */
@@ -40,10 +40,10 @@ use function Pagewell\changed;
 /** Registers Pagewell with an application. */
 final class PagewellProvider extends ServiceProvider
 {
-    /** What happens to a model that its readers can see. increment() fires `updated`, and no `saved`. */
+    /** Events of a model with visible effects. increment() fires `updated`, and no `saved`. */
     private const MODEL_EVENTS = ['saved', 'updated', 'deleted', 'restored'];
 
-    /** Something has ended, and its process may go on for long. */
+    /** Events after which the process may continue for long. */
     private const ENDS = [
         JobProcessed::class,
         JobFailed::class,
@@ -52,10 +52,10 @@ final class PagewellProvider extends ServiceProvider
         'Laravel\Octane\Events\RequestTerminated',
     ];
 
-    /** @var array<string, \WeakReference<Connection>> that have begun a transaction, by name */
+    /** @var array<string, \WeakReference<Connection>> connections that have begun a transaction, by name */
     private static array $begun = [];
 
-    /** A variable of the environment that is mistyped is refused here, before anything is written. */
+    /** Wrong values of the environment are refused here, before anything is written. */
     public function boot(): void
     {
         Environment::check();
@@ -68,11 +68,11 @@ final class PagewellProvider extends ServiceProvider
         }
     }
 
-    /** Transactions, jobs and commands. */
+    /** Listens to transactions, jobs and commands. */
     public static function listen(Dispatcher $events): void
     {
         $events->listen(TransactionBeginning::class, static function (TransactionBeginning $event): void {
-            // Levels of ours that Laravel has left without a word: kept.
+            // Levels that Laravel has left without an event: their changes are sent.
             self::lower((string) $event->connection->getName(), $event->connection->transactionLevel() - 1, static fn (Transaction $open) => $open->commit());
             self::transaction((string) $event->connection->getName())->begin();
             self::$begun[(string) $event->connection->getName()] = \WeakReference::create($event->connection);
@@ -87,7 +87,7 @@ final class PagewellProvider extends ServiceProvider
     }
 
     /**
-     * Says what happens to a model.
+     * Publishes the changes of a model.
      *
      * @param string $model its class
      * @param string $kind  what changed() calls it
@@ -102,7 +102,7 @@ final class PagewellProvider extends ServiceProvider
         Increments::listen($events, $model, $kind);
     }
 
-    /** A connection that was lost, or let go of, has ended its transaction without a word: nothing waits for it. */
+    /** Ends the transactions of connections that were lost or released without an event, and sends the changes. */
     private static function end(): void
     {
         foreach (self::$begun as $name => $connection) {

@@ -1,19 +1,19 @@
 <?php
 
 /**
- * Symfony: what the application says goes onto its response, and what its controllers state by
- * attribute is said for them.
+ * Symfony: adds declarations and changes to the response, and applies the attributes of
+ * controllers.
  *
  *     event                                     what happens
  *     kernel.request (main)                     the state of the request begins
  *     kernel.controller_arguments (main)        usesOf(controller, attributes of the request)
- *     kernel.response (main, after the session) the lines go onto the response; waiting changes are sent
+ *     kernel.response (main, after the session) lines are added to the response; waiting changes are sent
  *     kernel.finish_request (main)              without a response: changes are sent anyway
  *     kernel.terminate                          later changes are sent
  *     console.terminate, a message of the       the same, except those that wait for a commit: a command may
  *     messenger, done or not                    run within a transaction, and the process continues
  *
- * Sub-requests belong to the page that they are part of.
+ * A sub-request belongs to its page.
  */
 
 declare(strict_types=1);
@@ -33,7 +33,7 @@ use Symfony\Component\HttpKernel\KernelEvents;
 
 use function Pagewell\usesOf;
 
-/** Between Symfony's events and the library. */
+/** Connects Symfony's events with the library. */
 final class Listener implements EventSubscriberInterface
 {
     private ?ResponseWire $wire = null;

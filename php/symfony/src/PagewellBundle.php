@@ -1,12 +1,13 @@
 <?php
 
 /**
- * The bundle: registers the listener, and the middleware of Doctrine where there is Doctrine.
+ * The bundle: registers the listener, and the Doctrine middleware if Doctrine is installed.
  *
  *     // config/bundles.php
  *     Pagewell\Symfony\PagewellBundle::class => ['all' => true],
  *
- * Nothing to configure: where Pagewell is comes from the environment or .env (PAGEWELL_ADMIN).
+ * There is nothing to configure: the address of Pagewell is read from the environment or .env
+ * (PAGEWELL_ADMIN).
  */
 
 declare(strict_types=1);
@@ -21,7 +22,7 @@ use Symfony\Component\HttpKernel\Bundle\Bundle;
 /** Registers the services. */
 final class PagewellBundle extends Bundle
 {
-    /** A variable of the environment that is mistyped is refused here, before anything is written. */
+    /** Wrong values of the environment are refused here, before anything is written. */
     public function boot(): void
     {
         Environment::check();

@@ -2,15 +2,16 @@
 
 /**
  * Plugin Name:       Pagewell
- * Description:       Tells the page cache Pagewell what each page is made from, and what each write has changed: pages stay in memory until their data changes, and not a moment longer.
+ * Description:       For sites behind the page cache Pagewell. Pages are cached until the data that they depend on changes; a change purges the pages that show it.
  * Version:           0.1.0
  * Requires at least: 6.1
  * Requires PHP:      8.1
  * License:           MIT OR Apache-2.0
  * License URI:       https://opensource.org/license/mit
+ * Text Domain:       pagewell
  *
- * Starts the two halves of the plugin: Sources and Offer for pages that are read, Events and
- * Changes for what is written. Nothing to configure; see README.md beside this file.
+ * Starts the two halves of the plugin: Sources and Offer for pages that are rendered, Events and
+ * Changes for data that is written. There is nothing to configure; see README.md beside this file.
  */
 
 declare(strict_types=1);

@@ -1,10 +1,10 @@
 <?php
 
 /**
- * Removes what the plugin has left in the database: the options that Journal keeps, and one planned
- * event; of each blog of a network.
+ * Removes the plugin's data from the database, for each blog of a network: the options of Journal,
+ * and one scheduled event.
  *
- * Run by WordPress when the plugin is deleted, and by nobody else.
+ * WordPress runs it when the plugin is deleted.
  */
 
 declare(strict_types=1);

@@ -1,10 +1,11 @@
 <?php
 
 /**
- * `pagewell-php dependencies`: prints the dependency list, and fails where a controller says nothing.
+ * `pagewell-php dependencies`: prints the dependency list, and fails if a controller has no
+ * declaration.
  *
- * Exit codes: 0 all controllers say what they use · 1 some do not · 2 wrong usage · 3 a file or a
- * class cannot be read.
+ * Exit codes: 0 all controllers have a declaration · 1 some have none · 2 wrong usage · 3 a file or
+ * a class cannot be read.
  */
 
 declare(strict_types=1);
@@ -83,7 +84,7 @@ final class Command
     /**
      * @param list<string> $arguments
      *
-     * @return array<string, string>|null null when they cannot be understood
+     * @return array<string, string>|null null if they are invalid
      */
     private static function options(array $arguments): ?array
     {

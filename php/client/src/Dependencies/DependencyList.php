@@ -1,21 +1,22 @@
 <?php
 
 /**
- * The dependency list: data → who reads it (controllers, and their pages) and who writes it.
+ * The dependency list: data → controllers that read it, with their pages, and controllers that
+ * write it.
  *
- * Made from the controllers of a directory, or from a table of routes. `compile()` makes a PHP file
- * of it that the opcode cache keeps, so that nothing is reflected while a page is made; a
- * controller that is not in it declares nothing, and its pages are not kept.
+ * It is created from the controllers of a directory, or from a table of routes. `compile()` writes
+ * it as a PHP file for the opcode cache, so that no attribute is read while a page is rendered. The
+ * pages of a controller that is missing in this file are not cached.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\Dependencies;
 
-/** What controllers state, all together. */
+/** The declarations of all controllers. */
 final class DependencyList
 {
-    /** @var array<string, Statement>|null what usesOf() looks up; null means: read it from the code */
+    /** @var array<string, Statement>|null the declarations for usesOf(); null: read them from the code */
     private static ?array $compiled = null;
 
     /** @param array<string, Statement> $controllers by name */
@@ -23,14 +24,14 @@ final class DependencyList
     {
     }
 
-    /** Makes usesOf() look into this file, made by compile(), from here on; null: into the code. */
+    /** Makes usesOf() use this file of compile(); null: the code. */
     public static function useCompiled(?string $file): void
     {
         $rows = $file === null ? null : require $file;
         self::$compiled = $rows === null ? null : array_map(static fn (array $row): Statement => new Statement(...$row), $rows);
     }
 
-    /** What a controller states, `Class` or `Class::method`. */
+    /** Returns the declarations of a controller, `Class` or `Class::method`. */
     public static function statement(string $controller): Statement
     {
         if (self::$compiled === null) {
@@ -40,7 +41,7 @@ final class DependencyList
         return self::$compiled[$controller] ?? self::$compiled["$class::__invoke"] ?? self::$compiled[$class] ?? new Statement();
     }
 
-    /** @return list<string> the controllers that state nothing */
+    /** @return list<string> the controllers without a declaration */
     public function undeclared(): array
     {
         return array_keys(array_filter($this->controllers, static fn (Statement $one): bool => !$one->isDeclared()));
@@ -66,7 +67,7 @@ final class DependencyList
         return $kinds;
     }
 
-    /** The list as JSON, for other programs. */
+    /** Returns the list as JSON, for other programs. */
     public function json(): string
     {
         $list = [
@@ -78,7 +79,7 @@ final class DependencyList
         return json_encode($list, JSON_THROW_ON_ERROR | JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE) . "\n";
     }
 
-    /** The list as text, for people. */
+    /** Returns the list as text, for people. */
     public function text(): string
     {
         $lines = [];
@@ -101,7 +102,7 @@ final class DependencyList
         return implode("\n", $lines) . "\n";
     }
 
-    /** The list as a PHP file for useCompiled(). */
+    /** Returns the list as a PHP file for useCompiled(). */
     public function compile(): string
     {
         $rows = array_map(static fn (Statement $one): array => array_filter(get_object_vars($one), static fn (mixed $value): bool => $value !== [] && $value !== null), $this->controllers);

@@ -3,22 +3,22 @@
 /**
  * Finds controllers: the classes of a directory, or those of a table of routes.
  *
- * Reads PHP files as text first; a file is loaded only where the class loader does not know what it
- * declares. A table of routes is a PHP file that returns a list of `[address, controller]`.
+ * PHP files are read as text first. A file is loaded only if the class loader cannot load its
+ * classes. A table of routes is a PHP file that returns a list of `[address, controller]`.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\Dependencies;
 
-/** From files to controllers. */
+/** Finds controllers in files. */
 final class Finder
 {
-    /** The most files that are read. */
+    /** Maximum number of files. */
     private const FILES_MAX = 20_000;
 
     /**
-     * All controllers below a directory.
+     * Returns all controllers below a directory.
      *
      * @throws \RuntimeException there are too many files, or one cannot be loaded
      */
@@ -47,7 +47,7 @@ final class Finder
     }
 
     /**
-     * The controllers of a table of routes, with the addresses it gives them.
+     * Returns the controllers of a table of routes, with their URLs.
      *
      * @param iterable<array{string, string}> $routes address, and `Class` or `Class::method`
      */

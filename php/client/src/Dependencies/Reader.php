@@ -1,10 +1,10 @@
 <?php
 
 /**
- * Reads what controllers state: attributes, the interface MadeFrom, Symfony's routes.
+ * Reads the declarations of controllers: attributes, the interface MadeFrom, Symfony's routes.
  *
- * A controller is named `Class`, or `Class::method` where one class has several actions. Nothing is
- * made of a class but its reflection.
+ * A controller is named `Class`, or `Class::method` if a class has several actions. No class is
+ * instantiated.
  */
 
 declare(strict_types=1);
@@ -18,10 +18,13 @@ use Pagewell\Pages;
 use Pagewell\Uses;
 use Pagewell\Writes;
 
-/** From code to statements. */
+/** Reads declarations from code. */
 final class Reader
 {
-    /** What a controller states, its class's words included; nothing where there is no such class or method. */
+    /**
+     * Returns the declarations of a controller, including those of its class; empty if the class or
+     * method does not exist.
+     */
     public static function of(string $controller): Statement
     {
         [$class, $method] = explode('::', $controller, 2) + [1 => '__invoke'];
@@ -34,8 +37,8 @@ final class Reader
     }
 
     /**
-     * The controllers that a class makes: itself where it states something as a whole, otherwise
-     * each of its actions. One that states nothing anywhere is one that is not declared.
+     * Returns the controllers in a class: the class itself if it has a declaration, otherwise each
+     * of its actions. A class without any declaration is one undeclared controller.
      *
      * @param class-string $class
      *
@@ -57,7 +60,7 @@ final class Reader
             $own = self::ofElement($method);
             $says = $own->isDeclared() || $own->pages !== [];
             $stated = $stated || $says;
-            // Of a class that speaks for itself, a method that says nothing is no action of its own.
+            // In a class with a declaration, a method without one is not an action of its own.
             if ($says || !$whole->isDeclared()) {
                 $prefix = $whole->pages[0] ?? '';
                 $pages = array_map(static fn (string $page): string => self::joined($prefix, $page), $own->pages);
@@ -96,7 +99,7 @@ final class Reader
         );
     }
 
-    /** @return list<string> the paths of attributes called Route, without loading what they belong to */
+    /** @return list<string> the paths of attributes named Route, without loading their classes */
     private static function routes(\ReflectionClass|\ReflectionMethod $element): array
     {
         $pages = [];

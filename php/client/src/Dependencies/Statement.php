@@ -4,8 +4,8 @@
  * The declarations of one controller: created by Reader from its attributes, or from a compiled
  * list.
  *
- * A value. Applied to a request it calls uses() and freshFor(), with the parameters of the route
- * in the place of `{id}`.
+ * A value object. Applied to a request, it calls uses() and freshFor(), and replaces `{id}` by the
+ * parameters of the route.
  */
 
 declare(strict_types=1);
@@ -15,15 +15,15 @@ namespace Pagewell\Dependencies;
 use Pagewell\Outgoing;
 use Pagewell\UnknownParameter;
 
-/** A controller's own words. */
+/** The declarations of one controller. */
 final class Statement
 {
     /**
      * @param list<string> $uses      `news`, `news:{id}`
      * @param list<string> $writes    the same
      * @param int|null     $freshFor  seconds
-     * @param string|null  $notCached why
-     * @param list<string> $pages     addresses
+     * @param string|null  $notCached the reason
+     * @param list<string> $pages     URLs
      */
     public function __construct(
         public readonly array $uses = [],
@@ -34,19 +34,22 @@ final class Statement
     ) {
     }
 
-    /** Whether it says anything about keeping its pages. */
+    /** Whether it declares if its pages are cached. */
     public function isDeclared(): bool
     {
         return $this->uses !== [] || $this->writes !== [] || $this->freshFor !== null || $this->notCached !== null;
     }
 
-    /** The same with these addresses. */
+    /** Returns the same with these URLs. */
     public function at(string ...$pages): self
     {
         return new self($this->uses, $this->writes, $this->freshFor, $this->notCached, array_values($pages));
     }
 
-    /** What a class and its method state together: the method's own word on keeping counts, what is used adds up. */
+    /**
+     * Combines the declarations of a class and its method: dependencies add up, and the method's
+     * TTL or NotCached takes precedence.
+     */
     public function and(self $method): self
     {
         $kept = $method->uses !== [] || $method->freshFor !== null;
@@ -64,7 +67,7 @@ final class Statement
      *
      * @param array<string, mixed> $parameters of the route, by name: ids, or the rows they were turned into
      *
-     * @throws UnknownParameter a name in braces is not among them
+     * @throws UnknownParameter a name in braces is missing
      */
     public function apply(Outgoing $outgoing, array $parameters): void
     {
@@ -72,7 +75,7 @@ final class Statement
             return;
         }
         $named = [];
-        // Of /news/04/ an application may show news 4: the page is made from whichever of them is written.
+        // At /news/04/ an application may show news 4, so the page depends on both spellings.
         foreach ([$parameters, array_map(self::asNumber(...), $parameters)] as $read) {
             $named = [...$named, ...array_map(static fn (string $name): array => self::filled($name, $read), $this->uses)];
         }
@@ -103,13 +106,13 @@ final class Statement
         )];
     }
 
-    /** What is typed in an address as PHP and MySQL read it where they expect a number: `04`, ` 4`, `4-the-ferry`. */
+    /** Converts a parameter as PHP and MySQL do where they expect a number: `04`, ` 4`, `4-the-ferry`. */
     private static function asNumber(mixed $value): mixed
     {
         return is_string($value) && preg_match('/^\s*[+-]?[0-9]/', $value) === 1 ? (string) (int) $value : $value;
     }
 
-    /** Of a row that a framework has already fetched its key. */
+    /** Returns the key of a row that a framework has already fetched. */
     private static function id(mixed $value): ?string
     {
         $id = match (true) {

@@ -11,13 +11,12 @@
  *     invalidateTags(), in a transaction      the tags are sent once its outermost level has committed
  *     kernel.terminate                        later changes are sent
  *
- * Drupal knows by itself which page has which tags, so there is no table of kinds here: a node
- * that is saved invalidates `node:4` and `node_list`, and so on. Signed-in visitors have a session,
- * and their pages are not offered for storing. How long a page may be kept is the site's setting
- * (Cache-Control: max-age), at most.
+ * Drupal knows which page has which tags, so there is no table here: a saved node invalidates
+ * `node:4` and `node_list`, and so on. Signed-in visitors have a session, and their pages are not
+ * offered for storing. The maximum TTL is the site's setting (Cache-Control: max-age).
  *
- * Nothing here throws into the site: a page that cannot be declared is not kept, and a change that
- * cannot go its way is put on the answer, or into the log with the command that makes up for it.
+ * Nothing here throws into the site. A page that cannot be declared is not stored. A change that
+ * cannot be sent is added to the response, or the log has the command that makes up for it.
  */
 
 declare(strict_types=1);
@@ -40,15 +39,15 @@ use Symfony\Component\HttpKernel\Event\RequestEvent;
 use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\KernelEvents;
 
-/** Between Drupal's cache tags and the library. */
+/** Connects Drupal's cache tags with the library. */
 final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterface
 {
-    /** What the library calls the transaction of Drupal's connection. */
+    /** The library's name for the transaction of Drupal's connection. */
     private const CONNECTION = 'drupal';
 
     private ?ResponseWire $wire = null;
 
-    /** @var \WeakReference<\Closure>|null what the connection calls as its transaction ends, for as long as it knows of it */
+    /** @var \WeakReference<\Closure>|null called by the connection when its transaction ends */
     private ?\WeakReference $awaited = null;
 
     public function __construct(private readonly Connection $database)
@@ -59,7 +58,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     {
         return [
             KernelEvents::REQUEST => ['begin', 4096],
-            // After whatever may still add a tag, set a cookie or forbid storing (-1024).
+            // After all listeners that may add a tag, set a cookie or forbid storing (-1024).
             KernelEvents::RESPONSE => ['finish', -2048],
             KernelEvents::FINISH_REQUEST => ['lose', -2048],
             KernelEvents::TERMINATE => ['end', -2048],
@@ -102,10 +101,10 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
         self::guarded(static fn () => Outgoing::current()->end());
     }
 
-    /** Called last of all invalidators: a page that is made from here on finds Drupal's own caches emptied. */
+    /** Called last of all invalidators: a page that is rendered afterwards finds Drupal's own caches emptied. */
     public function invalidateTags(array $tags): void
     {
-        // No page has a tag without a name: it would not have been declared.
+        // No page has an empty tag, because it would not have been declared.
         $tags = array_values(array_filter(array_map('strval', $tags), static fn (string $tag): bool => $tag !== ''));
         if ($tags === []) {
             return;
@@ -132,8 +131,8 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     }
 
     /**
-     * Holds changes while Drupal's transaction is open, and tells them once it is not, for whatever
-     * reason nobody was called as it ended.
+     * Holds changes while Drupal's transaction is open. Sends them if it has ended without a
+     * callback.
      */
     private function settle(): void
     {
@@ -150,13 +149,13 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
         }
     }
 
-    /** Also after a rollback: what was held is told, which costs a render at most. */
+    /** Sends the held changes when the transaction ends, also after a rollback, which costs a render at most. */
     private function await(): void
     {
         $tell = static function (): void {
             self::guarded(static fn () => Outgoing::current()->transaction(self::CONNECTION)->commitAll());
         };
-        // Drupal 10.2 and newer; before it the connection itself takes the callback.
+        // Drupal 10.2 and newer; in older versions the connection itself accepts the callback.
         if (method_exists($this->database, 'transactionManager')) {
             $this->database->transactionManager()->addPostTransactionCallback($tell);
         } else {
@@ -165,7 +164,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
         $this->awaited = \WeakReference::create($tell);
     }
 
-    /** The library does not take the change: its answer says it all the same, where there is one. */
+    /** Adds a change to the response that the library has refused, or logs the command if there is no response. */
     private function sayAnyway(Changes $changes, \Throwable $fault): void
     {
         $carried = $this->wire !== null && !$this->wire->isSent() && !in_array($this->wire->method(), ['GET', 'HEAD', 'OPTIONS', 'TRACE'], true);

@@ -1,30 +1,30 @@
 <?php
 
 /**
- * From the lists of pages and the blocks that WordPress renders to what the page is made from.
+ * Dependencies on the lists of pages and the blocks that WordPress renders.
  *
- * get_pages() asks the database past WP_Query, and does not say what for. Where only titles and
- * addresses are shown (wp_list_pages(), the block core/page-list) that is known beforehand. Each function
- * returns its first argument: their hooks (Sources) are filters.
+ * get_pages() queries the database without WP_Query, for an unknown purpose. If only titles and
+ * URLs are shown (wp_list_pages(), the block core/page-list), that is known in advance. Each
+ * function returns its first argument, because its hook (Sources) is a filter.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** What lists of pages and blocks show. */
+/** Records the data shown by lists of pages and by blocks. */
 final class BlockSources
 {
     private static bool $titlesFollow = false;
 
-    /** A list of pages follows, of which only titles and addresses are shown. */
+    /** A list of pages follows that shows only titles and URLs. */
     public static function titlesFollow(mixed $excluded): mixed
     {
         self::$titlesFollow = true;
         return $excluded;
     }
 
-    /** A type of block is made known. The navigation renders its lists of pages without a hook before them. */
+    /** A type of block is registered. The navigation block renders its lists of pages without an earlier hook. */
     public static function registered(mixed $block, mixed $name): mixed
     {
         $render = is_array($block) ? $block['render_callback'] ?? null : null;
@@ -46,7 +46,7 @@ final class BlockSources
         $isWide = !empty($asked['meta_key']) || !empty($asked['meta_value']) || str_contains($order, 'modified');
         $titles = self::$titlesFollow && !$isWide && !str_contains($order, 'comment');
         self::$titlesFollow = false;
-        // Which there are, and in which order, says nothing of their texts.
+        // The members of the list and their order do not depend on their texts.
         Page::uses(($isWide ? 'every:' : 'names:') . $type, ...(str_contains($order, 'comment') ? ['comments'] : []));
         foreach ((array) $posts as $post) {
             $titles ? Page::usesName((int) ($post->ID ?? 0)) : Page::usesText((int) ($post->ID ?? 0));
@@ -55,8 +55,8 @@ final class BlockSources
     }
 
     /**
-     * A block that several posts share is a post of its own; a link of a navigation is not there while its page
-     * is not published; a calendar is not there while nothing is.
+     * A reusable block is a post of its own. A navigation link is hidden while its page is not
+     * published, and a calendar while there are no posts.
      */
     public static function block(mixed $content, mixed $block): mixed
     {

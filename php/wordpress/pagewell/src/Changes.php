@@ -3,14 +3,14 @@
 /**
  * The changes of the running request, and how they are sent to Pagewell.
  *
- *     a write (POST, PUT …) that came through Pagewell,      Cache-Group-Invalidation on its answer,
- *     before the header section is sent                      RFC 9875: no connection, no waiting
- *     the same by `Via` alone, which anybody can write       both: the answer, and the control interface
+ *     a write (POST, PUT …) that came through Pagewell,      Cache-Group-Invalidation on the response,
+ *     before the header section is sent                      RFC 9875: without a connection
+ *     the same by `Via` alone, which can be forged           both: the response and the control interface
  *     links in wp-admin that write by GET, requests past     the control interface, once, as the
  *     Pagewell, changes after the headers                    request ends
  *     wp-cron, WP-CLI                                        the same, and while they run (Queue)
- *     what blogs of a network have at another host           the control interface, all sites of Pagewell;
- *     what all of them share                                 and on the answer
+ *     blogs of a network at another host                     the control interface, all sites of Pagewell;
+ *     data that all blogs share                              the same, and on the response
  *     Pagewell does not answer                               stored (Journal), sent with the next ones
  *
  * A change is added to the response at once, so the response reports it whatever fails afterwards.
@@ -25,7 +25,7 @@ namespace Pagewell\WordPress;
 /** Collects and sends changes. */
 final class Changes
 {
-    /** Maximum number of names per request; above it, `site` stands for everything. */
+    /** Maximum number of names per request; more are replaced by `site`. */
     public const TAGS_MAX = 1000;
 
     /** Average maximum length of a name, in bytes: about 64 KiB on a response. */
@@ -33,10 +33,10 @@ final class Changes
 
     private const RETRY_SECONDS = 60;
 
-    /** @var array<string, true> on the answer already */
+    /** @var array<string, true> the names on the response */
     private static array $carried = [];
 
-    /** @var array<string, true> what of that is in the journal */
+    /** @var array<string, true> those of them in the journal */
     private static array $noted = [];
 
     /** Changes that could not be sent before, and are on the response; null: not looked up yet. */
@@ -142,7 +142,7 @@ final class Changes
     }
 
     /**
-     * @param list<string> $tags       what has changed
+     * @param list<string> $tags       the changes
      * @param Pending      $pending    changes that could not be sent before
      * @param bool         $isOnAnswer the response reports it; if no control interface is configured or found,
      *                                 that has to suffice
@@ -169,7 +169,7 @@ final class Changes
     public static function postpone(array $tags, string $fault): void
     {
         Journal::keep($tags);
-        error_log("pagewell: changes could not be told, and will be with the next ones: $fault");
+        error_log("pagewell: changes could not be sent; they are sent with the next ones: $fault");
         self::planRetry();
     }
 
@@ -213,10 +213,10 @@ final class Changes
     }
 
     /**
-     * Returns these names, or those that stand for everything, if there are too many.
+     * Returns these names, or `site` if there are too many.
      *
      * @param array<string, true> $tags
-     * @param int                 $most how many fit, with TAG_BYTES for each on average
+     * @param int                 $most maximum number, with TAG_BYTES for each on average
      *
      * @return array<string, true>
      */

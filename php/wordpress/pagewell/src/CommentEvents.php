@@ -14,7 +14,7 @@ namespace Pagewell\WordPress;
 /** Handles the hooks for comments. */
 final class CommentEvents
 {
-    /** @var array<int, int> by post: how often its comments were counted anew, less how often a comment came or went */
+    /** @var array<int, int> by post: recounts of its comments, minus comments that appeared or disappeared */
     private static array $counted = [];
 
     public static function written(int $id, \WP_Comment $comment): void
@@ -31,7 +31,10 @@ final class CommentEvents
         }
     }
 
-    /** About to be written, maybe to another post or with another date; of those `edited` speaks. */
+    /**
+     * A comment is about to be written, maybe to another post or with another date. `edited`
+     * handles other changes.
+     */
     public static function moved(mixed $after, mixed $before): void
     {
         if (is_array($after) && ($before['comment_approved'] ?? '') === '1') {
@@ -44,7 +47,10 @@ final class CommentEvents
         self::ifSeen(get_comment($id));
     }
 
-    /** Which comment it was, WordPress says before or afterwards; whoever writes past it does not say at all. */
+    /**
+     * The number of comments was written. WordPress reports the comment before or after; code past
+     * WordPress's functions does not.
+     */
     public static function counted(int $post, mixed $new, mixed $old): void
     {
         Strays::explained($post);
@@ -55,7 +61,7 @@ final class CommentEvents
         }
     }
 
-    /** The request ends. */
+    /** Handles the end of the request. */
     public static function end(): void
     {
         if (array_filter(self::$counted, static fn (int $unsaid): bool => $unsaid > 0) !== []) {
@@ -85,13 +91,13 @@ final class CommentEvents
         self::$counted[$post] = (self::$counted[$post] ?? 0) + $step;
     }
 
-    /** One of this date, of which visitors saw something, or see it now. */
+    /** Adds the changes for a comment of this date that is or was visible. */
     private static function changed(int $post, string $date): void
     {
         Changes::add("comments:$post", 'comments', ...Tags::latestWith(self::later($date)));
     }
 
-    /** All of a post, that is published now, or was. */
+    /** Adds the changes for all comments of a post that is or was published. */
     public static function turnedWith(int $post): void
     {
         global $wpdb;
@@ -100,7 +106,7 @@ final class CommentEvents
         }
     }
 
-    /** How many that everybody sees are later, as far as it counts. */
+    /** Returns the number of later public comments, up to the limit that matters. */
     private static function later(string $date): int
     {
         global $wpdb;

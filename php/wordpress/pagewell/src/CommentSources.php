@@ -1,23 +1,23 @@
 <?php
 
 /**
- * From the comments that WordPress reads while it renders to what the page is made from.
+ * Dependencies on the comments that WordPress reads while it renders.
  *
- * Most lists across posts show the latest few: what happens to an older comment leaves these as they are.
- * Each function returns its first argument: their hooks (Sources) are filters.
+ * Most lists across posts show only the latest comments, so a change of an older comment does not
+ * affect them. Each function returns its first argument, because its hook (Sources) is a filter.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** What comments a page shows. */
+/** Records the comments that a page shows. */
 final class CommentSources
 {
-    /** How the latest are asked for; another value, or anything else that is asked for, may be something else. */
+    /** Arguments of a query for the latest comments; with other values or arguments it may be another list. */
     private const LATEST = ['status' => ['approve'], 'post_status' => ['publish'], 'order' => ['DESC', 'desc', ''], 'orderby' => ['', 'comment_date_gmt'], 'offset' => ['', '0'], 'paged' => ['', '1']];
 
-    /** What changes nothing of which comments are found. */
+    /** Arguments that do not affect which comments are found. */
     private const HOW = ['number', 'fields', 'count', 'hierarchical', 'no_found_rows', 'cache_domain', 'update_comment_meta_cache', 'update_comment_post_cache'];
 
     public static function comments(mixed $query): mixed
@@ -36,7 +36,7 @@ final class CommentSources
 
     /**
      * @param array<string, mixed> $asked
-     * @param array<string, mixed> $usual what is asked for unless somebody says something else
+     * @param array<string, mixed> $usual the defaults of the query
      */
     private static function latest(array $asked, array $usual): ?string
     {

@@ -4,39 +4,39 @@
  * Pagewell's control interface, as far as the plugin needs it: `POST /v1/invalidate` and
  * `GET /v1/health`, over a Unix socket or TCP.
  *
- * Where it is, wp-config.php says; without a word it is where Pagewell listens by itself:
+ * The address is in wp-config.php; without it, the default of Pagewell is used:
  *
  *     define('PAGEWELL_ADMIN', '127.0.0.1:8081');          or 'unix:/run/pagewell/admin.sock'
  *     define('PAGEWELL_TOKEN_FILE', '/etc/pagewell/token');   or PAGEWELL_TOKEN
  *     define('PAGEWELL_SITE', 'example.org');                 one of several sites; not in a network,
  *                                                             whose blogs may be several of them
  *
- * A call has one deadline for everything, CALL_SECONDS: connecting, sending, the answer (a name in the
- * address is looked up before, by the system). A fault is a sentence, never an exception.
+ * One deadline, CALL_SECONDS, covers connecting, sending and the response. A host name is resolved
+ * before, by the system. Failures are returned as a sentence, never thrown.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Calls Pagewell. */
+/** Calls the control interface. */
 final class Control
 {
-    /** The most that a call takes. */
+    /** The deadline of a call. */
     public const CALL_SECONDS = 3.0;
 
     private const CONNECT_SECONDS = 1.0;
     private const ANSWER_BYTES_MAX = 65_536;
 
-    /** What is sent or read at once. */
+    /** Maximum number of bytes sent or read at once. */
     private const PIECE_BYTES = 65_536;
 
     /**
-     * Drops every page that has one of these names; returns when it is done.
+     * Purges every page with one of these names, and returns after that is done.
      *
      * @param list<string> $tags
      *
-     * @return string|null what went wrong; null when it is done
+     * @return string|null the failure; null if it is done
      */
     public static function invalidate(array $tags): ?string
     {
@@ -47,25 +47,25 @@ final class Control
         return self::call('POST', '/v1/invalidate', (string) json_encode($call, JSON_INVALID_UTF8_SUBSTITUTE));
     }
 
-    /** @return string|null why it does not answer; null when it does */
+    /** @return string|null the reason why it does not answer; null if it does */
     public static function health(): ?string
     {
         return self::call('GET', '/v1/health', '');
     }
 
-    /** Whether somebody has said where it is. */
+    /** Whether the address is configured. */
     public static function isNamed(): bool
     {
         return defined('PAGEWELL_ADMIN');
     }
 
-    /** Where it is looked for. */
+    /** Returns the configured or default address. */
     public static function address(): string
     {
         return self::isNamed() ? (string) constant('PAGEWELL_ADMIN') : '127.0.0.1:8081';
     }
 
-    /** A plugin may have made exceptions of all warnings, of silenced ones as well. */
+    /** An error handler of a plugin may turn all warnings into exceptions, even silenced ones. */
     private static function call(string $method, string $path, string $content): ?string
     {
         set_error_handler(static fn (): bool => true);
@@ -104,7 +104,7 @@ final class Control
     /**
      * @param resource $stream
      *
-     * @return bool false when the time is over; what has answered already need not read all of it
+     * @return bool false after the deadline; true also if the other side has closed the connection, because it may have answered
      */
     private static function send($stream, string $bytes, int $deadline): bool
     {
@@ -123,7 +123,7 @@ final class Control
     /**
      * @param resource $stream
      *
-     * @return string|null null when the time is over
+     * @return string|null null after the deadline
      */
     private static function answer($stream, int $deadline): ?string
     {

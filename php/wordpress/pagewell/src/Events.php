@@ -14,7 +14,7 @@
 
 namespace Pagewell\WordPress;
 
-/** The table. */
+/** The table of hooks. */
 final class Events
 {
     /** Hook → number of arguments, function. */
@@ -110,14 +110,14 @@ final class Events
         Strays::end();
     }
 
-    /** @return mixed what it was given first, for some of the hooks are filters */
+    /** @return mixed the first argument, because some of the hooks are filters */
     private static function hear(string $hook, array $function, array $given): mixed
     {
         try {
             Queue::during($hook, $given, static fn () => call_user_func_array($function, $given));
         } catch (\Throwable $fault) {
             Changes::add(Tags::SITE);
-            error_log("pagewell: $hook was called in a way it is not meant to be; all pages are dropped: {$fault->getMessage()}");
+            error_log("pagewell: the hook $hook was called with unexpected arguments; all pages are purged: {$fault->getMessage()}");
         }
         return $given[0] ?? null;
     }

@@ -30,7 +30,7 @@ final class Front
         return str_starts_with((string) ($_SERVER['SERVER_SOFTWARE'] ?? ''), 'pagewell/');
     }
 
-    /** Whether the answer can say what has changed. */
+    /** Whether the response can carry changes. */
     public static function canCarry(): bool
     {
         return PHP_SAPI !== 'cli' && !headers_sent() && self::isInFront() && self::isUnsafe();

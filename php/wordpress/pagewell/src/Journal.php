@@ -35,8 +35,8 @@ final class Journal
     private const ROWS_MAX = 100;
 
     /**
-     * Records changes that were sent, on an `answer` or over the `control` interface, together with
-     * the pending ones.
+     * Records changes that were sent, on a response (`answer`) or over the `control` interface,
+     * together with the pending ones.
      *
      * @param list<string> $tags
      */
@@ -56,7 +56,7 @@ final class Journal
     {
         update_option(self::TRIED, time(), false);
         if ($tags !== [] && !self::insert($tags) && !self::insert(Tags::everything($tags))) {
-            error_log('pagewell: changes could be neither told nor kept; run: pagewell invalidate --all');
+            error_log('pagewell: changes could be neither sent nor stored; run: pagewell invalidate --all');
         }
         $pending = self::pending();
         if (count($pending->rows) > self::ROWS_MAX && self::insert(Tags::everything($pending->tags))) {

@@ -4,24 +4,24 @@
  * Offers the page being rendered to Pagewell, with its dependencies and its lifetime.
  *
  *     Surrogate-Key: site post:4 user:1 …        read and removed by Pagewell
- *     Pagewell-Cache-Control: max-age=36000      RFC 9213: for Pagewell alone, which removes it
- *     Cache-Control: no-cache                    for browsers: ask again, by ETag
+ *     Pagewell-Cache-Control: max-age=36000      RFC 9213: for Pagewell only, which removes it
+ *     Cache-Control: no-cache                    for browsers: revalidate, by ETag
  *
  * The page is buffered until it is complete, because only then are its dependencies known. The
- * decision runs filters and code of other plugins. So it is taken as WordPress ends (`shutdown`),
+ * decision runs filters and code of other plugins. So it is made when WordPress ends (`shutdown`),
  * and never in the buffer's callback, where ob_start() is fatal. That callback only refuses a page
- * that is flushed before. A refused page has `Pagewell-Cache-Control: no-store`, so that no rule of
- * the site stores it either, and the reason.
+ * that is flushed early. A refused page has the reason, and `Pagewell-Cache-Control: no-store`, so
+ * that no rule of the site stores it either.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** One page, from the request to its header section. */
+/** Decides whether one page is offered, and sets its fields. */
 final class Offer
 {
-    /** How long a page for a missing URL, or a search, is stored, in seconds: there are very many of them. */
+    /** TTL of missing pages and searches, in seconds, because there are very many of them. */
     public const PASSING_SECONDS = 600;
 
     private static bool $canonical = false;
@@ -35,10 +35,10 @@ final class Offer
     /** The level of the buffer that holds the page; 0: there is none. */
     private static int $level = 0;
 
-    /** Whether its header section says if it may be stored. */
+    /** Whether the decision is made. */
     private static bool $isDecided = false;
 
-    /** Begins to collect: on a GET that may end in a page. */
+    /** Begins to collect dependencies, on a GET that may render a page. */
     public static function begin(): void
     {
         Sources::listen();
@@ -52,48 +52,51 @@ final class Offer
             ob_start(self::flushed(...));
             self::$level = ob_get_level();
         }, PHP_INT_MIN);
-        // Before WordPress flushes all buffers (1), after what others still print.
+        // Before WordPress flushes all buffers (1), after the output of other plugins.
         add_action('shutdown', self::end(...), 0);
     }
 
     /**
      * WordPress answers a conditional request for a feed by the time of the last post, which does
-     * not change with the name of a category; Pagewell compares contents, and asks for the whole.
-     * For the same reason offer() leaves a feed's validators out.
+     * not change with the name of a category. So the conditions are removed, and Pagewell compares
+     * the contents. For the same reason offer() removes the validators of a feed.
      */
     public static function forgetConditions(): void
     {
         unset($_SERVER['HTTP_IF_NONE_MATCH'], $_SERVER['HTTP_IF_MODIFIED_SINCE']);
     }
 
-    /** A nonce is made for somebody who is not signed in; shops give them numbers of their own. */
+    /** A nonce is created for a visitor who is not signed in. Shops use an individual number for each. */
     public static function nonceOf(mixed $visitor): mixed
     {
         self::$visitorsNonce = self::$visitorsNonce || (string) $visitor !== '0';
         return $visitor;
     }
 
-    /** Somebody is the visitor from here on; part of the page may be his although nobody is in the end. */
+    /** WordPress sets the current user. Part of the page may then be personal, even if no user is set at the end. */
     public static function signs(): void
     {
         self::$signedIn = self::$signedIn || is_user_logged_in();
     }
 
-    /** The page is another one for phones: one copy for all will not do, unless Pagewell keeps one for each kind. */
+    /**
+     * The page differs for phones, so one copy does not suffice, unless Pagewell stores one for
+     * each kind of device.
+     */
     public static function byDevice(mixed $mobile): mixed
     {
         self::$byDevice = true;
         return $mobile;
     }
 
-    /** A nonce is good for half its life at least; the page goes before. */
+    /** Limits the TTL: a nonce is valid for at least half its life, and the page has to expire before. */
     public static function nonceFor(mixed $seconds): mixed
     {
         Page::freshFor((int) ((int) $seconds * 5 / 12));
         return $seconds;
     }
 
-    /** WordPress sends the visitor to the right address of what it has found, or of a post that is called similarly. */
+    /** WordPress redirects to the canonical URL of the result, or of a post with a similar name. */
     public static function redirects(mixed $url): mixed
     {
         if (is_string($url) && $url !== '') {
@@ -103,7 +106,7 @@ final class Offer
         return $url;
     }
 
-    /** Called by PHP with the buffer. Runs no code of others: it could not hold output of its own here. */
+    /** Called by PHP with the buffer. Does not run code of other plugins, which cannot buffer output here. */
     private static function flushed(string $content): string
     {
         if (!self::$isDecided && !headers_sent()) {
@@ -113,10 +116,10 @@ final class Offer
         return $content;
     }
 
-    /** The page is done. */
+    /** Decides, because the page is complete. */
     private static function end(): void
     {
-        // Buffers that others have left within ours: their functions may still change the page.
+        // Other plugins may have left buffers within ours, and their functions may still change the page.
         while (self::$level > 0 && ob_get_level() > self::$level && @ob_end_flush()) {
             continue;
         }
@@ -127,9 +130,9 @@ final class Offer
             self::finish();
             self::offer(Refusal::of(self::$canonical, self::$visitorsNonce, self::$byDevice, self::$signedIn));
         } catch (\Throwable $fault) {
-            // The page is the visitor's all the same.
+            // The page is delivered anyway.
             self::offer(Refusal::Failed);
-            error_log("pagewell: a page could not be offered: {$fault->getMessage()}");
+            error_log("pagewell: a page could not be offered for caching: {$fault->getMessage()}");
         }
         self::$isDecided = true;
     }
@@ -163,12 +166,12 @@ final class Offer
      */
     private static function missing(): array
     {
-        // Of nobody, WordPress shows the posts that have no author.
+        // For an unknown author, WordPress shows the posts without an author.
         $isOfNobody = (string) get_query_var('author') . get_query_var('author_name') !== '' && !get_queried_object() instanceof \WP_User;
         return [...(is_404() ? [Tags::NOWHERE] : []), ...($isOfNobody ? ['users'] : [])];
     }
 
-    /** A post that is to appear at a set time is published by whatever PHP runs next: something must. */
+    /** Limits the TTL until the next scheduled post: WordPress publishes it when PHP runs next. */
     private static function endBeforeSchedule(): void
     {
         foreach ((array) _get_cron_array() as $time => $hooks) {

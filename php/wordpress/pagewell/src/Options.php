@@ -5,10 +5,10 @@
  *
  *     WordPress's own settings, theme, widgets          site: every page
  *     those of comments, feeds, registration            settings:KIND: pages that depend on them (Sources)
- *     whatever else is a setting (Settings): saved by   site
+ *     any other setting (Settings): saved by            site
  *     REST, on a plugin's own page, by `wp option`
- *     posts on top                                      these posts, and lists
- *     the rules by which addresses are read             site, when they are other rules
+ *     sticky posts                                      these posts, and lists
+ *     rewrite rules                                     site, if they differ
  *     roles                                             users
  *
  * Options in which plugins store notes have no effect.

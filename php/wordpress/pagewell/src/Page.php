@@ -3,9 +3,9 @@
 /**
  * The dependencies of the page being rendered, and its maximum lifetime.
  *
- * Collects only. Ids of one type are bounded: from IDS_MAX on, `texts:TYPE` (`every:`, `names:`)
- * stands for all of them. When there are more names than Pagewell takes, the page is not offered (Offer):
- * a list that was cut would miss a change.
+ * Collects only. Ids of one type are bounded: from IDS_MAX on, `texts:TYPE` (`every:`, `names:`) is
+ * used instead. With more names than Pagewell accepts, the page is not offered (Offer), because a
+ * shortened list would miss changes.
  */
 
 declare(strict_types=1);
@@ -22,12 +22,15 @@ final class Page
     public const TAGS_MAX = 1000;
 
     /**
-     * The maximum lifetime of a page in seconds. A nonce in a form is valid for at least 12 hours,
-     * and data that no hook reports (a plugin's own query) should not stay for days.
+     * Maximum TTL of a page in seconds. A nonce in a form is valid for at least 12 hours, and data
+     * that no hook reports (a plugin's own query) should not remain for days.
      */
     public const LIFETIME_SECONDS_MAX = 36_000;
 
-    /** Of these, a row of the database may not say which one it concerns: `pagewell changes suggest --for wordpress`. */
+    /**
+     * Kinds for which a database row may not identify the one concerned: `pagewell changes suggest
+     * --for wordpress`.
+     */
     private const ANY = '/^(every|texts|names|in|beside|terms|filled|menu|comments):/';
 
     /** @var array<string, true> */
@@ -38,7 +41,7 @@ final class Page
 
     private static int $lifetimeSeconds = self::LIFETIME_SECONDS_MAX;
 
-    /** The page is made from these, and so from any of their kind: `in:7` brings `in:*`. */
+    /** Adds dependencies, and those on any of their kind: `in:7` adds `in:*`. */
     public static function uses(string ...$tags): void
     {
         foreach ($tags as $tag) {
@@ -51,19 +54,19 @@ final class Page
         }
     }
 
-    /** The page is made from this post, and from custom fields of it. */
+    /** Adds a dependency on a post with its custom fields. */
     public static function usesPost(int $id): void
     {
         self::usesOne($id, 'post', 'every');
     }
 
-    /** The page is made from this post, as WordPress shows it by itself. */
+    /** Adds a dependency on a post without custom fields. */
     public static function usesText(int $id): void
     {
         self::usesOne($id, 'text', 'texts');
     }
 
-    /** The page shows the title or the address of this post, and nothing else of it. */
+    /** Adds a dependency on the title and URL of a post only. */
     public static function usesName(int $id): void
     {
         self::usesOne($id, 'name', 'names');
@@ -84,23 +87,23 @@ final class Page
         self::uses("$what:$id");
     }
 
-    /** The page holds for so many seconds at most; the shortest of several times counts. */
+    /** Limits the TTL; the shortest of several times counts. */
     public static function freshFor(int $seconds): void
     {
         self::$lifetimeSeconds = max(0, min($seconds, self::$lifetimeSeconds));
     }
 
     /**
-     * @return list<string> the names of the page; more than TAGS_MAX when it has too many
+     * @return list<string> the names of the page; more than TAGS_MAX if it has too many
      */
     public static function tags(): array
     {
-        // A post with its custom fields is more than the post without them.
+        // `post` includes `text`.
         $isNeeded = static fn (string $tag): bool => !isset(self::$tags[(string) preg_replace('~^(\d+/)?text:~', '$1post:', $tag, 1, $found)]) || $found === 0;
         return array_values(array_filter(array_map('strval', array_keys(self::$tags)), $isNeeded));
     }
 
-    /** Whether some list of posts is part of the page. */
+    /** Whether the page contains a list of posts. */
     public static function hasList(): bool
     {
         foreach (self::$tags as $tag => $_) {
@@ -111,7 +114,7 @@ final class Page
         return false;
     }
 
-    /** For how many seconds the page holds at most. */
+    /** Returns the maximum TTL, in seconds. */
     public static function lifetimeSeconds(): int
     {
         return self::$lifetimeSeconds;

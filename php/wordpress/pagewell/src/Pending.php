@@ -15,8 +15,8 @@ final class Pending
     /**
      * @param string                $table the options of the blog that they were read from
      * @param array<string, string> $rows  option_value by option_name
-     * @param list<string>          $tags  what they name
-     * @param bool                  $isAll false when there were more than one request takes
+     * @param list<string>          $tags  the names in them
+     * @param bool                  $isAll false if there are more than one request reads
      * @param int                   $blog  the number of that blog
      */
     public function __construct(

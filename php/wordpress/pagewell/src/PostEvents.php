@@ -3,7 +3,7 @@
 /**
  * The effects of a write to a post on pages.
  *
- *     its meta                                     post:ID, every:TYPE; text:ID where WordPress shows it by itself
+ *     its meta                                     post:ID, every:TYPE; text:ID if WordPress itself shows it
  *     the post itself (text, terms …)              the same, and text:ID, texts:TYPE
  *     its title                                    the same, and name:ID, names:TYPE
  *     which posts there are, their order, terms    the same, and all, list:TYPE, by:AUTHOR, date:…, in:TERM and

@@ -13,7 +13,7 @@
  *
  * A hook may run before WordPress has emptied its caches, so a new name is never sent at once. A
  * page that is rendered in between would be stored with old data. Bounded: above TAGS_MAX names,
- * they are replaced by those that stand for everything.
+ * they are replaced by `site`.
  */
 
 declare(strict_types=1);
@@ -80,7 +80,7 @@ final class Queue
         }
     }
 
-    /** @param array<string, true> $tags as they travel */
+    /** @param array<string, true> $tags full names, see Tags::full() */
     public static function add(array $tags): void
     {
         if (self::$young === [] && self::$ripe === []) {
@@ -111,7 +111,7 @@ final class Queue
     /** Runs the listener of a hook. Its names wait if WordPress has not written yet. */
     public static function during(string $hook, array $given, callable $does): void
     {
-        // A filter gives what will be written, and behind it the comment as it is.
+        // A filter passes the new comment, then the existing one.
         $id = array_filter([$given[0] ?? null, is_array($given[1] ?? null) ? $given[1]['comment_ID'] ?? null : null], is_scalar(...));
         $outer = self::$holder;
         self::$holder = isset(self::BEFORE[$hook]) && self::isLong() ? "$hook " . reset($id) : null;
@@ -171,7 +171,7 @@ final class Queue
     /**
      * Sends the names that were added before the last turn, if it is time.
      *
-     * @return bool whether it was
+     * @return bool whether it was time
      */
     private static function turn(): bool
     {

@@ -24,7 +24,7 @@ enum Refusal: string
     /** The request carries Authorization. */
     case Authorization = 'authorization';
 
-    /** The client sent a cookie: the page may have been rendered for that visitor. */
+    /** The request has a cookie, so the page may be personal. */
     case VisitorsCookie = 'visitors-cookie';
 
     /** A draft, or the customizer's preview. */
@@ -36,7 +36,7 @@ enum Refusal: string
     /** A post that asks for a password. */
     case Password = 'password';
 
-    /** Another plugin said so: DONOTCACHEPAGE. */
+    /** Another plugin has set DONOTCACHEPAGE. */
     case ToldNotTo = 'do-not-cache';
 
     /** A nonce in the page belongs to one visitor. */
@@ -51,25 +51,25 @@ enum Refusal: string
     /** The response sets a cookie. */
     case SetCookie = 'set-cookie';
 
-    /** The theme or a plugin said `private` or `no-store`. */
+    /** The theme or a plugin sent `private` or `no-store`. */
     case CacheControl = 'cache-control';
 
     /** A status other than 200, 404, 410 and WordPress's own 301 to a page's right address. */
     case Status = 'status';
 
-    /** Something flushed the output before the page was done. */
+    /** Output was flushed before the page was complete. */
     case SentEarly = 'sent-early';
 
-    /** More names than Pagewell takes. */
+    /** More names than Pagewell accepts. */
     case TooManyTags = 'too-many-tags';
 
-    /** The page is not to be kept at all: a lifetime of zero. */
+    /** The TTL is zero. */
     case ZeroLifetime = 'zero-lifetime';
 
-    /** Cookies that say nothing. Those that only scripts read Pagewell takes out of the request. */
+    /** Cookies without effect on pages. Pagewell removes those that only scripts read from the request. */
     private const HARMLESS_COOKIES = ['wordpress_test_cookie'];
 
-    /** Why the page as it stands is not to be stored; null when it may be. */
+    /** Returns the reason why the page must not be stored; null if it may be. */
     public static function of(bool $canonical, bool $visitorsNonce, bool $byDevice, bool $signedIn = false): ?self
     {
         return match (true) {
@@ -93,7 +93,7 @@ enum Refusal: string
         };
     }
 
-    /** The same for one that is flushed before it is done. Asks PHP only. */
+    /** Returns the reason for a page that is flushed early. Uses only functions of PHP. */
     public static function early(): self
     {
         return self::hasFailed() ? self::Failed : self::SentEarly;
@@ -106,7 +106,7 @@ enum Refusal: string
 
     private static function hasVisitorsCookie(): bool
     {
-        // Code that has read a cookie may have removed it from $_COOKIE since.
+        // Code may have read a cookie and then removed it from $_COOKIE.
         $sent = array_map(static fn (string $cookie): string => trim(explode('=', $cookie, 2)[0]), explode(';', (string) ($_SERVER['HTTP_COOKIE'] ?? '')));
         return array_diff([...array_map('strval', array_keys($_COOKIE)), ...$sent], self::HARMLESS_COOKIES, ['']) !== [];
     }
@@ -124,7 +124,7 @@ enum Refusal: string
         return ((error_get_last()['type'] ?? 0) & $fatal) !== 0;
     }
 
-    /** The values of a field of the response so far, joined. */
+    /** Returns the values of a response field so far, joined. */
     private static function field(string $name): string
     {
         $values = [];

@@ -4,21 +4,20 @@
  * The page Settings → Pagewell: whether Pagewell is reachable, the changes recently sent, and a
  * button that purges everything. There are no settings. The result of the button is shown once.
  *
- * For those who may manage options; the button also asks for its nonce.
+ * Requires the capability manage_options; the button also requires its nonce.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** The plugin's only page. */
+/** The settings page of the plugin. */
 final class Screen
 {
     private const CAPABILITY = 'manage_options';
     private const DROP = 'pagewell_drop';
-    private const DROPPED = 'All pages of this site were dropped.';
 
-    /** Adds it to the menu, and registers the button's action. */
+    /** Adds the page to the menu, and registers the action of the button. */
     public static function register(): void
     {
         add_action('admin_menu', static function (): void {
@@ -30,7 +29,7 @@ final class Screen
     private static function drop(): void
     {
         if (!current_user_can(self::CAPABILITY)) {
-            wp_die('You may not do this.', '', ['response' => 403]);
+            wp_die(esc_html__('Sorry, you are not allowed to do this.', 'pagewell'), '', ['response' => 403]);
         }
         check_admin_referer(self::DROP);
         set_transient(self::outcome(), self::dropAll(), 300);
@@ -44,19 +43,21 @@ final class Screen
         if (Front::canCarry() && Front::isGivenByIt()) {
             // Pagewell purges them before it forwards the response, so before the notice is shown.
             Changes::add(Tags::SITE);
-            return ['success', self::DROPPED];
+            return ['success', __('All pages of this site were purged.', 'pagewell')];
         }
         $fault = Control::invalidate([Tags::full(Tags::SITE)]);
         if ($fault === null) {
             Journal::told('control', [Tags::full(Tags::SITE)], new Pending());
-            return ['success', self::DROPPED];
+            return ['success', __('All pages of this site were purged.', 'pagewell')];
         }
         if (Front::canCarry()) {
             Changes::add(Tags::SITE);
-            return ['warning', "The response to your request tells Pagewell to drop all pages. Whether it did is not known, because its control interface could not be called: $fault"];
+            /* translators: %s: why the call failed */
+            return ['warning', sprintf(__('The response to your request told Pagewell to purge all pages. This could not be confirmed, because the control interface could not be called: %s', 'pagewell'), $fault)];
         }
         Changes::postpone([Tags::full(Tags::SITE)], $fault);
-        return ['error', "The pages were not dropped: $fault. This is tried again with the next change, or within a minute."];
+        /* translators: %s: why the call failed */
+        return ['error', sprintf(__('The pages were not purged: %s. The plugin tries again with the next change, or within a minute.', 'pagewell'), $fault)];
     }
 
     private static function outcome(): string
@@ -67,9 +68,12 @@ final class Screen
     private static function show(): void
     {
         $fault = Control::health();
-        $control = $fault === null ? 'It answers at ' . Control::address() . '.' : $fault;
-        $front = Front::isInFront() ? 'Yes: this page came through it.' : 'No: this page did not come through it.';
+        /* translators: %s: an address */
+        $control = $fault === null ? sprintf(__('It answers at %s.', 'pagewell'), Control::address()) : $fault;
+        $front = Front::isInFront() ? __('Yes: this page came through it.', 'pagewell') : __('No: this page did not come through it.', 'pagewell');
         $pending = count(Journal::pending()->tags);
+        /* translators: %s: a number of tags */
+        $waiting = sprintf(__('%s tags. They are sent with the next change, or within a minute.', 'pagewell'), (string) $pending);
         echo '<div class="wrap"><h1>Pagewell</h1>';
         $outcome = get_transient(self::outcome());
         if (is_array($outcome)) {
@@ -77,25 +81,28 @@ final class Screen
             printf('<div class="notice notice-%s"><p>%s</p></div>', esc_attr($outcome[0]), esc_html($outcome[1]));
         }
         echo '<table class="widefat striped" style="max-width:60em"><tbody>';
-        self::row('Is it in front?', $front);
-        self::row('Its control interface', $control);
-        self::row('Changes that could not be told yet', $pending === 0 ? 'None.' : "$pending. They are told with the next change, or within a minute.");
+        self::row(__('Is Pagewell in front of this site?', 'pagewell'), $front);
+        self::row(__('Control interface', 'pagewell'), $control);
+        self::row(__('Changes not sent yet', 'pagewell'), $pending === 0 ? __('None.', 'pagewell') : $waiting);
         echo '</tbody></table>';
         self::showLately();
-        echo '<h2>Everything</h2><form method="post" action="' . esc_url(admin_url('admin-post.php')) . '">';
+        echo '<h2>' . esc_html__('Purge', 'pagewell') . '</h2><form method="post" action="' . esc_url(admin_url('admin-post.php')) . '">';
         wp_nonce_field(self::DROP);
         echo '<input type="hidden" name="action" value="' . esc_attr(self::DROP) . '">';
-        submit_button('Drop all pages', 'secondary', 'submit', false);
+        submit_button(__('Purge all pages', 'pagewell'), 'secondary', 'submit', false);
         echo '</form></div>';
     }
 
     private static function showLately(): void
     {
-        echo '<h2>Last changes</h2><table class="widefat striped" style="max-width:60em"><tbody>';
+        echo '<h2>' . esc_html__('Recent changes', 'pagewell') . '</h2><table class="widefat striped" style="max-width:60em"><thead><tr><th scope="col">'
+            . esc_html__('Time, and how it was sent', 'pagewell') . '</th><th scope="col">' . esc_html__('Purged tags', 'pagewell') . '</th></tr></thead><tbody>';
         foreach (Journal::lately() as $entry) {
             $more = $entry['count'] - count($entry['tags']);
-            $way = $entry['way'] === 'answer' ? 'on the answer to the write' : 'over the control interface';
-            self::row(wp_date('Y-m-d H:i:s', $entry['at']) . " $way", implode(', ', $entry['tags']) . ($more > 0 ? " and $more more" : ''));
+            $way = $entry['way'] === 'answer' ? __('on the response to the write', 'pagewell') : __('over the control interface', 'pagewell');
+            /* translators: %s: a number of tags */
+            $rest = $more > 0 ? ' ' . sprintf(__('and %s more', 'pagewell'), (string) $more) : '';
+            self::row(wp_date('Y-m-d H:i:s', $entry['at']) . " $way", implode(', ', $entry['tags']) . $rest);
         }
         echo '</tbody></table>';
     }

@@ -4,11 +4,11 @@
  * Decides whether a written option is a setting, on which pages may depend, or a note.
  *
  *     registered by register_setting()                       a setting, always: also by REST
- *     written by somebody who may manage options, in a        a setting: a plugin's own page, admin-post,
+ *     written by a user who may manage options, in a         a setting: a plugin's own page, admin-post,
  *     request of the administration or of REST that writes   admin-ajax or REST route
  *     the same, in a request about content                   a note: posts, terms, comments, users, files
  *     written by `wp option`                                 a setting
- *     whatever else                                          a note: plugins write many
+ *     anything else                                          a note: plugins write many
  *     of a name like a note's (NOTES)                        a note: transients, cron, locks, times, counters
  *
  * In doubt it is a setting if a user is editing, and a note in a page view or a job. The filter

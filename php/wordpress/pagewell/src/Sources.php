@@ -1,12 +1,12 @@
 <?php
 
 /**
- * From what WordPress reads while it renders to what the page is made from.
+ * Dependencies on the data that WordPress reads while it renders.
  *
- * One table: the hook, how many of its arguments are wanted, and what the page then uses. Titles,
- * addresses and pictures pass through hooks wherever they come from, so a post that is shown in a
- * menu, a widget or a block is named like one in the loop. Each function returns its first
- * argument: most of these hooks are filters.
+ * One table: the hook, the number of its arguments, and the function that adds dependencies.
+ * Titles, URLs and pictures pass through hooks wherever they are shown, so a post in a menu, a
+ * widget or a block is detected like one in the loop. Each function returns its first argument,
+ * because most of these hooks are filters.
  */
 
 declare(strict_types=1);
@@ -18,7 +18,7 @@ final class Sources
 {
     /** Hook → number of arguments, function. */
     private const TABLE = [
-        // Posts, in the order: queries, the loop, titles, addresses, pictures, neighbours, archives.
+        // Posts, in the order: queries, the loop, titles, URLs, pictures, neighbours, archives.
         'posts_pre_query' => [2, [Queries::class, 'remember']],
         'the_posts' => [1, [Queries::class, 'found']],
         'the_post' => [1, [self::class, 'post']],
@@ -62,7 +62,10 @@ final class Sources
         'wp_nav_menu_args' => [1, [self::class, 'menus']],
     ];
 
-    /** Registers the table, those of options that few pages read, and the action by which themes and plugins name what else they read. */
+    /**
+     * Registers the table, the filters for options that few pages read, and the action by which
+     * themes and plugins declare other data.
+     */
     public static function listen(): void
     {
         foreach (self::TABLE as $hook => [$arguments, $function]) {
@@ -96,7 +99,7 @@ final class Sources
         return $shown;
     }
 
-    /** Without a key all are read. */
+    /** Without a key, all meta is read. */
     public static function meta(mixed $shown, mixed $post, mixed $key = ''): mixed
     {
         Tags::isShownMeta((string) $key) ? Page::usesText((int) $post) : Page::usesPost((int) $post);
@@ -109,7 +112,7 @@ final class Sources
         return $value;
     }
 
-    /** An address is made of the names of all pages above, too. */
+    /** A URL also contains the names of all parent pages. */
     public static function link(mixed $link, mixed $post): mixed
     {
         $id = (int) (is_object($post) ? $post->ID ?? 0 : $post);
@@ -120,7 +123,7 @@ final class Sources
         return $link;
     }
 
-    /** The post before or after: of all of its type, or (rarely) of those in the same term. */
+    /** The previous or next post: of its type, or (rarely) of those in the same term. */
     public static function neighbour(mixed $where, mixed $inTerm, mixed $excluded, mixed $taxonomy, mixed $post): mixed
     {
         if ($post instanceof \WP_Post) {
@@ -135,7 +138,7 @@ final class Sources
         return $where;
     }
 
-    /** A feed without entries has the date of whichever post was written last. */
+    /** A feed without entries has the date of the last modified post. */
     public static function feedDate(mixed $date): mixed
     {
         if (($GLOBALS['wp_query'] ?? null)?->posts === []) {
@@ -152,7 +155,7 @@ final class Sources
         return $calendar;
     }
 
-    /** Whoever is looked up has his meta read, for his roles. */
+    /** WordPress reads the meta of each user that it looks up, for the roles. */
     public static function userSecond(mixed $shown, mixed $user): mixed
     {
         if ((int) $user > 0) {
@@ -161,7 +164,7 @@ final class Sources
         return $shown;
     }
 
-    /** Which users there are; where it asks for those who have written something, which posts there are, too. */
+    /** A list of users; a query for those with posts also depends on the list of posts. */
     public static function users(mixed $query): mixed
     {
         $asked = (array) ($query->query_vars ?? []);
@@ -170,7 +173,7 @@ final class Sources
         return $query;
     }
 
-    /** A list of authors shows how much each has written, by a query that passes through no hook. */
+    /** A list of authors may show the number of posts, by a query without a hook. */
     public static function authors(mixed $asked): mixed
     {
         Page::uses('users', 'list:post');

@@ -15,13 +15,13 @@ namespace Pagewell\WordPress;
 /** Records these posts for the running request. */
 final class Strays
 {
-    /** @var array<string, \WP_Post> by blog and id, as the cache had it */
+    /** @var array<string, \WP_Post> by blog and id, as cached before */
     private static array $posts = [];
 
-    /** @var array<string, true> those of $posts that were there at the last turn */
+    /** @var array<string, true> those of $posts that existed at the last turn */
     private static array $old = [];
 
-    /** @var array<string, true> those that were deleted, of which all is said */
+    /** @var array<string, true> deleted posts, whose changes are complete */
     private static array $gone = [];
 
     /** A post was removed from the caches. */

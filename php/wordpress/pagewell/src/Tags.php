@@ -1,66 +1,67 @@
 <?php
 
 /**
- * The names (tags) of WordPress's data. A change invalidates the pages with which it shares a name.
+ * The names (tags) of WordPress's data. A change purges the pages with which it shares a name.
  *
- *     site                 what every page shows: theme, widgets, settings
+ *     site                 data of every page: theme, widgets, settings
  *     post:4               a post (page, product, picture …) itself, its custom fields included
  *     text:4               the same without custom fields, for pages that show none of them
- *     name:4 · names:page  a post's title and address, as menus and links show them; all of a type's
+ *     name:4 · names:page  a post's title and URL, as in menus and links; all of a type
  *     list:post · list     which posts of a type (of any type) there are, and in which order by date
- *     texts:post · texts   the same, and what any of them says: for searches and orders by title
+ *     texts:post · texts   the same, and their texts: for searches and orders by title
  *     every:post · every   the same, and anything about any of them, custom fields included
  *     in:7 by:3 date:2026-11   which posts are in a term, by an author, of a year, month or day
- *     called:tern          which posts have this at the end of their address
+ *     called:tern          which posts have this at the end of their URL
  *     beside:4             which posts come right before and after post 4
  *     term:7               a term
  *     terms:category · filled:category  which terms a taxonomy has; which of them posts are in
  *     user:3 · users       an author; which users there are
  *     comments:4 · comments · latest:10  the comments of a post; all comments; the ten latest
  *     menu:2 · menus       a menu; which menus there are
- *     settings:comments    settings that few pages are made with (Options)
- *     nowhere              which addresses there are no pages for
- *     in:* beside:* …      any of a kind (Page::ANY), for changes of rows that do not say which one
+ *     settings:comments    settings on which few pages depend (Options)
+ *     nowhere              which URLs have no page
+ *     in:* beside:* …      any of a kind (Page::ANY), for database rows that do not identify one
  *
- * The rules of a followed database are made of these names: crates/cache/change-feed/src/suggest/wordpress.toml.
+ * The rules for a followed database use these names:
+ * crates/cache/change-feed/src/suggest/wordpress.toml.
  *
- * In a network of several blogs each name begins with the blog's number, `2/post:4`; but for what
- * all of them share: `network/user:3`, `network/users`, and `network`, which every page shows.
+ * In a network of several blogs, each name begins with the blog's number, `2/post:4`. Shared data
+ * has `network/user:3`, `network/users`, and `network`, on which every page depends.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Makes names; there is nothing to hold. */
+/** Creates names; has no state. */
 final class Tags
 {
     public const SITE = 'site';
     public const NOWHERE = 'nowhere';
 
-    /** What the pages of all blogs of a network are made with: plugins, themes, WordPress itself. */
+    /** Data of the pages of all blogs of a network: plugins, themes, WordPress itself. */
     public const NETWORK = 'network';
 
-    /** Types of posts of which nothing is shown, or that have other names here. */
+    /** Post types that are not shown, or that have other names here. */
     private const SILENT = ['revision', 'nav_menu_item', 'customize_changeset', 'oembed_cache', 'user_request'];
 
-    /** Types of posts that make up the theme. */
+    /** Post types that belong to the theme. */
     private const THEME = ['wp_template', 'wp_template_part', 'wp_global_styles', 'wp_navigation', 'custom_css', 'wp_font_family', 'wp_font_face'];
 
-    /** Taxonomies whose terms are no data of pages. */
+    /** Taxonomies whose terms no page shows. */
     private const SILENT_TAXONOMIES = ['nav_menu', 'wp_theme', 'wp_template_part_area', 'link_category'];
 
-    /** Meta of posts that WordPress shows by itself: their pictures, and which template they have. */
+    /** Post meta that WordPress itself shows: pictures and the template. */
     private const SHOWN_META = ['_thumbnail_id', '_wp_page_template', '_wp_attached_file', '_wp_attachment_metadata', '_wp_attachment_image_alt', '_wp_attachment_backup_sizes'];
 
-    /** How many of the latest comments have a name. */
+    /** Lengths of the lists of latest comments that have a name. */
     private const LATEST = [5, 10, 25, 100];
 
     private function __construct()
     {
     }
 
-    /** A name as it travels: printable, without white space, with the blog's number in a network. */
+    /** Returns the full name, as sent: printable, without white space, with the blog's number in a network. */
     public static function full(string $tag): string
     {
         $tag = (string) preg_replace_callback('/[^\x21-\x7e]/', static fn (array $byte): string => sprintf('%%%02X', ord($byte[0])), $tag);
@@ -71,7 +72,7 @@ final class Tags
         };
     }
 
-    /** Whether this name stands for pages of all blogs of a network. */
+    /** Whether this name concerns pages of all blogs of a network. */
     public static function isShared(string $full): bool
     {
         return is_multisite() && preg_match('~^' . self::NETWORK . '(/|$)~', $full) === 1;
@@ -92,11 +93,11 @@ final class Tags
     }
 
     /**
-     * Returns the names that stand for everything of this blog, and of each blog in these names.
+     * Returns `site` of this blog and of each blog in these names, and `network` for shared names.
      *
-     * @param list<string> $tags as they travel
+     * @param list<string> $tags full names
      *
-     * @return list<string> the same
+     * @return list<string> full names
      */
     public static function everything(array $tags): array
     {
@@ -111,7 +112,7 @@ final class Tags
         return array_keys($all);
     }
 
-    /** Whether posts of this type are data of pages by themselves. */
+    /** Whether posts of this type are shown on pages and are not part of the theme. */
     public static function isData(string $type): bool
     {
         return $type !== '' && !in_array($type, self::SILENT, true) && !in_array($type, self::THEME, true);
@@ -123,13 +124,13 @@ final class Tags
         return in_array($type, self::THEME, true);
     }
 
-    /** Whether terms of this taxonomy are data of pages. */
+    /** Whether pages show terms of this taxonomy. */
     public static function isTaxonomy(string $taxonomy): bool
     {
         return !in_array($taxonomy, self::SILENT_TAXONOMIES, true);
     }
 
-    /** Whether WordPress shows this meta of a post by itself, in lists as well. */
+    /** Whether WordPress itself shows this meta of a post, in lists as well. */
     public static function isShownMeta(string $key): bool
     {
         return in_array($key, self::SHOWN_META, true);
@@ -145,20 +146,20 @@ final class Tags
         return ["post:$id", "text:$id", "texts:$type", 'texts', "every:$type", 'every'];
     }
 
-    /** @return list<string> the lists of a taxonomy's terms */
+    /** @return list<string> the names for the lists of a taxonomy's terms */
     public static function termsOf(string $taxonomy): array
     {
         return ["terms:$taxonomy", "filled:$taxonomy"];
     }
 
-    /** The latest so many comments, or some more; null when there is no name for so many. */
+    /** Returns the name for a list of this many latest comments, or of some more; null if there is none. */
     public static function latest(int $number): ?string
     {
         $enough = array_filter(self::LATEST, static fn (int $named): bool => $named >= $number);
         return $number < 1 || $enough === [] ? null : 'latest:' . min($enough);
     }
 
-    /** @return list<string> the lists of latest comments in which there is one that has so many after it */
+    /** @return list<string> the lists of latest comments that contain a comment with this many later ones */
     public static function latestWith(int $later): array
     {
         return array_values(array_map(static fn (int $named): string => "latest:$named", array_filter(self::LATEST, static fn (int $named): bool => $named > $later)));

@@ -3,9 +3,8 @@
 /**
  * The effects of a write to a category, a tag or another term on pages.
  *
- * The archive of a term lists what is in the terms below it, so a move changes the archives of
- * all terms above, where it was and where it is: `edit_terms` comes before the write, and
- * `edited_term` after it.
+ * The archive of a term also lists the posts of its child terms. So a move changes the archives of
+ * all old and new parents: `edit_terms` is called before the write, and `edited_term` after it.
  */
 
 declare(strict_types=1);
@@ -18,7 +17,7 @@ final class TermEvents
     /** @var array<int, int> by term_taxonomy_id */
     private static array $counts = [];
 
-    /** A new term is empty: it is in the lists that show empty ones. */
+    /** A new term is empty, so it appears only in lists with empty terms. */
     public static function created(int $term, int $place, string $taxonomy): void
     {
         if (Tags::isTaxonomy($taxonomy)) {
@@ -41,7 +40,7 @@ final class TermEvents
         self::edited($term, $taxonomy);
     }
 
-    /** @param mixed $posts the ids of those that were in it */
+    /** @param mixed $posts the ids of its former posts */
     public static function deleted(int $term, int $place, string $taxonomy, mixed $deleted, mixed $posts): void
     {
         if (!Tags::isTaxonomy($taxonomy)) {
@@ -86,7 +85,8 @@ final class TermEvents
     }
 
     /**
-     * The names of the archives that list what is in these terms: their own, and those above.
+     * Returns the names of the archives that list the posts of these terms: their own, and those of
+     * their parents.
      *
      * @param list<int> $places ids as of term_taxonomy
      *

@@ -1,17 +1,17 @@
 <?php
 
 /**
- * From the terms that WordPress reads while it renders to what the page is made from: each by itself, and the
- * lists of a taxonomy.
+ * Dependencies on the terms that WordPress reads while it renders: single terms, and lists of a
+ * taxonomy.
  *
- * Each function returns its first argument: their hooks (Sources) are filters.
+ * Each function returns its first argument, because its hook (Sources) is a filter.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** What terms a page shows. */
+/** Records the terms that a page shows. */
 final class TermSources
 {
     public static function term(mixed $term): mixed
@@ -22,7 +22,7 @@ final class TermSources
         return $term;
     }
 
-    /** The terms of a post are the post's; the terms of a taxonomy are a list of their own. */
+    /** The terms of a post belong to the post; the terms of a taxonomy are a list of their own. */
     public static function terms(mixed $terms, mixed $taxonomies, mixed $asked): mixed
     {
         foreach ((array) $terms as $term) {
@@ -34,7 +34,7 @@ final class TermSources
         return $terms;
     }
 
-    /** A list that is not asked for by get_terms(), as in a sitemap. Terms by name are those of a condition on posts (Queries). */
+    /** A list without get_terms(), as in a sitemap. Terms by name belong to a condition on posts (Queries). */
     public static function termsAsked(mixed $query): mixed
     {
         $asked = (array) ($query->query_vars ?? []);

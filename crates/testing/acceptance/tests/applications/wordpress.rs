@@ -574,7 +574,7 @@ fn the_settings_page_shows_recent_changes_and_purges_everything() {
     assert_eq!(post(&format!("action=pagewell_drop&_wpnonce={nonce}")).status, 302);
     assert_eq!(blog.hits(), [""; 0]);
     let page = editor.get("/wp-admin/options-general.php?page=pagewell").text();
-    assert!(page.contains("on the answer to the write</td><td>site<"), "{page}");
+    assert!(page.contains("on the response to the write</td><td>site<"), "{page}");
 }
 
 #[test]
