@@ -44,7 +44,9 @@ fn heading_of(table: &str) -> &'static str {
         "purge" => "\n## `[purge]`\n\nSee [Purging](../guide/purging.md).\n",
         "dialects" => "\n## `[dialects]`\n\nSee [Other caches](../guide/other-caches.md).\n",
         "traces" => "\n## `[traces]`\n\nSee [Traces](traces.md).\n",
-        "wake" => "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#scheduled-posts-wp-cron).\n",
+        "wake" => {
+            "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#scheduled-posts-wp-cron).\n"
+        }
         "rewarm" => "\n## `[rewarm]`\n\nSee [After a large change](../guide/rewarm.md).\n",
         "database" => {
             "\n## `[[database]]`\n\nSee [The database says what changed](../guide/database.md).\n"

@@ -33,9 +33,14 @@ impl Machine {
         let place = PrivateDir::temporary("upgrade").expect("a directory");
         fs::create_dir(place.path().join("bin")).expect("a directory");
         let machine = Machine { place };
-        for (name, text) in
-            [("systemctl", SYSTEMCTL), ("adduser", "#!/bin/sh\n"), ("install", "#!/bin/sh\n")]
-        {
+        let adduser = "#!/bin/sh\necho \"$*\" >> \"$PLACE/adduser\"\n";
+        let getent = "#!/bin/sh\ntest \"$1\" = group && test -e \"$PLACE/group-$2\"\n";
+        for (name, text) in [
+            ("systemctl", SYSTEMCTL),
+            ("adduser", adduser),
+            ("getent", getent),
+            ("install", "#!/bin/sh\n"),
+        ] {
             let file = machine.at("bin").join(name);
             fs::write(&file, text).expect("written");
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its mode");
@@ -161,4 +166,17 @@ fn one_that_cannot_is_started_anew_and_nothing_is_started_that_did_not_run() {
     assert!(other.try_wait().expect("a process").is_none());
     other.kill().expect("it ends");
     other.wait().expect("it has ended");
+}
+
+#[test]
+fn the_user_gets_access_to_the_socket_of_php_fpm() {
+    let added =
+        |machine: &Machine| fs::read_to_string(machine.at("adduser")).expect("it was called");
+    let create = "--system --group --quiet --home /var/lib/pagewell --no-create-home pagewell\n";
+    let machine = Machine::new();
+    machine.configure();
+    assert_eq!(added(&machine), create, "without php-fpm there is no such group");
+    fs::write(machine.at("group-www-data"), "").expect("written");
+    machine.configure();
+    assert_eq!(added(&machine), format!("{create}{create}--quiet pagewell www-data\n"));
 }
