@@ -151,7 +151,7 @@ mod tests {
     }
 
     const HEADINGS: [&str; 4] = [
-        "The request was passed on",
+        "The request bypassed the cache",
         "The origin did not answer",
         "A page was answered, and not stored",
         "# Errors and reasons",
