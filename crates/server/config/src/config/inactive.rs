@@ -20,7 +20,9 @@ pub(super) fn resolve(raw: &raw::Cache) -> Result<Option<Duration>, LoadError> {
     let Some(text) = &raw.inactive else { return Ok(None) };
     match parse_duration(text).map_err(wrong)? {
         Duration::ZERO => Ok(None),
-        short if short < MIN => Err(wrong(format!("{text:?}: 1m at least, or 0s for never"))),
+        short if short < MIN => {
+            Err(wrong(format!("{text:?}: must be at least 1m, or 0s for never")))
+        }
         time => Ok(Some(time)),
     }
 }

@@ -47,14 +47,14 @@ pub(super) fn resolve(raw: &raw::Memcached) -> Result<Option<Memcached>, LoadErr
         Some(text) => parse_bytes(text).or_else(|e| wrong("memcached.item_bytes", e))? as usize,
     };
     if !(1_024..=1 << 30).contains(&item_bytes_max) {
-        return wrong("memcached.item_bytes", "1K to 1G are possible");
+        return wrong("memcached.item_bytes", "must be 1K to 1G");
     }
     let render_time = match &raw.render_time {
         None => RENDER_TIME,
         Some(text) => parse_duration(text).or_else(|e| wrong("memcached.render_time", e))?,
     };
     if !(Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&render_time) {
-        return wrong("memcached.render_time", "1s to 1h are possible");
+        return wrong("memcached.render_time", "must be 1s to 1h");
     }
     let socket_mode = socket_mode(raw.socket_mode.as_deref())?;
     Ok((!listen.is_empty()).then_some(Memcached {
