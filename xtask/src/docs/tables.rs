@@ -36,23 +36,27 @@ fn heading_of(table: &str) -> &'static str {
         "tls" => {
             "\n## `[[tls]]`\n\nOne table for each certificate and its key. See [TLS](../guide/tls.md).\n"
         }
-        "snapshot" => "\n## `[snapshot]`\n\nSee [Restarting](../guide/restart.md).\n",
+        "snapshot" => "\n## `[snapshot]`\n\nSee [Restart](../guide/restart.md).\n",
         "private" => "\n## `[private]`\n\nSee [Private copies](../guide/private-copies.md).\n",
         "memcached" => {
             "\n## `[memcached]`\n\nSee [nginx with memcached_pass](../guide/classic-nginx.md).\n"
         }
         "purge" => "\n## `[purge]`\n\nSee [Purging](../guide/purging.md).\n",
-        "dialects" => "\n## `[dialects]`\n\nSee [Other caches](../guide/other-caches.md).\n",
+        "dialects" => {
+            "\n## `[dialects]`\n\nCompatibility headers. See [Other caches](../guide/other-caches.md).\n"
+        }
         "traces" => "\n## `[traces]`\n\nSee [Traces](traces.md).\n",
-        "wake" => "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#a-timer).\n",
-        "rewarm" => "\n## `[rewarm]`\n\nSee [After a large change](../guide/rewarm.md).\n",
+        "wake" => {
+            "\n## `[[wake]]`\n\nScheduled requests. See [WordPress: a timer](../guide/wordpress.md#a-timer).\n"
+        }
+        "rewarm" => "\n## `[rewarm]`\n\nSee [Cache warming](../guide/rewarm.md).\n",
         "database" => {
-            "\n## `[[database]]`\n\nSee [The database says what changed](../guide/database.md).\n"
+            "\n## `[[database]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
         }
         "change" => {
-            "\n## `[[change]]`\n\nSee [The database says what changed](../guide/database.md).\n"
+            "\n## `[[change]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
         }
-        "cluster" => "\n## `[cluster]`\n\nSee [Several machines](../guide/several-machines.md).\n",
+        "cluster" => "\n## `[cluster]`\n\nSee [Clusters](../guide/several-machines.md).\n",
         _ => "\n## Others\n",
     }
 }
