@@ -38,7 +38,7 @@ pub(super) fn resolve(raw: &raw::Memcached) -> Result<Option<Memcached>, LoadErr
         return wrong(
             LISTEN,
             format!(
-                "{open} can be reached from other machines, and memcached's protocol asks nobody who he is; use a loopback address or a unix: path"
+                "{open} can be reached from other machines, and memcached's protocol has no authentication; use a loopback address or a unix: path"
             ),
         );
     }
@@ -73,7 +73,7 @@ fn socket_mode(text: Option<&str>) -> Result<u32, LoadError> {
         _ => wrong(
             "memcached.socket_mode",
             format!(
-                "{text:?}: permission bits are wanted as chmod has them, \"660\" or \"666\"; the owner has to be able to write"
+                "{text:?}: write permission bits as for chmod, such as \"660\" or \"666\"; the owner must be able to write"
             ),
         ),
     }
