@@ -46,9 +46,7 @@ fn heading_of(table: &str) -> &'static str {
             "\n## `[dialects]`\n\nCompatibility headers. See [Other caches](../guide/other-caches.md).\n"
         }
         "traces" => "\n## `[traces]`\n\nSee [Traces](traces.md).\n",
-        "wake" => {
-            "\n## `[[wake]]`\n\nScheduled requests. See [WordPress: a timer](../guide/wordpress.md#a-timer).\n"
-        }
+        "wake" => "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#a-timer).\n",
         "rewarm" => "\n## `[rewarm]`\n\nSee [Cache warming](../guide/rewarm.md).\n",
         "database" => {
             "\n## `[[database]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
