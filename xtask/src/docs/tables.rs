@@ -47,7 +47,7 @@ fn heading_of(table: &str) -> &'static str {
         }
         "traces" => "\n## `[traces]`\n\nSee [Traces](traces.md).\n",
         "wake" => "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#a-timer).\n",
-        "rewarm" => "\n## `[rewarm]`\n\nSee [Cache warming](../guide/rewarm.md).\n",
+        "rewarm" => "\n## `[rewarm]`\n\nSee [After a large change](../guide/rewarm.md).\n",
         "database" => {
             "\n## `[[database]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
         }
