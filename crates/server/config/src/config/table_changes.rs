@@ -4,7 +4,7 @@
 
 use super::table::{OptionRow, Text, row};
 
-const SEARCHES: Text = "The full-text searches on this table, `{ kind = \"search\", columns = [\"title\"] }`. A page with the tag `search:PHP` is purged when `PHP` occurs in one of these columns before or after the change.";
+const SEARCHES: Text = "Searches in the text of this table, `{ kind = \"search\", columns = [\"title\"] }`. A page with the tag `search:PHP` is purged when `PHP` occurs in one of these columns before or after the change.";
 
 /// The rows about data changes.
 pub const CHANGES: &[OptionRow] = &[
@@ -55,13 +55,13 @@ pub const CHANGES: &[OptionRow] = &[
         "database.lag_max",
         "",
         "10s",
-        "With `on_lag = \"bypass\"`: how long pages are served while the database cannot be followed, and the largest lag.",
+        "With `on_lag = \"bypass\"`: how long pages are served while the database cannot be followed, and the largest permitted lag.",
     ),
     row(
         "database.barrier",
         "",
         "250ms",
-        "The longest time that the response to a write is held until the changes committed before it are applied. `0s`: it is not held.",
+        "The longest time that the response to a write is held until the changes committed before it are applied. After that it is sent anyway (`changes-late`). `0s`: it is not held.",
     ),
     row(
         "database.settle",
@@ -111,7 +111,7 @@ pub const CHANGES: &[OptionRow] = &[
         "cluster.url",
         "",
         "none",
-        "The Valkey or Redis (7 or later) server whose stream connects the nodes: `redis://user:password@host:port`, or `redis://localhost?socket=/run/valkey/valkey.sock`. An invalidation on one node is applied by all nodes with the same stream. `/2` after the port selects database 2. Over TLS with `?ssl-mode=` `required`, `verify-ca` or `verify-full`, and `&ssl-ca=FILE`; `rediss://` means `verify-full`.",
+        "The server whose stream connects the nodes, Valkey, or Redis 7 or later: `redis://user:password@host:port`, or `redis://localhost?socket=/run/valkey/valkey.sock`. An invalidation on one node is applied by all nodes with the same stream. `/2` after the port selects database 2. Over TLS with `?ssl-mode=` `required`, `verify-ca` or `verify-full`, and `&ssl-ca=FILE`; `rediss://` means `verify-full`.",
     ),
     row("cluster.password_file", "", "none", "A file with the password."),
     row(
@@ -136,12 +136,12 @@ pub const CHANGES: &[OptionRow] = &[
         "cluster.lag_max",
         "",
         "10s",
-        "With `on_lag = \"bypass\"`: how long pages are served while the stream cannot be followed, and the largest lag.",
+        "With `on_lag = \"bypass\"`: how long pages are served while the stream cannot be followed, and the largest permitted lag.",
     ),
     row(
         "cluster.barrier",
         "",
         "250ms",
-        "The longest time that the response to a write is held until all nodes have applied its changes. `0s`: it is not held.",
+        "The longest time that the response to a write is held until all nodes have applied its changes. After that it is sent anyway (`changes-late`). `0s`: it is not held.",
     ),
 ];

@@ -120,7 +120,7 @@ pub const LIMITS: &[LimitRow] = &[
         client_backlog_bytes,
         "0",
         bytes,
-        "Memory for response content that clients have not read yet, for all clients together: responses in progress, and pages that are no longer in the store. 0 means a quarter of `memory`, and at least four times `page_bytes`. A set value is at least twice `page_bytes`. When half of it is used, responses wait on disk. Beyond: the connections of the slowest clients are closed."
+        "Memory for response content that clients have not read yet, for all clients together: responses in progress, and pages that are not in the store. 0 means a quarter of `memory`, and at least four times `page_bytes`. A set value is at least twice `page_bytes`. When half of it is used, responses wait on disk. Beyond: the connections of the slowest clients are closed."
     ),
     limit!(
         client_backlog_disk,
