@@ -75,61 +75,77 @@ pub fn page() -> String {
 const BEGIN: &str = "\
 # Limits
 
-Everything that comes in is bounded, and every bound has a name: a key of `[limits]` in the \
-[configuration](options.md), the same name as the label of `pagewell_limits_hit_total{limit=\"…\"}` in \
-[`/metrics`](control.md#metrics), and in `limits_hit` of `/v1/stats`. What the client hears is in \
-[Errors and reasons](errors.md). What is marked ↻ can change while Pagewell runs ([reload](reload.md)).
+Every input has a bound. Each bound is a key of `[limits]` in the [configuration](options.md):
 
-A limit that is reached now and then is doing its work. One that is reached all the time is too low for \
-the site, or somebody is at it: `pagewell stats` shows those that were reached.
+```toml
+[limits]
+body_bytes = \"128M\"
+```
 
-| limit | default | | counted as | shown by |
+`pagewell stats` lists the limits that were reached, and how often. The same counts are `limits_hit` in \
+`/v1/stats`, and `pagewell_limits_hit_total{limit=\"…\"}` in [`/metrics`](control.md#metrics). \
+A limit that is reached now and then works as intended. A limit that is reached all the time is too low for \
+the site, or the site is under attack.
+
+[Errors and reasons](errors.md) lists the responses to clients. Limits marked ↻ can be changed while Pagewell \
+runs ([reload](reload.md)).
+
+| Limit | Default | Meaning | Visible as | Tested by |
 |---|---|---|---|---|
 ";
 
 const END: &str = "
 ## Slow clients
 
-The timeouts bound how long a client sends or takes nothing. A client could move one byte just before each timeout, so there is also a rate: `body_rate` and `write_rate`. A client that was waited for longer than the timeout, in all, must have kept the rate. Then it is measured again from the start.
+A timeout bounds how long a client may send or read nothing. A client could move one byte just before each timeout, so there is also a minimum rate: `body_rate` and `write_rate`. A client that Pagewell has waited for longer than the timeout, in total, must have reached that rate. Then the measurement starts again.
 
-Over HTTP/2 each stream is measured by the payload that the client takes of it. PINGs and other streams do not count. A stream that is too slow is reset, and the connection is closed where it has no other. Streams that wait for the client at the same time share `write_rate`.
+Over HTTP/2 each stream is measured by the payload that the client reads. PINGs and other streams do not count. A stream that is too slow is reset, and the connection is closed if it has no other stream. Streams that wait for the client at the same time share `write_rate`.
 
-The content of a request takes a place at the origin only when all of it has come. So slow uploads hold connections and no place, and no script runs with half of a form ([why](../decisions/0079-uploads-to-http-origins.md)). Content longer than `body_ahead` waits on the disk, in files without a name in the directory `uploads`, within `body_disk` together.
+A request occupies a place at the origin only when all of its content has arrived. So a slow upload occupies a connection but no PHP process, and no script runs with half a form ([decision](../decisions/0079-uploads-to-http-origins.md)). Content longer than `body_ahead` waits on disk, in nameless files in the directory `uploads`; `body_disk` bounds their total size.
 
-A response leaves the origin at the origin's speed, whatever its client does ([why](../decisions/0078-responses-leave-the-origin-at-its-speed.md)). Content that the client has not taken waits in memory, then on the disk. A response that finds no room there waits for its client at the origin. It is broken off when another request has waited for a place for a second.
+A response leaves the origin at the origin's speed, however slow its client is ([decision](../decisions/0078-responses-leave-the-origin-at-its-speed.md)). Content that the client has not read waits in memory, then on disk. A response for which there is no space keeps its place at the origin. It is aborted when another request has waited one second for a place.
 
-## Who is counted
+## Addresses and proxies
 
-`connections_per_address` counts by the address of the socket, and of IPv6 by its network of 64 bits. Not counted are loopback, `connections_exempt` and `trusted_proxies`: a connection of a proxy's carries many visitors. Who names his clients by the [PROXY protocol](../guide/load-balancer.md) has them counted.
+`connections_per_address` counts connections by the address of the socket; an IPv6 address counts as its /64 network. Loopback, `connections_exempt` and `trusted_proxies` are not counted, because a connection from a proxy carries many visitors. Clients behind the [PROXY protocol](../guide/load-balancer.md) are counted by the address in the PROXY header.
 
-## HTTP/2
+## HTTP/2 floods
 
-Floods of frames are bounded, and end that connection alone: header sections over `header_bytes` in however many CONTINUATION frames, streams that are reset before they were looked at (`http2_resets`), more requests at once than one address may have (`http2_streams_per_address`), SETTINGS and PING without end, windows that never open, answers that are asked for and never taken. A reset of what was in the store comes too late: it was answered before, and costs what asking again does.
+A flood of frames ends its own connection only. These are bounded:
+
+- header sections over `header_bytes`, in any number of CONTINUATION frames
+- streams that are reset before they are processed (`http2_resets`)
+- concurrent requests of one address (`http2_streams_per_address`)
+- endless SETTINGS and PING frames
+- windows that never open, and responses that are requested and never read
+
+Resetting the stream of a cache hit has no effect: the response was already sent, and costs the same as another request.
 
 ## Memory
 
-`memory` bounds the stored pages. Numbers bound the rest:
+`memory` bounds the cached pages. Other bounds limit the rest:
 
-- A connection without a request takes about 3 KB. One with a request takes up to its header section and a few pieces of content.
-- The **send backlog** is the content that clients have asked for and have not taken yet. It takes at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together. Beyond either bound the connections of the slowest clients are closed ([why](../decisions/0078-responses-leave-the-origin-at-its-speed.md)).
-- Content of requests takes at most a sixteenth of `memory`, and `body_disk` of disk.
+- A connection without a request uses about 3 KB. A connection with a request uses up to its header section and a few pieces of content.
+- The **send backlog** is response content that clients have not read yet. It uses at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together. Beyond either bound the connections of the slowest clients are closed ([decision](../decisions/0078-responses-leave-the-origin-at-its-speed.md)).
+- Request content uses at most a sixteenth of `memory`, and `body_disk` of disk.
 
-On a small machine lower `connections` ([a small machine](../guide/small-machine.md)).
+On a small machine, lower `connections` ([a small machine](../guide/small-machine.md)).
 
-## What is bounded and cannot be set
+## Fixed bounds
 
-| | |
+| Part | Bound |
 |---|---|
-| The control interface | 16 MiB a call, within 30 seconds; 16 streams of `/v1/live`; 256 connections, of which the one that has been idle longest gives way to a new one. |
-| A request to purge | 10,000 tags; expressions of 2,048 bytes; 64 searches at a time. |
-| A page's tags | 1,000, of 1,024 bytes each, 128 KiB together; 16 fields in `Vary`. |
-| Header lines | 256, whatever `headers` says. |
+| The control interface | 16 MiB for a call, within 30 seconds. 16 streams of `/v1/live`. 256 connections; a new one replaces the connection that has been idle longest. |
+| A purge request | 10,000 tags; expressions of 2,048 bytes; 64 searches at a time. |
+| The tags of a page | 1,000 tags of 1,024 bytes each, 128 KiB together. |
+| `Vary` | 16 fields. |
+| Header lines | 256, even if `headers` is larger. |
 | The PROXY header | 107 bytes in version 1, 4,112 in version 2. |
-| After a refusal | 256 KiB, or a second, are taken of what the client still sends, so that he can read the answer. |
+| After a rejected request | Pagewell reads 256 KiB more from the client, for at most one second, so that the client can read the response. |
 | Interim responses | 16 KiB wait for a client; more are dropped. |
-| A script's standard error | 8 KiB a request are logged. |
-| Redirects within the site | 5 for a request. |
-| A page put together of fragments | `page_bytes`; 100 fragments, three levels deep, four asked for at a time. |
+| The standard error of a script | 8 KiB for each request are logged. |
+| Redirects within the site | 5 for each request. |
+| A page with ESI fragments | `page_bytes`; 100 fragments, three levels deep, four fetched at a time. |
 ";
 
 #[cfg(test)]

@@ -22,9 +22,9 @@ const HELP_COLUMNS: usize = 96;
 fn heading_of(table: &str) -> &'static str {
     match table {
         "" => {
-            "\n## At the top of the file\n\nBefore the first `[table]`: what stands below one belongs to it.\n"
+            "\n## At the top of the file\n\nWrite these keys before the first `[table]`: every key below a table header belongs to that table.\n"
         }
-        "site" => "\n## `[site]`\n\nFor several: [Several sites](../guide/many-sites.md).\n",
+        "site" => "\n## `[site]`\n\nSeveral sites: [guide](../guide/many-sites.md).\n",
         "php" => "\n## `[php]`\n",
         "cache" => "\n## `[cache]`\n",
         "access_log" => "\n## `[access_log]`\n\nSee [The access log](access-log.md).\n",
@@ -34,27 +34,29 @@ fn heading_of(table: &str) -> &'static str {
         "keys" => "\n## `[keys]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n",
         "cookies" => "\n## `[cookies]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n",
         "tls" => {
-            "\n## `[[tls]]`\n\nA certificate and its key; as many as there are names. See [TLS](../guide/tls.md).\n"
+            "\n## `[[tls]]`\n\nOne table for each certificate and its key. See [TLS](../guide/tls.md).\n"
         }
-        "snapshot" => "\n## `[snapshot]`\n\nSee [Restarting](../guide/restart.md).\n",
+        "snapshot" => "\n## `[snapshot]`\n\nSee [Restart](../guide/restart.md).\n",
         "private" => "\n## `[private]`\n\nSee [Private copies](../guide/private-copies.md).\n",
         "memcached" => {
             "\n## `[memcached]`\n\nSee [nginx with memcached_pass](../guide/classic-nginx.md).\n"
         }
         "purge" => "\n## `[purge]`\n\nSee [Purging](../guide/purging.md).\n",
-        "dialects" => "\n## `[dialects]`\n\nSee [Other caches](../guide/other-caches.md).\n",
+        "dialects" => {
+            "\n## `[dialects]`\n\nCompatibility headers. See [Other caches](../guide/other-caches.md).\n"
+        }
         "traces" => "\n## `[traces]`\n\nSee [Traces](traces.md).\n",
         "wake" => {
             "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#scheduled-posts-wp-cron).\n"
         }
         "rewarm" => "\n## `[rewarm]`\n\nSee [After a large change](../guide/rewarm.md).\n",
         "database" => {
-            "\n## `[[database]]`\n\nSee [The database says what changed](../guide/database.md).\n"
+            "\n## `[[database]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
         }
         "change" => {
-            "\n## `[[change]]`\n\nSee [The database says what changed](../guide/database.md).\n"
+            "\n## `[[change]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
         }
-        "cluster" => "\n## `[cluster]`\n\nSee [Several machines](../guide/several-machines.md).\n",
+        "cluster" => "\n## `[cluster]`\n\nSee [Clusters](../guide/several-machines.md).\n",
         _ => "\n## Others\n",
     }
 }
@@ -63,11 +65,13 @@ fn heading_of(table: &str) -> &'static str {
 pub fn options() -> String {
     let mut page = format!(
         "{MADE}# Options\n\n\
-         Pagewell needs no configuration. What is to be different stands in a TOML file \
-         (`pagewell serve --config FILE`); the flags are the short form of some of its keys and win \
-         over it. `pagewell check --config FILE` says what is wrong with a file; a key that is not \
-         known is an error that suggests the right one. `pagewell config` prints every value and where it \
-         comes from, with `--set` those alone that are set. Where a list of texts is wanted, one may stand alone. What is marked ↻ can change while Pagewell runs ([reload](reload.md)).\n\n{EXAMPLE}"
+         Pagewell works without a configuration file. To change a default, write a TOML file and start \
+         `pagewell serve --config FILE`. The flags of the command line are a short form of some keys and \
+         override the file.\n\n\
+         - `pagewell check --config FILE` reports errors in the file. An unknown key is an error, with a suggestion.\n\
+         - `pagewell config` prints the effective value of every key and its source; `--set` prints only the keys that are set.\n\
+         - Where a key takes a list of strings, a single string is accepted too.\n\
+         - Keys marked ↻ can be changed while Pagewell runs ([reload](reload.md)).\n\n{EXAMPLE}"
     );
     let mut heading = None;
     let (top, tables): (Vec<&OptionRow>, Vec<&OptionRow>) =
@@ -77,22 +81,22 @@ pub fn options() -> String {
         if heading != Some(table) {
             heading = Some(table);
             page.push_str(heading_of(table));
-            page.push_str("\n| key | flag | default | |\n|---|---|---|---|\n");
+            page.push_str("\n| Key | Flag | Default | Meaning |\n|---|---|---|---|\n");
         }
         page.push_str(&option_row(row));
     }
     page.push_str(
-        "\n## `[limits]`\n\nEverything that comes in is bounded; [Limits](limits.md) says how it is told that a bound was reached. Sizes are written `64K`, `8M`, \
-         `2G` (powers of 1,024), durations `500ms`, `10s`, `2m`, `1h`.\n\n\
-         | key | default | |\n|---|---|---|\n",
+        "\n## `[limits]`\n\nBounds on everything that comes in. [Limits](limits.md) names the counter and the log event \
+         of each. Sizes are written `64K`, `8M`, `2G` (powers of 1,024), durations `500ms`, `10s`, `2m`, `1h`.\n\n\
+         | Key | Default | Meaning |\n|---|---|---|\n",
     );
     for row in LIMITS {
         let mark = if may_change(&format!("limits.{}", row.key)) { RELOAD } else { "" };
         let _ = writeln!(page, "| `{}` | {} | {}{mark} |", row.key, row.default, cell(row.help));
     }
     page.push_str(
-        "\n## File names that are never served\n\nWhat holds when `site.hidden` is not given; how \
-         the patterns are read stands in [Files and scripts](files.md).\n\n",
+        "\n## File names that are never served\n\nThe patterns that apply if `site.hidden` is not set. \
+         [Files and scripts](files.md) describes how they are matched.\n\n",
     );
     let quoted: Vec<String> = HIDDEN.iter().map(|pattern| format!("`{pattern}`")).collect();
     for line in quoted.chunks(10) {
@@ -133,10 +137,13 @@ fn option_row(row: &OptionRow) -> String {
 pub fn commands() -> String {
     let mut page = format!(
         "{MADE}# Commands\n\n\
-         What each command does is in its own help: `pagewell help`, `pagewell help serve`. Exit \
-         status: 0 done, 1 it could not be done (a sentence on standard error says why), 2 wrong \
-         usage. Commands that speak to a running Pagewell find it by `PAGEWELL_ADMIN` and \
-         `PAGEWELL_TOKEN_FILE` of the environment, too, as the PHP library does.\n"
+         The help of every command, as `pagewell help COMMAND` prints it.\n\n\
+         | Exit status | Meaning |\n|---|---|\n\
+         | 0 | The command succeeded. |\n\
+         | 1 | The command failed; a sentence on standard error gives the reason. |\n\
+         | 2 | The command line is wrong. |\n\n\
+         Commands that call a running Pagewell read its address from `--admin` or `PAGEWELL_ADMIN`, and the \
+         token from `--token-file` or `PAGEWELL_TOKEN_FILE`. The PHP library reads the same variables.\n"
     );
     let mut line = CommandLine::command().term_width(HELP_COLUMNS);
     line.build();
@@ -158,16 +165,21 @@ fn help_of(command: &mut Command) -> String {
 pub fn counters() -> String {
     let mut page = format!(
         "{MADE}# Counters\n\n\
-         `pagewell stats` shows them; `pagewell stats --json`, or `curl -s \
-         http://127.0.0.1:8081/v1/stats`, as one JSON object of numbers; `/metrics` as [Prometheus \
-         reads them](control.md#metrics). They start at zero with Pagewell and only grow, but for those that say \
-         \"now\". Of several sites they are the sums, and `sites` has those of each by its host; \
-         connections, and what is refused on them, count for the first of these.\n\n## What was done\n\n| | |\n|---|---|\n"
+         ```sh\n\
+         pagewell stats                               # as a table\n\
+         curl -s http://127.0.0.1:8081/v1/stats       # as JSON\n\
+         curl -s http://127.0.0.1:8081/metrics        # for Prometheus\n\
+         ```\n\n\
+         Counters start at zero when Pagewell starts, and only grow. Current values, such as `pages` or `connections`, can \
+         also fall. With several sites each number is the sum, and `sites` contains the numbers of each site by its host. \
+         Connections, and requests rejected before their host is known, count for the first site. In \
+         [`/metrics`](control.md#metrics) each name has the prefix `pagewell_`.\n\n\
+         ## Requests and events\n\n| Counter | Meaning |\n|---|---|\n"
     );
     for (name, help, _) in Counters::default().rows() {
         let _ = writeln!(page, "| `{name}` | {} |", cell(help));
     }
-    page.push_str("\n## What there is\n\n| | |\n|---|---|\n");
+    page.push_str("\n## Sizes and states\n\n| Name | Meaning |\n|---|---|\n");
     for figure in &FIGURES {
         let _ = writeln!(page, "| `{}` | {} |", figure.name, cell(figure.help));
     }
@@ -182,16 +194,16 @@ pub fn counters() -> String {
 }
 
 const READING: &str = "
-## Reading them
+## Read the counters
 
-| question | |
+| Question | Counters |
 |---|---|
-| How many visitors are answered from memory? | (`hits` + `stale_hits` + `collapsed`) of `requests` − `files` |
-| Why does PHP work so much? | `renders` against `stored`: if few are stored, look at `Cache-Status` of the pages ([why a page is not stored](../http-caching.md#why-was-my-page-not-stored)). `forwards` are writes and what is passed on for them |
-| Is there enough memory? | `evicted` grows while `memory_bytes` stays near `memory_budget_bytes`: pages leave before their time |
-| Is too much dropped? | `dropped` against `invalidations`: so many pages a change |
-| Is the site at its limit? | `origin_queue` over 0 for long; `origin_failures` growing |
-| Do changes and renders meet? | `store_refused`, `joins_refused`: so often a page was made from data that changed meanwhile, and was not kept or not shared |
+| How high is the hit ratio? | (`hits` + `stale_hits` + `private_hits` + `collapsed`) ÷ (`requests` − `files`) |
+| Why is PHP busy? | Compare `renders` with `stored`. If few pages are stored, see [why a page is not stored](../http-caching.md#why-was-my-page-not-stored), or run `pagewell misses`. `forwards` are writes and bypassed requests. |
+| Is there enough memory? | No, if `evicted` grows while `memory_bytes` is near `memory_budget_bytes`. |
+| Are too many pages purged? | `dropped` ÷ `invalidations` is the number of pages for each invalidation. |
+| Is the origin overloaded? | Yes, if `origin_queue` stays above 0, or `origin_failures` grows. |
+| Do changes collide with renders? | `store_refused` and `joins_refused` count pages whose data changed while they were rendered. Such a page is not stored or not shared. |
 ";
 
 /// A text as it may stand in a table.

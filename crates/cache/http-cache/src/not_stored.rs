@@ -130,47 +130,49 @@ impl NotStored {
             NotStored::Method => "Only responses to GET are stored.",
             NotStored::Interim => "Only final responses are stored.",
             NotStored::PartialContent => {
-                "Answer with the whole content (200): parts are cut from the stored page."
+                "Send the whole content (200): ranges are served from the stored page."
             }
             NotStored::PartUnreadable => {
-                "Say in Content-Range which bytes these are, and of how many, as they are."
+                "Send Content-Range with the exact byte positions and the total length."
             }
             NotStored::PartNotStrong => "Send a strong ETag with the parts of a response.",
-            NotStored::NotModified => "Answer 304 only to If-None-Match or If-Modified-Since.",
+            NotStored::NotModified => {
+                "Send 304 only in response to If-None-Match or If-Modified-Since."
+            }
             NotStored::StatusNotUnderstood => {
-                "Leave out must-understand, or use a status that RFC 9110 defines."
+                "Remove must-understand, or use a status that RFC 9110 defines."
             }
             NotStored::DirectivesUnreadable => {
                 "Close every quoted string in Cache-Control with a quotation mark."
             }
             NotStored::NoStore => {
-                "Leave out no-store; PHP's session_start() sends it unless session.cache_limiter is empty."
+                "Remove no-store; PHP's session_start() sends it unless session.cache_limiter is empty."
             }
             NotStored::RequestNoStore => {
-                "The visitor asked for it; the site can choose to ignore that."
+                "The visitor sent no-store; the site can be configured to ignore that."
             }
-            NotStored::Private => {
-                "Leave out private, or name the private fields: private=\"x-name\"."
-            }
+            NotStored::Private => "Remove private, or name the private fields: private=\"x-name\".",
             NotStored::SetCookie => {
-                "Set cookies on pages of their own, or start sessions only when needed."
+                "Set cookies on separate pages, or start sessions only when needed."
             }
             NotStored::Authorization => {
                 "Send public, s-maxage or must-revalidate if the page is the same for everybody."
             }
             NotStored::NoLifetime => {
-                "Say what it is made from (tags), send Cache-Control with max-age or s-maxage, or give the site a default lifetime."
+                "Set tags, send Cache-Control with max-age or s-maxage, or give the site a default lifetime."
             }
             NotStored::ServerError => {
-                "Mend the page: the origin answered with an error, and errors are not kept. See origin-stderr in the log."
+                "Fix the page: the origin answered with an error, and errors are not stored. See origin-stderr in the log."
             }
             NotStored::NeverReusable => {
                 "Send a longer max-age, a validator (ETag, Last-Modified), or stale-while-revalidate."
             }
             NotStored::VaryStar => "Name the fields that the page depends on instead of Vary: *.",
             NotStored::VaryUnreadable => "List field names in Vary, separated by commas.",
-            NotStored::VaryTooLong => "Nominate fewer fields in Vary.",
-            NotStored::TooLarge => "Raise the limit on a page's content, or let the page be.",
+            NotStored::VaryTooLong => "Name fewer fields in Vary.",
+            NotStored::TooLarge => {
+                "Raise the limit on a page's content, or leave the page uncached."
+            }
             NotStored::TagsTooLong => {
                 "Use fewer or shorter tags; a list that was cut could miss a change."
             }
@@ -178,12 +180,12 @@ impl NotStored {
                 "Write Cache-Groups as a list of strings: Cache-Groups: \"news\", \"news:4\"."
             }
             NotStored::VaryValue => {
-                "Let a rule tell device classes apart, or leave out value= in X-LiteSpeed-Vary."
+                "Separate device classes with a rule, or remove value= from X-LiteSpeed-Vary."
             }
             NotStored::SharedCookies => {
-                "Give lsc-cookie a name and a value, eight of them at most, 4 KB in all."
+                "Give each lsc-cookie a name and a value; at most eight cookies, 4 KB in total."
             }
-            NotStored::EsiUnsupported => "Switch ESI off in the application or its plugin.",
+            NotStored::EsiUnsupported => "Turn ESI off in the application or its plugin.",
         }
     }
 }

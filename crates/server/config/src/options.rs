@@ -28,38 +28,38 @@ Examples:
   pagewell explain --cookie PHPSESSID=1 'https://example.org/news?page=2'
   pagewell explain --tag news:4";
 
-/// The full-page cache that knows your data.
+/// A full-page cache for PHP sites, invalidated by changes of the data.
 ///
-/// Stands in front of a PHP site, answers from memory, and wakes PHP only when the data behind a
-/// page has changed.
+/// Pagewell runs in front of a PHP site, caches its pages in memory, and sends a request to PHP only
+/// when the data of a page has changed.
 #[derive(Parser, Debug)]
 #[command(name = "pagewell", version, max_term_width = 100)]
 pub struct CommandLine {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The commands of the program.
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Serve a site
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeArgs>),
-    /// Read a configuration, say what is wrong with it, and what this machine lacks for it
+    /// Check a configuration file, and whether this machine meets its requirements
     Check(CheckArgs),
-    /// Print the configuration as it counts: every value, and where it comes from; those that are set first
+    /// Print the effective configuration and the source of each value
     // Options that affect only the serving process are hidden here.
     #[command(mut_arg("take_over", |arg| arg.hide(true)), mut_arg("log", |arg| arg.hide(true)))]
     Config(Box<ConfigArgs>),
-    /// Have a running Pagewell read its configuration again
+    /// Reload the configuration of a running Pagewell
     Reload(ControlArgs),
-    /// Say whether visitors should be sent to a running Pagewell: status 0 if so, 1 if not, with the reasons
+    /// Check whether a running Pagewell is ready for visitors: exit status 0 if so, else 1 and the reasons
     Ready(ControlArgs),
-    /// Drop pages from the memory of a running Pagewell
+    /// Purge pages from the cache of a running Pagewell
     #[command(visible_alias = "purge", after_help = INVALIDATE_EXAMPLES)]
     Invalidate(InvalidateArgs),
-    /// Say why a page is answered as it is: stored or not, made from what, dropped by what
+    /// Explain how a page is answered: cached or not, what it depends on, what purged it
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
     /// Show the top causes of cache misses: reasons, cookies, slow pages, pages purged for nothing
@@ -67,37 +67,37 @@ pub enum Command {
     Misses(MissesArgs),
     /// Show the counters of a running Pagewell
     Stats(StatsArgs),
-    /// Watch a running Pagewell in the terminal: q ends, s shows the next site
+    /// Watch a running Pagewell in the terminal; q quits, s selects the next site
     Top(TopArgs),
-    /// Rules that say which pages a changed row of a database concerns
+    /// Create rules that purge pages when rows of a database change
     Changes(ChangesArgs),
-    /// Print a configuration for an nginx that reads pages over the memcached port
+    /// Print an nginx configuration that reads pages over the memcached port
     NginxConfig(NginxConfigArgs),
-    /// Look at the machine, PHP and the site, and say what will hurt under load; changes nothing
+    /// Check the machine, PHP and the site for problems under load, without changing anything
     Doctor(DoctorArgs),
 }
 
 /// `pagewell serve`
 #[derive(Args, Debug, Default, Clone)]
 pub struct ServeArgs {
-    /// The site's directory: the document root itself, or what has it as public, web, htdocs or
-    /// pub [default: the working directory]
+    /// The site's directory: the document root, or the directory that contains it as public, web,
+    /// htdocs or pub [default: the working directory]
     pub dir: Option<PathBuf>,
-    /// Where visitors are served: address:port or unix:path; may be given several times
+    /// Address for visitors' requests: address:port or unix:path; may be given several times
     /// [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Vec<String>,
-    /// Where the control interface is: address:port or unix:path [default: 127.0.0.1:8081]
+    /// Address of the control interface: address:port or unix:path [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS")]
     pub admin: Option<String>,
-    /// The page budget, such as 256M: contents, headers and index together
+    /// The page budget, such as 256M: contents, header fields and index together
     /// [default: a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// Configuration in TOML; flags win over it
+    /// Configuration file (TOML); flags override it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// A FastCGI responder that is already running, instead of a private php-fpm:
+    /// A FastCGI server that is already running, instead of a private php-fpm:
     /// unix:/run/php/php8.2-fpm.sock or 127.0.0.1:9000
     #[arg(long, value_name = "ADDRESS", conflicts_with = "origin")]
     pub php: Option<String>,
@@ -107,14 +107,14 @@ pub struct ServeArgs {
     /// An HTTP server that renders the pages, instead of PHP: http://127.0.0.1:8000
     #[arg(long, value_name = "URL")]
     pub origin: Option<String>,
-    /// Where a line goes for each answer: a file, stdout, or syslog
+    /// Destination of the access log: a file, stdout, or syslog
     #[arg(long, value_name = "WHERE")]
     pub access_log: Option<String>,
-    /// What is logged: error, warn, info or debug
+    /// Log level: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t, hide_possible_values = true)]
     pub log: LogLevel,
-    /// Take over from the Pagewell that has its control interface at the same address, without a moment
-    /// in which nobody serves; start as ever where there is none
+    /// Restart without downtime: take over from the Pagewell whose control interface has the same
+    /// address; without one, start normally
     #[arg(long)]
     pub take_over: bool,
 }
@@ -122,10 +122,10 @@ pub struct ServeArgs {
 /// `pagewell config`
 #[derive(Args, Debug)]
 pub struct ConfigArgs {
-    /// Only what is set, by the file or by flags
+    /// Only values that are set, by the file or by flags
     #[arg(long)]
     pub set: bool,
-    /// As `serve` has it.
+    /// The options of `serve`.
     #[command(flatten)]
     pub serve: ServeArgs,
 }
@@ -133,15 +133,15 @@ pub struct ConfigArgs {
 /// `pagewell check`
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// The site's directory, where `serve` is given one
+    /// The site's directory, if `serve` gets one
     pub dir: Option<PathBuf>,
-    /// The configuration to read
+    /// The configuration file to check
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
     /// Do not connect to the databases
     #[arg(long)]
     pub offline: bool,
-    /// Ask the running Pagewell, too, which tags its pages have that no [[change]] could touch
+    /// Also list the tags of cached pages, in the running Pagewell, that no [[change]] rule covers
     #[arg(long)]
     pub running: bool,
 }
@@ -149,15 +149,15 @@ pub struct CheckArgs {
 /// `pagewell changes`
 #[derive(Args, Debug)]
 pub struct ChangesArgs {
-    /// What to do.
+    /// The subcommand to run.
     #[command(subcommand)]
     pub command: ChangesCommand,
 }
 
-/// What to do about change rules.
+/// The subcommands about change rules.
 #[derive(Subcommand, Debug)]
 pub enum ChangesCommand {
-    /// Read the tables of a database and print rules for them, to begin with
+    /// Print initial rules for the tables of a database
     Suggest(SuggestArgs),
 }
 
@@ -171,7 +171,7 @@ pub struct SuggestArgs {
     /// A configuration with [[database]]
     #[arg(long, value_name = "FILE", group = "where")]
     pub config: Option<PathBuf>,
-    /// Print the rules for an application whose plugin for Pagewell names what its pages depend on
+    /// Print the rules for an application whose Pagewell plugin sets the tags of its pages
     #[arg(long = "for", value_name = "APPLICATION")]
     pub application: Option<Application>,
 }
@@ -187,16 +187,16 @@ pub enum Application {
 /// `pagewell doctor`
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// The site's directory, where Pagewell is given one
+    /// The site's directory, if Pagewell gets one
     pub dir: Option<PathBuf>,
-    /// The configuration that Pagewell runs with
+    /// The configuration file of Pagewell
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// A page of the site to ask for; may be given several times [default: the root at the first address
-    /// of the configuration, by the host of each site]
+    /// A page of the site to request; may be given several times [default: the root of each site, at the
+    /// first address of the configuration]
     #[arg(long = "url", value_name = "URL")]
     pub urls: Vec<String>,
-    /// Print what was found as JSON
+    /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -204,32 +204,32 @@ pub struct DoctorArgs {
 /// `pagewell nginx-config`
 #[derive(Args, Debug)]
 pub struct NginxConfigArgs {
-    /// The site's host, with its port where that is not the one at which nginx listens: requests for
-    /// others are refused, because a stored page is the same for all
+    /// The site's host, with its port if that differs from nginx's port. Requests for other hosts are
+    /// rejected, because a stored page is the same for all
     #[arg(long, value_name = "HOST", value_parser = value::server_name)]
     pub server_name: value::ServerName,
     /// The memcached port of Pagewell: address:port or unix:path
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:11211",
           value_parser = value::asked)]
     pub memcached: String,
-    /// The FastCGI responder that renders what is not stored: address:port or unix:path
+    /// The FastCGI server that renders pages that are not stored: address:port or unix:path
     #[arg(long, value_name = "ADDRESS", default_value = "unix:/run/php/php-fpm.sock",
           value_parser = value::asked)]
     pub php: String,
     /// The document root, with an index.php
     #[arg(long, value_name = "DIR", default_value = "/var/www/html", value_parser = value::root)]
     pub root: String,
-    /// Where nginx listens: a port, address:port or unix:path
+    /// Address of nginx: a port, address:port or unix:path
     #[arg(long, value_name = "ADDRESS", default_value = "80", value_parser = value::listen)]
     pub listen: String,
-    /// A cookie of a session: whoever has it gets no stored page; * stands for anything, as in SESS*;
-    /// may be given several times
+    /// A session cookie: a request with it gets no stored page; * stands for anything, as in SESS*; may
+    /// be given several times
     #[arg(long = "session-cookie", value_name = "NAME", default_value = "PHPSESSID",
           value_parser = value::cookie)]
     pub session_cookies: Vec<String>,
 }
 
-/// Where a running Pagewell is found.
+/// The address of a running Pagewell, and its token.
 #[derive(Args, Debug, Clone)]
 pub struct ControlArgs {
     /// The control interface of the running Pagewell: address:port or unix:path
@@ -241,7 +241,7 @@ pub struct ControlArgs {
         hide_env_values = true
     )]
     pub admin: String,
-    /// A file with the token that it asks for
+    /// A file with the token for the control interface
     #[arg(long, value_name = "FILE", env = "PAGEWELL_TOKEN_FILE", hide_env_values = true)]
     pub token_file: Option<PathBuf>,
 }
@@ -249,10 +249,10 @@ pub struct ControlArgs {
 /// `pagewell stats`
 #[derive(Args, Debug)]
 pub struct StatsArgs {
-    /// As one JSON object of numbers; of several sites with those of each
+    /// Print one JSON object of numbers, with the numbers of each site if there are several
     #[arg(long)]
     pub json: bool,
-    /// Where to call.
+    /// The Pagewell to call.
     #[command(flatten)]
     pub control: ControlArgs,
 }
@@ -261,33 +261,33 @@ pub struct StatsArgs {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("about").required(true))]
 pub struct ExplainArgs {
-    /// The page: a path with its query, or a whole URL
+    /// The page: a path with its query, or a complete URL
     #[arg(value_name = "URL", group = "about")]
     pub url: Option<String>,
-    /// Which pages are made from what this tag names, and what changed it last
+    /// List the pages with this tag, and its last invalidation
     #[arg(long, value_name = "TAG", group = "about")]
     pub tag: Option<String>,
-    /// The last changes: when, who, what they named, what they dropped
+    /// List the last invalidations: time, source, tags and URLs, number of pages
     #[arg(long, group = "about")]
     pub changes: bool,
-    /// A cookie of the visitor who asks; may be given several times
+    /// A cookie of the request; may be given several times
     #[arg(long = "cookie", value_name = "NAME=VALUE", conflicts_with_all = ["tag", "changes"],
           value_parser = name_and_value)]
     pub cookies: Vec<(String, String)>,
-    /// Another header line of the request; may be given several times
+    /// A header line of the request; may be given several times
     #[arg(long = "header", value_name = "NAME: VALUE", conflicts_with_all = ["tag", "changes"],
           value_parser = header_line)]
     pub headers: Vec<(String, String)>,
     /// The method of the request [default: GET]
     #[arg(long, value_name = "METHOD", conflicts_with_all = ["tag", "changes"])]
     pub method: Option<String>,
-    /// The site of this host
+    /// The site with this host
     #[arg(long, value_name = "HOST", conflicts_with = "changes")]
     pub site: Option<String>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Where to call.
+    /// The Pagewell to call.
     #[command(flatten)]
     pub control: ControlArgs,
 }
@@ -295,10 +295,10 @@ pub struct ExplainArgs {
 /// `pagewell misses`
 #[derive(Args, Debug)]
 pub struct MissesArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Where to call.
+    /// The Pagewell to call.
     #[command(flatten)]
     pub control: ControlArgs,
 }
@@ -306,10 +306,10 @@ pub struct MissesArgs {
 /// `pagewell top`
 #[derive(Args, Debug)]
 pub struct TopArgs {
-    /// Begin with the site of this host, instead of all together
+    /// Show the site with this host first, instead of all sites
     #[arg(long, value_name = "HOST")]
     pub site: Option<String>,
-    /// Where to call.
+    /// The Pagewell to call.
     #[command(flatten)]
     pub control: ControlArgs,
 }
@@ -318,26 +318,26 @@ pub struct TopArgs {
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub struct InvalidateArgs {
-    /// Drop every page made from what this tag names; may be given several times; - reads tags from
-    /// standard input, one to a line
+    /// Purge every page with this tag; may be given several times; - reads tags from standard input,
+    /// one per line
     #[arg(long = "tag", value_name = "TAG", group = "what", value_parser = NonEmptyStringValueParser::new())]
     pub tags: Vec<String>,
-    /// Drop the page at this URL or path, in all its variants; may be given several times
+    /// Purge the page at this URL or path, in all its variants; may be given several times
     #[arg(long = "url", value_name = "URL", group = "what")]
     pub urls: Vec<String>,
-    /// Drop every page at or below this path, such as /news/; may be given several times
+    /// Purge every page at or below this path, such as /news/; may be given several times
     #[arg(long = "prefix", value_name = "PATH", group = "what")]
     pub prefixes: Vec<String>,
-    /// Only in the site of this host; without it in every site
+    /// Purge only in the site with this host [default: every site]
     #[arg(long, value_name = "HOST")]
     pub site: Option<String>,
-    /// Drop every page
+    /// Purge every page
     #[arg(long, group = "what", conflicts_with_all = ["tags", "urls", "prefixes"])]
     pub all: bool,
-    /// Mark pages instead of dropping them: they are used as stale only, where they allow that
+    /// Soft purge: mark pages stale instead of removing them; they may be served stale if they allow it
     #[arg(long)]
     pub soft: bool,
-    /// Where to reach it.
+    /// The Pagewell to call.
     #[command(flatten)]
     pub control: ControlArgs,
 }
@@ -419,8 +419,8 @@ impl ServeArgs {
             || self.php.is_some()
             || !self.php_env.is_empty();
         if one_site && !file.site.list.is_empty() {
-            return Err("DIR, --origin, --php and --php-env are for a single site; with [[site]] \
-                        the file says it"
+            return Err("DIR, --origin, --php and --php-env are for a single site; with \
+                        several ([[site]]), set them in the file"
                 .into());
         }
         if !self.listen.is_empty() {

@@ -1,11 +1,11 @@
-// Dropping and marking pages, each time after a question, and with what came of it.
+// Purges pages or marks them stale, after a confirmation, and shows the result.
 
 import { at, count, say } from "./page.js";
 import { open, post } from "./api.js";
 
-/** For each kind: what its name is called, an example, and how it is asked about. */
+/** For each kind: the label of its name, an example, and the text of the confirmation. */
 const KINDS = {
-  tags: ["Tag", "news:4", (name) => `every page made from ${name}`],
+  tags: ["Tag", "news:4", (name) => `every page with the tag ${name}`],
   urls: ["URL or path", "/news/4/", (name) => `the page at ${name}, in all its variants`],
   prefixes: ["Path", "/news/", (name) => `every page at or below ${name}`],
   all: ["", "", () => "every page"],
@@ -14,7 +14,7 @@ const KINDS = {
 let chosen = () => "";
 let after = () => {};
 
-/** Answers the form; `site` says which site is chosen, `done` is told when something was dropped. */
+/** Answers the form; `site` returns the chosen site, `done` is called after a purge. */
 export function start(site, done) {
   [chosen, after] = [site, done];
   at("kind").addEventListener("change", fit);
@@ -25,12 +25,12 @@ export function start(site, done) {
   fit();
 }
 
-/** Asks, and drops. */
+/** Asks for confirmation, and purges. */
 export async function dropBy(kind, name) {
   if (name === "" && kind !== "all") return;
   const [soft, site] = [at("soft").checked, chosen()];
   const where = site === "" ? "" : ` of ${site}`;
-  const verb = soft ? "Mark" : "Drop";
+  const verb = soft ? "Mark" : "Purge";
   say(at("confirm-title"), `${verb} pages?`);
   say(at("confirm-text"), `${verb} ${KINDS[kind][2](name)}${where}. ${consequence(soft)}`);
   say(at("confirm-yes"), verb);
@@ -39,15 +39,15 @@ export async function dropBy(kind, name) {
   try {
     const done = await post("/v1/invalidate", soft ? { ...what, soft } : what);
     const many = soft ? done.marked : done.dropped;
-    tell(`${soft ? "Marked" : "Dropped"} ${count(many)} ${many === 1 ? "page" : "pages"} (change ${done.number}).`);
+    tell(`${soft ? "Marked" : "Purged"} ${count(many)} ${many === 1 ? "page" : "pages"} (invalidation ${done.number}).`);
     after();
   } catch (error) {
-    tell(`Nothing was dropped: ${error.message}`);
+    tell(`No page was purged: ${error.message}`);
   }
 }
 
 const consequence = (soft) =>
-  soft ? "They are used as stale ones only, where they allow that." : "They are rendered anew when they are asked for.";
+  soft ? "They are served stale if they allow it, while they are refreshed." : "Their next request is sent to the origin.";
 
 function tell(text) {
   say(at("dropped"), text);

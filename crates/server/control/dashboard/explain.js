@@ -1,10 +1,10 @@
-// "Why?": what Pagewell would do with a URL and why, or which pages a tag has.
+// Explains how Pagewell would answer a URL, or lists the pages with a tag.
 
 import { at, bytes, count, duration, el, list, milliseconds, moment, table } from "./page.js";
 import { post } from "./api.js";
 import { dropBy } from "./drop.js";
 
-/** Answers the form; `chosen` says which site is chosen. */
+/** Answers the form; `chosen` returns the chosen site. */
 export function start(chosen) {
   const form = at("look");
   form.addEventListener("submit", async (event) => {
@@ -15,22 +15,22 @@ export function start(chosen) {
   });
 }
 
-/** Puts a question into the form, and asks it. */
+/** Puts a URL or tag into the form, and submits it. */
 export function look(question) {
   at("question").value = question;
   at("question").focus();
   at("look").requestSubmit();
 }
 
-/** What is shown when one of these calls is not there. */
+/** The note for a call that failed or is not supported. */
 export function missing(error) {
   const text = error.status === 404 && error.name === "not-found"
-    ? "This version of Pagewell does not tell."
-    : `It could not be asked: ${error.message}`;
+    ? "This version of Pagewell does not support it."
+    : `The call failed: ${error.message}`;
   return el("p", { class: "note" }, text);
 }
 
-/** A button that asks about something. */
+/** A button that explains a URL or tag. */
 export function asking(question) {
   const button = el("button", { type: "button", class: "link" }, question);
   button.addEventListener("click", () => look(question));
@@ -72,9 +72,9 @@ function aboutUrl(told) {
       ["rule", rule && `${rule.number}${rule.path ? ` (${rule.path})` : ""}`],
       ...(page ? aboutPage(page) : []),
       ...(render ? [["last render", lastRender(render)]] : []),
-      ...(drop ? [["last dropped", lastDrop(drop)]] : []),
+      ...(drop ? [["last purged", lastDrop(drop)]] : []),
     ]),
-    page ? dropButton("urls", told.url, "Drop this page …") : null,
+    page ? dropButton("urls", told.url, "Purge this page …") : null,
   ].filter(Boolean);
 }
 
@@ -86,28 +86,28 @@ function aboutPage(page) {
   const rules = (by.rules ?? []).map((rule) => `${rule.database}: ${rule.table} → ${rule.tag}`);
   return [
     ["fresh for", left === null ? null : left > 0 ? `${duration(left)} more` : "no longer"],
-    ["lifetime from", page.lifetime_from],
-    ["made", page.stored_at_ms && span(moment(page.stored_at_ms), page.render_ms === null ? "" : ` in ${milliseconds(page.render_ms)}`)],
+    ["TTL from", page.lifetime_from],
+    ["rendered", page.stored_at_ms && span(moment(page.stored_at_ms), page.render_ms === null ? "" : ` in ${milliseconds(page.render_ms)}`)],
     ["served", `${page.served_at_least ? "at least " : ""}${count(page.served)} times`],
-    ["it is", [page.status, page.content_type, bytes(page.bytes)].filter(Boolean).join(" · ")],
-    ["made from", page.tags.length > 0 ? tags : "no tags"],
+    ["response", [page.status, page.content_type, bytes(page.bytes)].filter(Boolean).join(" · ")],
+    ["depends on", page.tags.length > 0 ? tags : "no tags"],
     ["varies by", page.varies_by?.join(", ")],
-    ["marked", page.marked_at_ms && moment(page.marked_at_ms)],
-    ["also dropped by", [by.url, ...(by.prefixes ?? []).map((path) => `${path} and below`), ...rules].filter(Boolean).join(" · ")],
+    ["marked stale", page.marked_at_ms && moment(page.marked_at_ms)],
+    ["also purged by", [by.url, ...(by.prefixes ?? []).map((path) => `${path} and below`), ...rules].filter(Boolean).join(" · ")],
   ];
 }
 
 function lastRender(render) {
-  const kept = render.stored ? "stored" : `not stored: ${render.reason ?? "no reason is known"}`;
+  const kept = render.stored ? "stored" : `not stored: ${render.reason ?? "reason unknown"}`;
   const took = render.took_ms === null ? "" : ` in ${milliseconds(render.took_ms)}`;
-  const cookies = render.cookies?.length > 0 ? `; it sets ${render.cookies.join(", ")}` : "";
+  const cookies = render.cookies?.length > 0 ? `; sets ${render.cookies.join(", ")}` : "";
   return span(moment(render.at_ms), `${took}: ${render.status}, ${kept}${cookies}. ${render.remedy ?? ""}`);
 }
 
 function lastDrop(drop) {
   const name = drop.name ? ` (${drop.name.kind} ${drop.name.name ?? ""})` : "";
-  const same = drop.unchanged ? "; the next render was the same" : "";
-  return span(moment(drop.at_ms), ` by change ${drop.change}: ${drop.by.text}${name}${same}`);
+  const same = drop.unchanged ? "; the content did not change" : "";
+  return span(moment(drop.at_ms), ` by invalidation ${drop.change}: ${drop.by.text}${name}${same}`);
 }
 
 function aboutTag(told) {
@@ -115,14 +115,14 @@ function aboutTag(told) {
   const change = told.last_change;
   return [
     el("h3", {}, el("code", {}, told.tag)),
-    el("p", {}, `${count(told.pages_total)} ${told.pages_total === 1 ? "page depends" : "pages depend"} on it.`),
+    el("p", {}, `${count(told.pages_total)} ${told.pages_total === 1 ? "page depends" : "pages depend"} on this tag.`),
     list([
-      ["last changed", change && span(moment(change.at_ms), `: ${change.by.text}, dropped ${count(change.dropped)}`)],
-      ["changed by", told.rules?.map((rule) => `${rule.database}: ${rule.table}`).join(", ")],
+      ["last invalidated", change && span(moment(change.at_ms), `: ${change.by.text}, purged ${count(change.dropped)}`)],
+      ["changed by rows of", told.rules?.map((rule) => `${rule.database}: ${rule.table}`).join(", ")],
     ]),
     rows.length > 0 ? table("Pages with this tag", ["page", "site", "stored", "fresh for"], rows) : null,
     told.pages_left_out > 0 ? el("p", { class: "note" }, `${count(told.pages_left_out)} more are not shown.`) : null,
-    dropButton("tags", told.tag, "Drop them …"),
+    dropButton("tags", told.tag, "Purge them …"),
   ].filter(Boolean);
 }
 

@@ -1,4 +1,4 @@
-// The tiles: a figure in large, a line of its last minutes, and what belongs to it in small.
+// The tiles: a large figure, its chart, and small lines about it.
 
 import { bytes, count, el, milliseconds, number, percent, say } from "./page.js";
 import { Chart } from "./chart.js";
@@ -18,7 +18,7 @@ const TILES = [
   {
     name: "Hit ratio", seconds: 10, value: hitShare, shown: percent, top: 1,
     notes: ({ now, recent }) => [
-      `${count(now.hits + now.stale_hits + now.private_hits)} hits, ${count(now.collapsed)} shared a render`,
+      `${count(now.hits + now.stale_hits + now.private_hits)} hits, ${count(now.collapsed)} collapsed`,
       `${perSecond(recent(60, rate("not_stored")) ?? 0)} not stored`,
     ],
   },
@@ -38,7 +38,7 @@ const TILES = [
     name: "Renders", seconds: 2, value: rate("renders"), shown: perSecond,
     notes: ({ now }) => [
       `${count(now.origin_places_taken)} at the origin, ${count(now.origin_queue)} queued`,
-      `${count(now.followers)} wait for another's`,
+      `${count(now.followers)} wait for another request's response`,
     ],
   },
   {
@@ -52,9 +52,9 @@ const TILES = [
   {
     name: "Changes", seconds: 10, value: rate("invalidations"), shown: perSecond,
     notes: ({ now, recent }) => [
-      `${perSecond(recent(60, rate("dropped")) ?? 0)} pages dropped`,
+      `${perSecond(recent(60, rate("dropped")) ?? 0)} pages purged`,
       now.database_changes > 0 || now.database_lag_us > 0
-        ? `database ${milliseconds(now.database_lag_us / 1000)} behind`
+        ? `database lag ${milliseconds(now.database_lag_us / 1000)}`
         : `${count(now.invalidations)} since the start`,
     ],
   },

@@ -36,68 +36,69 @@ pub struct Figure {
 pub const FIGURES: [Figure; 14] = [
     Figure {
         name: "pages",
-        help: "Pages in memory, each variant of a page counted.",
+        help: "Pages in the cache; each variant of a page counts.",
         kind: Kind::Gauge,
         read: |_, store| store.pages as u64,
     },
     Figure {
         name: "names",
-        help: "Names that pages in memory depend on: tags, URLs, paths, the site.",
+        help: "Names that cached pages depend on: tags, URLs, paths, the site.",
         kind: Kind::Gauge,
         read: |_, store| store.names as u64,
     },
     Figure {
         name: "memory_bytes",
-        help: "What the pages take: contents, header lines, keys, the dependency index, all the \
-               structures around them. Files in memory are not counted here.",
+        help: "Memory of the cached pages: contents, header fields, keys, the dependency index, \
+               and all structures around them. Cached files are not counted here.",
         kind: Kind::Gauge,
         read: |_, store| store.bytes.total() as u64,
     },
     Figure {
         name: "memory_budget_bytes",
-        help: "The page budget (`memory`); an eighth of it is set apart for files.",
+        help: "The page budget (`memory`); an eighth of it is reserved for files.",
         kind: Kind::Gauge,
         read: |site, _| site.config.memory_bytes as u64,
     },
     Figure {
         name: "evicted",
-        help: "Pages that left to make room.",
+        help: "Pages evicted to make space.",
         kind: Kind::Counter,
         read: |_, store| store.counters.evicted,
     },
     Figure {
         name: "unused",
-        help: "Pages that left because nobody had asked for them for as long as `cache.inactive` says.",
+        help: "Pages removed because they were not requested for as long as `cache.inactive`.",
         kind: Kind::Counter,
         read: |_, store| store.counters.unused,
     },
     Figure {
         name: "dropped",
-        help: "Pages that left because what they were made from has changed.",
+        help: "Pages purged because something they depend on changed.",
         kind: Kind::Counter,
         read: |_, store| store.counters.dropped,
     },
     Figure {
         name: "to_rewarm",
-        help: "Pages that wait to be rendered anew in the background (`rewarm`).",
+        help: "Pages that wait for a refresh in the background (`rewarm`).",
         kind: Kind::Gauge,
         read: |_, store| store.to_rewarm as u64,
     },
     Figure {
         name: "changes_remembered",
-        help: "Changed names that are remembered for renders still in progress.",
+        help: "Changed names remembered for renders still in progress.",
         kind: Kind::Gauge,
         read: |_, store| store.changes_remembered as u64,
     },
     Figure {
         name: "leases",
-        help: "Renders in progress, as the store knows them.",
+        help: "Renders in progress, as the store counts them.",
         kind: Kind::Gauge,
         read: |_, store| store.leases as u64,
     },
     Figure {
         name: "cluster_pending",
-        help: "Changes that the other machines have not been told yet, because the stream cannot be reached.",
+        help: "Invalidations not yet published to the other nodes because the stream cannot be \
+               reached.",
         kind: Kind::Gauge,
         read: |site, _| site.sources.pending_publications(),
     },
@@ -137,14 +138,15 @@ pub struct OfTheKernel {
 pub const KERNEL: [OfTheKernel; 8] = [
     OfTheKernel {
         name: "kernel_listen_overflows",
-        help: "Connections that the kernel dropped because a server's queue was full, of all servers \
-               of the machine, since its start.",
+        help: "Connections that the kernel dropped because a listen queue was full: of all \
+               servers on the machine, since its start.",
         kind: Kind::Counter,
         read: |tcp, _| tcp.listen_overflows,
     },
     OfTheKernel {
         name: "kernel_listen_drops",
-        help: "Connections that the kernel dropped while they were made, for whatever reason.",
+        help: "Connections that the kernel dropped while they were being established, for any \
+               reason.",
         kind: Kind::Counter,
         read: |tcp, _| tcp.listen_drops,
     },
@@ -156,13 +158,13 @@ pub const KERNEL: [OfTheKernel; 8] = [
     },
     OfTheKernel {
         name: "kernel_time_wait_overflows",
-        help: "Ended connections that the kernel did not wait for, because their table was full.",
+        help: "Closed connections not kept in TIME-WAIT because the kernel's table was full.",
         kind: Kind::Counter,
         read: |tcp, _| tcp.time_wait_overflows,
     },
     OfTheKernel {
         name: "kernel_time_wait",
-        help: "Ended connections that the kernel waits for now.",
+        help: "Closed connections in TIME-WAIT now.",
         kind: Kind::Gauge,
         read: |tcp, _| tcp.time_wait,
     },
@@ -174,7 +176,7 @@ pub const KERNEL: [OfTheKernel; 8] = [
     },
     OfTheKernel {
         name: "kernel_conntrack_max",
-        help: "Connections that the firewall's table has room for.",
+        help: "The size of the firewall's connection table.",
         kind: Kind::Gauge,
         read: |_, conntrack| conntrack.max,
     },

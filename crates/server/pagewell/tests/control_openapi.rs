@@ -331,7 +331,7 @@ fn what_is_explained_is_as_described() {
     let explain = |content: &str| post_to("/v1/explain", content);
     let get = |path: &str| acceptance::client(&pagewell).get(path).expect("an answer");
     let kept = explain(r#"{"url":"/kept.php"}"#);
-    look(&explain(r#"{"url":"/"}"#), "/v1/explain", "nothing is remembered");
+    look(&explain(r#"{"url":"/"}"#), "/v1/explain", "nothing is known about earlier ones");
     get("/kept.php");
     get("/kept.php?utm_source=x&q=1");
     look(&kept, "/v1/explain", r#""verdict":"hit""#);

@@ -103,7 +103,7 @@ fn it_shows_what_happens_and_drops_what_it_is_told_to() {
         browser.click("#look button").expect("a button");
         shows(&mut browser, "#answer .verdict", "bypass");
     } else {
-        shows(&mut browser, "#answer", "does not tell");
+        shows(&mut browser, "#answer", "does not support");
     }
 
     // Nothing is purged before the confirmation.
@@ -117,7 +117,7 @@ fn it_shows_what_happens_and_drops_what_it_is_told_to() {
     assert!(is_kept(&pagewell, "/one"), "nothing was dropped");
     browser.click("#drop > button").expect("a button");
     browser.click("#confirm-yes").expect("a button");
-    shows(&mut browser, "#dropped", "Dropped 1 page (change");
+    shows(&mut browser, "#dropped", "Purged 1 page (invalidation");
     assert!(!is_kept(&pagewell, "/one") && is_kept(&pagewell, "/two"));
     if has("/v1/changes") {
         shows(&mut browser, "#changes tbody tr", "/one");
@@ -156,7 +156,7 @@ fn the_keyboard_is_enough() {
     go_to(&mut browser, "question");
     browser.type_text("/one").expect("keys");
     browser.press(&[key::ENTER]).expect("a key");
-    let expected = if has("/v1/explain") { "hit" } else { "does not tell" };
+    let expected = if has("/v1/explain") { "hit" } else { "does not support" };
     shows(&mut browser, "#answer", expected);
     go_to(&mut browser, "kind");
     browser.type_text("everything").expect("keys");
@@ -169,7 +169,7 @@ fn the_keyboard_is_enough() {
         "nothing by mistake"
     );
     browser.press(&[key::TAB, key::ENTER]).expect("keys");
-    shows(&mut browser, "#dropped", "Dropped 1 page");
+    shows(&mut browser, "#dropped", "Purged 1 page");
     assert!(!is_kept(&pagewell, "/one"));
     is_quiet(&mut browser);
 }
@@ -328,7 +328,7 @@ fn one_of_several_sites_is_chosen() {
     browser.click("#drop > button").expect("a button");
     shows(&mut browser, "#confirm-text", "of one.test");
     browser.click("#confirm-yes").expect("a button");
-    shows(&mut browser, "#dropped", "Dropped 0 pages");
+    shows(&mut browser, "#dropped", "Purged 0 pages");
     script(
         &mut browser,
         "const site = document.getElementById('site'); site.value = 'two.test'; \
@@ -337,6 +337,6 @@ fn one_of_several_sites_is_chosen() {
     shows(&mut browser, "[data-tile=Requests] ul", "2 since the start");
     browser.click("#drop > button").expect("a button");
     browser.click("#confirm-yes").expect("a button");
-    shows(&mut browser, "#dropped", "Dropped 1 page ");
+    shows(&mut browser, "#dropped", "Purged 1 page ");
     is_quiet(&mut browser);
 }

@@ -64,15 +64,15 @@ limits! {
 
 /// The limits without a counter, each with the alternative indication.
 pub const NOT_COUNTED: &[(&str, &str)] = &[
-    ("body_ahead", "no refusal: what is beyond it waits on the disk"),
-    ("origin_idle_connections", "no refusal: what is beyond it is closed"),
+    ("body_ahead", "no error: longer content waits on disk"),
+    ("origin_idle_connections", "no error: further connections are closed"),
     ("origin_header_bytes", "`origin-invalid` in the log"),
     ("rewarm_pages", "`to_rewarm`"),
-    ("hit_for_miss", "no refusal"),
+    ("hit_for_miss", "no error"),
     ("drain", "`drain-ended` in the log"),
     ("snapshot_stop", "`snapshot-not-written` in the log"),
-    ("certificate_look", "no bound"),
-    ("http2_streams", "the client, by the protocol: it asks again"),
+    ("certificate_look", "an interval, not a bound"),
+    ("http2_streams", "an HTTP/2 error to the client, which retries"),
 ];
 
 /// The counters of all limits.

@@ -43,7 +43,9 @@ pub(super) fn resolve(raw: &raw::AccessLog) -> Result<Option<AccessLog>, LoadErr
     let Some(to) = &raw.to else {
         let said = raw.format.is_some() || raw.buffer.is_some();
         return match said || raw.mask_addresses.is_some() || raw.mask_queries.is_some() {
-            true => wrong("access_log.to", "where to is missing: a file, stdout or syslog"),
+            true => {
+                wrong("access_log.to", "the destination is missing: write a file, stdout or syslog")
+            }
             false => Ok(None),
         };
     };
@@ -58,7 +60,7 @@ pub(super) fn resolve(raw: &raw::AccessLog) -> Result<Option<AccessLog>, LoadErr
         Some(text) => parse_bytes(text).or_else(|e| wrong("access_log.buffer", e))? as usize,
     };
     if !(BUFFER_BYTES_MIN..=BUFFER_BYTES_MAX).contains(&buffer_bytes) {
-        return wrong("access_log.buffer", "384K to 1G are possible");
+        return wrong("access_log.buffer", "must be 384K to 1G");
     }
     Ok(Some(AccessLog { to: destination(to)?, format, buffer_bytes }))
 }

@@ -31,12 +31,12 @@ pub(super) fn resolve(
         let texts = [key, lag, lag_max, barrier];
         let others = texts.iter().any(|text| text.is_some()) || keep.is_some();
         return match others || password_file.is_some() {
-            true => wrong("cluster.url", "has to be given as well: it turns the stream on"),
+            true => wrong("cluster.url", "is required, because it turns the cluster on"),
             false => Ok(None),
         };
     };
     if databases.iter().any(|database| database.name == CLUSTER) {
-        return wrong("database.name", "\"cluster\" is the name of [cluster] in the log");
+        return wrong("database.name", "\"cluster\" is reserved for [cluster]");
     }
     let DatabaseUrl { place, mut account, tls, by, .. } =
         read_stream(url).or_else(|why| wrong("cluster.url", why))?;
@@ -48,14 +48,14 @@ pub(super) fn resolve(
     }
     let mut key = key.clone().unwrap_or_else(|| KEY.into());
     if key.is_empty() || key.len() > KEY_MAX {
-        return wrong("cluster.key", format!("1 to {KEY_MAX} bytes"));
+        return wrong("cluster.key", format!("must have 1 to {KEY_MAX} bytes"));
     }
     if let Some(host) = host {
         key = format!("{key}:{host}");
     }
     let keep = keep.unwrap_or(KEEP);
     if !(1_000..=1_000_000_000).contains(&keep) {
-        return wrong("cluster.keep", format!("{keep}: 1000 to 1000000000"));
+        return wrong("cluster.keep", format!("{keep}: must be 1000 to 1000000000"));
     }
     let kind = DatabaseKind::Valkey(SharedStream { key, keep });
     Ok(Some(Arc::new(Database {

@@ -52,7 +52,7 @@ pub(super) fn resolve(raw: &raw::Codings) -> Result<Codings, LoadError> {
 
 fn coding(name: &str) -> Result<Coding, LoadError> {
     Coding::from_name(name.as_bytes())
-        .ok_or_else(|| LoadError(format!("codings.make: {name:?}: gzip, br and zstd are made")))
+        .ok_or_else(|| LoadError(format!("codings.make: {name:?}: must be gzip, br or zstd")))
 }
 
 #[cfg(test)]

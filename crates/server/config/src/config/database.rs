@@ -186,10 +186,10 @@ pub(super) fn resolve(
 ) -> Result<Vec<Arc<Database>>, LoadError> {
     match (databases.len(), changes.is_empty()) {
         (0, true) => return Ok(Vec::new()),
-        (0, false) => return wrong("change", "there is no [[database]] that they could be about"),
-        (1.., true) => return wrong("change", "no [[change]] says what the database's rows touch"),
+        (0, false) => return wrong("change", "there is no [[database]] for these rules"),
+        (1.., true) => return wrong("change", "there is no [[change]] rule for the database"),
         (count, false) if count > DATABASES_MAX => {
-            return wrong("database", format!("{DATABASES_MAX} databases a site at most"));
+            return wrong("database", format!("at most {DATABASES_MAX} databases for each site"));
         }
         _ => {}
     }
@@ -247,7 +247,7 @@ fn kind(raw: &raw::Database, dialect: Dialect) -> Result<DatabaseKind, LoadError
     match dialect {
         Dialect::Postgres => Ok(DatabaseKind::Postgres(replication(raw)?)),
         // `url::read` does not return this variant.
-        Dialect::Valkey => wrong("database.url", "a stream is given as [cluster]"),
+        Dialect::Valkey => wrong("database.url", "write this URL in [cluster]"),
         Dialect::MySql => {
             let postgres_only = [
                 ("database.slot", raw.slot.is_some()),
@@ -256,7 +256,9 @@ fn kind(raw: &raw::Database, dialect: Dialect) -> Result<DatabaseKind, LoadError
                 ("database.keep_log", raw.keep_log.is_some()),
             ];
             match postgres_only.into_iter().find(|(_, is_set)| *is_set) {
-                Some((key, _)) => wrong(key, "only PostgreSQL has one: the URL is of another"),
+                Some((key, _)) => {
+                    wrong(key, "is for PostgreSQL only, and the URL is for another database")
+                }
                 None => Ok(DatabaseKind::MariaDb),
             }
         }
@@ -268,11 +270,15 @@ fn replication(raw: &raw::Database) -> Result<Replication, LoadError> {
     let (slot, publication) = (name(&raw.slot), name(&raw.publication));
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     if slot.is_empty() || slot.len() > SLOT_MAX || !slot.bytes().all(is_plain) {
-        let why = format!("{slot:?}: 1 to {SLOT_MAX} small letters, digits and underscores");
+        let why =
+            format!("{slot:?}: write 1 to {SLOT_MAX} lower-case letters, digits and underscores");
         return wrong("database.slot", why);
     }
     if publication.is_empty() || publication.len() > SLOT_MAX || publication.contains('\0') {
-        return wrong("database.publication", format!("{publication:?}: 1 to {SLOT_MAX} bytes"));
+        return wrong(
+            "database.publication",
+            format!("{publication:?}: must have 1 to {SLOT_MAX} bytes"),
+        );
     }
     let manage = if raw.manage == Some(true) { Manage::Yes } else { Manage::No };
     let keep_bytes = match raw.keep_log.as_deref().map(parse_bytes) {
@@ -289,10 +295,10 @@ fn names(databases: &[raw::Database], found: &[DatabaseServer]) -> Result<Vec<St
     for (raw, server) in databases.iter().zip(found) {
         let name = raw.name.as_ref().unwrap_or(&server.account.database);
         if raw.name.is_some() && (name.is_empty() || name.len() > NAME_MAX) {
-            return wrong("database.name", format!("{name:?}: 1 to {NAME_MAX} bytes"));
+            return wrong("database.name", format!("{name:?}: must have 1 to {NAME_MAX} bytes"));
         }
         if names.contains(name) {
-            let why = format!("two are called {name:?}: give each a name of its own");
+            let why = format!("two databases are called {name:?}: give each a name of its own");
             return wrong("database.name", why);
         }
         names.push(name.clone());
@@ -314,7 +320,7 @@ fn whose(changes: &[ChangeRule], names: &[String]) -> Result<(), LoadError> {
                 return wrong("change.database", why);
             }
             None if names.len() > 1 => {
-                let why = format!("table {table}: say of which database it is: {}", there());
+                let why = format!("table {table}: set database to one of: {}", there());
                 return wrong("change.database", why);
             }
             _ => {}
@@ -324,7 +330,7 @@ fn whose(changes: &[ChangeRule], names: &[String]) -> Result<(), LoadError> {
         changes.iter().filter_map(|rule| rule.database.as_ref()).collect();
     match names.iter().find(|name| names.len() > 1 && !said.contains(name)) {
         Some(name) => {
-            wrong("change", format!("no [[change]] says what the rows of {name:?} touch"))
+            wrong("change", format!("there is no [[change]] rule for the rows of {name:?}"))
         }
         None => Ok(()),
     }
@@ -363,7 +369,9 @@ pub(super) fn on_lag(
     match on_lag.as_deref() {
         None | Some("bypass") => Ok(OnLag::BypassAfter(lag_max)),
         Some("serve") => Ok(OnLag::Serve),
-        Some(other) => wrong(&format!("{table}.on_lag"), format!("{other:?}: serve or bypass")),
+        Some(other) => {
+            wrong(&format!("{table}.on_lag"), format!("{other:?}: must be serve or bypass"))
+        }
     }
 }
 
@@ -377,7 +385,7 @@ pub(super) fn wait(
     let Some(text) = text else { return Ok(default) };
     match parse_duration(text) {
         Ok(time) if time <= most => Ok(time),
-        Ok(_) => wrong(key, format!("{text:?}: {most:?} at most")),
+        Ok(_) => wrong(key, format!("{text:?}: must be at most {most:?}")),
         Err(error) => wrong(key, error),
     }
 }
@@ -416,7 +424,7 @@ mod tests {
             ("", RULE, "no [[database]]"),
             (url, "", "no [[change]]"),
             (&format!("{url}\n{url}"), RULE, "name of its own"),
-            (&format!("{url}\n{other}"), RULE, "of which database it is: n, m"),
+            (&format!("{url}\n{other}"), RULE, "set database to one of: n, m"),
             (&format!("{url}\n{other}"), &format!("{RULE}\ndatabase = \"n\""), "rows of \"m\""),
             (url, &format!("{RULE}\ndatabase = \"m\""), "is called \"m\"; there is: n"),
             (&format!("{url}\nname = \"\""), RULE, "1 to 64 bytes"),

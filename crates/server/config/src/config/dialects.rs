@@ -37,7 +37,7 @@ fn field(name: &str) -> Result<HeaderName, LoadError> {
         None => {
             let first = all.next().unwrap_or_default();
             let all = all.fold(first.to_owned(), |list, field| list + ", " + field);
-            wrong("dialects.pass_on", format!("{name:?}: one of {all}"))
+            wrong("dialects.pass_on", format!("{name:?}: must be one of {all}"))
         }
     }
 }

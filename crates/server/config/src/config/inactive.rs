@@ -9,7 +9,7 @@ use super::units::parse_duration;
 use std::time::Duration;
 
 /// The text of the manual about it.
-pub(super) const HELP: &str = "After how long a page goes that nobody asks for, such as `2h`; a minute at least. Up to an eighth more may pass until it does. Without it, or with `0s`, it stays until its room is needed.";
+pub(super) const HELP: &str = "How long a page may be unused before it is removed, such as `2h`; at least one minute. Removal can take up to an eighth longer. Without this option, or with `0s`, pages stay until their space is needed.";
 
 /// The minimum, because all pages are scanned eight times within it.
 const MIN: Duration = Duration::from_secs(60);
@@ -20,7 +20,9 @@ pub(super) fn resolve(raw: &raw::Cache) -> Result<Option<Duration>, LoadError> {
     let Some(text) = &raw.inactive else { return Ok(None) };
     match parse_duration(text).map_err(wrong)? {
         Duration::ZERO => Ok(None),
-        short if short < MIN => Err(wrong(format!("{text:?}: 1m at least, or 0s for never"))),
+        short if short < MIN => {
+            Err(wrong(format!("{text:?}: must be at least 1m, or 0s for never")))
+        }
         time => Ok(Some(time)),
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn resolve(raw: &raw::Memcached) -> Result<Option<Memcached>, LoadErr
         return wrong(
             LISTEN,
             format!(
-                "{open} can be reached from other machines, and memcached's protocol asks nobody who he is; use a loopback address or a unix: path"
+                "{open} can be reached from other machines, and memcached's protocol has no authentication; use a loopback address or a unix: path"
             ),
         );
     }
@@ -47,14 +47,14 @@ pub(super) fn resolve(raw: &raw::Memcached) -> Result<Option<Memcached>, LoadErr
         Some(text) => parse_bytes(text).or_else(|e| wrong("memcached.item_bytes", e))? as usize,
     };
     if !(1_024..=1 << 30).contains(&item_bytes_max) {
-        return wrong("memcached.item_bytes", "1K to 1G are possible");
+        return wrong("memcached.item_bytes", "must be 1K to 1G");
     }
     let render_time = match &raw.render_time {
         None => RENDER_TIME,
         Some(text) => parse_duration(text).or_else(|e| wrong("memcached.render_time", e))?,
     };
     if !(Duration::from_secs(1)..=Duration::from_secs(3_600)).contains(&render_time) {
-        return wrong("memcached.render_time", "1s to 1h are possible");
+        return wrong("memcached.render_time", "must be 1s to 1h");
     }
     let socket_mode = socket_mode(raw.socket_mode.as_deref())?;
     Ok((!listen.is_empty()).then_some(Memcached {
@@ -73,7 +73,7 @@ fn socket_mode(text: Option<&str>) -> Result<u32, LoadError> {
         _ => wrong(
             "memcached.socket_mode",
             format!(
-                "{text:?}: permission bits are wanted as chmod has them, \"660\" or \"666\"; the owner has to be able to write"
+                "{text:?}: write permission bits as for chmod, such as \"660\" or \"666\"; the owner must be able to write"
             ),
         ),
     }

@@ -44,7 +44,7 @@ pub(super) fn message(text: &str, error: &toml::de::Error) -> String {
 /// Describes an error in a file that is not valid TOML.
 fn not_toml(message: &str, at: &str) -> String {
     match message {
-        "duplicate key" => format!("{at}: stands in the file twice, and may only once"),
+        "duplicate key" => format!("{at}: is set twice; remove one of them"),
         _ => message.to_owned(),
     }
 }
@@ -81,8 +81,8 @@ fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
         "a string" if found.starts_with("integer") && DURATIONS.contains(&last) => {
             format!("write a duration in quotes, such as \"{written}s\"")
         }
-        "a string" | "path string" if written.is_empty() => "write one text in quotes".into(),
-        "a string" | "path string" => format!("write a text in quotes: \"{written}\""),
+        "a string" | "path string" if written.is_empty() => "write one string in quotes".into(),
+        "a string" | "path string" => format!("write a string in quotes: \"{written}\""),
         "a boolean" => "write true or false, without quotes".into(),
         "u8" => "write a whole number from 0 to 255, without quotes".into(),
         "u16" => "write a whole number from 0 to 65535, without quotes".into(),
@@ -92,7 +92,7 @@ fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
             format!("write [[{key}]] in two pairs of brackets: there may be several")
         }
         "a sequence" => format!("write a list: [\"{written}\"]"),
-        "a map" => format!("write [{key}], and names and values below it"),
+        "a map" => format!("write [{key}], and its names and values below it"),
         // An element of a list has no header of its own.
         _ if expected.starts_with("struct ") && key.ends_with(" when_saturated") => {
             let store = if written.is_empty() { "2s" } else { written };
@@ -130,7 +130,7 @@ fn of_the_top(name: &str) -> Option<String> {
         return Some(format!("it is a table of its own, {}", bracketed(name)));
     }
     let is_key = OPTIONS.iter().any(|row| row.key == name);
-    is_key.then(|| format!("`{name}` stands at the top of the file, before the first [table]"))
+    is_key.then(|| format!("`{name}` belongs at the top of the file, before the first [table]"))
 }
 
 /// The key of this name in another table, if there is exactly one.
@@ -230,16 +230,16 @@ mod tests {
             ("cache = \"1s\"", "line 1", "cache: write [cache], and its keys below it"),
             ("site = \"x\"", "line 1", "site: write [site], and its keys below it"),
             ("rule = [\"x\"]", "line 1", "rule: write [[rule]], and its keys below it"),
-            ("memory = \"1G\"\nmemory = \"2G\"", "line 2", "memory: stands in the file twice"),
-            ("[[site]]\nhost = \"a\"\n[site]\n", "line 3", "site: stands in the file twice"),
+            ("memory = \"1G\"\nmemory = \"2G\"", "line 2", "memory: is set twice"),
+            ("[[site]]\nhost = \"a\"\n[site]\n", "line 3", "site: is set twice"),
             ("[rule]\nstore = \"1s\"", "line 1", "rule: write [[rule]] in two pairs of brackets"),
-            ("listen = 80", "line 1", "listen: write a text, or a list of them"),
+            ("listen = 80", "line 1", "listen: write a string, or a list of strings"),
             (
                 "[[rule]]\n[[rule]]\nbypass = \"yes\"",
                 "line 3",
                 "rule 2: bypass: write true or false",
             ),
-            ("[[rule]]\npath = 5", "line 2, column 8", "rule 1: path: write a text, or a list"),
+            ("[[rule]]\npath = 5", "line 2, column 8", "rule 1: path: write a string, or a list"),
             (
                 "[[rule]]\nwhen_status = [true]",
                 "line 2",
@@ -254,9 +254,9 @@ mod tests {
             (
                 "[php.ini]\na = [1]",
                 "line 2",
-                "php.ini.a: write a text, a whole number, true or false",
+                "php.ini.a: write a string, a whole number, true or false",
             ),
-            ("site.root = 5", "line 1", "site.root: write a text in quotes: \"5\""),
+            ("site.root = 5", "line 1", "site.root: write a string in quotes: \"5\""),
         ] {
             let said = said(text);
             let (at, why) = said.rsplit_once('\n').unwrap();
@@ -270,11 +270,11 @@ mod tests {
         for (text, right) in [
             (
                 "[site]\nlisten = \":80\"",
-                "site.listen: there is no such key in [site]: `listen` stands at the top of the file, before the first [table]",
+                "site.listen: there is no such key in [site]: `listen` belongs at the top of the file, before the first [table]",
             ),
             (
                 "[[site]]\nhttps_redirect = 301",
-                "site.https_redirect: there is no such key in [[site]]: `https_redirect` stands at the top",
+                "site.https_redirect: there is no such key in [[site]]: `https_redirect` belongs at the top",
             ),
             ("[site.limits]\nheaders = 1", "in [site]: it is a table of its own, [limits]"),
             ("[site]\ntls = 1", "in [site]: it is a table of its own, [[tls]]"),

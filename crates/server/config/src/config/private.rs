@@ -46,14 +46,14 @@ pub(super) fn resolve(
 ) -> Result<Option<PrivateCopies>, LoadError> {
     let pages_per_owner = raw.pages_per_owner.unwrap_or(PAGES_PER_OWNER);
     if !(1..=10_000).contains(&pages_per_owner) {
-        return wrong("private.pages_per_owner", "1 to 10000 are possible");
+        return wrong("private.pages_per_owner", "must be 1 to 10000");
     }
     let lifetime_max = match &raw.lifetime_max {
         Some(text) => parse_duration(text).or_else(|e| wrong("private.lifetime_max", e))?,
         None => LIFETIME_MAX,
     };
     if raw.cookies.len() > COOKIES_MAX {
-        return wrong("private.cookies", format!("{COOKIES_MAX} names at most"));
+        return wrong("private.cookies", format!("at most {COOKIES_MAX} names"));
     }
     let (words, word) = match (raw.cookies.is_empty(), litespeed) {
         (false, _) => (raw.cookies.clone(), PrivateWord::Anybodys),
@@ -61,7 +61,7 @@ pub(super) fn resolve(
             (LITESPEED_OWNERS.map(str::to_owned).to_vec(), PrivateWord::LiteSpeeds)
         }
         (true, FieldUse::Ignore) if raw.enabled == Some(true) => {
-            return wrong("private.cookies", "name the cookies by which a session is known");
+            return wrong("private.cookies", "name the cookies that identify a session");
         }
         (true, FieldUse::Ignore) => return Ok(None),
     };

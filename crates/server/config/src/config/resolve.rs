@@ -59,7 +59,7 @@ fn resolve_admin(file: &File) -> Result<(Address, Option<String>), LoadError> {
         false => wrong(
             "admin",
             format!(
-                "{admin} can be reached from other machines; give an admin_token_file, or use a loopback address or a unix: path"
+                "{admin} can be reached from other machines; set admin_token_file, or use a loopback address or a unix: path"
             ),
         ),
     }
@@ -202,7 +202,7 @@ fn resolve_limits(file: &File) -> Result<Limits, LoadError> {
         (row.set)(&mut limits, &text).or_else(|e| wrong(&format!("limits.{key}"), e))?;
     }
     if limits.header_bytes < HEADER_BYTES_MIN {
-        let why = format!("{} bytes hold no request: 1K at least", limits.header_bytes);
+        let why = format!("{} bytes are too few: must be at least 1K", limits.header_bytes);
         return wrong("limits.header_bytes", why);
     }
     Ok(limits)
@@ -214,7 +214,7 @@ fn resolve_listen(file: &File) -> Result<Vec<Address>, LoadError> {
         Some(_) => words(&file.listen),
     };
     if words.is_empty() && file.listen_tls.is_none() {
-        return wrong("listen", "the list is empty: nobody could be served");
+        return wrong("listen", "the list is empty: no visitor could connect");
     }
     words.iter().map(|word| parse_address("listen", word)).collect()
 }
@@ -223,7 +223,7 @@ fn resolve_listen_tls(file: &File) -> Result<Vec<Address>, LoadError> {
     let words = words(&file.listen_tls);
     match (words.is_empty(), file.tls.is_empty()) {
         (false, true) => wrong("listen_tls", "needs a certificate and its key in a [[tls]]"),
-        (true, false) => wrong("tls", "a certificate is given, but no listen_tls to use it at"),
+        (true, false) => wrong("tls", "there is a certificate, but no listen_tls"),
         _ => words.iter().map(|word| parse_address("listen_tls", word)).collect(),
     }
 }
@@ -238,7 +238,7 @@ fn resolve_proxied(
     const KEY: &str = "proxy_protocol";
     let words = words(&file.proxy_protocol);
     if !words.is_empty() && trusted.is_empty() {
-        return wrong(KEY, "needs trusted_proxies: nobody could connect");
+        return wrong(KEY, "needs trusted_proxies: otherwise no proxy may connect");
     }
     let found = |word: &String| {
         let address = parse_address(KEY, word)?;
@@ -265,11 +265,11 @@ fn resolve_redirect(file: &File) -> Result<Option<StatusCode>, LoadError> {
         // would never end.
         Some(_) if file.listen_tls.is_none() => wrong(
             "https_redirect",
-            "needs listen_tls; a proxy that ends TLS has to redirect itself",
+            "needs listen_tls; if a proxy terminates TLS, let that proxy redirect",
         ),
         Some(301) => Ok(Some(StatusCode::MOVED_PERMANENTLY)),
         Some(308) => Ok(Some(StatusCode::PERMANENT_REDIRECT)),
-        Some(other) => wrong("https_redirect", format!("{other}: 301 or 308")),
+        Some(other) => wrong("https_redirect", format!("{other}: must be 301 or 308")),
     }
 }
 
@@ -277,7 +277,7 @@ pub(super) fn parse_address(key: &str, text: &str) -> Result<Address, LoadError>
     if let Some(path) = text.strip_prefix("unix:") {
         return match path.starts_with('/') {
             true => Ok(Address::Unix(PathBuf::from(path))),
-            false => wrong(key, format!("{text:?}: a unix: path has to begin with /")),
+            false => wrong(key, format!("{text:?}: a unix: path must begin with /")),
         };
     }
     let with_host = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
@@ -301,7 +301,7 @@ fn address_meant(key: &str, text: &str) -> String {
         "memcached.listen" => (11211, "/run/pagewell/memcached.sock"),
         _ => (8080, "/run/pagewell.sock"),
     };
-    format!("write for instance 127.0.0.1:{port}, [::]:{port} or unix:{socket}")
+    format!("write for example 127.0.0.1:{port}, [::]:{port} or unix:{socket}")
 }
 
 /// Reads the token from a file, if one is configured.
@@ -311,7 +311,7 @@ pub(super) fn read_token(key: &str, file: Option<&Path>) -> Result<Option<String
         .or_else(|e| wrong(key, format!("{}: {e}", path.display())))?;
     match text.trim() {
         token if token.len() < 16 => {
-            wrong(key, format!("{}: 16 characters at least", path.display()))
+            wrong(key, format!("{}: must have at least 16 characters", path.display()))
         }
         token => Ok(Some(token.to_owned())),
     }
@@ -321,7 +321,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
     let files = &file.site;
     if let Some(url) = &files.origin {
         if file.php.at.is_some() {
-            return wrong("site.origin", "and php.at are both given: one origin renders the pages");
+            return wrong("site.origin", "and php.at are both set: a site has one origin");
         }
         let origin = OriginConfig::Http(parse_origin(url)?);
         let files = [
@@ -334,7 +334,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         if let Some((key, _)) = files.iter().find(|(_, is_given)| *is_given) {
             return wrong(
                 key,
-                "and site.origin are both given: an origin has its own files; leave out one of them",
+                "and site.origin are both set: an HTTP origin serves its own files; remove one of them",
             );
         }
         return Ok(SiteConfig { origin, files: None });
@@ -373,7 +373,7 @@ fn scripts(site: &raw::Site) -> Result<Vec<String>, LoadError> {
         let name = written.strip_prefix('.').unwrap_or(written);
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             let example =
-                format!("{written:?}: write what names end with, such as \".php\" or \".pl\"");
+                format!("{written:?}: write a file name extension, such as \".php\" or \".pl\"");
             return wrong("site.scripts", example);
         }
         scripts.push(name.to_owned());
@@ -402,13 +402,13 @@ fn resolve_php(file: &File) -> Result<OriginConfig, LoadError> {
         return Ok(OriginConfig::FastCgi(parse_address("php.at", at)?));
     }
     if php.children == Some(0) {
-        return wrong("php.children", "at least one child has to render");
+        return wrong("php.children", "must be at least 1");
     }
     let pairs = |map: &std::collections::BTreeMap<String, String>, key: &str| {
         let plain = |s: &str| !s.contains(['\n', '\r', '\0']);
         match map.iter().find(|(k, v)| !plain(k) || !plain(v) || k.contains(['[', ']', '='])) {
             Some((name, _)) => {
-                wrong(key, format!("{name:?} has a character that cannot be passed"))
+                wrong(key, format!("{name:?} contains a character that is not supported"))
             }
             None => Ok(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect()),
         }
@@ -424,9 +424,9 @@ fn resolve_php(file: &File) -> Result<OriginConfig, LoadError> {
 }
 
 fn parse_origin(url: &str) -> Result<String, LoadError> {
-    const FORM: &str = "write for instance http://127.0.0.1:8000";
+    const FORM: &str = "write for example http://127.0.0.1:8000";
     if url.starts_with("unix:") {
-        let why = "an HTTP origin on a Unix socket is not possible (a FastCGI one is: php.at)";
+        let why = "an HTTP origin cannot be a Unix socket (a FastCGI server can: php.at)";
         return wrong("site.origin", format!("{url:?}: {why}; {FORM}"));
     }
     let uri: http::Uri =
@@ -434,7 +434,7 @@ fn parse_origin(url: &str) -> Result<String, LoadError> {
     match (uri.scheme_str(), uri.authority(), uri.path()) {
         (Some("http"), Some(authority), "/" | "") => Ok(authority.to_string()),
         (Some("http"), Some(_), _) => {
-            wrong("site.origin", format!("{url:?}: a path is not possible here"))
+            wrong("site.origin", format!("{url:?}: must not have a path"))
         }
         (Some("https"), ..) => {
             let why =
@@ -451,7 +451,10 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
         None | Some("ignore") => RequestControl::Ignore,
         Some("honour") => RequestControl::Honour,
         Some(other) => {
-            return wrong("cache.request_directives", format!("{other:?}: ignore or honour"));
+            return wrong(
+                "cache.request_directives",
+                format!("{other:?}: must be ignore or honour"),
+            );
         }
     };
     // If Pagewell compresses content itself, the origin never gets the field, so no page depends on
@@ -557,7 +560,7 @@ mod tests {
     fn what_no_visitor_could_be_served_by_is_refused() {
         let origin = "site.origin = \"http://127.0.0.1:1\"\n";
         for (text, right) in [
-            ("limits.header_bytes = \"1\"", "limits.header_bytes: 1 bytes hold no request"),
+            ("limits.header_bytes = \"1\"", "limits.header_bytes: 1 bytes are too few"),
             ("listen = [\":80\", \"0.0.0.0:80\"]", "listen: 0.0.0.0:80 is given twice"),
             (
                 "listen = \":80\"\nadmin = \"unix:/a\"\nmemcached.listen = \"unix:/a\"",

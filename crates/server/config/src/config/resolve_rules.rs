@@ -29,8 +29,7 @@ pub(super) fn rules(
     };
     let is_read = |name: &&String| is_from_clients(&name.to_ascii_lowercase());
     if let Some(bad) = file.keys.fields.iter().find(|name| !is_read(name)) {
-        let why =
-            "only Pagewell and trusted proxies set this field, so no client's reaches the origin";
+        let why = "only Pagewell and trusted proxies set this field; a client's value never reaches the origin";
         return wrong("keys.fields", format!("{bad:?}: {why}"));
     }
     // A cookie that identifies an owner is a session cookie.
@@ -56,7 +55,8 @@ fn secret(file: &File) -> Result<Secret, LoadError> {
                 .or_else(|e| wrong("cookies.secret_file", format!("{}: {e}", path.display())))?;
             let given = given.trim_ascii();
             if given.len() < bytes.len() {
-                let why = format!("{}: {} characters at least", path.display(), bytes.len());
+                let why =
+                    format!("{}: must have at least {} characters", path.display(), bytes.len());
                 return wrong("cookies.secret_file", why);
             }
             bytes.copy_from_slice(&given[..32]);
@@ -70,16 +70,18 @@ pub(super) fn hosts(file: &File) -> Result<Hosts, LoadError> {
     let site = &file.site;
     let host = |key: &str, text: &String| {
         normal_host(text, "http")
-            .or_else(|_| wrong(key, format!("{text:?} is no host; write for instance example.org")))
+            .or_else(|_| wrong(key, format!("{text:?} is no host; write for example example.org")))
     };
     let others = match site.other_hosts.as_deref() {
         None | Some("serve") => OtherHosts::Serve,
         Some("refuse") => OtherHosts::Refuse,
-        Some(other) => return wrong("site.other_hosts", format!("{other:?}: serve or refuse")),
+        Some(other) => {
+            return wrong("site.other_hosts", format!("{other:?}: must be serve or refuse"));
+        }
     };
     let canonical = site.host.as_ref().map(|text| host("site.host", text)).transpose()?;
     if canonical.is_none() && (!site.aliases.is_empty() || others == OtherHosts::Refuse) {
-        return wrong("site.host", "is wanted beside site.aliases and other_hosts = \"refuse\"");
+        return wrong("site.host", "is required with site.aliases and other_hosts = \"refuse\"");
     }
     let aliases =
         site.aliases.iter().map(|text| host("site.aliases", text)).collect::<Result<_, _>>()?;
@@ -118,7 +120,7 @@ mod tests {
         let text = format!("site.origin = \"http://127.0.0.1:8000\"\n{text}");
         let resolved = resolve(&toml::from_str(&text).unwrap());
         std::fs::remove_file(&path).unwrap();
-        assert!(said.contains("32 characters at least"), "{said}");
+        assert!(said.contains("at least 32 characters"), "{said}");
         assert!(resolved.is_ok());
     }
 

@@ -32,17 +32,23 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
     }
     let list: Vec<&Site> = file.site.list.iter().collect();
     if file.memcached.listen.is_some() {
-        return wrong("memcached.listen", "its keys have no host; it is for a single site");
+        return wrong(
+            "memcached.listen",
+            "is for a single site only, because its keys have no host",
+        );
     }
     if list.len() > SITES_MAX {
-        return wrong("site", format!("{SITES_MAX} sites at most"));
+        return wrong("site", format!("at most {SITES_MAX} sites"));
     }
     let own_php = |site: &&&Site| site.origin.is_none() && php(file, site).at.is_none();
     let children = (default_children() / list.iter().filter(own_php).count().max(1)).max(2);
     let mut sites = Vec::new();
     for (site, bytes) in list.iter().zip(budgets(file, &list)?) {
         let Some(host) = &site.host else {
-            return wrong("site.host", "each [[site]] needs one, by which it is told apart");
+            return wrong(
+                "site.host",
+                "each [[site]] needs one, by which requests select the site",
+            );
         };
         let mut own = of_site(file, site);
         own.memory = Some(bytes.to_string());
@@ -84,13 +90,16 @@ fn budgets(file: &File, sites: &[&Site]) -> Result<Vec<usize>, LoadError> {
     let said = sites.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let taken = said.iter().flatten().fold(0, |sum: usize, bytes| sum.saturating_add(*bytes));
     let Some(left) = total.checked_sub(taken) else {
-        let why = format!("the sites together want {taken} bytes; memory is {total}");
+        let why = format!("the sites together use {taken} bytes, but memory is {total}");
         return wrong("site.memory", why);
     };
     let silent = said.iter().filter(|said| said.is_none()).count();
     let part = left / silent.max(1);
     if silent > 0 && part < SITE_BYTES_MIN {
-        return wrong("site.memory", "too little is left for the other sites: 1M each at least");
+        return wrong(
+            "site.memory",
+            "too little is left for the other sites: each needs at least 1M",
+        );
     }
     Ok(said.into_iter().map(|said| said.unwrap_or(part)).collect())
 }
@@ -99,7 +108,7 @@ fn budget(text: &str, total: usize) -> Result<usize, LoadError> {
     let bytes = match text.strip_suffix('%').map(str::parse::<u8>) {
         None => parse_bytes(text).or_else(|e| wrong("site.memory", e))? as usize,
         Some(Ok(percent @ 1..=100)) => total / 100 * usize::from(percent),
-        Some(_) => return wrong("site.memory", format!("{text:?}: 1% to 100%")),
+        Some(_) => return wrong("site.memory", format!("{text:?}: must be 1% to 100%")),
     };
     match bytes < SITE_BYTES_MIN {
         true => wrong("site.memory", format!("{text:?}: a site needs at least 1M")),
@@ -117,7 +126,7 @@ fn together(mut sites: Vec<Config>) -> Result<Config, LoadError> {
     }
     let serves = |site: &Config| site.hosts.others == OtherHosts::Serve;
     if sites.iter().filter(|site| serves(site)).count() > 1 {
-        return wrong("site.other_hosts", "one site at most can \"serve\" the hosts of nobody");
+        return wrong("site.other_hosts", "at most one site can \"serve\" unknown hosts");
     }
     let default_site = sites.iter().position(serves).unwrap_or(0);
     let mut default_site = sites.remove(default_site);
@@ -186,7 +195,7 @@ mod tests {
             (format!("{third}host = \"c\"\nphp.at = \"nowhere\"\norigi = 1"), "origi"),
             (
                 format!("other_hosts = \"serve\"\n{third}host = \"c\"\nother_hosts = \"serve\""),
-                "one site at most",
+                "at most one site",
             ),
             ("[site.cache]\nheuristic_max = \"soon\"".into(), "b: cache.heuristic_max"),
         ] {

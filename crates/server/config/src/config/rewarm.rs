@@ -31,15 +31,15 @@ pub(super) fn resolve(raw: &raw::Rewarm) -> Result<Option<Rewarm>, LoadError> {
     let wrong = |what: &str| Err(LoadError(format!("rewarm.{what}")));
     let pace = raw.pages_per_second.unwrap_or(PAGES_PER_SECOND);
     if !(1..=1_000).contains(&pace) {
-        return wrong("pages_per_second: 1 to 1000 are possible; `enabled = false` turns it off");
+        return wrong("pages_per_second: must be 1 to 1000; `enabled = false` turns it off");
     }
     let at_once = raw.at_once.unwrap_or(AT_ONCE);
     if !(1..=1_000).contains(&at_once) {
-        return wrong("at_once: 1 to 1000 are possible; `enabled = false` turns it off");
+        return wrong("at_once: must be 1 to 1000; `enabled = false` turns it off");
     }
     let min_uses = raw.min_uses.unwrap_or(MIN_USES);
     if min_uses > USES_MAX {
-        return wrong("min_uses: uses are counted to 3, so 0 to 3 are possible");
+        return wrong("min_uses: must be 0 to 3, because uses are counted only up to 3");
     }
     let pause = Duration::from_secs(1) / pace;
     Ok(raw.enabled.unwrap_or(false).then_some(Rewarm { pause, at_once, min_uses }))

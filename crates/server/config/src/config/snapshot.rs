@@ -41,14 +41,14 @@ pub(super) fn resolve(
     let raw = &file.snapshot;
     let Some(directory) = &raw.directory else {
         return match raw.every.is_some() || raw.max_size.is_some() || raw.unwatched.is_some() {
-            true => wrong("snapshot.directory", "has to be given as well: it turns snapshots on"),
+            true => wrong("snapshot.directory", "is required, because it turns snapshots on"),
             false => Ok(None),
         };
     };
     let every = match raw.every.as_deref().map(parse_duration) {
         None => EVERY,
         Some(Ok(every)) if every >= EVERY_MIN => every,
-        Some(Ok(_)) => return wrong("snapshot.every", "1s at least"),
+        Some(Ok(_)) => return wrong("snapshot.every", "must be at least 1s"),
         Some(Err(error)) => return wrong("snapshot.every", error),
     };
     let bytes_max = match raw.max_size.as_deref().map(parse_bytes) {
@@ -63,14 +63,14 @@ pub(super) fn resolve(
         None if !is_watched => {
             return wrong(
                 "snapshot.unwatched",
-                "no [[database]] is followed, so nobody tells what changed while Pagewell was \
-                 down: say \"serve\" if nothing changes meanwhile, or \"drop\" to start without \
+                "no [[database]] is followed, so changes while Pagewell was down are unknown: \
+                 write \"serve\" if nothing changes meanwhile, or \"drop\" to start without \
                  this site's pages",
             );
         }
         None | Some("drop") => {}
         Some(other) => {
-            return wrong("snapshot.unwatched", format!("{other:?}: serve or drop"));
+            return wrong("snapshot.unwatched", format!("{other:?}: must be serve or drop"));
         }
     }
     let hosts = resolve_rules::hosts(file)?;
@@ -154,7 +154,7 @@ mod tests {
         let used = used.expect("it can be used").expect("it is on");
         assert_eq!((used.name.as_str(), used.bytes_max), ("site", 5 << 20));
         for (more, part) in [
-            ("every = \"1ms\"", "1s at least"),
+            ("every = \"1ms\"", "at least 1s"),
             ("max_size = \"much\"", "no size"),
             ("unwatched = \"x\"", "serve or drop"),
         ] {

@@ -17,11 +17,11 @@ pub(super) fn resolve(written: Option<&raw::AllowSymlinks>) -> Result<Symlinks, 
     for directory in directories {
         let named = directory.display();
         if !directory.is_absolute() {
-            return wrong(KEY, format!("{named}: write the whole path of a directory"));
+            return wrong(KEY, format!("{named}: write the absolute path of a directory"));
         }
         match directory.canonicalize() {
             Ok(found) if found.parent().is_none() => {
-                return wrong(KEY, "/ is everything: write true if that is meant");
+                return wrong(KEY, "/ means every directory: write true instead");
             }
             Ok(found) if found.is_dir() => real.push(found),
             Ok(_) => return wrong(KEY, format!("{named} is no directory")),

@@ -45,28 +45,28 @@ pub const LIMITS: &[LimitRow] = &[
         header_bytes,
         "32K",
         bytes,
-        "A request's header section with its request line; beyond: 431."
+        "A request's header section, with its request line; beyond: 431."
     ),
     limit!(headers, "100", count, "Header lines of a request; beyond: 431."),
-    limit!(uri_bytes, "8K", bytes, "A request target; beyond: 414."),
+    limit!(uri_bytes, "8K", bytes, "The length of a request target; beyond: 414."),
     limit!(body_bytes, "64M", parse_bytes, "A request's content; beyond: 413."),
     limit!(
         connections,
         "16384",
         count,
-        "Connections at once; further ones wait in the kernel's queue."
+        "Concurrent connections; further ones wait in the kernel's queue."
     ),
     limit!(
         connections_per_address,
         "512",
         count,
-        "Connections at once of one address (of IPv6, of one /64); further ones are closed. Loopback, `trusted_proxies` and `connections_exempt` are not counted; who comes by the PROXY protocol is, by the address that it names."
+        "Concurrent connections of one address (IPv6: of one /64); further ones are closed. Loopback, `trusted_proxies` and `connections_exempt` are not counted. A client behind the PROXY protocol is counted by the address in the PROXY header."
     ),
     limit!(
         connection_requests,
         "1000000",
         count,
-        "Requests over one connection; then it is closed behind its answer, and the client opens another."
+        "Requests on one connection. After the last one the connection is closed, and the client opens another."
     ),
     limit!(
         header_timeout,
@@ -78,7 +78,7 @@ pub const LIMITS: &[LimitRow] = &[
         idle_timeout,
         "60s",
         parse_duration,
-        "Between two requests of a connection; then it is closed."
+        "Between two requests on a connection; then it is closed."
     ),
     limit!(
         body_timeout,
@@ -90,62 +90,67 @@ pub const LIMITS: &[LimitRow] = &[
         body_rate,
         "1K",
         parse_bytes,
-        "How much of a request's content has to come in a second, whenever it has been waited for longer than `body_timeout` in all since it was last looked at; below: 408."
+        "The least of a request's content that must arrive per second. It is measured each time Pagewell has waited for the content for longer than `body_timeout` in total; below: 408."
     ),
     limit!(
         body_ahead,
         "64K",
         bytes,
-        "How much of a request's content is kept in memory until all of it has come and a place at the origin is taken; of all requests together a sixteenth of `memory`. Longer content waits on the disk."
+        "How much of a request's content is held in memory until it is complete and the request has a place at the origin. All requests together use at most a sixteenth of `memory`. Longer content waits on disk."
     ),
     limit!(
         body_disk,
         "512M",
         parse_bytes,
-        "How much content of all requests together waits on the disk (`uploads`) for its end, of all sites; a file counts for 64K at least. Beyond: 503."
+        "Disk space (in `uploads`) for request content that is not complete, for all sites together. A file counts for at least 64K. Beyond: 503."
     ),
     limit!(
         write_timeout,
         "60s",
         parse_duration,
-        "How long a client may take nothing of its response. Then the connection is closed; over HTTP/2 the stream is reset, or the connection closed where it has no other stream."
+        "How long a client may read nothing of its response. Then the connection is closed. Over HTTP/2 the stream is reset, or the connection closed if it has no other stream."
     ),
     limit!(
         write_rate,
         "1K",
         parse_bytes,
-        "How much of its response a client has to take in a second, measured whenever it was waited for longer than `write_timeout` in all. Streams of HTTP/2 that wait at the same time share the rate. Below: the connection is closed; over HTTP/2 the stream is reset, or the connection closed where it has no other stream."
+        "The least of its response that a client must read per second. It is measured each time Pagewell has waited for the client for longer than `write_timeout` in total. HTTP/2 streams that wait at the same time share the rate. Below: the connection is closed. Over HTTP/2 the stream is reset, or the connection closed if it has no other stream."
     ),
     limit!(
         client_backlog_bytes,
         "0",
         bytes,
-        "Memory for content that clients have asked for and have not taken yet, of all clients together: responses on their way, and pages that are not in the store. 0: a quarter of `memory`, and four times `page_bytes` at least; if set, twice `page_bytes` at least. When half of it is used, responses wait on the disk. Beyond: the connections of the slowest clients are closed."
+        "Memory for response content that clients have not read yet, for all clients together: responses in progress, and pages that are not in the store. 0 means a quarter of `memory`, and at least four times `page_bytes`. A set value is at least twice `page_bytes`. When half of it is used, responses wait on disk. Beyond: the connections of the slowest clients are closed."
     ),
     limit!(
         client_backlog_disk,
         "1G",
         parse_bytes,
-        "Disk (in `uploads`) for responses that wait for their clients, of all sites together. A file counts for 256K at least; one response takes an eighth at most. A response that finds no room waits for its client at the origin, and is broken off when another request has waited a second for a place. Beyond: the connections of the slowest clients are closed."
+        "Disk space (in `uploads`) for responses that wait for their clients, for all sites together. A file counts for at least 256K; one response uses at most an eighth. A response without space keeps its place at the origin until its client reads. It is aborted when another request has waited one second for a place. Beyond: the connections of the slowest clients are closed."
     ),
-    limit!(origin_connect_timeout, "5s", parse_duration, "To reach the origin; beyond: 504."),
+    limit!(
+        origin_connect_timeout,
+        "5s",
+        parse_duration,
+        "The time to connect to the origin; beyond: 504."
+    ),
     limit!(
         origin_timeout,
         "60s",
         parse_duration,
-        "From the end of the request to the origin's header section, and between two pieces after it; beyond: 504."
+        "From the end of the request to the origin's header section, and between two pieces of the response; beyond: 504."
     ),
     limit!(
         origin_connections,
         "64",
         count,
-        "Requests at the origin at once; never more than php-fpm's children when it is our own."
+        "Concurrent origin requests; with the private php-fpm at most its number of children."
     ),
     limit!(
         origin_idle_connections,
         "0",
         count,
-        "Connections kept to a running FastCGI responder without work: each holds one of its workers. Our own php-fpm keeps all."
+        "Idle connections kept open to a running FastCGI server. Each occupies one of its workers. The private php-fpm keeps all."
     ),
     limit!(
         origin_queue,
@@ -165,83 +170,83 @@ pub const LIMITS: &[LimitRow] = &[
         bytes,
         "The header section of the origin's response; beyond: 502."
     ),
-    limit!(page_bytes, "8M", bytes, "A page's content; a longer one is passed on and not stored."),
+    limit!(page_bytes, "8M", bytes, "A page's content; a longer one is forwarded and not stored."),
     limit!(
         followers,
         "10000",
         count,
-        "Requests that wait for one render; further ones are rendered by themselves."
+        "Requests that wait for one render; each further request causes its own origin request."
     ),
     limit!(
         coding_queue,
         "4096",
         count,
-        "Pages and files that wait for their codings to be made; further ones are sent as they are until there is room."
+        "Pages and files that wait for compression; further ones are sent uncompressed until there is space."
     ),
     limit!(
         rewarm_pages,
         "10000",
         count,
-        "Pages that wait to be rendered anew in the background, where `rewarm` is on; the least used are left to their visitors. Half a kilobyte of `memory` is set aside for each, a thirty-second of it at most."
+        "Pages that wait for a refresh in the background, if `rewarm` is on. Beyond: the least used are refreshed at their next request. Half a kilobyte of `memory` is reserved for each, but at most a thirty-second of `memory`."
     ),
     limit!(
         hit_for_miss,
         "10s",
         parse_duration,
-        "How long requests for a page that could not be stored are not made to wait for each other."
+        "After a page could not be stored: how long requests for it do not wait for each other."
     ),
     limit!(
         drain,
         "10s",
         parse_duration,
-        "From the order to stop until the connections that are left are cut."
+        "From the start of a stop until the remaining connections are closed."
     ),
     limit!(
         snapshot_stop,
         "60s",
         parse_duration,
-        "How long the last snapshot may take when Pagewell stops; then the one before stays. Give a service manager more than this and `drain` together."
+        "How long the last snapshot may take when Pagewell stops; beyond: the previous one stays. Give a service manager more time than this and `drain` together."
     ),
     limit!(
         handshake_timeout,
         "10s",
         parse_duration,
-        "From a connection to the end of its TLS handshake; then it is closed."
+        "From the start of a connection to the end of its TLS handshake; then it is closed."
     ),
     limit!(
         certificate_look,
         "5s",
         parse_duration,
-        "How often it is looked whether the files of a certificate have changed."
+        "How often Pagewell checks whether certificate files have changed."
     ),
     limit!(
         upgrades,
         "1024",
         count,
-        "Connections at once that have changed to another protocol, such as WebSocket; beyond: 503."
+        "Concurrent connections that have switched to another protocol, such as WebSocket; beyond: 503."
     ),
     limit!(
         upgrade_idle_timeout,
         "1h",
         parse_duration,
-        "How long nothing may be said on a connection that has changed to another protocol; then it is closed."
+        "How long a connection that has switched to another protocol may be silent; then it is closed."
     ),
     limit!(
         http2_streams,
         "128",
         count,
-        "Requests at once on a connection of HTTP/2; further ones are refused to be asked again."
+        "Concurrent requests on an HTTP/2 connection; further ones are refused in a way that lets the client retry."
     ),
     limit!(
         http2_streams_per_address,
         "1024",
         count,
-        "Requests at once of one address (of IPv6, of one /64) over all its HTTP/2 connections, without plain cache hits; beyond: 503. It counts the addresses that `connections_per_address` counts."
+        "Concurrent requests of one address (IPv6: of one /64) over all its HTTP/2 connections, without plain cache hits; beyond: 503. It counts the same addresses as `connections_per_address`."
     ),
     limit!(
         http2_resets,
         "64",
         count,
-        "Requests that a client of HTTP/2 takes back before they were looked at; beyond: the connection is closed."
+        "Requests that an HTTP/2 client cancels before they are processed; beyond: the connection is closed."
     ),
 ];

@@ -29,7 +29,7 @@ pub struct Traces {
 pub(super) fn resolve(raw: &raw::Traces) -> Result<Option<Traces>, LoadError> {
     let Some(to) = &raw.to else {
         return match raw.share.is_some() || raw.service.is_some() {
-            true => wrong("traces.to", "has to be given as well: it turns traces on"),
+            true => wrong("traces.to", "is required, because it turns traces on"),
             false => Ok(None),
         };
     };
@@ -42,7 +42,7 @@ pub(super) fn resolve(raw: &raw::Traces) -> Result<Option<Traces>, LoadError> {
     let path = if matches!(uri.path(), "" | "/") { PATH } else { uri.path() };
     let share = raw.share.unwrap_or(SHARE);
     if !(0.0..=1.0).contains(&share) {
-        return wrong("traces.share", format!("{share}: from 0 to 1"));
+        return wrong("traces.share", format!("{share}: must be from 0 to 1"));
     }
     Ok(Some(Traces {
         authority: format!("{host}:{}", uri.port_u16().unwrap_or(4318)),

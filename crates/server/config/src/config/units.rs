@@ -9,7 +9,7 @@ pub use site_rules::parse_duration;
 /// # Errors
 /// A sentence with the accepted forms.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is no size; write for instance 64K, 256M or 2G");
+    let wrong = || format!("{text:?} is no size; write for example 64K, 256M or 2G");
     let trimmed = text.trim().trim_end_matches(['B', 'b']).trim_end_matches('i');
     let (digits, factor) = match trimmed.char_indices().last().ok_or_else(wrong)? {
         (at, 'k' | 'K') => (&trimmed[..at], 1u64 << 10),

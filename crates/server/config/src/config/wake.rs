@@ -30,7 +30,7 @@ pub(super) fn resolve(
     scheme: &'static str,
 ) -> Result<Vec<Wake>, LoadError> {
     if all.len() > WAKES_MAX {
-        return Err(LoadError(format!("wake: {WAKES_MAX} of a site at most")));
+        return Err(LoadError(format!("wake: at most {WAKES_MAX} for each site")));
     }
     all.iter().map(|wake| one(wake, host, scheme)).collect()
 }
@@ -44,13 +44,13 @@ fn one(raw: &raw::Wake, host: Option<&str>, scheme: &'static str) -> Result<Wake
     let scheme = match (uri.scheme_str(), uri.authority()) {
         (None, None) if host.is_none() => {
             let why =
-                "without site.host, write the whole address: \"http://blog.example/wp-cron.php\"";
+                "without site.host, write the complete URL: \"http://blog.example/wp-cron.php\"";
             return wrong("url", format!("{written:?}: {why}"));
         }
         (None, None) => scheme,
         (Some("http"), Some(_)) => "http",
         (Some("https"), Some(_)) => "https",
-        _ => return wrong("url", format!("{written:?}: http and https are possible")),
+        _ => return wrong("url", format!("{written:?}: must be http or https")),
     };
     let target = TargetUri::read(&uri, &HeaderMap::new(), host.unwrap_or_default(), scheme);
     let Ok(target) = target else {
@@ -60,7 +60,7 @@ fn one(raw: &raw::Wake, host: Option<&str>, scheme: &'static str) -> Result<Wake
         parse_duration(&raw.every).map_err(|why| LoadError(format!("wake.every: {why}")))?;
     match EVERY[0] <= every && every <= EVERY[1] {
         true => Ok(Wake { target, every }),
-        false => wrong("every", format!("{:?}: \"1s\" to \"1d\" are possible", raw.every)),
+        false => wrong("every", format!("{:?}: must be \"1s\" to \"1d\"", raw.every)),
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn what_cannot_be_used_says_why() {
         let why = |url, every, host| read(url, every, host).expect_err("it cannot be used");
-        assert!(why("/wp-cron.php", "1m", None).contains("write the whole address"));
+        assert!(why("/wp-cron.php", "1m", None).contains("write the complete URL"));
         assert!(why("ftp://a.test/", "1m", None).contains("http and https"));
         assert!(why("a b", "1m", Some("a.test")).contains("no address"));
         assert!(why("/", "0s", Some("a.test")).contains("wake.every"));

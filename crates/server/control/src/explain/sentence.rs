@@ -11,26 +11,26 @@ use site_state::page::SharedPage;
 /// Returns the sentence. `now_ms` is the time, in milliseconds since 1970.
 pub(super) fn of(judged: &Judgement, now_ms: u64) -> String {
     match judged.verdict {
-        "hit" => "It is answered from memory.".into(),
+        "hit" => "It is answered from the cache.".into(),
         "stale" => {
             let reason = judged.reason.unwrap_or_default();
             format!(
-                "It is answered from memory though it is stale (`{reason}`), while it is rendered anew."
+                "It is answered from the cache although it is stale (`{reason}`), while it is refreshed."
             )
         }
         "answered" => format!(
-            "Pagewell answers it itself (`{}`): the origin is not asked, and no page is stored.",
+            "Pagewell answers it without the origin (`{}`), and no page is stored.",
             judged.reason.unwrap_or_default()
         ),
         "bypass" => {
             let because = because(judged, judged.reason.unwrap_or_default());
             match judged.may_be_private {
                 true => format!(
-                    "It is answered from its visitor's own copy or passed on to the origin, and the answer \
-                     may be kept for its visitor alone: {because}."
+                    "It is answered from the visitor's private copy, or forwarded to the origin and may be stored \
+                     for this visitor only: {because}."
                 ),
                 false => format!(
-                    "It is passed on to the origin, and the answer is not stored: {because}."
+                    "It is forwarded to the origin, and the response is not stored: {because}."
                 ),
             }
         }
@@ -42,17 +42,20 @@ pub(super) fn of(judged: &Judgement, now_ms: u64) -> String {
 fn because(judged: &Judgement, reason: &str) -> String {
     match (reason, &judged.cookies[..]) {
         ("session-cookie", [name, ..]) => {
-            format!("the request has the cookie `{name}`, which counts as a session's (`{reason}`)")
+            format!(
+                "the request has the cookie `{name}`, which counts as a session cookie (`{reason}`)"
+            )
         }
         ("unknown-cookie", [name, ..]) => {
             format!("the request has the cookie `{name}`, which is on no list (`{reason}`)")
         }
-        ("rule", _) => "a rule says so (`rule`)".into(),
+        ("rule", _) => "a rule has `bypass` (`rule`)".into(),
         ("credential-field", _) => {
-            "a field of the request says which client asks (`credential-field`)".into()
+            "a field of the request identifies the client (`credential-field`)".into()
         }
         ("partial-page", _) => {
-            "a field of the request asks for a part of the page, or for another form of it (`partial-page`)".into()
+            "a field of the request selects a part or another form of the page (`partial-page`)"
+                .into()
         }
         ("method", _) => "its method is neither GET nor HEAD (`method`)".into(),
         _ => format!("`{reason}`"),
@@ -62,9 +65,9 @@ fn because(judged: &Judgement, reason: &str) -> String {
 /// Returns advice on the verdict.
 pub(super) fn remedy(judged: &Judgement) -> Option<&'static str> {
     match judged.page.as_ref().map(|page| StaleCause::of(judged, page)) {
-        Some(StaleCause::Marked) => Some("Nothing: the next request has it rendered anew."),
+        Some(StaleCause::Marked) => Some("Nothing: the next request refreshes it."),
         Some(StaleCause::NoCache) => {
-            Some("Leave no-cache out, or send s-maxage and the tags that drop the page.")
+            Some("Remove no-cache, or send s-maxage and the tags that purge the page.")
         }
         Some(StaleCause::Otherwise) | None => judged.reason.and_then(remedies::remedy),
     }
@@ -92,22 +95,22 @@ impl StaleCause {
 
 fn render(judged: &Judgement, now_ms: u64) -> String {
     let next = match judged.waiting {
-        None => "The next request has it rendered.".to_owned(),
+        None => "The next request is sent to the origin.".to_owned(),
         Some(0) => "It is being rendered: the next request shares that render.".to_owned(),
         Some(waiting) => {
             format!(
-                "It is being rendered, for {waiting} more already: the next request shares that render."
+                "It is being rendered, and {waiting} more requests wait for it: the next request shares that render."
             )
         }
     };
     if let Some(page) = &judged.page {
         let reason = judged.reason.unwrap_or_default();
         let there = match StaleCause::of(judged, page) {
-            StaleCause::Marked => "A page is there, which a change has marked",
+            StaleCause::Marked => "A page is cached, but an invalidation has marked it stale",
             StaleCause::NoCache => {
-                "A page is there that says `no-cache`: the origin is asked about it each time"
+                "A page is cached with `no-cache`: it is revalidated at the origin on each request"
             }
-            StaleCause::Otherwise => "A page is there, but is not used as it is",
+            StaleCause::Otherwise => "A page is cached, but cannot be served unchanged",
         };
         return format!("{there} (`{reason}`). {next}");
     }
@@ -121,11 +124,11 @@ fn render(judged: &Judgement, now_ms: u64) -> String {
         let fields: Vec<_> = judged.varies_by.iter().map(|name| format!("`{name}`")).collect();
         let fields = fields.join(", ");
         return format!(
-            "What is in memory for this address is for other visitors: it varies by {fields} (`vary-miss`). {next}"
+            "The cached pages of this address are for other visitors: they vary by {fields} (`vary-miss`). {next}"
         );
     }
     match &judged.remembered {
-        None => format!("Nothing is in memory, and nothing is remembered of it. {next}"),
+        None => format!("No page is cached, and nothing is known about earlier ones. {next}"),
         Some(entry) => gone(entry, last.map(|(_, last)| last), now_ms) + &next,
     }
 }
@@ -139,13 +142,9 @@ fn not_stored(entry: &Entry, reason: &str) -> String {
     match (entry.cookies(), reason) {
         ([name, ..], "set-cookie") => {
             let often = if entry.not_stored == entry.renders { " on every response" } else { "" };
-            format!(
-                "It is rendered for each request: it sets the cookie `{name}`{often} (`set-cookie`); {each}."
-            )
+            format!("It is not cached: it sets the cookie `{name}`{often} (`set-cookie`); {each}.")
         }
-        _ => format!(
-            "It is rendered for each request: the last answer was not stored (`{reason}`); {each}."
-        ),
+        _ => format!("It is not cached: the last response was not stored (`{reason}`); {each}."),
     }
 }
 
@@ -157,8 +156,8 @@ fn gone(entry: &Entry, last: Option<&LastRender>, now_ms: u64) -> String {
         Some(dropped) if dropped.at_ms >= stored_ms => {
             let ago = now_ms.saturating_sub(dropped.at_ms) / 1000;
             let (change, by) = (dropped.change, dropped.by.text());
-            format!("Nothing is in memory: {by} dropped it {ago} s ago (change {change}). ")
+            format!("No page is cached: {by} purged it {ago} s ago (change {change}). ")
         }
-        _ => "Nothing is in memory any more, and no change dropped it: it was evicted for space, not asked for in cache.inactive, or removed. ".into(),
+        _ => "No page is cached any more, and no change purged it: it was evicted for space, unused for cache.inactive, or removed. ".into(),
     }
 }

@@ -13,7 +13,10 @@ pub fn url(told: &Value) -> String {
     let mut out = Page::default();
     out.plain(&text(&told["url"]));
     if told["host_is_a_guess"] == true {
-        out.row("host", "a guess, for site.host is not set: write the whole URL for another");
+        out.row(
+            "host",
+            "a guess, because site.host is not set: write the complete URL for another host",
+        );
     }
     out.row(&text(&told["verdict"]), &text(&told["sentence"]));
     out.row("what to do", &text(&told["remedy"]));
@@ -34,7 +37,7 @@ pub fn url(told: &Value) -> String {
         out.row("last render", &last_render(&told["last_render"], now(told)));
     }
     if told["last_drop"].is_object() {
-        out.row("last drop", &last_drop(&told["last_drop"], now(told)));
+        out.row("last purge", &last_drop(&told["last_drop"], now(told)));
     }
     out.text
 }
@@ -64,18 +67,15 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
         },
     );
     if !page["marked_at_ms"].is_null() {
-        out.row(
-            "marked",
-            &format!("{}, to be used as stale only", ago(&page["marked_at_ms"], now_ms)),
-        );
+        out.row("marked", &format!("{}, stale since then", ago(&page["marked_at_ms"], now_ms)));
     }
     let more = match page["tags_left_out"].as_u64() {
         Some(more) if more > 0 => format!(" and {more} more"),
         _ => String::new(),
     };
-    out.row("made from", &(list(&page["tags"], ", ") + &more));
+    out.row("depends on", &(list(&page["tags"], ", ") + &more));
     if page["template"] == true {
-        out.row("is", "a template: fragments are put into it for each visitor (ESI)");
+        out.row("is", "an ESI template: its fragments are inserted for each request");
     }
     out.row("varies by", &list(&page["varies_by"], ", "));
     let by = &page["dropped_by"];
@@ -88,7 +88,7 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
     for rule in by["rules"].as_array().into_iter().flatten() {
         let _ = write!(drops, "\n{}", rule_text(rule));
     }
-    out.row("dropped by", &drops);
+    out.row("purged by", &drops);
 }
 
 /// Formats an item of the memcached port.
@@ -97,9 +97,10 @@ fn item_text(item: &Value, now_ms: u64) -> String {
     let until = match item["ends_at_ms"].as_u64() {
         Some(ends) if ends > now_ms => format!("for another {}", span((ends - now_ms) / 1_000)),
         Some(_) => "has ended".into(),
-        None => "until it is dropped".into(),
+        None => "until it is purged".into(),
     };
-    let marked = if item["marked_at_ms"].is_null() { "" } else { "; marked, and so not given out" };
+    let marked =
+        if item["marked_at_ms"].is_null() { "" } else { "; marked stale, and so not served" };
     let ago = ago(&item["stored_at_ms"], now_ms);
     format!("under {key}, {bytes} bytes; stored {ago}, {until}{marked}")
 }
@@ -115,7 +116,7 @@ fn last_render(render: &Value, now_ms: u64) -> String {
         false => format!("not stored ({})", text(&render["reason"])),
     };
     let status =
-        if render["status"].is_null() { "no answer".into() } else { text(&render["status"]) };
+        if render["status"].is_null() { "no response".into() } else { text(&render["status"]) };
     let (ago, took) = (ago(&render["at_ms"], now_ms), text(&render["took_ms"]));
     let counts = [text(&render["not_stored"]), text(&render["renders"])];
     let cookies = list(&render["cookies"], ", ");
@@ -134,7 +135,7 @@ fn last_drop(dropped: &Value, now_ms: u64) -> String {
     };
     let same = match dropped["unchanged"].as_bool() {
         Some(true) => "; the content was the same afterwards",
-        Some(false) => "; the content was another afterwards",
+        Some(false) => "; the content was different afterwards",
         None => "",
     };
     let (ago, how) = (ago(&dropped["at_ms"], now_ms), text(&dropped["how"]));
@@ -172,7 +173,7 @@ pub fn changes(told: &Value) -> String {
     let all = told["changes"].as_array().into_iter().flatten();
     let lines: Vec<_> = all.map(|one| change(one, now(told))).collect();
     match lines.is_empty() {
-        true => "no change since the start\n".into(),
+        true => "no invalidation since the start\n".into(),
         false => lines.join("\n") + "\n",
     }
 }
@@ -188,7 +189,7 @@ fn change(change: &Value, now_ms: u64) -> String {
         _ => String::new(),
     };
     format!(
-        "{}  {}  by {}: {}{more}{site}; {} dropped, {} marked",
+        "{}  {}  by {}: {}{more}{site}; {} purged, {} marked stale",
         text(&change["number"]),
         ago(&change["at_ms"], now_ms),
         text(&change["by"]["text"]),
@@ -224,17 +225,15 @@ pub fn misses(told: &Value) -> String {
             false => format!("{line}\n            {}", text(&row["remedy"])),
         }
     };
-    section("Renders that were not stored", &told["not_stored"], &with_remedy);
-    section("Requests that were passed on", &told["bypassed"], &with_remedy);
-    section("Cookies in the way", &told["cookies"], &|row| {
+    section("Responses that were not stored", &told["not_stored"], &with_remedy);
+    section("Requests that bypassed the cache", &told["bypassed"], &with_remedy);
+    section("Cookies that prevent caching", &told["cookies"], &|row| {
         counted(row, format!("{} ({})", text(&row["name"]), text(&row["effect"])))
     });
-    section(
-        "Parameters of addresses that nothing was in memory for",
-        &told["parameters"],
-        &|row| counted(row, text(&row["name"])),
-    );
-    section("Pages dropped most", &told["dropped"], &|row| {
+    section("Query parameters that create variants", &told["parameters"], &|row| {
+        counted(row, text(&row["name"]))
+    });
+    section("Pages purged most", &told["dropped"], &|row| {
         format!(
             "{:>10}  {}  last by {}",
             text(&row["count"]),
@@ -242,15 +241,17 @@ pub fn misses(told: &Value) -> String {
             text(&row["by"]["text"])
         )
     });
-    section("Slowest renders", &told["slowest"], &|row| {
+    section("Slowest origin requests", &told["slowest"], &|row| {
         format!("{:>7} ms  {}", text(&row["took_ms"]), text(&row["url"]))
     });
     let over = &told["over_invalidation"];
-    section("Pages dropped though their content stayed the same", &over["pages"], &|row| {
+    section("Pages purged although their content did not change", &over["pages"], &|row| {
         format!("{:>10}  {}", text(&row["count"]), text(&row["url"]))
     });
     let (compared, unchanged) = (text(&over["compared"]), text(&over["unchanged"]));
-    out.plain(&format!("{unchanged} of {compared} drops that could be compared were for nothing."));
+    out.plain(&format!(
+        "{unchanged} of {compared} compared purges were needless: the content did not change."
+    ));
     out.text
 }
 
@@ -284,15 +285,15 @@ fn times(count: &Value) -> String {
 /// Returns the source of a page's freshness lifetime in words.
 fn lifetime_from(source: &str) -> &str {
     match source {
-        "targeted" => "by a field for caches, such as CDN-Cache-Control",
-        "litespeed" => "by X-LiteSpeed-Cache-Control",
-        "surrogate-control" => "by Surrogate-Control",
-        "x-accel-expires" => "by X-Accel-Expires",
-        "s-maxage" | "max-age" => "by Cache-Control",
-        "expires" => "by Expires",
-        "rule" => "by a rule, or cache.default_lifetime",
-        "heuristic" => "a guess from Last-Modified",
-        _ => "it is to be validated each time",
+        "targeted" => "from a field for caches, such as CDN-Cache-Control",
+        "litespeed" => "from X-LiteSpeed-Cache-Control",
+        "surrogate-control" => "from Surrogate-Control",
+        "x-accel-expires" => "from X-Accel-Expires",
+        "s-maxage" | "max-age" => "from Cache-Control",
+        "expires" => "from Expires",
+        "rule" => "from a rule, or cache.default_lifetime",
+        "heuristic" => "heuristic, from Last-Modified",
+        _ => "revalidated each time",
     }
 }
 

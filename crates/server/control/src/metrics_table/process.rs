@@ -23,43 +23,43 @@ pub struct OfTheProcess {
 pub const PROCESS: [OfTheProcess; 6] = [
     OfTheProcess {
         name: "process_cpu_us",
-        help: "Microseconds of CPU that Pagewell has used, without those of php-fpm.",
+        help: "Microseconds of CPU that Pagewell has used, without php-fpm.",
         kind: Kind::Counter,
         read: cpu_us,
     },
     OfTheProcess {
         name: "process_resident_bytes",
-        help: "Memory that Pagewell has resident: pages, files, connections, the program itself; \
-               without that of php-fpm.",
+        help: "Resident memory of Pagewell: pages, files, connections, the program itself; \
+               without php-fpm.",
         kind: Kind::Gauge,
         read: resident_bytes,
     },
     OfTheProcess {
         name: "uploads_bytes",
-        help: "Disk that content of requests takes now (in `uploads`), until the origin has it; a file \
-               counts for 64K at least.",
+        help: "Disk space used now by request content (in `uploads`) until the origin has it; a \
+               file counts for at least 64K.",
         kind: Kind::Gauge,
         read: || Some(spool::used_bytes()),
     },
     OfTheProcess {
         name: "client_backlog_bytes",
-        help: "Memory that content takes now which clients have asked for and have not taken yet: \
-               responses on their way, and pages that are not in the store \
-               (`limits.client_backlog_bytes`).",
+        help: "Memory used now by response content that clients have not read yet \
+               (`limits.client_backlog_bytes`): responses in progress, and pages that are not in \
+               the store.",
         kind: Kind::Gauge,
         read: || Some(send_backlog::memory_bytes() as u64),
     },
     OfTheProcess {
         name: "client_backlog_disk_bytes",
-        help: "Disk that responses take now which wait for their clients (in `uploads`); a file counts for \
-               256K at least (`limits.client_backlog_disk`).",
+        help: "Disk space used now by responses that wait for their clients (in `uploads`); a \
+               file counts for at least 256K (`limits.client_backlog_disk`).",
         kind: Kind::Gauge,
         read: || Some(spool::response_bytes()),
     },
     OfTheProcess {
         name: "panics",
-        help: "Panics: bugs of Pagewell's own, each of which ended one connection, one render or one \
-               piece of work. The log has their places.",
+        help: "Panics: bugs in Pagewell. Each ended one connection, one render or one task. The \
+               log has their source locations.",
         kind: Kind::Counter,
         read: || Some(panics::count()),
     },

@@ -315,7 +315,7 @@ fn reasons(view: &View, columns: usize) -> Vec<Line<'static>> {
         }
     }
     lines.sort_by_key(|(often, _)| std::cmp::Reverse(*often));
-    section("Top causes of misses", lines.into_iter().map(|(_, line)| line))
+    section("Cache misses by cause", lines.into_iter().map(|(_, line)| line))
 }
 
 /// A number of pages as text.
@@ -344,7 +344,7 @@ fn last_changes(view: &View, columns: usize) -> Vec<Line<'static>> {
         let text = format!(" {:>11}  {counted}: {names}  ({by})", duration(ago) + " ago");
         cut(&text, columns, view.utf8)
     };
-    section("Last changes", changes.filter(of_site).map(line))
+    section("Last invalidations", changes.filter(of_site).map(line))
 }
 
 /// A heading and lines; empty if there are no lines.

@@ -9,119 +9,119 @@ use http_cache::NotStored;
 /// The reasons with their advice.
 const REMEDIES: &[(&str, &str)] = &[
     // Reasons for an origin request.
-    ("uri-miss", "Nothing: the next visitor gets it from memory, if it is stored."),
+    ("uri-miss", "Nothing: the next visitor gets it from the cache, if it is stored."),
     (
         "vary-miss",
-        "Let Vary name only fields that few values are seen of; Accept-Encoding needs no Vary here.",
+        "Name only fields with few different values in Vary; Accept-Encoding needs no Vary here.",
     ),
-    ("stale", "A longer lifetime, with tags that drop it when it changes."),
+    ("stale", "Send a longer TTL, with tags that purge the page when its data changes."),
     ("request", "Nothing, or set cache.request_directives to ignore."),
-    ("partial", "Nothing: the rest of it is asked for."),
-    ("bypass", "Ask for the page with GET, without content and without Authorization."),
+    ("partial", "Nothing: the rest of the page is fetched."),
+    ("bypass", "Request the page with GET, without content and without Authorization."),
     // Reasons for a bypass.
     (
         "session-cookie",
-        "Start sessions only where they are needed; or let a rule share the pages that are the same for everybody (shared_with_sessions), or keep private copies.",
+        "Start sessions only where they are needed. Or share pages that are the same for everybody with a rule (shared_with_sessions), or use private copies.",
     ),
     ("owner-cookie-twice", "Set the cookie for one path and domain only."),
     ("owner-cookies-too-long", "Name fewer cookies in private.cookies."),
     ("owner-authorization", "Use either the session's cookie or Authorization."),
     (
         "unknown-cookie",
-        "Name the cookie in cookies.ignore if pages do not depend on it, or in cookies.session if they do; or let the page say that it is the same for all (public, s-maxage or tags).",
+        "Name the cookie in cookies.ignore if pages do not depend on it, or in cookies.session if they do. Or mark the page as the same for all (public, s-maxage or tags).",
     ),
     (
         "credential-field",
-        "Nothing, if the response differs by the field; else name the field in keys.fields: then there is one copy for each value.",
+        "Nothing, if the response depends on the field. Otherwise name the field in keys.fields, to store one copy for each value.",
     ),
     (
         "partial-page",
-        "Name the fields by which the response differs in keys.fields, to have one copy for each of their values.",
+        "Name the fields on which the response depends in keys.fields, to store one copy for each value.",
     ),
-    ("field-too-long", "Send 256 bytes at most in a field of keys.fields."),
-    ("after-write", "Nothing: it passes in a moment; the rule's after_write says how long."),
-    ("rule", "Nothing, if the rule is meant so; else change the rule."),
-    ("handed-over", "Nothing: the next connection is the new process's."),
-    ("stopping", "Nothing: the next connection is another process's."),
+    ("field-too-long", "Send at most 256 bytes in a field of keys.fields."),
+    ("after-write", "Nothing: it ends after the time in the rule's after_write."),
+    ("rule", "Nothing, if the rule is intended; otherwise change the rule."),
+    ("handed-over", "Nothing: the next connection reaches the new process."),
+    ("stopping", "Nothing: the next connection reaches another process."),
     (
         "changes-late",
-        "See database-broken and cluster-pending in the log; raise database.barrier or cluster.barrier if the server is only slow.",
+        "See database-broken and cluster-pending in the log. If the server is only slow, raise database.barrier or cluster.barrier.",
     ),
     // Reasons for not storing a page, in addition to RFC 9111.
-    ("owner-coded", "Let Pagewell do the coding: switch compression off in the application."),
+    ("owner-coded", "Turn compression off in the application: Pagewell compresses pages."),
     (
         "redirect-to-itself",
-        "Let the application redirect to another address; rules say what addresses are the same.",
+        "Redirect to another address. URL normalisation in the configuration determines which addresses are the same.",
     ),
-    ("streamed", "Nothing, if it is a stream; else leave out X-Accel-Buffering: no."),
+    ("streamed", "Nothing, if it is a stream; otherwise remove X-Accel-Buffering: no."),
     (
         "field-not-in-key",
-        "Let Vary name the request field by which the response differs, or name the field in keys.fields.",
+        "Name the request field on which the response depends in Vary or in keys.fields.",
     ),
-    (
-        "vary-of-one-client",
-        "Let the application vary by a cookie that a rule names (vary_cookies), or send private.",
-    ),
+    ("vary-of-one-client", "Vary by a cookie that a rule names (vary_cookies), or send private."),
     (
         "sendfile",
-        "Let the script send the file itself, or name the field in dialects.pass_on where a web server in front sends it.",
+        "Send the file from the script. If a web server in front of Pagewell sends it, name the field in dialects.pass_on.",
     ),
-    ("php-fatal-error", "Mend the page: PHP's error is in the log (origin-stderr)."),
-    ("vary-cookie-set", "Nothing: the next request brings the cookie."),
+    ("php-fatal-error", "Fix the page: PHP's error is in the log (origin-stderr)."),
+    ("vary-cookie-set", "Nothing: the next request has the cookie."),
     (
         "session-for-all",
-        "Give the cookie another name, or set it with Set-Cookie on a page of its own.",
+        "Use another cookie name, or set the cookie with Set-Cookie on a separate page.",
     ),
-    ("tag-too-long", "Use shorter tags: 1,024 bytes at most."),
-    ("too-many-tags", "Use fewer tags: name a kind as a whole."),
-    ("owner-unclear", "Please report it: this is a fault of Pagewell's."),
+    ("tag-too-long", "Use shorter tags: at most 1,024 bytes."),
+    ("too-many-tags", "Use fewer tags: name a whole kind."),
+    ("owner-unclear", "Please report it: this is a bug in Pagewell."),
     (
         "changed-since",
-        "Nothing, unless it is frequent: what it is made from changed while it was made. Then look for what changes it (pagewell explain --tag).",
+        "Nothing, unless it is frequent: the page's data changed during the render. Then find the source of the changes (pagewell explain --tag).",
     ),
-    ("superseded", "Nothing: a newer one is stored."),
+    ("superseded", "Nothing: a newer response replaced it."),
     (
         "lease-too-old",
-        "Nothing, unless it is frequent: then make the page faster, or announce fewer changes.",
+        "Nothing, unless it is frequent: then make the page faster, or send fewer invalidations.",
     ),
     (
         "unsettled",
-        "Nothing: a moment later it is stored. If it stays so, a database is not followed: see database-broken in the log.",
+        "Nothing: the page is stored a moment later. If it stays so, a database is not followed: see database-broken in the log.",
     ),
     // Reasons for which the origin gave no response.
     ("origin-refused", "Is the origin running, and is its address right? See the log."),
     (
         "hung-up",
-        "See origin-stderr and php-fpm-log in the log: a child has crashed, or the origin was restarted.",
+        "See origin-stderr and php-fpm-log in the log: a child crashed, or the origin was restarted.",
     ),
-    ("timed-out", "Find what the page waits for; or raise limits.origin_timeout."),
+    ("timed-out", "Find the cause of the delay, or raise limits.origin_timeout."),
     (
         "overloaded",
-        "More children (php.children) if there is memory; else see what is not stored, or slow (pagewell misses).",
+        "Use more children (php.children) if there is memory. Otherwise find pages that are slow or not stored (pagewell misses).",
     ),
     ("invalid-response", "See origin-invalid in the log."),
     (
         "fragment-failed",
         "See fragment-failed in the log; onerror=\"continue\" leaves a fragment out.",
     ),
-    ("page-too-large", "Raise limits.page_bytes, or have fewer fragments in it."),
+    ("page-too-large", "Raise limits.page_bytes, or shorten the template."),
     // Reasons for which Pagewell answers itself.
     ("host-unknown", "Name the host in site.host or site.aliases."),
-    ("to-https", "Ask for the https address."),
+    ("to-https", "Request the https address."),
     ("not-found", "Is the file there? Is there a front controller (index.php)?"),
-    ("hidden-name", "A file of this name is never served: rename it, or change site.hidden."),
-    ("source-hidden", "Source is never shown; scripts that are to run are named by site.scripts."),
+    ("hidden-name", "A file with this name is never served: rename it, or change site.hidden."),
+    (
+        "source-hidden",
+        "Source code is never served. Name the extensions of scripts to run in site.scripts.",
+    ),
     (
         "link-to-hidden",
         "A symbolic link leads to a name that is never served: link to another name, or change site.hidden.",
     ),
     (
         "link-outside-root",
-        "A symbolic link leads outside the document root: allow the directory by site.allow_symlinks.",
+        "A symbolic link leads outside the document root: allow the directory with site.allow_symlinks.",
     ),
-    ("file-failed", "Permissions, or the disk: see file-failed in the log."),
-    ("path-malformed", "Write the path without a bad escape or steps above the root."),
-    ("only-if-cached", "Leave out only-if-cached."),
+    ("file-failed", "Check the file's permissions and the disk: see file-failed in the log."),
+    ("path-malformed", "Write the path without a wrong escape or steps above the root."),
+    ("only-if-cached", "Remove only-if-cached."),
 ];
 
 /// Returns the advice on a reason; `None` if the text is no reason.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     const HEADINGS: [&str; 4] = [
-        "The request was passed on",
+        "The request bypassed the cache",
         "The origin did not answer",
         "A page was answered, and not stored",
         "# Errors and reasons",

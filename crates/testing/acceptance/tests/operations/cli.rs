@@ -175,7 +175,7 @@ fn check_reports_the_errors_of_a_configuration() {
         ("[limits]\nheader_byte = 5\n", &["header_byte", "did you mean `header_bytes`?"]),
         ("[lmits]\n", &["lmits", "did you mean `limits`?"]),
         ("memory = 5\n", &["memory: write a size in quotes, such as \"5M\""]),
-        ("[site]\nlisten = \":80\"\n", &["line 2", "stands at the top of the file, before"]),
+        ("[site]\nlisten = \":80\"\n", &["line 2", "belongs at the top of the file, before"]),
         ("[limits]\nheaders = 9\nbody = 1\n", &["line 3, column", "did you mean `body_bytes`?"]),
         (
             &format!("[[rule]]\npath = \"/x\"\nagent = \"robot\"\n{site_line}"),

@@ -54,7 +54,7 @@ fn an_operator_finds_out_why() {
     assert!(is_hit(&get("/news.php")));
     let news = explain(&["/news.php"]);
     assert!(news.contains("hit ") && news.contains("served once"), "{news}");
-    assert!(news.contains("made from    news:4"), "{news}");
+    assert!(news.contains("depends on   news:4"), "{news}");
     let tagged = explain(&["--tag", "news:4"]);
     assert!(tagged.starts_with("news:4: 1 page\n") && tagged.contains("/news.php"), "{tagged}");
 
@@ -64,10 +64,13 @@ fn an_operator_finds_out_why() {
     assert!(news.contains("dropped by the response to POST http://"), "{news}");
     assert!(news.contains("/save.php (change ") && news.contains(", tag news:4)"), "{news}");
     let changes = explain(&["--changes"]);
-    assert!(changes.contains("tag news:4; 1 dropped, 0 marked"), "{changes}");
+    assert!(changes.contains("tag news:4; 1 purged, 0 marked stale"), "{changes}");
 
     let signed = explain(&["/news.php", "--cookie", "_ga=1", "--cookie", "PHPSESSID=topsecret"]);
-    assert!(signed.contains("the cookie `PHPSESSID`, which counts as a session's"), "{signed}");
+    assert!(
+        signed.contains("the cookie `PHPSESSID`, which counts as a session cookie"),
+        "{signed}"
+    );
     assert!(!signed.contains("topsecret"), "{signed}");
     let told = explain(&["/news.php", "--header", "Accept-Language: de", "--json"]);
     let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
@@ -85,9 +88,9 @@ fn the_causes_of_misses_are_listed_the_worst_first() {
     let admin = admin(&pagewell);
     let told = said(&["misses", "--admin", &admin]);
     let at = |text: &str| told.find(text).unwrap_or_else(|| panic!("{text} is not in\n{told}"));
-    assert!(at("Renders that were not stored") < at("set-cookie  e.g. http"));
+    assert!(at("Responses that were not stored") < at("set-cookie  e.g. http"));
     assert!(at("PHPSESSID (set)") > 0 && at("news.php?page=…") > 0);
-    let slowest = told.split("Slowest renders\n").nth(1).expect("a section");
+    let slowest = told.split("Slowest origin requests\n").nth(1).expect("a section");
     assert!(slowest.lines().next().is_some_and(|line| line.contains("/slow.php")), "{told}");
     assert!(!told.contains("topsecret"), "{told}");
     let told = said(&["misses", "--admin", &admin, "--json"]);
@@ -106,7 +109,7 @@ fn access_and_errors_are_those_of_other_calls() {
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("401"), "{refused:?}");
     let right = said(&["explain", "/", "--admin", &admin, "--token-file", &token]);
-    assert!(right.contains("nothing is remembered"), "{right}");
+    assert!(right.contains("nothing is known about earlier ones"), "{right}");
     for (args, code) in [
         (&["explain"][..], 2),
         (&["explain", "/a", "--tag", "b"], 2),

@@ -112,11 +112,11 @@ pub fn read_stream(url: &str) -> Result<DatabaseUrl, String> {
     let (user, password) = who.split_once(':').unwrap_or((who, ""));
     // The error message must not contain a part of the password.
     if number.contains('@') || !authority.contains('@') && query.contains('@') {
-        return Err("a password with / ? # or @ in it: write %2F %3F %23 %40 there".into());
+        return Err("the password contains / ? # or @: write %2F %3F %23 %40 instead".into());
     }
     let number = if number.is_empty() { "0" } else { number };
     if number.parse::<u16>().is_err() {
-        return Err(format!("/{number}: the database is a number; {form}"));
+        return Err(format!("/{number}: the database must be a number; {form}"));
     }
     let account =
         Account { user: decoded(user)?, password: decoded(password)?, database: number.into() };
@@ -148,14 +148,16 @@ fn parameters(query: &str, read: &mut DatabaseUrl) -> Result<(), String> {
             (Dialect::MySql, "position", "gtid") => read.by = PositionBy::Gtid,
             (Dialect::MySql, "position", "file") => read.by = PositionBy::File,
             (Dialect::MySql, ..) => {
-                return Err(format!("?{pair}: known are socket, ssl-mode, ssl-ca and position"));
+                return Err(format!(
+                    "?{pair}: unknown; supported are socket, ssl-mode, ssl-ca and position"
+                ));
             }
             (Dialect::Valkey, ..) => {
-                return Err(format!("?{pair}: known are socket, ssl-mode and ssl-ca"));
+                return Err(format!("?{pair}: unknown; supported are socket, ssl-mode and ssl-ca"));
             }
             (Dialect::Postgres, ..) => {
                 return Err(format!(
-                    "?{pair}: known are host, socket, ssl-mode (or sslmode) and ssl-ca (or sslrootcert)"
+                    "?{pair}: unknown; supported are host, socket, ssl-mode (or sslmode) and ssl-ca (or sslrootcert)"
                 ));
             }
         }
@@ -166,7 +168,7 @@ fn parameters(query: &str, read: &mut DatabaseUrl) -> Result<(), String> {
             tls.authorities = authorities;
             Ok(())
         }
-        (None, _, Some(_)) => Err("ssl-ca without an ssl-mode=verify-ca or verify-full".into()),
+        (None, _, Some(_)) => Err("ssl-ca needs ssl-mode=verify-ca or verify-full".into()),
         (None, _, None) => Ok(()),
     }
 }
@@ -179,7 +181,9 @@ fn tls(name: &str, mode: &str) -> Result<Option<DatabaseTls>, String> {
         "required" => trusts(Trust::Anybody),
         "verify-ca" => trusts(Trust::Signed),
         "verify-full" => trusts(Trust::SignedForHost),
-        other => Err(format!("{name}={other}: disabled, required, verify-ca or verify-full")),
+        other => {
+            Err(format!("{name}={other}: must be disabled, required, verify-ca or verify-full"))
+        }
     }
 }
 
@@ -195,7 +199,7 @@ fn in_directory(directory: &str, place: &Place) -> Place {
 fn tcp(host: &str, dialect: Dialect) -> Result<Place, String> {
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => {
-            (name, port.parse().map_err(|_| "the port is no number from 0 to 65535")?)
+            (name, port.parse().map_err(|_| "the port must be a number from 0 to 65535")?)
         }
         _ => (host, dialect.port()),
     };
@@ -208,7 +212,7 @@ fn tcp(host: &str, dialect: Dialect) -> Result<Place, String> {
 /// Decodes percent-encoded bytes.
 fn decoded(text: &str) -> Result<String, String> {
     // The text is not in the message, because it may be the password.
-    let wrong = || "what is percent-encoded in it cannot be read; a % is written %25".to_owned();
+    let wrong = || "its percent-encoding is invalid; write %25 for a %".to_owned();
     percent_decoded(text).map(Cow::into_owned).ok_or_else(wrong)
 }
 

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// A word, or a list of words.
 #[derive(Debug, Deserialize, Clone)]
-#[serde(untagged, expecting = "write a text, or a list of them: [\"a\", \"b\"]")]
+#[serde(untagged, expecting = "write a string, or a list of strings: [\"a\", \"b\"]")]
 #[allow(missing_docs)]
 pub enum OneOrMany {
     One(String),
@@ -48,7 +48,7 @@ pub(super) fn some_words<'de, D: Deserializer<'de>>(
 
 /// A value of php.ini. A boolean becomes PHP's notation.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "write a text, a whole number, true or false")]
+#[serde(untagged, expecting = "write a string, a whole number, true or false")]
 enum Setting {
     Text(String),
     Number(i64),
