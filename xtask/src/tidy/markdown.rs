@@ -1,4 +1,4 @@
-//! Rules about the manual: its links lead somewhere, its commands exist.
+//! Rules about the manual: its links lead somewhere, its commands exist, its pages can be reached.
 //!
 //! A link within the repository names a file that is there, and a heading that is in it. A command
 //! in the README's blocks is a target of the Makefile, a task of `cargo xtask`, or something that
@@ -6,7 +6,7 @@
 
 use super::files::SourceFile;
 use super::{Finding, finding};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +21,35 @@ pub fn links(files: &[SourceFile], root: &Path) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Every page of the manual can be reached by links from its index.
+pub fn reachable(files: &[SourceFile]) -> Vec<Finding> {
+    let pages: HashMap<&str, &SourceFile> =
+        files.iter().filter(|file| is_page(file)).map(|file| (file.path.as_str(), file)).collect();
+    let mut waiting: Vec<&SourceFile> = pages.get(INDEX).copied().into_iter().collect();
+    let mut seen: HashSet<&str> = waiting.iter().map(|file| file.path.as_str()).collect();
+    while let Some(page) = waiting.pop() {
+        for (_, target) in targets(&page.text) {
+            let to = target.split('#').next().unwrap_or_default();
+            let to = normal(&Path::new(&page.path).parent().unwrap_or(Path::new("")).join(to));
+            if let Some(next) = to.to_str().and_then(|to| pages.get(to))
+                && seen.insert(&next.path)
+            {
+                waiting.push(next);
+            }
+        }
+    }
+    let message = format!("no links lead here from {INDEX}");
+    let lost = pages.values().filter(|page| !seen.contains(page.path.as_str()));
+    lost.map(|page| finding(page, 1, "unreachable", &message)).collect()
+}
+
+/// The page from which every other page of the manual can be reached.
+const INDEX: &str = "docs/README.md";
+
+fn is_page(file: &SourceFile) -> bool {
+    file.extension() == "md" && file.path.starts_with("docs/")
 }
 
 /// The targets of links outside of code, with their lines.
@@ -176,6 +205,20 @@ mod tests {
         }
         let lines: Vec<usize> = links(&files, root.path()).iter().map(|found| found.line).collect();
         assert_eq!(lines, [3, 3]);
+    }
+
+    #[test]
+    fn pages_without_a_way_to_them_are_found() {
+        let files = [
+            file("docs/README.md", "[a](guide/a.md#top) `[d](d.md)`"),
+            file("docs/guide/a.md", "[b](../b.md) [docs](../README.md)"),
+            file("docs/b.md", ""),
+            file("docs/d.md", "[b](b.md)"),
+            file("README.md", "[d](docs/d.md)"),
+        ];
+        let found = reachable(&files);
+        let paths: Vec<&str> = found.iter().map(|found| found.path.as_str()).collect();
+        assert_eq!(paths, ["docs/d.md"]);
     }
 
     #[test]

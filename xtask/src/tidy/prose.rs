@@ -43,6 +43,9 @@ const PERSONS: [&str; 4] = ["he", "him", "his", "himself"];
 /// Begins of a clause that stands where a noun should.
 const CLAUSES: [&str; 5] = ["What", "Who", "Whoever", "That which", "Whatever"];
 
+/// The most words of a sentence that are not reported.
+const SENTENCE_WORDS: usize = 35;
+
 /// A fault in one line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
@@ -50,6 +53,7 @@ enum Fault {
     Person,
     Clause,
     TableHead,
+    Long,
 }
 
 /// The counts for comments: words, persons, clauses.
@@ -72,7 +76,7 @@ pub fn comments(files: &[SourceFile]) -> Vec<RatchetNumber> {
     )
 }
 
-/// The counts for Markdown: the same, and tables whose head is empty.
+/// The counts for Markdown: the same, tables whose head is empty, and long sentences.
 pub fn documents(files: &[SourceFile]) -> Vec<RatchetNumber> {
     let mut found = Vec::new();
     let is_document = |file: &&SourceFile| file.extension() == "md" && file.path != "CHANGELOG.md";
@@ -83,6 +87,10 @@ pub fn documents(files: &[SourceFile]) -> Vec<RatchetNumber> {
                 in_block = !in_block;
             } else if !in_block {
                 look_at(file, number + 1, line, &mut found);
+                for words in long_sentences(line) {
+                    let message = format!("{words} words in a sentence: split it");
+                    found.push((Fault::Long, finding(file, number + 1, "sentence", &message)));
+                }
                 if is_empty_head(line) {
                     let message = "an empty head of a table: name its columns";
                     found.push((Fault::TableHead, finding(file, number + 1, "table", message)));
@@ -97,6 +105,7 @@ pub fn documents(files: &[SourceFile]) -> Vec<RatchetNumber> {
             ("document_persons", Fault::Person),
             ("document_clauses", Fault::Clause),
             ("document_table_heads", Fault::TableHead),
+            ("document_long_sentences", Fault::Long),
         ],
     )
 }
@@ -192,6 +201,13 @@ fn clause(sentence: &str) -> Option<String> {
     (is_a_word && !is_question).then(|| format!("{start} {word}"))
 }
 
+/// The numbers of words of the sentences, or cells of a table, that have more than [`SENTENCE_WORDS`].
+fn long_sentences(line: &str) -> Vec<usize> {
+    let text = without_targets(&without_code(line)).replace(['!', '?', '|'], ".");
+    let sentences = text.split(". ").map(|sentence| sentence.split_whitespace().count());
+    sentences.filter(|words| *words > SENTENCE_WORDS).collect()
+}
+
 fn is_empty_head(line: &str) -> bool {
     line.starts_with('|')
         && line.matches('|').count() > 1
@@ -235,6 +251,13 @@ mod tests {
         ] {
             assert_eq!(clauses(text).len(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn long_sentences_are_found() {
+        let words = |count: usize| "word ".repeat(count);
+        let text = format!("{}. {}.\n| {} | {} |\n", words(35), words(36), words(37), words(3));
+        assert!(counts("a.md", &text).contains(&count("document_long_sentences", 2)), "{text}");
     }
 
     #[test]

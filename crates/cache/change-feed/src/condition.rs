@@ -27,7 +27,10 @@ pub type WrittenConditions = BTreeMap<String, OneOrMany>;
 
 /// A pattern, or a list of patterns, in which `*` matches any text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "write a text or a whole number, or a list of them: [\"a\", \"b*\"]")]
+#[serde(
+    untagged,
+    expecting = "write a string or a whole number, or a list of them: [\"a\", \"b*\"]"
+)]
 pub enum OneOrMany {
     /// One pattern.
     One(Value),
@@ -37,7 +40,7 @@ pub enum OneOrMany {
 
 /// A value as written.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "write a text or a whole number")]
+#[serde(untagged, expecting = "write a string or a whole number")]
 pub enum Value {
     /// Text, in which `*` matches any text.
     Text(String),

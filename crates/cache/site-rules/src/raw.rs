@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// One word or a list of words.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(untagged, expecting = "write a text, or a list of them: [\"a\", \"b\"]")]
+#[serde(untagged, expecting = "write a string, or a list of them: [\"a\", \"b\"]")]
 #[allow(missing_docs)]
 pub enum Words {
     One(String),

@@ -12,17 +12,17 @@ use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
-/// What is logged: this, and what weighs more.
+/// The log level: its events and those that are more severe are logged.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum LogLevel {
-    /// What does not work.
+    /// Failures
     Error,
-    /// What may come to hurt.
+    /// Conditions that may become failures
     Warn,
-    /// What happens seldom and may be of interest.
+    /// Rare events of interest
     #[default]
     Info,
-    /// What helps to find a fault.
+    /// Details for diagnosis
     Debug,
 }
 

@@ -111,7 +111,7 @@ server {
         if ($request_method !~ "^(?:GET|HEAD)$") {
             return 418;
         }
-        # Whoever has a session gets pages of his own.
+        # A request with a session cookie goes to PHP.
         if ($http_cookie ~ "@SESSION@") {
             return 418;
         }

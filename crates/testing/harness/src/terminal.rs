@@ -1,7 +1,7 @@
 //! A pseudo-terminal that runs a program and is its controlling terminal, so that the program receives changes
 //! of size and the keys that send signals.
 //!
-//! What the program writes is kept, up to a limit, and drawn on the screen of a terminal emulator (`vt100`). A change
+//! The program's output is kept, up to a limit, and drawn on the screen of a terminal emulator (`vt100`). A change
 //! of the size clears that screen, so a test then sees only what was drawn for the new size. The program is ended
 //! when the terminal is dropped.
 

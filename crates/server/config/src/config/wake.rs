@@ -39,7 +39,7 @@ fn one(raw: &raw::Wake, host: Option<&str>, scheme: &'static str) -> Result<Wake
     let wrong = |key: &str, why: String| Err(LoadError(format!("wake.{key}: {why}")));
     let written = &raw.url;
     let Ok(uri) = written.parse::<Uri>() else {
-        return wrong("url", format!("{written:?} is no address; write \"/wp-cron.php\""));
+        return wrong("url", format!("{written:?} is not a URL; write \"/wp-cron.php\""));
     };
     let scheme = match (uri.scheme_str(), uri.authority()) {
         (None, None) if host.is_none() => {
@@ -50,11 +50,11 @@ fn one(raw: &raw::Wake, host: Option<&str>, scheme: &'static str) -> Result<Wake
         (None, None) => scheme,
         (Some("http"), Some(_)) => "http",
         (Some("https"), Some(_)) => "https",
-        _ => return wrong("url", format!("{written:?}: must be http or https")),
+        _ => return wrong("url", format!("{written:?}: the scheme must be http or https")),
     };
     let target = TargetUri::read(&uri, &HeaderMap::new(), host.unwrap_or_default(), scheme);
     let Ok(target) = target else {
-        return wrong("url", format!("{written:?} is no address; write \"/wp-cron.php\""));
+        return wrong("url", format!("{written:?} is not a URL; write \"/wp-cron.php\""));
     };
     let every =
         parse_duration(&raw.every).map_err(|why| LoadError(format!("wake.every: {why}")))?;
@@ -86,8 +86,8 @@ mod tests {
     fn what_cannot_be_used_says_why() {
         let why = |url, every, host| read(url, every, host).expect_err("it cannot be used");
         assert!(why("/wp-cron.php", "1m", None).contains("write the complete URL"));
-        assert!(why("ftp://a.test/", "1m", None).contains("http and https"));
-        assert!(why("a b", "1m", Some("a.test")).contains("no address"));
+        assert!(why("ftp://a.test/", "1m", None).contains("the scheme must be http or https"));
+        assert!(why("a b", "1m", Some("a.test")).contains("not a URL"));
         assert!(why("/", "0s", Some("a.test")).contains("wake.every"));
         assert!(why("/", "soon", Some("a.test")).contains("wake.every"));
         assert!(why("/", "2d", Some("a.test")).contains("1d"));
