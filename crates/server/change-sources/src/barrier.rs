@@ -13,6 +13,7 @@ use super::{ChangeSources, Feed};
 use site_state::SiteState;
 use site_state::propagation::Propagation;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -103,7 +104,7 @@ impl Feed {
             applied.as_ref().is_some_and(|applied| applied.has_all(&committed))
         });
         reached.await.ok()?;
-        count_lag(site, asked.elapsed());
+        count_lag(site, self, asked.elapsed());
         Some(())
     }
 
@@ -116,8 +117,9 @@ impl Feed {
 }
 
 /// Records how long it took until all was applied, or that it took at least this long.
-pub(super) fn count_lag(site: &SiteState, lag: Duration) {
+pub(super) fn count_lag(site: &SiteState, feed: &Feed, lag: Duration) {
     let lag_us = lag.as_micros() as u64;
+    feed.lag_us.store(lag_us, Ordering::Relaxed);
     site.counters.lag_times.0.add(lag);
     site.counters.database_lag_us.set(lag_us);
     site.counters.database_lag_max_us.raise(lag_us);

@@ -147,7 +147,7 @@ pub async fn measure(site: Arc<SiteState>, feed: Arc<Feed>) {
             continue;
         }
         // The lag exceeds the limit. Its exact value is not measured.
-        count_lag(&site, lag_max + Duration::from_micros(1));
+        count_lag(&site, &feed, lag_max + Duration::from_micros(1));
         if feed.gate.close_unless(&site, feed.name(), || false) == Attempt::Closed {
             let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);
             tracing::error!(event = "database-behind", database, lag_max_ms);

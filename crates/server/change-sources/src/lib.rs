@@ -40,10 +40,10 @@ pub use link::client as tls_client;
 pub use barrier::barrier;
 pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
-pub use valkey::Peers;
+pub use valkey::{ClusterNode, NodeState, Peers, own_name};
 
 use barrier::{Asks, Questions};
-use config::{Config, Database};
+use config::{Config, Database, DatabaseKind};
 use fault::Recovery;
 use follow::Follower;
 use gate::Gate;
@@ -94,6 +94,9 @@ impl ChangeSources {
     }
 }
 
+/// The value of a lag that was not measured yet.
+const NOT_MEASURED: u64 = u64::MAX;
+
 /// A followed database, as the other modules of a site use it.
 pub struct Feed {
     config: Arc<Database>,
@@ -107,6 +110,8 @@ pub struct Feed {
     generation: AtomicU64,
     /// The generation (plus one) in which the server was found to have reset its log; 0: none.
     doubted: AtomicU64,
+    /// The lag that was measured last, in microseconds; [`NOT_MEASURED`] before the first measurement.
+    lag_us: AtomicU64,
     /// The number of running tasks that follow this database.
     tasks: watch::Sender<usize>,
 }
@@ -126,6 +131,7 @@ impl Feed {
             gate: Gate::default(),
             generation: AtomicU64::new(0),
             doubted: AtomicU64::new(0),
+            lag_us: AtomicU64::new(NOT_MEASURED),
             tasks: watch::Sender::new(0),
         }
     }
@@ -134,6 +140,26 @@ impl Feed {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.config.name
+    }
+
+    /// Returns the protocol of the database.
+    #[must_use]
+    pub fn kind(&self) -> &DatabaseKind {
+        &self.config.server.kind
+    }
+
+    /// Returns the address of the database server.
+    #[must_use]
+    pub fn server(&self) -> String {
+        self.config.server.place.to_string()
+    }
+
+    /// Returns the lag that was measured last: the time from a query of the committed position until
+    /// all of it was applied. `None` before the first measurement.
+    #[must_use]
+    pub fn lag(&self) -> Option<Duration> {
+        let lag_us = self.lag_us.load(Ordering::Relaxed);
+        (lag_us != NOT_MEASURED).then(|| Duration::from_micros(lag_us))
     }
 
     /// Records that snapshots are written. The database then keeps its log from the position of the

@@ -1,9 +1,10 @@
-// A line over the last five minutes, as SVG. It has a sentence for those who do not see it, which is read
+// A line over the last hour, as SVG; over a shorter time at first, but at least five minutes. It has a sentence for those who do not see it, which is read
 // when somebody comes to it, and never by itself.
 
 import { svg } from "./page.js";
 
-const [WIDTH, HEIGHT, SPAN_MS] = [300, 56, 300000];
+const [WIDTH, HEIGHT] = [300, 56];
+const [SPAN_LEAST_MS, SPAN_MOST_MS] = [300000, 3600000];
 
 export class Chart {
   constructor(name) {
@@ -21,8 +22,9 @@ export class Chart {
     const most = Math.max(0, ...known.map(([, value]) => value));
     const scale = Math.max(most, top) || 1;
     const end = points.at(-1)?.[0] ?? 0;
+    const span = Math.min(SPAN_MOST_MS, Math.max(SPAN_LEAST_MS, end - (points[0]?.[0] ?? end)));
     const place = ([ms, value]) => {
-      const x = WIDTH - ((end - ms) / SPAN_MS) * WIDTH;
+      const x = WIDTH - ((end - ms) / span) * WIDTH;
       return [x.toFixed(1), (HEIGHT - 2 - (value / scale) * (HEIGHT - 5)).toFixed(1)];
     };
     const runs = split(points).map((run) => run.map(place));
@@ -31,7 +33,7 @@ export class Chart {
     this.line.setAttribute("d", runs.map(path).join(""));
     this.area.setAttribute("d", runs.map(floor).join(""));
     const now = known.length > 0 ? `now ${shown(known.at(-1)[1])}, at most ${shown(most)}` : "nothing yet";
-    this.element.setAttribute("aria-label", `${this.name}, the last five minutes: ${now}`);
+    this.element.setAttribute("aria-label", `${this.name}, the last ${Math.round(span / 60000)} minutes: ${now}`);
     return most;
   }
 }

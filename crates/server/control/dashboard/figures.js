@@ -1,7 +1,12 @@
-// What was told in the last five minutes, for each site, and what follows from two moments of it: rates,
-// shares, times. A figure that cannot be known yet is null.
+// The figures of the last hour, for each site, and values from two moments of it: rates, shares, times. A
+// figure that cannot be known yet is null. The server has recorded a moment every 10 seconds; live events
+// add one a second. Of those, all are kept for a minute, and one in 10 seconds for an hour.
 
-const KEPT_MS = 300000;
+const KEPT_MS = 3600000;
+const FINE_MS = 60000;
+const STEP_MS = 10000;
+/** Moments further apart than this have a gap between them, for example because the tab was asleep. */
+const GAP_MS = 30000;
 
 /** The figures that charts are made of; the others are shown as they are. */
 const KEPT = [
@@ -9,6 +14,7 @@ const KEPT = [
   "origin_places_taken", "origin_queue", "origin_failures", "stored", "not_stored", "invalidations",
   "dropped", "database_lag_us", "database_changes", "connections", "connections_accepted", "pages",
   "memory_bytes", "memory_budget_bytes", "evicted", "process_cpu_us", "process_resident_bytes",
+  "rejected", "purges_refused", "handshakes_failed", "proxies_refused", "memcached_refused", "limits_hit",
 ];
 
 /** All sites together. */
@@ -16,6 +22,19 @@ export const ALL = "";
 
 export class History {
   #bySite = new Map();
+
+  /** Takes the recorded last hour of a site in. Moments of live events that are newer stay. */
+  load(site, recorded) {
+    const { at_ms: times, figures, origin_times: origin } = recorded;
+    const moments = times.map((at, index) => ({
+      at,
+      ...Object.fromEntries(KEPT.map((name) => [name, figures[name]?.[index] ?? 0])),
+      counts: origin.counts[index],
+      sum_us: origin.sum_us[index],
+    }));
+    const newer = this.moments(site).filter((one) => one.at > (times.at(-1) ?? 0));
+    this.#bySite.set(site, [...moments, ...newer]);
+  }
 
   /** Takes an event in. */
   add(event) {
@@ -33,8 +52,11 @@ export class History {
   #one(site, event, figures, times) {
     const moments = this.#bySite.get(site) ?? [];
     const kept = Object.fromEntries(KEPT.map((name) => [name, figures[name] ?? 0]));
+    // An event has one number for each limit, of all sites together.
+    kept.limits_hit = sum(Object.values(figures.limits_hit ?? {}));
     moments.push({ at: event.at_ms, ...kept, counts: times?.counts ?? [], sum_us: times?.sum_us ?? 0 });
     while (moments[0].at < event.at_ms - KEPT_MS) moments.shift();
+    thin(moments, event.at_ms - FINE_MS);
     this.#bySite.set(site, moments);
   }
 
@@ -51,6 +73,7 @@ export class History {
     const moments = this.moments(site);
     let first = 0;
     return moments.map((now, index) => {
+      if (index > 0 && now.at - moments[index - 1].at > GAP_MS) return [now.at, null];
       while (first < index - 1 && moments[first + 1].at <= now.at - seconds * 1000 + 250) first += 1;
       const before = moments[first];
       return [now.at, index > 0 && now.at > before.at ? value(before, now) : null];
@@ -61,8 +84,17 @@ export class History {
   now(site, seconds, value) {
     const moments = this.moments(site);
     const now = moments.at(-1);
-    const before = moments.find((one) => one.at >= now?.at - seconds * 1000 - 250);
+    const before = moments.findLast((one) => one.at <= now?.at - seconds * 1000 + 250) ?? moments[0];
     return now && before && before.at < now.at ? value(before, now) : null;
+  }
+}
+
+/** Removes moments before `until` that follow another one within 10 seconds. */
+function thin(moments, until) {
+  let index = moments.findIndex((one) => one.at > until) - 1;
+  while (index > 0 && moments[index].at - moments[index - 1].at < STEP_MS - 250) {
+    moments.splice(index, 1);
+    index -= 1;
   }
 }
 

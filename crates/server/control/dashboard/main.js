@@ -1,27 +1,48 @@
-// Puts the page together: follows the figures, shows those of the chosen site, and reads the tables anew
-// when something has changed.
+// Puts the page together: loads the figures of the last hour, then follows them, shows those of the chosen
+// site, and reads the tables anew when something has changed.
 
 import { at, duration, el, say } from "./page.js";
 import { ALL, History } from "./figures.js";
+import { get } from "./api.js";
 import { follow } from "./live.js";
 import { Tiles } from "./tiles.js";
 import * as drop from "./drop.js";
 import * as explain from "./explain.js";
+import { showMostRequested, showRefused, showSources } from "./operations.js";
 import { showChanges, showFigures, showReasons } from "./tables.js";
 
 const REASONS_EVERY_MS = 15000;
+const SOURCES_EVERY_MS = 5000;
+/** After a pause as long as this, the recorded figures are loaded again. */
+const PAUSE_MS = 15000;
 
 const history = new History();
 const tiles = new Tiles(at("tiles"));
 let last = null;
 let changes = -1;
 let reasonsAt = -Infinity;
+let sourcesAt = -Infinity;
 
 const chosen = () => at("site").value;
 
+/** Loads the recorded figures of the chosen site, and of all sites together if that is another. */
+async function load() {
+  for (const site of new Set([ALL, chosen()])) {
+    try {
+      const recorded = await get(site === ALL ? "/v1/history" : `/v1/history?site=${site}`);
+      history.load(site, recorded);
+      show(recorded);
+    } catch {
+      // The figures then begin with the first live event, which reports errors as well.
+    }
+  }
+}
+
 function take(event) {
+  const paused = last !== null && (event.at_ms < last.at_ms || event.at_ms > last.at_ms + PAUSE_MS);
   history.add(event);
   last = event;
+  if (paused) load();
   fitChoice(Object.keys(event.figures.sites ?? {}));
   say(at("runs"), `${event.version}, up ${duration(event.figures.uptime_seconds)}`);
   const reasons = event.not_ready.join(", ");
@@ -34,12 +55,26 @@ function take(event) {
   if (event.at_ms - reasonsAt > REASONS_EVERY_MS || event.at_ms < reasonsAt) {
     reasonsAt = event.at_ms;
     showReasons();
+    showOperations();
+  }
+  if (event.at_ms - sourcesAt > SOURCES_EVERY_MS || event.at_ms < sourcesAt) {
+    sourcesAt = event.at_ms;
+    showSources(chosen());
   }
 }
 
-function show() {
+function showOperations() {
+  showMostRequested(chosen());
+  const moments = history.moments(chosen());
+  if (last !== null) showRefused(chosen(), moments[0], moments.at(-1), last.figures.limits_hit);
+}
+
+/** Shows the figures; before the first live event with the number of cores in `recorded`. */
+function show(recorded = null) {
+  const told = last ?? recorded;
+  if (told === null) return;
+  tiles.show(history, chosen(), told);
   if (last === null) return;
-  tiles.show(history, chosen(), last);
   if (at("figures").open) showFigures(chosen() === ALL ? last.figures : last.figures.sites[chosen()]);
 }
 
@@ -63,10 +98,14 @@ function fitChoice(sites) {
 
 at("site").addEventListener("change", () => {
   show();
+  load();
   showChanges(chosen());
+  showSources(chosen());
+  showOperations();
 });
-at("figures").addEventListener("toggle", show);
+at("figures").addEventListener("toggle", () => show());
 at("again").addEventListener("click", () => showReasons());
 explain.start(chosen);
 drop.start(chosen, () => showChanges(chosen()));
+await load();
 follow(take, (name, text) => state(name, name === "paused" ? text : `${text}: trying again`));

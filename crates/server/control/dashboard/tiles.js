@@ -93,7 +93,10 @@ export class Tiles {
       if (!now) continue;
       const points = history.series(from, tile.seconds, tile.value);
       const value = points.at(-1)[1];
-      say(tile.value_place, value === null ? "–" : tile.shown(value));
+      // Without events in the last seconds, a share or a mean is that of the last hour.
+      const shown = value ?? history.now(from, 3600, tile.value);
+      say(tile.value_place, shown === null ? "–" : tile.shown(shown));
+      tile.value_place.classList.toggle("hour", value === null && shown !== null);
       const most = tile.chart.draw(points, tile.top ?? 0, tile.shown);
       say(tile.most, most > 0 ? `at most ${tile.shown(most)}` : "");
       const recent = (seconds, of) => history.now(from, seconds, of);

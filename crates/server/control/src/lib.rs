@@ -7,6 +7,7 @@
 //! | subject | modules |
 //! |---|---|
 //! | the API, `/metrics`, the dashboard, the client of the command line | `api`, `metrics_table` (the table of metrics) |
+//! | the last hour of figures | `history` |
 //! | why a page is answered as it is | `explain` |
 //! | diagnostics of the machine: facts are collected here, and judged by the crate `doctor` | `doctor`, `kernel_counts` |
 //! | `pagewell top` | `top` |
@@ -15,6 +16,7 @@
 pub mod api;
 pub mod doctor;
 pub mod explain;
+pub mod history;
 pub mod kernel_counts;
 pub mod metrics_table;
 pub mod reload;

@@ -223,10 +223,16 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Kind)> {
 
 /// Returns the current metrics of a site, in the order of [`all`].
 pub fn values(site: &Site) -> Vec<(&'static str, u64)> {
+    let of_the_site = of_the_site(site).into_iter();
+    of_the_site.chain(of_the_kernel()).chain(of_this_process()).collect()
+}
+
+/// Returns the current metrics of a site, without those of the kernel and the process.
+pub fn of_the_site(site: &Site) -> Vec<(&'static str, u64)> {
     let store = site.store.stats();
     let counted = site.counters.rows().into_iter().map(|(name, _, value)| (name, value));
     let figures = FIGURES.iter().map(|figure| (figure.name, (figure.read)(site, &store)));
-    counted.chain(figures).chain(of_the_kernel()).chain(of_this_process()).collect()
+    counted.chain(figures).collect()
 }
 
 /// How often each limit was reached on a site and at its origin.

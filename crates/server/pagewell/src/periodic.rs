@@ -1,10 +1,11 @@
 //! The periodic background tasks of a process: tidying up the store after large changes, compression,
 //! cache warming, closing idle connections to the origin, returning memory to the system, watching the
-//! clock, removing inactive pages, reloading certificates. Each ends when the process begins to leave.
+//! clock, removing inactive pages, reloading certificates, recording the last hour of figures. Each ends when the process begins to leave.
 
 use crate::clock_skew;
 use crate::idle_expiry::{self, BETWEEN_BATCHES};
 use crate::wake;
+use control::history::{self, FigureHistory};
 use exchange::codings::{self, Compressor};
 use exchange::rewarm;
 use exchange::site::Site;
@@ -24,8 +25,13 @@ const CROWD: u64 = 1000;
 const CALM: u64 = 50;
 
 /// Starts the tasks of each site and of the process. With `tls`, its certificates are reloaded when the
-/// files change.
-pub fn start(default_site: &Arc<Site>, tls: Option<Arc<Tls>>, stopped: &PhaseWatch) {
+/// files change. The figures of the last hour are recorded in `figures`.
+pub fn start(
+    default_site: &Arc<Site>,
+    tls: Option<Arc<Tls>>,
+    figures: Arc<FigureHistory>,
+    stopped: &PhaseWatch,
+) {
     let compressor = Arc::new(Compressor::default());
     for site in default_site.selected_or_all(None) {
         tokio::spawn(sweep(site.clone(), stopped.clone()));
@@ -39,6 +45,7 @@ pub fn start(default_site: &Arc<Site>, tls: Option<Arc<Tls>>, stopped: &PhaseWat
     }
     tokio::spawn(release_memory(default_site.clone(), stopped.clone()));
     tokio::spawn(clock_skew::run(default_site.clone(), stopped.clone()));
+    tokio::spawn(history::run(figures, default_site.clone(), stopped.clone()));
     tokio::spawn(idle_expiry::run(default_site.clone(), stopped.clone()));
 }
 

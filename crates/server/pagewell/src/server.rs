@@ -7,6 +7,8 @@ use crate::periodic;
 use crate::snapshot;
 use crate::take_over::{Doorway, Following, Open, Predecessor, SuccessorPid};
 use config::{Address, Config};
+use control::api::ControlParts;
+use control::history::FigureHistory;
 use control::reload::Reload;
 use exchange::access_log::{self, Sink, Writing};
 use exchange::site::Site;
@@ -158,10 +160,10 @@ impl Server {
         };
         let phase = Arc::new(phase);
         let all = listeners.iter().chain(&tls_listeners).chain(&items).chain([&admin]);
-        let doorway = Doorway::new(site.clone(), phase.clone(), copies(all)?);
-        let doorway = Arc::new(doorway);
+        let doorway = Arc::new(Doorway::new(site.clone(), phase.clone(), copies(all)?));
         let reload = Arc::new(OnceLock::new());
-        let controlled = (site.clone(), reload.clone());
+        let history = Arc::<FigureHistory>::default();
+        let parts = ControlParts::new(&site, &reload, &history);
         let server = Server {
             writing,
             exporting: tokio::spawn(traces::run(site.state().clone())),
@@ -173,7 +175,7 @@ impl Server {
             tls_addresses: tls_listeners.iter().map(Listener::address).collect(),
             memcached: items.iter().map(Listener::address).collect(),
             admin: admin.address(),
-            control: tokio::spawn(control::api::serve(admin, controlled, stopped.clone())),
+            control: tokio::spawn(control::api::serve(admin, parts, stopped.clone())),
             reload,
             site: site.clone(),
             php,
@@ -185,7 +187,7 @@ impl Server {
             tokio::spawn(listen::serve(listener, begin, tls, site.clone(), stopped.clone()));
         }
         serve_items(items, &config, &site, &stopped);
-        periodic::start(&site, tls, &stopped);
+        periodic::start(&site, tls, history, &stopped);
         Ok(server)
     }
 

@@ -1,5 +1,6 @@
-//! The control API: live events (`/v1/live`), readiness (`/v1/ready`), access control, the connection that is
-//! closed when there are too many, and the files of the dashboard.
+//! The control API: live events (`/v1/live`), the last hour (`/v1/history`), the most requested pages,
+//! readiness (`/v1/ready`), access control, the connection that is closed when there are too many, and the
+//! files of the dashboard.
 
 use acceptance::{BOUND, Raw, Site, client, counter, until};
 use control::api::{FILES, STREAMS};
@@ -60,6 +61,82 @@ fn the_figures_come_as_events() {
         assert!(second["figures"][name].as_u64() > Some(1000), "{name}: {second}");
     }
     assert_eq!(get(&pagewell, "/v1/live?evnts=2").status, 400);
+}
+
+/// The history of a site, or of all sites together.
+fn history(pagewell: &Pagewell, query: &str) -> Value {
+    let response = get(pagewell, &format!("/v1/history{query}"));
+    assert_eq!(response.status, 200, "{}", response.text());
+    serde_json::from_str(&response.text()).expect("JSON")
+}
+
+#[test]
+fn the_last_hour_is_recorded_without_any_reader() {
+    let site = Site::new(&[("one/index.php", "<?php echo 1;"), ("two/index.php", "<?php echo 2;")]);
+    let sites = ["one", "two"].map(|name| {
+        let root = site.root().join(name).display().to_string();
+        format!("[[site]]\nhost = \"{name}.test\"\nroot = {root:?}\n")
+    });
+    let file = site.at("several.toml");
+    std::fs::write(&file, sites.concat()).expect("can be written");
+    let args = ["--memory", "64M", "--config", &file.display().to_string()];
+    let pagewell = Pagewell::start(acceptance::binary(), &args).expect("pagewell starts");
+    let mut client = client(&pagewell);
+    for host in ["one.test", "two.test", "two.test"] {
+        let request = Request::get("/").header("Host", host);
+        assert_eq!(client.send(&request).expect("an answer").status, 200);
+    }
+    let at_ms = |history: &Value| history["at_ms"].as_array().expect("times").len();
+    // Two samples of the task, and one of now.
+    until("samples are recorded", || at_ms(&history(&pagewell, "")) >= 3);
+    for (query, host, requests) in [
+        ("", Value::Null, 3),
+        ("?site=one.test", json!("one.test"), 1),
+        ("?site=two.test", json!("two.test"), 2),
+    ] {
+        let history = history(&pagewell, query);
+        assert_eq!(history["site"], host);
+        let count = at_ms(&history);
+        let figures = history["figures"].as_object().expect("figures");
+        for (name, values) in figures {
+            assert_eq!(values.as_array().map(Vec::len), Some(count), "{name}");
+        }
+        for name in ["counts", "sum_us"] {
+            let values = history["origin_times"][name].as_array();
+            assert_eq!(values.map(Vec::len), Some(count), "{name}");
+        }
+        // The second sample was recorded while nobody called the API.
+        let sampled = figures["requests"].as_array().expect("values");
+        assert_eq!(
+            (&sampled[1], &sampled[count - 1]),
+            (&json!(requests), &json!(requests)),
+            "{query}"
+        );
+        let times: Vec<_> = history["at_ms"].as_array().into_iter().flatten().collect();
+        assert!(times.is_sorted_by_key(|time| time.as_u64()), "{times:?}");
+        assert!(figures["process_resident_bytes"][0].as_u64() > Some(1000));
+    }
+    // One ring for each site, and one for their sum.
+    assert_eq!(counter(&pagewell, "history_bytes"), 3 * control::history::RING_BYTES as u64);
+}
+
+#[test]
+fn the_most_requested_pages_are_listed() {
+    let site = kept_site();
+    let pagewell = site.serve("");
+    let mut client = client(&pagewell);
+    for (path, count) in [("/?b=1", 2), ("/?a=secret", 4)] {
+        for _ in 0..count {
+            client.get(path).expect("an answer");
+        }
+    }
+    let response = get(&pagewell, "/v1/most-requested").text();
+    let answer: Value = serde_json::from_str(&response).expect("JSON");
+    let pages: Vec<_> = answer["pages"].as_array().into_iter().flatten().collect();
+    let served: Vec<_> = pages.iter().map(|page| page["served"].as_u64()).collect();
+    assert_eq!(served, [Some(3), Some(1)], "{response}");
+    assert!(pages[0]["url"].as_str().is_some_and(|url| url.contains("a=")), "{response}");
+    assert!(!response.contains("secret"), "{response}");
 }
 
 #[test]

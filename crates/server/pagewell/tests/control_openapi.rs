@@ -145,6 +145,8 @@ fn failing() -> Vec<(&'static str, u16, Request)> {
         all.push((path, 405, Request::new("PUT", path)));
     }
     all.push(("/v1/live", 400, Request::get("/v1/live?events=few")));
+    all.push(("/v1/history", 400, Request::get("/v1/history?host=a.test")));
+    all.push(("/v1/history", 404, Request::get("/v1/history?site=nobody.test")));
     let path = "/v1/invalidate";
     all.push((path, 400, post("{}")));
     all.push((path, 403, post(r#"{"all":true}"#).header("Host", "evil.test")));

@@ -2,9 +2,9 @@
 //! its actions, by mouse and by keyboard, in light and dark mode, on a phone, with a token. External data must
 //! never become markup.
 
-use acceptance::{Site, binary, client, is_hit, until};
-use control::api::ROUTES;
-use harness::{Address, Browser, BrowserError, Pagewell, PrivateDir, Request, key};
+use acceptance::{Raw, Site, binary, client, is_hit, until};
+use control::api::{ROUTES, STREAMS};
+use harness::{Address, Browser, BrowserError, Client, Pagewell, PrivateDir, Request, key};
 use serde_json::Value;
 
 const PAGE: &str = "<?php keep(); header('Cache-Groups: \"news\", \"news:4\"');
@@ -122,6 +122,74 @@ fn it_shows_what_happens_and_drops_what_it_is_told_to() {
     if has("/v1/changes") {
         shows(&mut browser, "#changes tbody tr", "/one");
     }
+    is_quiet(&mut browser);
+}
+
+/// A dashboard that is opened later shows the recorded figures, before any live event.
+#[test]
+fn the_last_hour_is_there_at_the_first_view() {
+    let site = site();
+    let pagewell = site.serve("");
+    visit(&pagewell, "/one");
+    let mut raw = Raw::to(pagewell.address());
+    raw.send(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(20_000)));
+    assert_eq!(raw.answer().status, 414);
+    let recorded = || {
+        let request = Request::get("/v1/history");
+        let response = Client::new(pagewell.admin().clone()).send(&request).expect("an answer");
+        let history: Value = serde_json::from_str(&response.text()).expect("JSON");
+        history["at_ms"].as_array().map_or(0, Vec::len)
+    };
+    until("samples are recorded", || recorded() >= 3);
+    // All places for live events are taken, so the figures can only be the recorded ones.
+    let listening: Vec<_> = (0..STREAMS)
+        .map(|_| {
+            let mut stream = Raw::to(pagewell.admin());
+            stream.send("GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            stream.until("event: figures");
+            stream
+        })
+        .collect();
+    let mut browser = browser();
+    browser.go(&url(&pagewell)).expect("it opens");
+    shows(&mut browser, "#state", "listen already");
+    shows(&mut browser, "[data-tile=Requests] ul", "2 since the start");
+    shows(&mut browser, "[data-tile=Requests] .value", "/s");
+    shows(&mut browser, "[data-tile='Hit ratio'] .value", "%");
+    shows(&mut browser, "[data-tile=Origin] .value", "ms");
+    shows(&mut browser, "[data-tile=Memory] ul", "1 page");
+    let drawn = "return document.querySelector('[data-tile=Memory] .line').getAttribute('d')";
+    let line = script(&mut browser, drawn).as_str().unwrap_or_default().to_owned();
+    assert!(line.contains('L'), "a line from the start until now: {line:?}");
+    // It continues with live events.
+    drop(listening);
+    shows(&mut browser, "#state", "Live");
+    shows(&mut browser, "#requested tbody tr", "/one");
+    shows(&mut browser, "#refused tbody tr", "Malformed");
+    assert!(browser.text("#sources-section").is_ok_and(|text| text.is_empty()), "no database");
+}
+
+#[test]
+fn databases_are_named_with_their_state() {
+    let site = site();
+    let port = harness::free_port().expect("a port");
+    let pagewell = site.serve(&format!(
+        "[[database]]\nname = \"shop\"\nurl = \"mysql://a:b@127.0.0.1:{port}/x\"\n\
+         [[change]]\ntable = \"news\"\ntags = [\"news\"]\n"
+    ));
+    let mut browser = browser();
+    browser.go(&url(&pagewell)).expect("it opens");
+    shows(&mut browser, "#sources tbody tr", "not followed");
+    shows(&mut browser, "#sources tbody tr", &format!("127.0.0.1:{port}"));
+    shows(&mut browser, "#sources tbody tr", "shop");
+    for (width, mobile) in [(390, true), (1280, false)] {
+        browser.resize(width, 800, mobile).expect("another size");
+        let over =
+            "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
+        assert_eq!(script(&mut browser, over), 0, "scrolled sideways at {width}");
+    }
+    let unnamed = unnamed(&mut browser).expect("a tree");
+    assert!(unnamed.is_empty(), "{unnamed:?}");
     is_quiet(&mut browser);
 }
 

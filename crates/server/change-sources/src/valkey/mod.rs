@@ -6,6 +6,7 @@
 //! | `connection` | login, commands, replies |
 //! | `stream` | connects, reads, returns one entry after the other |
 //! | `entry_format` | converts a change to the fields of an entry, and back |
+//! | `nodes` | the other nodes of the cluster, for operators |
 //! | `peer_positions` | the positions up to which each node has applied the stream |
 //! | `peers` | publishes this node's changes, and tracks when all nodes have applied them |
 //!
@@ -14,10 +15,13 @@
 
 mod connection;
 mod entry_format;
+mod nodes;
 mod peer_positions;
 mod peers;
 mod stream;
 
 pub use entry_format::PeerInvalidation;
+pub use entry_format::own as own_name;
+pub use nodes::{ClusterNode, NodeState};
 pub use peers::Peers;
 pub use stream::{Session, Stream, connect};

@@ -9,6 +9,7 @@
 //! (`peers`).
 
 use super::entry_format::own;
+use super::nodes::{ClusterNode, NodeState};
 use config::{Database, OnLag};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -243,6 +244,22 @@ impl PeerPositions {
         forgotten
     }
 
+    /// Returns the nodes for operators. `lag` returns the age of the oldest published change that a
+    /// node with this position has not applied.
+    pub fn nodes(&self, run: &str, now: Instant, lag: impl Fn(Id) -> Duration) -> Vec<ClusterNode> {
+        let node = |(name, one): (&String, &PeerState)| {
+            let state = match one.saying.read {
+                PeerPosition::Gone => NodeState::Stopped,
+                _ if one.may_answer(now) => NodeState::Connected,
+                _ => NodeState::Silent,
+            };
+            let is_connected = state == NodeState::Connected;
+            let lag = if is_connected { lag(one.read(run)) } else { Duration::ZERO };
+            ClusterNode { name: name.clone(), state, lag, reported: one.since }
+        };
+        self.seen.iter().map(node).collect()
+    }
+
     /// Returns the position that all nodes which may answer from their cache have applied in this
     /// run of the server; `None`: there is no such node.
     pub fn least(&self, run: &str, now: Instant) -> Option<Id> {
@@ -343,6 +360,27 @@ mod tests {
         assert_eq!(see("90-0 3 20000 r", Some(120)), Some(id(0)));
         assert_eq!(see("51-0 4 20000 r", None), Some(id(51)));
         assert_eq!(see("130-0 5 20000 r", Some(130)), Some(id(130)));
+    }
+
+    #[test]
+    fn nodes_are_listed_with_their_lag() {
+        let (mut readers, now) = (PeerPositions::default(), Instant::now());
+        let fields = [("a", "5-0 1 20000 r"), ("b", "9-0 1 20000 r"), ("c", "gone 20000")];
+        let fields = || fields.iter().map(|(name, value)| field(name, value)).collect();
+        readers.see("k", fields(), None, now);
+        let mut list = |seconds| {
+            let at = now + Duration::from_secs(seconds);
+            readers.see("k", fields(), None, at);
+            let lag = |read: Id| Duration::from_millis(9 - read.ms);
+            let mut nodes = readers.nodes("r", at, lag);
+            nodes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+            let shown = |node: ClusterNode| (node.state, node.lag.as_millis());
+            nodes.into_iter().map(shown).collect::<Vec<_>>()
+        };
+        let (connected, silent) = (NodeState::Connected, NodeState::Silent);
+        let stopped = NodeState::Stopped;
+        assert_eq!(list(1), [(connected, 4), (connected, 0), (stopped, 0)]);
+        assert_eq!(list(21), [(silent, 0), (silent, 0), (stopped, 0)]);
     }
 
     /// Returns the value in a command that sets a field.

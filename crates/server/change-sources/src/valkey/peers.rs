@@ -12,6 +12,7 @@
 
 use super::connection::{Connection, good};
 use super::entry_format;
+use super::nodes::{ClusterNode, NodeList};
 use super::peer_positions::{self, PeerPositions};
 use super::stream::shared;
 use crate::fault::ConnectionError;
@@ -62,6 +63,7 @@ pub struct Peers {
     heard: watch::Sender<u64>,
     put: Notify,
     is_begun: AtomicBool,
+    nodes: NodeList,
 }
 
 #[derive(Default)]
@@ -130,6 +132,12 @@ impl Server {
     }
 }
 
+/// Returns the age of the oldest published change after the position `read`; zero if there is none.
+fn lag(sent: &VecDeque<PublishedChange>, read: Id, now: Instant) -> Duration {
+    let oldest = sent.iter().find(|one| one.id > read);
+    oldest.map_or(Duration::ZERO, |one| now.duration_since(one.since))
+}
+
 impl Cluster for Peers {
     fn publish(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         self.tell(targets, strength);
@@ -158,7 +166,8 @@ impl Peers {
     pub fn new(config: Arc<Database>) -> Peers {
         let (queue, heard) = (Mutex::default(), watch::Sender::new(0));
         let (told, put, is_begun) = (AtomicU64::new(0), Notify::new(), AtomicBool::new(false));
-        Peers { stream: shared(&config), config, queue, told, heard, put, is_begun }
+        let nodes = NodeList::default();
+        Peers { stream: shared(&config), config, queue, told, heard, put, is_begun, nodes }
     }
 
     /// Queues a change that has to be published.
@@ -241,6 +250,12 @@ impl Peers {
     #[must_use]
     pub fn pending(&self) -> u64 {
         self.queue().last.saturating_sub(self.told.load(Ordering::Acquire))
+    }
+
+    /// Returns the other nodes of the cluster, as last seen, at most some seconds ago.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<ClusterNode> {
+        self.nodes.nodes()
     }
 
     /// Announces that this node answers nothing from the cache any more, so that no node waits for
@@ -357,6 +372,7 @@ impl Peers {
         }
         let forgotten = readers.see(key, said, None, asked);
         let least = readers.least(run, asked);
+        self.nodes.update(asked, || readers.nodes(run, asked, |read| lag(sent, read, asked)));
         for command in forgotten {
             connection.send(&command).await?;
             // If the account may not remove the field, the field stays.

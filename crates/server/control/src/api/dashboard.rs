@@ -40,6 +40,7 @@ files! {
     "/dashboard/chart.js", "text/javascript; charset=utf-8", "chart.js";
     "/dashboard/explain.js", "text/javascript; charset=utf-8", "explain.js";
     "/dashboard/drop.js", "text/javascript; charset=utf-8", "drop.js";
+    "/dashboard/operations.js", "text/javascript; charset=utf-8", "operations.js";
     "/dashboard/tables.js", "text/javascript; charset=utf-8", "tables.js";
     "/dashboard/page.js", "text/javascript; charset=utf-8", "page.js";
 }

@@ -91,7 +91,7 @@ fn event(control: &Control) -> Bytes {
         "version": env!("CARGO_PKG_VERSION"),
         "cores": std::thread::available_parallelism().map_or(1, usize::from),
         "not_ready": ready::reasons_json(&ready::why_not(site, *control.stop.borrow()))["reasons"],
-        "figures": stats::stats(site),
+        "figures": stats::stats_and_limits(site),
         "origin_times": stats::origin_times(site),
     });
     let event = Bytes::from(format!("event: figures\ndata: {picture}\n\n"));

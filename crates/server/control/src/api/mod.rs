@@ -9,11 +9,14 @@ mod caller;
 pub mod client;
 mod dashboard;
 mod explain;
+mod history;
 mod invalidate;
 mod live;
 mod metrics;
+mod most_requested;
 mod places;
 mod ready;
+mod sources;
 mod stats;
 
 pub use dashboard::FILES;
@@ -22,8 +25,10 @@ pub use invalidate::{Invalidate, InvalidationResult};
 use live::Live;
 pub use live::STREAMS;
 use metrics::Format;
+use most_requested::MostRequested;
 use places::{CONNECTIONS, Call, Place, Places};
 
+use crate::history::FigureHistory;
 use crate::reload::{ChangedKey, NotReloaded, Reload, ReloadResult};
 use bytes::Bytes;
 use exchange::body::{BodyError, Content, ResponseBody};
@@ -55,14 +60,17 @@ const ARRIVAL: Duration = Duration::from_secs(30);
 /// The routes: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) list the same. The files of the dashboard
 /// ([`FILES`]) are additional routes.
-pub const ROUTES: [(&str, &str); 11] = [
+pub const ROUTES: [(&str, &str); 14] = [
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
     ("GET", "/v1/live"),
+    ("GET", "/v1/history"),
     ("GET", "/v1/stats"),
     ("GET", "/v1/uncovered-tags"),
     ("GET", "/v1/changes"),
     ("GET", "/v1/misses"),
+    ("GET", "/v1/most-requested"),
+    ("GET", "/v1/sources"),
     ("GET", "/metrics"),
     ("POST", "/v1/explain"),
     ("POST", "/v1/invalidate"),
@@ -140,32 +148,54 @@ impl ControlError {
     }
 }
 
-/// The state for a call: the sites, the event streams, and the process's phase.
+/// The state for a call: the sites, the event streams, the last hour, and the process's phase.
+#[derive(Clone)]
 struct Control {
     site: Arc<Site>,
     reload: Arc<OnceLock<Reload>>,
     live: Arc<Live>,
+    history: Arc<FigureHistory>,
+    most_requested: Arc<MostRequested>,
     stop: PhaseWatch,
 }
 
 impl Control {
     /// Returns the state with the current configuration.
     fn now(&self) -> Control {
-        let (site, reload) = (self.site.now(), self.reload.clone());
-        Control { site, reload, live: self.live.clone(), stop: self.stop.clone() }
+        Control { site: self.site.now(), ..self.clone() }
+    }
+}
+
+/// The parts of the process that calls read or change.
+pub struct ControlParts {
+    /// The default site, which knows the others.
+    pub site: Arc<Site>,
+    /// Reloads the configuration, once it is set and if there is a file.
+    pub reload: Arc<OnceLock<Reload>>,
+    /// The last hour of figures, which another task fills.
+    pub history: Arc<FigureHistory>,
+}
+
+impl ControlParts {
+    /// Creates handles of the same parts.
+    pub fn new(
+        site: &Arc<Site>,
+        reload: &Arc<OnceLock<Reload>>,
+        history: &Arc<FigureHistory>,
+    ) -> ControlParts {
+        let (site, reload, history) = (site.clone(), reload.clone(), history.clone());
+        ControlParts { site, reload, history }
     }
 }
 
 /// Serves the control interface until the server stops and all running calls are answered.
-pub async fn serve(
-    listener: Listener,
-    (site, reload): (Arc<Site>, Arc<OnceLock<Reload>>),
-    stop: PhaseWatch,
-) {
+pub async fn serve(listener: Listener, parts: ControlParts, stop: PhaseWatch) {
+    let ControlParts { site, reload, history } = parts;
     // One more than the permanent ones, for a new connection.
     let most = CONNECTIONS + 1;
     let (places, connections) = (Arc::new(Semaphore::new(most)), Arc::<Places>::default());
-    let control = Arc::new(Control { site, reload, live: Arc::default(), stop: stop.clone() });
+    let (live, most_requested, watch) = (Arc::default(), Arc::default(), stop.clone());
+    let control = Arc::new(Control { site, reload, live, history, most_requested, stop: watch });
     let ended = accept_each(
         &listener,
         places.clone(),
@@ -367,6 +397,14 @@ async fn call(
             Ok(if reasons.is_empty() { Answer::Json(told) } else { Answer::NotReady(told) })
         }
         ("/v1/live", &Method::GET) => live::begin(control, request.uri().query()).map(Answer::Live),
+        ("/v1/history", &Method::GET) => {
+            history::last_hour(control, request.uri().query()).map(Answer::Json)
+        }
+        ("/v1/sources", &Method::GET) => Ok(Answer::Json(sources::sources(site))),
+        ("/v1/most-requested", &Method::GET) => {
+            let (site, most) = (site.clone(), control.most_requested.clone());
+            on_blocking_thread(move || Ok(most.pages(&site))).await
+        }
         ("/v1/stats", &Method::GET) => Ok(Answer::Json(stats::stats_and_limits(site))),
         ("/v1/uncovered-tags", &Method::GET) => Ok(Answer::Json(stats::uncovered_tags(site))),
         ("/v1/changes", &Method::GET) => Ok(Answer::Json(crate::explain::changes(site))),
@@ -375,10 +413,7 @@ async fn call(
             let (site, call) = (site.clone(), read_json(request).await?);
             // For a site with files, this checks which file or script a URL means, and may wait for
             // the disk.
-            let told = tokio::task::spawn_blocking(move || explain::explain(&site, &call));
-            told.await
-                .unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string())))
-                .map(Answer::Json)
+            on_blocking_thread(move || explain::explain(&site, &call)).await
         }
         ("/metrics", &Method::GET) => Ok(Answer::Metrics(Format::accepted(request.headers()))),
         ("/v1/invalidate", &Method::POST) => {
@@ -403,6 +438,14 @@ async fn call(
             None => ControlError::NotFound,
         }),
     }
+}
+
+/// Executes a call that takes a while or may wait for the disk.
+async fn on_blocking_thread(
+    call: impl FnOnce() -> Result<serde_json::Value, ControlError> + Send + 'static,
+) -> Result<Answer, ControlError> {
+    let told = tokio::task::spawn_blocking(call).await;
+    told.unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string()))).map(Answer::Json)
 }
 
 /// Executes an invalidation to its end, even if the client disconnects.

@@ -3,6 +3,7 @@
 //! and the counts of the whole kernel.
 
 use super::Kind;
+use crate::history;
 use exchange::send_backlog;
 use origin::spool;
 use rustix::time::{ClockId, clock_gettime};
@@ -20,7 +21,7 @@ pub struct OfTheProcess {
 }
 
 /// The metrics of the process; zero where the kernel does not report them.
-pub const PROCESS: [OfTheProcess; 6] = [
+pub const PROCESS: [OfTheProcess; 7] = [
     OfTheProcess {
         name: "process_cpu_us",
         help: "Microseconds of CPU that Pagewell has used, without php-fpm.",
@@ -55,6 +56,13 @@ pub const PROCESS: [OfTheProcess; 6] = [
                file counts for at least 256K (`limits.client_backlog_disk`).",
         kind: Kind::Gauge,
         read: || Some(spool::response_bytes()),
+    },
+    OfTheProcess {
+        name: "history_bytes",
+        help: "Memory of the last hour of figures for the dashboard: 127 KiB for each site, and as much \
+               for the sum of several sites; 12.5 MiB at most.",
+        kind: Kind::Gauge,
+        read: || Some(history::memory_bytes() as u64),
     },
     OfTheProcess {
         name: "panics",

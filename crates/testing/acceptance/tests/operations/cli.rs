@@ -316,7 +316,7 @@ fn everything_works_over_unix_sockets() {
     assert_eq!(said(&["invalidate", "--all", "--admin", &admin])[..14], *"dropped 1 page");
     assert!(!is_hit(&get(&visitors, "/x")));
     let stats = said(&["stats", "--admin", &admin]);
-    let requests = "               3  requests                  Requests that were answered.";
+    let requests = "               3  requests                  Requests answered.";
     assert!(stats.lines().any(|line| line == requests), "{stats}");
     // A socket on which a process listens does.
     let taken = [

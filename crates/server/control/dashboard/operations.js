@@ -1,0 +1,103 @@
+// Databases and cluster nodes with their lag, the most requested pages, and refused requests.
+
+import { at, count, el, milliseconds, table } from "./page.js";
+import { get } from "./api.js";
+import { asking } from "./explain.js";
+
+/** The kinds of databases in words. */
+const KINDS = { mariadb: "MariaDB or MySQL", postgresql: "PostgreSQL", cluster: "cluster stream" };
+
+/** The counters of refusals, each with a label. */
+const REFUSED = [
+  ["rejected", "Malformed or oversized requests"],
+  ["purges_refused", "Purge requests without permission"],
+  ["handshakes_failed", "Failed TLS handshakes"],
+  ["proxies_refused", "Connections with a wrong or missing PROXY header"],
+  ["memcached_refused", "Items refused on the memcached port"],
+  ["limits_hit", "Limits reached"],
+];
+
+/** Shows the databases and nodes of a site, or of all sites. The section is hidden if there are none. */
+export async function showSources(site) {
+  await show("sources", async () => {
+    const answer = await get("/v1/sources");
+    const of = (list) => list.filter((one) => site === "" || one.site === site);
+    const [databases, nodes] = [of(answer.databases), of(answer.nodes)];
+    at("sources-section").hidden = databases.length === 0;
+    const named = site === "" && new Set(databases.map((one) => one.site)).size > 1;
+    const more = (one) => (named ? [one.site ?? ""] : []);
+    const headings = named ? ["site"] : [];
+    const parts = [
+      table(
+        "Databases",
+        ["name", "kind", "server", "state", "lag", ...headings],
+        databases.map((one) => [one.name, KINDS[one.kind] ?? one.kind, one.server, state(one), lag(one), ...more(one)]),
+      ),
+    ];
+    if (databases.some((one) => one.kind === "cluster")) {
+      const rows = nodes.map((one) => [
+        code(one.name), condition(one.state), milliseconds(one.lag_ms), milliseconds(one.reported_ms_ago), ...more(one),
+      ]);
+      if (rows.length > 0) parts.push(table("Other cluster nodes", ["node", "state", "lag", "last report", ...headings], rows));
+      else parts.push(note("No other cluster node is known."));
+      parts.push(note("The name of this node is ", code(answer.own_name), "."));
+    }
+    return parts;
+  });
+}
+
+/** Shows the most requested pages of a site, or of all sites. */
+export async function showMostRequested(site) {
+  await show("requested", async () => {
+    const { pages } = await get("/v1/most-requested");
+    const shown = pages.filter((one) => site === "" || one.site === site);
+    if (shown.length === 0) return [note("No stored page has answered a request yet.")];
+    const times = (one) => (one.served_at_least ? `at least ${count(one.served)}` : one.served);
+    return [
+      table("Stored pages", ["page", "cache hits"], shown.map((one) => [asking(one.url), times(one)])),
+      note("Counted approximately, for each page since it was stored."),
+    ];
+  });
+}
+
+/** Shows the refusals of a site, or of all sites. `first` and `now` are moments of its figures: the first
+ * one of the last hour, and the newest. `limits` says how often each limit was reached, on all sites. */
+export async function showRefused(site, first, now, limits) {
+  await show("refused", () => {
+    const since = (name) => Math.max(0, now[name] - first[name]);
+    const known = ([name]) => now[name] > 0 && (name !== "limits_hit" || site === "");
+    const rows = REFUSED.filter(known).map(([name, label]) => [label, now[name], since(name)]);
+    const reached = Object.entries(limits ?? {}).filter(([, times]) => times > 0);
+    reached.sort(([, one], [, other]) => other - one);
+    if (rows.length + reached.length === 0) return [note("Nothing was refused since the start.")];
+    const parts = [];
+    if (rows.length > 0) parts.push(table("Refused", ["what", "since the start", "last hour"], rows));
+    if (reached.length > 0) {
+      const caption = "Limits reached, of all sites together";
+      parts.push(table(caption, ["limit", "since the start"], reached.map(([name, times]) => [code(`limits.${name}`), times])));
+    }
+    return [el("div", { class: "tables" }, ...parts)];
+  });
+}
+
+/** Not while the focus is inside: the place would be lost. After an error the last state stays. */
+async function show(id, parts) {
+  const place = at(id);
+  try {
+    const made = await parts();
+    if (!place.contains(document.activeElement)) place.replaceChildren(...made);
+  } catch (error) {
+    if (place.children.length === 0) place.replaceChildren(note(`Not available: ${error.message}`));
+  }
+}
+
+function state(database) {
+  if (!database.followed) return warning(database.stores_pages ? "reconnecting" : "not followed: no page is stored");
+  return database.stores_pages ? "followed" : warning("too far behind: no page is stored");
+}
+
+const lag = (database) => (database.lag_us === null ? "not measured yet" : milliseconds(database.lag_us / 1000));
+const condition = (name) => (name === "connected" ? name : warning(name));
+const warning = (text) => el("strong", { class: "warning" }, text);
+const code = (text) => el("code", {}, text);
+const note = (...text) => el("p", { class: "note" }, ...text);

@@ -1,0 +1,57 @@
+//! `GET /v1/history`: the last hour of figures, for the first view of the dashboard. The figures
+//! are recorded by [`crate::history`].
+//!
+//! The answer has one array per metric, oldest value first, and the times of the samples in
+//! `at_ms`, by the clock of `/v1/live`. So a reader can continue with the events of that stream.
+
+use super::{Control, ControlError};
+use crate::history::{SAMPLES_MAX, STEP};
+use exchange::site::Site;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Returns the last hour; with the query `site=HOST`, of that site only.
+///
+/// # Errors
+/// The query is invalid, or no site has this host.
+pub(super) fn last_hour(control: &Control, query: Option<&str>) -> Result<Value, ControlError> {
+    let default_site = &control.site;
+    let site = chosen(default_site, query)?;
+    let samples = control.history.last_hour(default_site, site.map(|site| &**site));
+    let mut figures: Map<String, Value> = Map::new();
+    if let Some(first) = samples.first() {
+        for (at, (name, _)) in first.figures().enumerate() {
+            let values = samples.iter().filter_map(|sample| sample.figures().nth(at));
+            figures.insert(name.into(), values.map(|(_, value)| value).collect());
+        }
+    }
+    let times = default_site.counters.origin_times.snapshot();
+    let bounds = times.buckets.iter().filter_map(|(bound, _)| *bound);
+    Ok(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "site": site.map(|site| site.config.hosts.canonical.clone()),
+        "step_ms": STEP.as_millis() as u64,
+        "samples_max": SAMPLES_MAX,
+        "at_ms": samples.iter().map(|sample| sample.at_ms).collect::<Vec<_>>(),
+        "figures": figures,
+        "origin_times": {
+            "bounds_ms": bounds.map(|bound| bound.as_millis() as u64).collect::<Vec<_>>(),
+            "counts": samples.iter().map(|sample| sample.origin_counts).collect::<Vec<_>>(),
+            "sum_us": samples.iter().map(|sample| sample.origin_sum_us).collect::<Vec<_>>(),
+        },
+    }))
+}
+
+/// Returns the site that the query names; `None`: all sites together.
+fn chosen<'s>(
+    default_site: &'s Arc<Site>,
+    query: Option<&str>,
+) -> Result<Option<&'s Arc<Site>>, ControlError> {
+    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(None) };
+    let host = query.strip_prefix("site=").filter(|host| !host.is_empty());
+    let wrong = || ControlError::Unreadable("the query is site=HOST, or none".into());
+    let host = host.ok_or_else(wrong)?;
+    let unknown = || ControlError::SiteUnknown(host.to_owned());
+    default_site.named(host).map(Some).ok_or_else(unknown)
+}
