@@ -1,4 +1,4 @@
-//! The last hour of figures, for the dashboard: one sample every [`STEP`], of all sites together
+//! The metrics of the last hour, for the dashboard: one sample every [`STEP`], of all sites together
 //! and, if there are several, of each. `GET /v1/history` returns it.
 //!
 //! One task per process reads the counters; requests do nothing for it. The task ends when the
@@ -184,7 +184,7 @@ impl SampleRing {
 
 /// The samples of all sites.
 #[derive(Default)]
-pub struct FigureHistory(Mutex<Rings>);
+pub struct MetricsHistory(Mutex<Rings>);
 
 #[derive(Default)]
 struct Rings {
@@ -193,7 +193,7 @@ struct Rings {
     sites: BTreeMap<String, SampleRing>,
 }
 
-impl FigureHistory {
+impl MetricsHistory {
     /// Records a sample of each site, and one of all sites together.
     pub fn sample(&self, default_site: &Arc<Site>) {
         let (all, sites) = read_all(default_site);
@@ -265,7 +265,7 @@ fn name(site: &Site) -> String {
 }
 
 /// Records samples until the process begins to leave. The first one is taken at once.
-pub async fn run(history: Arc<FigureHistory>, default_site: Arc<Site>, mut stop: PhaseWatch) {
+pub async fn run(history: Arc<MetricsHistory>, default_site: Arc<Site>, mut stop: PhaseWatch) {
     let mut due = tokio::time::interval(STEP);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -5,7 +5,7 @@
 use crate::clock_skew;
 use crate::idle_expiry::{self, BETWEEN_BATCHES};
 use crate::wake;
-use control::history::{self, FigureHistory};
+use control::history::{self, MetricsHistory};
 use exchange::codings::{self, Compressor};
 use exchange::rewarm;
 use exchange::site::Site;
@@ -29,7 +29,7 @@ const CALM: u64 = 50;
 pub fn start(
     default_site: &Arc<Site>,
     tls: Option<Arc<Tls>>,
-    figures: Arc<FigureHistory>,
+    figures: Arc<MetricsHistory>,
     stopped: &PhaseWatch,
 ) {
     let compressor = Arc::new(Compressor::default());

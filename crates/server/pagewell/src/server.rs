@@ -8,7 +8,7 @@ use crate::snapshot;
 use crate::take_over::{Doorway, Following, Open, Predecessor, SuccessorPid};
 use config::{Address, Config};
 use control::api::ControlParts;
-use control::history::FigureHistory;
+use control::history::MetricsHistory;
 use control::reload::Reload;
 use exchange::access_log::{self, Sink, Writing};
 use exchange::site::Site;
@@ -162,7 +162,7 @@ impl Server {
         let all = listeners.iter().chain(&tls_listeners).chain(&items).chain([&admin]);
         let doorway = Arc::new(Doorway::new(site.clone(), phase.clone(), copies(all)?));
         let reload = Arc::new(OnceLock::new());
-        let history = Arc::<FigureHistory>::default();
+        let history = Arc::<MetricsHistory>::default();
         let parts = ControlParts::new(&site, &reload, &history);
         let server = Server {
             writing,

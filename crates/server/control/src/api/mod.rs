@@ -28,7 +28,7 @@ use metrics::Format;
 use most_requested::MostRequested;
 use places::{CONNECTIONS, Call, Place, Places};
 
-use crate::history::FigureHistory;
+use crate::history::MetricsHistory;
 use crate::reload::{ChangedKey, NotReloaded, Reload, ReloadResult};
 use bytes::Bytes;
 use exchange::body::{BodyError, Content, ResponseBody};
@@ -154,7 +154,7 @@ struct Control {
     site: Arc<Site>,
     reload: Arc<OnceLock<Reload>>,
     live: Arc<Live>,
-    history: Arc<FigureHistory>,
+    history: Arc<MetricsHistory>,
     most_requested: Arc<MostRequested>,
     stop: PhaseWatch,
 }
@@ -173,7 +173,7 @@ pub struct ControlParts {
     /// Reloads the configuration, once it is set and if there is a file.
     pub reload: Arc<OnceLock<Reload>>,
     /// The last hour of figures, which another task fills.
-    pub history: Arc<FigureHistory>,
+    pub history: Arc<MetricsHistory>,
 }
 
 impl ControlParts {
@@ -181,7 +181,7 @@ impl ControlParts {
     pub fn new(
         site: &Arc<Site>,
         reload: &Arc<OnceLock<Reload>>,
-        history: &Arc<FigureHistory>,
+        history: &Arc<MetricsHistory>,
     ) -> ControlParts {
         let (site, reload, history) = (site.clone(), reload.clone(), history.clone());
         ControlParts { site, reload, history }
