@@ -59,7 +59,13 @@ impl Machine {
         fs::rename(self.at("main.new"), self.at("main")).expect("renamed");
     }
 
+    /// The first installation.
     fn configure(&self) -> Output {
+        self.configure_after("")
+    }
+
+    /// An upgrade from this version; empty for the first installation.
+    fn configure_after(&self, before: &str) -> Output {
         let script = root::repository().join("contrib/debian/postinst");
         let script = fs::read_to_string(script).expect("it is there");
         let script = script
@@ -67,7 +73,7 @@ impl Machine {
             .replace("patience=120", "patience=2");
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.at("bin").display());
         let mut command = Command::new("sh");
-        command.args(["-c", &script, "postinst", "configure"]);
+        command.args(["-c", &script, "postinst", "configure", before]);
         command.env("PATH", path).env("PLACE", self.place.path());
         let output = command.output().expect("it runs");
         assert!(output.status.success(), "{output:?}");
@@ -178,5 +184,9 @@ fn the_user_gets_access_to_the_socket_of_php_fpm() {
     assert_eq!(added(&machine), create, "without php-fpm there is no such group");
     fs::write(machine.at("group-www-data"), "").expect("written");
     machine.configure();
-    assert_eq!(added(&machine), format!("{create}{create}--quiet pagewell www-data\n"));
+    let joins = "--quiet pagewell www-data\n";
+    assert_eq!(added(&machine), format!("{create}{create}{joins}"));
+    machine.configure_after("0.1.0");
+    let all = added(&machine);
+    assert_eq!(all, format!("{create}{create}{joins}{create}"), "an upgrade leaves groups alone");
 }

@@ -6,7 +6,7 @@
 
 use super::files::SourceFile;
 use super::{Finding, finding};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
@@ -25,7 +25,7 @@ pub fn links(files: &[SourceFile], root: &Path) -> Vec<Finding> {
 
 /// Every page of the manual can be reached by links from its index.
 pub fn reachable(files: &[SourceFile]) -> Vec<Finding> {
-    let pages: HashMap<&str, &SourceFile> =
+    let pages: BTreeMap<&str, &SourceFile> =
         files.iter().filter(|file| is_page(file)).map(|file| (file.path.as_str(), file)).collect();
     let mut waiting: Vec<&SourceFile> = pages.get(INDEX).copied().into_iter().collect();
     let mut seen: HashSet<&str> = waiting.iter().map(|file| file.path.as_str()).collect();

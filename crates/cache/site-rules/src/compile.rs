@@ -270,7 +270,7 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
         || raw.country_header.is_some();
     let stale = raw.stale_while_revalidate.is_some() || raw.stale_if_error.is_some();
     if raw.bypass && (stores || copies || stale) {
-        return Err("bypass: nothing is stored, so nothing can be said about storing".into());
+        return Err("bypass: a rule with bypass caches nothing, so it cannot also set options of storing or stale pages; remove them or bypass".into());
     }
     let ignores = |name: &str| raw.ignore.as_slice().iter().any(|word| word == name);
     let names_paths = raw.path.as_slice().iter().any(|word| {

@@ -63,7 +63,7 @@ pub enum NotReloaded {
 impl std::fmt::Display for NotReloaded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NotReloaded::NoFile => f.write_str("there is no --config to be read again"),
+            NotReloaded::NoFile => f.write_str("Pagewell was started without --config, so there is no file to reload; start it with --config FILE"),
             NotReloaded::Wrong(why) => f.write_str(why),
             NotReloaded::NeedsRestart(changed) => {
                 let keys: Vec<&str> = changed.iter().map(|changed| changed.key.as_str()).collect();

@@ -101,7 +101,7 @@ async fn by_site(
     }
 }
 
-/// Whether the origin's response time is needed on connections to.
+/// Whether the origin's response time is needed for requests to this default site.
 pub fn is_timed(default_site: &Arc<Site>) -> bool {
     let tells = |site: &Site| site.config.server_timing || site.config.rules.have_timing();
     default_site.access_log.is_some() || default_site.all_sites().any(|site| tells(site))

@@ -1,6 +1,7 @@
 //! The periodic background tasks of a process: tidying up the store after large changes, compression,
 //! cache warming, closing idle connections to the origin, returning memory to the system, watching the
-//! clock, removing inactive pages, reloading certificates, recording the last hour of figures. Each ends when the process begins to leave.
+//! clock, removing inactive pages, reloading certificates, recording the metrics of the last hour. Each
+//! ends when the process begins to leave.
 
 use crate::clock_skew;
 use crate::idle_expiry::{self, BETWEEN_BATCHES};

@@ -328,12 +328,12 @@ impl Server {
             drained = tokio::time::timeout(default_site.limits.drain, all) => drained.is_ok(),
             () = warn_uncovered_tags(default_site) => false,
         };
-        let (connections, in_hand) =
+        let (connections, in_flight) =
             (default_site.counters.connections.get(), writes_in_flight(default_site));
         // After a hand-over, idle connections are closed later (`finish`), so they are no reason to
         // warn.
-        if !drained && (in_hand > 0 || default_site.successor().is_none()) {
-            tracing::warn!(event = "drain-ended", connections, in_hand);
+        if !drained && (in_flight > 0 || default_site.successor().is_none()) {
+            tracing::warn!(event = "drain-ended", connections, in_flight);
         }
         match pending_publications(default_site) {
             0 => {}

@@ -62,8 +62,10 @@ impl NodeList {
             return;
         }
         let mut nodes = nodes();
-        nodes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        // If there are too many, nodes that have stopped are left out first.
+        nodes.sort_unstable_by_key(|node| node.state == NodeState::Stopped);
         nodes.truncate(NODES_MAX);
+        nodes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         *list = UpdatedNodes { updated: Some(now), nodes };
     }
 

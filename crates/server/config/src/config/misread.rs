@@ -45,6 +45,9 @@ pub(super) fn message(text: &str, error: &toml::de::Error) -> String {
 fn not_toml(message: &str, at: &str) -> String {
     match message {
         "duplicate key" => format!("{at}: is set twice; remove one of them"),
+        _ if message.starts_with("invalid ") => {
+            format!("{message}; write text in quotes, such as listen = \"127.0.0.1:8080\"")
+        }
         _ => message.to_owned(),
     }
 }

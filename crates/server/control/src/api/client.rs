@@ -169,7 +169,7 @@ pub async fn reload(args: &ControlArgs) -> Result<String, String> {
     let (keys, dropped) = (changed.len(), value["dropped"].as_u64().unwrap_or_default());
     let keys =
         if keys == 1 { "1 key has changed".into() } else { format!("{keys} keys have changed") };
-    lines.push(format!("reloaded: {keys}, pages dropped: {dropped}"));
+    lines.push(format!("reloaded: {keys}, pages purged: {dropped}"));
     Ok(lines.join("\n"))
 }
 

@@ -4,17 +4,17 @@
 //! All requests wait for a render whose outcome is valid for all. A render with an unknown cookie
 //! or with Authorization is usually for one client alone. Requests with neither must not wait for
 //! it, and its outcome must not mark the page as unshareable for them. Otherwise one client could
-//! make the others render the page as often as it likes. So there are circles:
+//! make the others render the page as often as it likes. So there are groups:
 //!
-//! | circle | leads, and waits for renders of | joins the render of `Everybody` |
+//! | group | leads, and waits for renders of | joins the render of `Everybody` |
 //! |---|---|---|
-//! | `Everybody` | its own circle | its own circle |
-//! | with an unknown cookie | its own circle | if one is in progress: a page with an explicit lifetime may be shared with it |
-//! | with Authorization | its own circle | never: few shared pages may be used for it (RFC 9111 section 3.5) |
+//! | `Everybody` | its own group | its own group |
+//! | with an unknown cookie | its own group | if one is in progress: a page with an explicit lifetime may be shared with it |
+//! | with Authorization | its own group | never: few shared pages may be used for it (RFC 9111 section 3.5) |
 //! | `no-store`, honoured | none: its response is not stored | if one is in progress |
 //!
-//! A response that is not stored marks the page as hit-for-miss for its own circle only
-//! (`limits.hit_for_miss`). A stored page is used by all circles.
+//! A response that is not stored marks the page as hit-for-miss for its own group only
+//! (`limits.hit_for_miss`). A stored page is used by all groups.
 //!
 //! | a render fails | its followers |
 //! |---|---|
@@ -76,16 +76,16 @@ impl CollapseGroup {
         }
     }
 
-    /// The key under which the requests of a circle find each other. Key parts added by rules
+    /// The key under which the requests of a group find each other. Key parts added by rules
     /// contain a space, so they never equal the suffix.
     fn key<'a>(self, of_page: &'a [u8]) -> Cow<'a, [u8]> {
-        let circle: &[u8] = match self {
+        let group: &[u8] = match self {
             CollapseGroup::Everybody => return Cow::Borrowed(of_page),
             CollapseGroup::UnknownCookie => b"\nunknown-cookie",
             CollapseGroup::Authorization => b"\nauthorization",
             CollapseGroup::Nobody => b"\nnobody",
         };
-        Cow::Owned([of_page, circle].concat())
+        Cow::Owned([of_page, group].concat())
     }
 
     fn joins_everybody(self) -> bool {
@@ -118,21 +118,21 @@ fn now_ms(site: &Site) -> u64 {
 /// shareable.
 pub(super) fn shareable(site: &Site, ask: &RenderRequest) {
     site.fills.shareable(site.store.key(&ask.key));
-    let circle = CollapseGroup::of(site, ask);
-    if circle != CollapseGroup::Everybody {
-        site.fills.shareable(site.store.key(&circle.key(&ask.key)));
+    let group = CollapseGroup::of(site, ask);
+    if group != CollapseGroup::Everybody {
+        site.fills.shareable(site.store.key(&group.key(&ask.key)));
     }
 }
 
 /// The right to refresh a page in the background. `None` if a render is in progress or the page is
 /// marked as hit-for-miss.
 pub(super) fn to_refresh(site: &Site, ask: &RenderRequest) -> Option<RenderPermit> {
-    let circle = CollapseGroup::of(site, ask);
-    match circle.turn(site, ask, site.store.number()) {
+    let group = CollapseGroup::of(site, ask);
+    match group.turn(site, ask, site.store.number()) {
         Turn::Lead(leader) => Some(RenderPermit::Leader(leader)),
         // Marked as hit-for-miss, but a page is stored, so it is worth trying.
         Turn::Alone(SoloRender { lease, why: SoloReason::NotShareable })
-            if circle == CollapseGroup::Everybody =>
+            if group == CollapseGroup::Everybody =>
         {
             Some(RenderPermit::Solo(lease))
         }
@@ -143,16 +143,16 @@ pub(super) fn to_refresh(site: &Site, ask: &RenderRequest) -> Option<RenderPermi
 /// Takes turns for a request that arrived at `arrival`, until the render of another request has
 /// answered it or it has the right to render.
 pub(super) async fn taken(site: &Arc<Site>, ask: &RenderRequest, arrival: Number) -> Admission {
-    let circle = CollapseGroup::of(site, ask);
+    let group = CollapseGroup::of(site, ask);
     let joins = || site.fills.join(site.store.key(&ask.key), arrival, now_ms(site));
-    let mut joined = if circle.joins_everybody() { joins() } else { None };
+    let mut joined = if group.joins_everybody() { joins() } else { None };
     let mut failed_before = false;
     let mut next = None;
     for _ in 0..TURNS_MAX {
         let is_everybodys = joined.is_some();
         let follower = match joined.take() {
             Some(follower) => follower,
-            None => match next.take().unwrap_or_else(|| circle.turn(site, ask, arrival)) {
+            None => match next.take().unwrap_or_else(|| group.turn(site, ask, arrival)) {
                 Turn::Lead(leader) => {
                     return Admission::Right(RenderPermit::Leader(leader), Ranges::Cut);
                 }

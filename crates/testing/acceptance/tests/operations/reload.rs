@@ -205,7 +205,7 @@ fn a_signal_and_the_command_do_the_same() {
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
     assert_eq!(
         text,
-        "cache.soft_for: \"5s\" -> \"6s\"\nreloaded: 1 key has changed, pages dropped: 0\n"
+        "cache.soft_for: \"5s\" -> \"6s\"\nreloaded: 1 key has changed, pages purged: 0\n"
     );
     site.config("admin = \"127.0.0.1:1\"\n", "");
     let said = run();
