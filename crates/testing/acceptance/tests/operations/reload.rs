@@ -168,7 +168,7 @@ fn a_reload_that_needs_a_restart_is_refused_completely() {
 fn a_reload_without_a_file_is_refused() {
     let site = Site::new(&[]);
     let pagewell = site.serve_with_args(&[]);
-    assert!(refused(&pagewell).contains("no --config"));
+    assert!(refused(&pagewell).contains("started without --config"));
     pagewell.signal(Signal::HUP);
     assert_eq!(client(&pagewell).get("/x").expect("it goes on").status, 200);
 }
