@@ -63,7 +63,10 @@ impl NodeList {
         }
         let mut nodes = nodes();
         // If there are too many, nodes that have stopped are left out first.
-        nodes.sort_unstable_by_key(|node| node.state == NodeState::Stopped);
+        nodes.sort_unstable_by(|one, other| {
+            let rank = |node: &ClusterNode| node.state == NodeState::Stopped;
+            (rank(one), &one.name).cmp(&(rank(other), &other.name))
+        });
         nodes.truncate(NODES_MAX);
         nodes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         *list = UpdatedNodes { updated: Some(now), nodes };
