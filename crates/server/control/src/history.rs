@@ -90,10 +90,9 @@ impl FigureSample {
         FigureSample { at_ms, figures, origin_counts, origin_sum_us: 0 }
     }
 
-    /// Returns the recorded metrics: name and value.
-    pub fn figures(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let names = OF_THE_SITE.iter().chain(&OF_THE_PROCESS).chain([&LIMITS_HIT]);
-        names.copied().zip(self.figures.iter().copied())
+    /// Returns the values of the recorded metrics, in the order of [`names`].
+    pub fn values(&self) -> &[u64] {
+        &self.figures
     }
 
     /// Reads a site's part of the metrics.
@@ -135,10 +134,14 @@ fn limits_hit_sum(site: &Site) -> u64 {
     limits_hit(site).map(|(_, count)| count).sum()
 }
 
+/// Returns the names of the recorded metrics, in the order of a sample's values.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    OF_THE_SITE.iter().chain(&OF_THE_PROCESS).chain([&LIMITS_HIT]).copied()
+}
+
 /// Returns the place of a metric in a sample; `None` if it is not recorded.
 fn place(name: &str) -> Option<usize> {
-    let mut names = OF_THE_SITE.iter().chain(&OF_THE_PROCESS).chain([&LIMITS_HIT]);
-    names.position(|known| *known == name)
+    names().position(|known| known == name)
 }
 
 /// The memory of all rings of this process, in bytes.

@@ -5,7 +5,7 @@
 //! `at_ms`, by the clock of `/v1/live`. So a reader can continue with the events of that stream.
 
 use super::{Control, ControlError};
-use crate::history::{SAMPLES_MAX, STEP};
+use crate::history::{self, SAMPLES_MAX, STEP};
 use exchange::site::Site;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -19,10 +19,9 @@ pub(super) fn last_hour(control: &Control, query: Option<&str>) -> Result<Value,
     let site = chosen(default_site, query)?;
     let samples = control.history.last_hour(default_site, site.map(|site| &**site));
     let mut figures: Map<String, Value> = Map::new();
-    if let Some(first) = samples.first() {
-        for (at, (name, _)) in first.figures().enumerate() {
-            let values = samples.iter().filter_map(|sample| sample.figures().nth(at));
-            figures.insert(name.into(), values.map(|(_, value)| value).collect());
+    if !samples.is_empty() {
+        for (at, name) in history::names().enumerate() {
+            figures.insert(name.into(), samples.iter().map(|sample| sample.values()[at]).collect());
         }
     }
     let times = default_site.counters.origin_times.snapshot();
