@@ -6,12 +6,14 @@
 
 mod demo;
 mod docs;
+mod footprints;
 mod man;
 mod package;
 mod tidy;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use harness::root::{self, Profile};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -35,6 +37,11 @@ enum Task {
         #[arg(long)]
         dev: bool,
     },
+    /// Recordings of applications: how exact footprints are
+    Footprints {
+        #[command(subcommand)]
+        task: FootprintTask,
+    },
     /// Writes the pages of the manual that are made from tables in the code
     GenDocs,
     /// Builds a package for Debian: target/package/pagewell_VERSION_ARCHITECTURE.deb
@@ -54,10 +61,25 @@ enum Task {
     },
 }
 
+#[derive(Subcommand)]
+enum FootprintTask {
+    /// Compares the pages that footprints would purge with those that really changed
+    Replay {
+        /// The recording: JSON, compressed by gzip or not
+        file: PathBuf,
+        /// For each page the WordPress options that it asked for: JSON
+        #[arg(long, value_name = "FILE")]
+        options: Option<PathBuf>,
+    },
+}
+
 fn main() -> ExitCode {
     let outcome = match Options::parse().task {
         Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
+        Task::Footprints { task: FootprintTask::Replay { file, options } } => {
+            footprints::replay(&file, options.as_deref())
+        }
         Task::GenDocs => docs::run(&root::repository()),
         Task::Package { dev } => package::run(profile(dev)),
         Task::Tidy { list: Some(name), .. } => list(&name),

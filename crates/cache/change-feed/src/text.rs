@@ -1,5 +1,5 @@
-//! Which of many words occur in a text, for tags of searches. Letters are compared without case, accents
-//! and width, as the usual database collations do.
+//! Which of many words occur in a text, for tags of searches, and whether two texts may be equal. Letters
+//! are compared without case, accents and width, as the usual database collations do.
 //!
 //! Invariant: every word that `LIKE '%word%'` or a search for whole words finds in a text is found here
 //! too, and possibly more. A word therefore matches inside another word, each word of a search counts
@@ -89,6 +89,34 @@ fn folded(text: &str) -> String {
         }
     }
     one_s(&folded)
+}
+
+/// The form of a constant for comparisons of whole texts. Every text that a usual collation ([`is_usual`])
+/// treats as equal has the same form by [`fold_value`], or none. `None` if that is not known of the constant.
+#[must_use]
+pub fn fold_constant(text: &str) -> Option<String> {
+    let is_known = |letter: char| letter.is_ascii() || is_compared(letter);
+    let folded = folded(text);
+    let is_comparable =
+        text.chars().all(|letter| letter <= '\u{ffff}') && folded.chars().all(is_known);
+    is_comparable.then(|| without_padding(folded))
+}
+
+/// The form of a stored text for comparisons with [`fold_constant`]. `None` if the text may be equal to any
+/// constant.
+#[must_use]
+pub fn fold_value(text: &str) -> Option<String> {
+    let is_unknown = |letter: char| {
+        is_odd(letter) || matches!(letter, '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    let folded = folded(text);
+    (folded.is_ascii() || !folded.chars().any(is_unknown)).then(|| without_padding(folded))
+}
+
+/// Without the blanks at the end, which most collations ignore.
+fn without_padding(mut text: String) -> String {
+    text.truncate(text.trim_end_matches(' ').len());
+    text
 }
 
 /// Some collations treat `ß` as a single `s`, and Swedish ones treat `ü` as `y`.

@@ -1,0 +1,372 @@
+//! Comparisons of a stored value with a constant, as the database would do them.
+//!
+//! Invariant: an answer that is not [`Match::Maybe`] is the database's. Where the comparison depends on a
+//! collation, on rounding or on a conversion that is not known exactly, the answer is `Maybe`.
+//! Not here: which comparisons a statement makes.
+
+use crate::literal::Literal;
+use crate::schema::SqlColumnKind;
+use change_feed::text::{fold_constant, fold_value};
+use std::cmp::Ordering;
+
+/// Whether a row satisfies a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Match {
+    /// It does not.
+    No,
+    /// It may.
+    Maybe,
+    /// It does.
+    Yes,
+}
+
+impl From<bool> for Match {
+    fn from(is_match: bool) -> Match {
+        if is_match { Match::Yes } else { Match::No }
+    }
+}
+
+impl std::ops::Not for Match {
+    type Output = Match;
+
+    fn not(self) -> Match {
+        match self {
+            Match::No => Match::Yes,
+            Match::Maybe => Match::Maybe,
+            Match::Yes => Match::No,
+        }
+    }
+}
+
+/// A constant in the form in which values of a column are compared with it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Constant {
+    Integer(i128),
+    Number(f64),
+    /// `YYYY-MM-DD HH:MM:SS.ffffff`.
+    Moment(Box<str>),
+    Text {
+        text: Box<str>,
+        folded: Box<str>,
+        is_case_sensitive: bool,
+    },
+    Bytes(Box<str>),
+}
+
+/// The order of a stored value and a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    /// This order.
+    Is(Ordering),
+    /// They differ, in an unknown order.
+    Differs,
+    /// Unknown.
+    Unknown,
+}
+
+impl Constant {
+    /// The constant for comparisons with a column of this kind. `None` if they are not known.
+    pub fn of(kind: SqlColumnKind, literal: &Literal) -> Option<Constant> {
+        match (kind, literal) {
+            (SqlColumnKind::Integer, literal) => literal.integer().map(Constant::Integer),
+            (SqlColumnKind::Number, Literal::Number(number)) => {
+                number.parse().ok().map(Constant::Number)
+            }
+            (SqlColumnKind::Moment, Literal::Text(text)) => {
+                moment(text).map(|moment| Constant::Moment(moment.into()))
+            }
+            (SqlColumnKind::Text { is_case_sensitive }, Literal::Text(text)) => {
+                let folded = fold_constant(text)?.into();
+                Some(Constant::Text { text: text.clone(), folded, is_case_sensitive })
+            }
+            (SqlColumnKind::Bytes, Literal::Text(text)) => Some(Constant::Bytes(text.clone())),
+            _ => None,
+        }
+    }
+
+    /// The constant with the opposite sign.
+    pub fn negated(self) -> Option<Constant> {
+        match self {
+            Constant::Integer(number) => Some(Constant::Integer(-number)),
+            Constant::Number(number) => Some(Constant::Number(-number)),
+            Constant::Moment(_) | Constant::Text { .. } | Constant::Bytes(_) => None,
+        }
+    }
+
+    /// The form under which an index finds the values that may be equal. `None` if there is none.
+    pub fn key(&self) -> Option<Box<str>> {
+        match self {
+            Constant::Integer(number) => Some(number.to_string().into()),
+            Constant::Text { folded, .. } => Some(folded.clone()),
+            Constant::Bytes(text) => Some(text.clone()),
+            Constant::Number(_) | Constant::Moment(_) => None,
+        }
+    }
+
+    /// Compares a stored value with the constant.
+    pub fn compare(&self, value: &str) -> Comparison {
+        match self {
+            Constant::Integer(constant) => match value.parse::<i128>() {
+                Ok(number) => Comparison::Is(number.cmp(constant)),
+                Err(_) => Comparison::Unknown,
+            },
+            Constant::Number(constant) => match value.parse::<f64>() {
+                Ok(number) => compare_numbers(number, *constant),
+                Err(_) => Comparison::Unknown,
+            },
+            Constant::Moment(constant) => match moment(value) {
+                Some(value) => Comparison::Is(value.as_str().cmp(constant)),
+                None => Comparison::Unknown,
+            },
+            Constant::Text { text, folded, is_case_sensitive } => {
+                compare_texts(value, text, folded, *is_case_sensitive)
+            }
+            Constant::Bytes(constant) => Comparison::Is(value.as_bytes().cmp(constant.as_bytes())),
+        }
+    }
+}
+
+/// The form under which an index finds the constants that may be equal to this value of a column. `None` if
+/// every constant may be.
+pub(crate) fn key(kind: SqlColumnKind, value: &str) -> Option<Box<str>> {
+    match kind {
+        SqlColumnKind::Integer => {
+            value.parse::<i128>().ok().map(|number| number.to_string().into())
+        }
+        SqlColumnKind::Text { .. } => fold_value(value).map(Into::into),
+        SqlColumnKind::Bytes => Some(value.into()),
+        SqlColumnKind::Number | SqlColumnKind::Moment | SqlColumnKind::Opaque => None,
+    }
+}
+
+fn compare_numbers(number: f64, constant: f64) -> Comparison {
+    /// The database compares decimals exactly and floats after a conversion; this is more than either loses.
+    const TOLERANCE: f64 = 1e-6;
+    let is_close =
+        (number - constant).abs() <= TOLERANCE * number.abs().max(constant.abs()).max(1.0);
+    match number.partial_cmp(&constant) {
+        Some(order) if !is_close => Comparison::Is(order),
+        _ => Comparison::Unknown,
+    }
+}
+
+/// Whether every usual collation compares a text by its bytes, or by its bytes without case.
+pub(crate) fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'\t'..=b'\r' | b' '..=b'~'))
+}
+
+fn compare_texts(value: &str, text: &str, folded: &str, is_case_sensitive: bool) -> Comparison {
+    if is_plain(value) && is_plain(text) {
+        // Whether blanks at the end count depends on the collation.
+        let is_padded = value.ends_with(' ') || text.ends_with(' ');
+        let is_equal =
+            if is_case_sensitive { value == text } else { value.eq_ignore_ascii_case(text) };
+        match (is_equal, is_padded) {
+            (true, _) => return Comparison::Is(Ordering::Equal),
+            (false, false) => return Comparison::Differs,
+            (false, true) => {}
+        }
+    }
+    match fold_value(value) {
+        Some(value) if value != folded => Comparison::Differs,
+        _ => Comparison::Unknown,
+    }
+}
+
+/// A date, or a date and time, in the form that can be compared as text. `None` unless it is written as
+/// `YYYY-MM-DD`, with or without a time `HH:MM:SS` and a fraction of at most six digits.
+pub(crate) fn moment(text: &str) -> Option<String> {
+    const FORM: &str = "0000-00-00 00:00:00";
+    let (start, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_form = start.bytes().zip(FORM.bytes()).all(|(byte, form)| match form {
+        b'0' => byte.is_ascii_digit(),
+        form => byte == form,
+    });
+    let is_fraction = fraction.len() <= 6 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let is_complete = start.len() == FORM.len() || start.len() == 10 && !text.contains('.');
+    (is_form && is_fraction && is_complete).then(|| {
+        let rest = &FORM[start.len()..];
+        format!("{start}{rest}.{fraction:0<6}")
+    })
+}
+
+/// A pattern of `LIKE`, with the backslash as its escape character.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pattern {
+    pieces: Vec<Piece>,
+    /// Each run of characters in folded form; `None` if it may match every text.
+    runs: Vec<Option<String>>,
+    is_plain: bool,
+    is_case_sensitive: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    Character(char),
+    /// `_`
+    One,
+    /// `%`
+    Any,
+}
+
+impl Pattern {
+    /// Reads a pattern. `None` for a column of a kind that is converted to text first.
+    pub fn of(kind: SqlColumnKind, pattern: &str) -> Option<Pattern> {
+        let is_case_sensitive = match kind {
+            SqlColumnKind::Text { is_case_sensitive } => is_case_sensitive,
+            SqlColumnKind::Bytes => true,
+            SqlColumnKind::Integer
+            | SqlColumnKind::Number
+            | SqlColumnKind::Moment
+            | SqlColumnKind::Opaque => {
+                return None;
+            }
+        };
+        let mut pieces = Vec::new();
+        let mut characters = pattern.chars();
+        while let Some(character) = characters.next() {
+            pieces.push(match character {
+                '%' => Piece::Any,
+                '_' => Piece::One,
+                '\\' => Piece::Character(characters.next().unwrap_or('\\')),
+                other => Piece::Character(other),
+            });
+        }
+        let is_run = |piece: &Piece| matches!(piece, Piece::Character(_));
+        let runs = pieces.split(|piece| !is_run(piece)).filter(|run| !run.is_empty());
+        let text =
+            |run: &[Piece]| run.iter().filter_map(|piece| piece.character()).collect::<String>();
+        let runs = runs.map(|run| fold_constant(text(run).trim_matches(' '))).collect();
+        Some(Pattern { runs, is_plain: is_plain(pattern), is_case_sensitive, pieces })
+    }
+
+    /// Whether the text matches.
+    pub fn matches(&self, text: &str) -> Match {
+        if self.is_plain && is_plain(text) {
+            return self.matches_plain(text.as_bytes()).into();
+        }
+        let Some(folded) = fold_value(text) else { return Match::Maybe };
+        let may_have =
+            |run: &Option<String>| run.as_ref().is_none_or(|run| folded.contains(run.as_str()));
+        if self.runs.iter().all(may_have) { Match::Maybe } else { Match::No }
+    }
+
+    /// Matches from left to right; after `%`, it returns to the last place where that could have ended.
+    fn matches_plain(&self, text: &[u8]) -> bool {
+        let (mut at, mut piece) = (0, 0);
+        let mut retry: Option<(usize, usize)> = None;
+        while at < text.len() {
+            match self.pieces.get(piece) {
+                Some(Piece::Any) => {
+                    piece += 1;
+                    retry = Some((piece, at));
+                    continue;
+                }
+                Some(Piece::One) => {
+                    (at, piece) = (at + 1, piece + 1);
+                    continue;
+                }
+                Some(Piece::Character(expected)) if self.is_same(*expected, text[at]) => {
+                    (at, piece) = (at + 1, piece + 1);
+                    continue;
+                }
+                Some(Piece::Character(_)) | None => {}
+            }
+            let Some((after, from)) = retry else { return false };
+            (piece, at) = (after, from + 1);
+            retry = Some((after, from + 1));
+        }
+        self.pieces[piece..].iter().all(|piece| *piece == Piece::Any)
+    }
+
+    fn is_same(&self, expected: char, byte: u8) -> bool {
+        let byte = char::from(byte);
+        if self.is_case_sensitive { expected == byte } else { expected.eq_ignore_ascii_case(&byte) }
+    }
+}
+
+impl Piece {
+    fn character(self) -> Option<char> {
+        match self {
+            Piece::Character(character) => Some(character),
+            Piece::One | Piece::Any => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: SqlColumnKind = SqlColumnKind::Text { is_case_sensitive: false };
+
+    #[test]
+    fn a_pattern_matches_as_like_does() {
+        for (pattern, text, expected) in [
+            ("%lantern%", "a Lantern here", Match::Yes),
+            ("%lantern%", "a lamp here", Match::No),
+            ("a_c", "abc", Match::Yes),
+            ("a_c", "ac", Match::No),
+            ("%a%b%", "xxaxxbx", Match::Yes),
+            ("%ab%abc", "ababxabc", Match::Yes),
+            ("10\\%", "10%", Match::Yes),
+            ("10\\%", "100", Match::No),
+            ("", "", Match::Yes),
+            ("%", "", Match::Yes),
+            ("%strasse%", "die Straße", Match::Maybe),
+            ("%lamp%", "die Straße", Match::No),
+            ("%さくら%", "anything ä", Match::Maybe),
+        ] {
+            let read = Pattern::of(TEXT, pattern).expect("text");
+            assert_eq!(read.matches(text), expected, "{pattern} {text}");
+        }
+        assert_eq!(Pattern::of(SqlColumnKind::Integer, "1%"), None);
+    }
+
+    #[test]
+    fn values_are_compared_as_the_database_does() {
+        let text = |text: &str| Literal::Text(text.into());
+        let number = |number: &str| Literal::Number(number.into());
+        let is = Comparison::Is;
+        for (kind, literal, value, expected) in [
+            (SqlColumnKind::Integer, number("5"), "5", is(Ordering::Equal)),
+            (SqlColumnKind::Integer, text("5"), "7", is(Ordering::Greater)),
+            (SqlColumnKind::Number, number("1.5"), "1.50", Comparison::Unknown),
+            (SqlColumnKind::Number, number("1.5"), "1.25", is(Ordering::Less)),
+            (SqlColumnKind::Moment, text("2026-01-02"), "2026-01-02 00:00:00", is(Ordering::Equal)),
+            (
+                SqlColumnKind::Moment,
+                text("2026-01-02 10:00:00"),
+                "2026-01-02 10:00:00.5",
+                is(Ordering::Greater),
+            ),
+            (TEXT, text("Café"), "cafe", Comparison::Unknown),
+            (TEXT, text("cafe"), "CAFE", is(Ordering::Equal)),
+            (TEXT, text("cafe"), "cafe ", Comparison::Unknown),
+            (TEXT, text("cafe"), "coffee", Comparison::Differs),
+            (TEXT, text("cafe"), "コーヒー", Comparison::Differs),
+            (
+                SqlColumnKind::Text { is_case_sensitive: true },
+                text("cafe"),
+                "CAFE",
+                Comparison::Differs,
+            ),
+            (SqlColumnKind::Bytes, text("a"), "A", is(Ordering::Less)),
+        ] {
+            let constant = Constant::of(kind, &literal).expect("comparable");
+            assert_eq!(constant.compare(value), expected, "{literal:?} {value}");
+        }
+        for (kind, literal) in [
+            (SqlColumnKind::Integer, text("5x")),
+            (SqlColumnKind::Integer, number("1.5")),
+            (TEXT, number("5")),
+            (TEXT, text("さくら")),
+            (SqlColumnKind::Moment, text("2026-1-2")),
+            (SqlColumnKind::Moment, number("20260102")),
+            (SqlColumnKind::Opaque, text("a")),
+            (TEXT, Literal::Opaque),
+        ] {
+            assert_eq!(Constant::of(kind, &literal), None, "{literal:?}");
+        }
+    }
+}

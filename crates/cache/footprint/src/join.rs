@@ -1,0 +1,217 @@
+//! The join check: whether a changed row has the partners in other tables without which it is in no result.
+//!
+//! The row is completed once: its partners are looked up by key, and the conditions of all waiting
+//! statements are tested on them in memory, along the whole chain of joins. The caller does the look-ups
+//! ([`PartnerRows::take_missing`]) and asks again.
+//!
+//! Invariant: partners are the present rows *and* the rows before recent changes. With the present rows
+//! alone, two rows that are deleted one after the other would each be without the other. A partner that is not
+//! known (too many rows, no database, a forgotten change) counts as present. Not here: the look-ups, and how
+//! late they are.
+
+use crate::compare::Match;
+use crate::footprint::{Position, Reads};
+use crate::row::{RowEvent, SqlRow, SqlValue};
+use crate::schema::TableId;
+use change_feed::text::fold_value;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// The rows of a table that have a value in a column.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Lookup {
+    /// The table of the rows.
+    pub table: TableId,
+    /// The position of the column.
+    pub column: u16,
+    /// The value, as text.
+    pub value: Box<str>,
+}
+
+/// Whether a changed row affects a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Affects {
+    /// It does not.
+    No,
+    /// Partners must be looked up first.
+    Unfinished,
+    /// It does, or it is not known.
+    Yes,
+}
+
+/// The rows before recent changes.
+#[derive(Debug)]
+pub struct RecentRows {
+    rows: VecDeque<(u64, TableId, SqlRow<'static>)>,
+    max: usize,
+    /// The position of the last change that was dropped for lack of room.
+    dropped: u64,
+}
+
+impl RecentRows {
+    /// Room for this number of rows.
+    #[must_use]
+    pub fn new(max: usize) -> RecentRows {
+        RecentRows { rows: VecDeque::new(), max, dropped: 0 }
+    }
+
+    /// Adds the row before a change. Positions ascend.
+    pub fn push(&mut self, position: u64, event: &RowEvent<'_>) {
+        let Some(before) = &event.before else { return };
+        if self.rows.len() >= self.max {
+            self.dropped = self.rows.pop_front().map_or(position, |(position, ..)| position);
+        }
+        self.rows.push_back((position, event.table, before.clone().into_owned()));
+    }
+
+    /// Forgets all changes up to this position: no look-up was made before it.
+    pub fn forget_up_to(&mut self, position: u64) {
+        while self.rows.front().is_some_and(|(own, ..)| *own <= position) {
+            self.rows.pop_front();
+        }
+    }
+
+    /// Whether all changes after this position are there.
+    #[must_use]
+    pub fn is_complete_after(&self, position: u64) -> bool {
+        self.dropped <= position
+    }
+
+    fn find(&self, lookup: &Lookup) -> impl Iterator<Item = &SqlRow<'static>> {
+        let sought = fold_value(&lookup.value);
+        let may_match = move |row: &SqlRow<'_>| match row.get(lookup.column) {
+            SqlValue::Text(text) if is_number(text) && is_number(&lookup.value) => {
+                **text == *lookup.value
+            }
+            SqlValue::Text(text) => {
+                let own = fold_value(text);
+                own.is_none() || sought.is_none() || own == sought
+            }
+            SqlValue::Unknown => true,
+            SqlValue::Null => false,
+        };
+        let own = self.rows.iter().filter(|(_, table, _)| *table == lookup.table);
+        own.map(|(.., row)| row).filter(move |row| may_match(row))
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The partners that have been looked up for a transaction.
+#[derive(Debug)]
+pub struct PartnerRows<'r> {
+    recent: &'r RecentRows,
+    /// `None` if they are not known.
+    present: HashMap<Lookup, Option<Arc<[SqlRow<'static>]>>>,
+    missing: Vec<Lookup>,
+}
+
+impl<'r> PartnerRows<'r> {
+    /// None yet, beside the rows before recent changes.
+    #[must_use]
+    pub fn new(recent: &'r RecentRows) -> PartnerRows<'r> {
+        PartnerRows { recent, present: HashMap::new(), missing: Vec::new() }
+    }
+
+    /// Adds the rows that a look-up found; `None` if it could not be made, or found too many.
+    pub fn found(&mut self, lookup: Lookup, rows: Option<Vec<SqlRow<'static>>>) {
+        self.present.insert(lookup, rows.map(Arc::from));
+    }
+
+    /// The look-ups that are needed, and have not been made.
+    pub fn take_missing(&mut self) -> Vec<Lookup> {
+        std::mem::take(&mut self.missing)
+    }
+
+    /// Whether some partner satisfies the test.
+    fn any(
+        &mut self,
+        lookup: &Lookup,
+        mut test: impl FnMut(&mut Self, &SqlRow<'_>) -> Affects,
+    ) -> Affects {
+        let Some(present) = self.present.get(lookup) else {
+            if !self.missing.contains(lookup) {
+                self.missing.push(lookup.clone());
+            }
+            return Affects::Unfinished;
+        };
+        // Shared, since the test looks up the partners of partners.
+        let Some(present) = present.clone() else { return Affects::Yes };
+        let recent = self.recent;
+        let mut most = Affects::No;
+        for row in present.iter().chain(recent.find(lookup)) {
+            most = most.max(test(self, row));
+            if most == Affects::Yes {
+                break;
+            }
+        }
+        most
+    }
+}
+
+impl Reads {
+    /// Whether a changed row affects the result, as far as its partners are known.
+    pub fn affected_by(&self, event: &RowEvent<'_>, partners: &mut PartnerRows<'_>) -> Affects {
+        let mut most = Affects::No;
+        for (block, tables) in self.blocks.iter().map(|block| &block.tables).enumerate() {
+            for (table, footprint) in tables.iter().enumerate() {
+                if footprint.table == event.table && footprint.touch(event).is_some() {
+                    most = most.max(self.joins_any(Position { block, table }, event, partners));
+                }
+                if most == Affects::Yes {
+                    return most;
+                }
+            }
+        }
+        most
+    }
+
+    /// Whether the row before or the row after has all the partners that it needs.
+    fn joins_any(
+        &self,
+        at: Position,
+        event: &RowEvent<'_>,
+        partners: &mut PartnerRows<'_>,
+    ) -> Affects {
+        let condition = &self.at(at).condition;
+        let images = event.images().filter(|row| condition.matches(row) != Match::No);
+        images.map(|row| self.joins(at, row, &mut vec![at], partners)).max().unwrap_or(Affects::No)
+    }
+
+    /// Whether a row of one of the tables has all the partners that it needs in tables that are not on the
+    /// way to it.
+    fn joins(
+        &self,
+        at: Position,
+        row: &SqlRow<'_>,
+        way: &mut Vec<Position>,
+        partners: &mut PartnerRows<'_>,
+    ) -> Affects {
+        let mut least = Affects::Yes;
+        for partner in &self.at(at).partners {
+            if way.contains(&partner.other) {
+                continue;
+            }
+            let value = match row.get(partner.column) {
+                SqlValue::Text(text) => text.as_ref().into(),
+                SqlValue::Null => return Affects::No,
+                SqlValue::Unknown => continue,
+            };
+            let other = self.at(partner.other);
+            let lookup = Lookup { table: other.table, column: partner.other_column, value };
+            way.push(partner.other);
+            let found = partners.any(&lookup, |partners, row| match other.condition.matches(row) {
+                Match::No => Affects::No,
+                Match::Maybe | Match::Yes => self.joins(partner.other, row, way, partners),
+            });
+            way.pop();
+            least = least.min(found);
+            if least == Affects::No {
+                return least;
+            }
+        }
+        least
+    }
+}

@@ -1,0 +1,31 @@
+//! Automatic dependencies: from the SQL that a page's render runs to the rows that it reads, and from a
+//! changed row to the statements that it touches.
+//!
+//! [`StatementReader::read`] turns the text of a statement into its footprints: for each table a necessary condition
+//! on the rows, the columns that the result depends on, and the partners that a row needs in other tables.
+//! [`RowEvent`] is a changed row, and [`Footprint::touch`] says whether it touches a footprint.
+//!
+//! Invariant: wherever a change of rows changes the result of a statement, a footprint of the statement is
+//! touched. A part that is not understood widens a footprint, up to the whole table. Reads that cannot be known at
+//! all are an error ([`UnknownReads`]). Everything has a limit. Not in this crate: I/O, the clock, pages, and how
+//! statements and rows get here.
+
+mod compare;
+mod condition;
+mod footprint;
+mod functions;
+mod index;
+mod join;
+mod lexer;
+mod literal;
+pub mod profile;
+mod reader;
+mod row;
+pub mod schema;
+
+pub use footprint::{Footprint, FootprintTouch, Reads};
+pub use index::{Index, StatementId};
+pub use join::{Affects, Lookup, PartnerRows, RecentRows};
+pub use lexer::SqlMode;
+pub use reader::{StatementReader, UnknownReads};
+pub use row::{RowEvent, SqlRow, SqlValue};

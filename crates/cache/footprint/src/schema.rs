@@ -1,0 +1,231 @@
+//! The tables of a database, as far as footprints need them: columns, their kinds, and their keys.
+//!
+//! Names of tables and columns are compared without regard to case. Invariant: a kind whose comparison is
+//! not known exactly, or not known at all, is [`SqlColumnKind::Opaque`], and nothing is excluded by such a column.
+//! Not here: the queries that read the schema.
+
+use std::collections::HashMap;
+
+/// The number of columns that are distinguished; all later columns of a table count as one.
+const COLUMNS_MAX: usize = 128;
+
+/// A table of a [`SqlSchema`], by its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TableId(pub(crate) u32);
+
+/// The tables of a database.
+#[derive(Debug, Clone, Default)]
+pub struct SqlSchema {
+    /// In lower case.
+    database: String,
+    tables: Vec<SqlTable>,
+    by_name: HashMap<String, TableId>,
+}
+
+/// A table and its columns.
+#[derive(Debug, Clone)]
+pub struct SqlTable {
+    /// The name as the database writes it.
+    pub name: String,
+    /// The columns, in order.
+    pub columns: Vec<SqlColumn>,
+    by_name: HashMap<String, u16>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub struct SqlColumn {
+    /// The name as the database writes it.
+    pub name: String,
+    /// How its values are compared.
+    pub kind: SqlColumnKind,
+    /// The index that the column begins or belongs to.
+    pub key: ColumnKey,
+    /// Whether the database computes its value from other columns.
+    pub is_generated: bool,
+}
+
+/// How the values of a column are compared with constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SqlColumnKind {
+    /// A whole number.
+    Integer,
+    /// A number with a fraction: compared with a tolerance.
+    Number,
+    /// A date, or a date and time, without a time zone.
+    Moment,
+    /// Text with a usual collation.
+    Text {
+        /// Whether `a` and `A` differ.
+        is_case_sensitive: bool,
+    },
+    /// Bytes, compared as they are.
+    Bytes,
+    /// Anything else: every value may be equal to every constant.
+    Opaque,
+}
+
+/// The best index that a column belongs to, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ColumnKey {
+    /// The primary key.
+    Primary,
+    /// A unique index.
+    Unique,
+    /// Another index.
+    Index,
+    /// No index.
+    None,
+}
+
+/// A set of columns of one table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Columns(u128);
+
+impl Columns {
+    /// All columns of a table.
+    pub const ALL: Columns = Columns(u128::MAX);
+    /// A set without a column.
+    pub const NONE: Columns = Columns(0);
+
+    /// Adds the column at this position.
+    pub fn insert(&mut self, column: usize) {
+        self.0 |= 1 << column.min(COLUMNS_MAX - 1);
+    }
+
+    /// Adds the columns of another set.
+    pub fn extend(&mut self, other: Columns) {
+        self.0 |= other.0;
+    }
+
+    /// Whether the column is in the set.
+    #[must_use]
+    pub fn contains(self, column: usize) -> bool {
+        self.0 & 1 << column.min(COLUMNS_MAX - 1) != 0
+    }
+
+    /// The columns that are in both sets.
+    #[must_use]
+    pub fn intersection(self, other: Columns) -> Columns {
+        Columns(self.0 & other.0)
+    }
+
+    /// The columns that are not in the other set.
+    #[must_use]
+    pub fn without(self, other: Columns) -> Columns {
+        Columns(self.0 & !other.0)
+    }
+
+    /// Whether the set has no column.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl SqlColumnKind {
+    /// The kind of a column from `information_schema.COLUMNS`: its `DATA_TYPE` or `COLUMN_TYPE`, and its
+    /// `COLLATION_NAME`.
+    #[must_use]
+    pub fn of(data_type: &str, collation: Option<&str>) -> SqlColumnKind {
+        let name = data_type.split(|letter: char| !letter.is_ascii_alphanumeric()).next();
+        match name.unwrap_or_default().to_ascii_lowercase().as_str() {
+            "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" => {
+                SqlColumnKind::Integer
+            }
+            "decimal" | "numeric" | "float" | "double" | "real" => SqlColumnKind::Number,
+            "date" | "datetime" => SqlColumnKind::Moment,
+            "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => {
+                SqlColumnKind::of_text(collation)
+            }
+            "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => SqlColumnKind::Bytes,
+            _ => SqlColumnKind::Opaque,
+        }
+    }
+
+    fn of_text(collation: Option<&str>) -> SqlColumnKind {
+        match collation {
+            Some(name) if change_feed::text::is_usual(name) => {
+                SqlColumnKind::Text { is_case_sensitive: !name.ends_with("_ci") }
+            }
+            _ => SqlColumnKind::Opaque,
+        }
+    }
+}
+
+impl SqlColumn {
+    /// A column from a row of `information_schema.COLUMNS`: `COLUMN_NAME`, `DATA_TYPE`, `COLLATION_NAME`
+    /// and `COLUMN_KEY` (`PRI`, `UNI`, `MUL` or empty).
+    #[must_use]
+    pub fn new(name: &str, data_type: &str, collation: Option<&str>, key: &str) -> SqlColumn {
+        let key = match key {
+            "PRI" => ColumnKey::Primary,
+            "UNI" => ColumnKey::Unique,
+            "MUL" => ColumnKey::Index,
+            _ => ColumnKey::None,
+        };
+        let kind = SqlColumnKind::of(data_type, collation);
+        SqlColumn { name: name.to_owned(), kind, key, is_generated: false }
+    }
+
+    /// The same column, with a value that the database computes.
+    #[must_use]
+    pub fn generated(self) -> SqlColumn {
+        SqlColumn { kind: SqlColumnKind::Opaque, is_generated: true, ..self }
+    }
+}
+
+impl SqlSchema {
+    /// A database without tables.
+    #[must_use]
+    pub fn new(database: &str) -> SqlSchema {
+        SqlSchema { database: database.to_lowercase(), ..SqlSchema::default() }
+    }
+
+    /// Adds a table with its columns in order. A table of the same name is replaced.
+    pub fn add(&mut self, name: &str, columns: Vec<SqlColumn>) {
+        let by_name = columns.iter().zip(0..).map(|(column, at)| (column.name.to_lowercase(), at));
+        let table = SqlTable { name: name.to_owned(), by_name: by_name.collect(), columns };
+        match self.table_id(name) {
+            Some(id) => self.tables[id.0 as usize] = table,
+            None => {
+                let id = TableId(u32::try_from(self.tables.len()).unwrap_or(u32::MAX));
+                self.by_name.insert(name.to_lowercase(), id);
+                self.tables.push(table);
+            }
+        }
+    }
+
+    /// The table with this name.
+    #[must_use]
+    pub fn table_id(&self, name: &str) -> Option<TableId> {
+        self.by_name.get(&name.to_lowercase()).copied()
+    }
+
+    /// The table with this id.
+    ///
+    /// # Panics
+    /// If the id is of another schema with more tables.
+    #[must_use]
+    pub fn table(&self, id: TableId) -> &SqlTable {
+        &self.tables[id.0 as usize]
+    }
+
+    /// The ids of all tables.
+    pub fn table_ids(&self) -> impl Iterator<Item = TableId> + use<> {
+        (0..u32::try_from(self.tables.len()).unwrap_or(u32::MAX)).map(TableId)
+    }
+
+    /// Whether this is the name of the database.
+    pub(crate) fn is_database(&self, name: &str) -> bool {
+        name.to_lowercase() == self.database
+    }
+}
+
+impl SqlTable {
+    /// The position of the column with this name.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<u16> {
+        self.by_name.get(name).or_else(|| self.by_name.get(&name.to_lowercase())).copied()
+    }
+}

@@ -1,0 +1,9 @@
+//! Recordings of applications, to see how exact footprints are.
+//!
+//! A recording has the statements of each page, the rows that changes changed, and the pages that really
+//! changed. Not here: footprints themselves.
+
+mod recording;
+mod replay;
+
+pub use replay::run as replay;
