@@ -13,6 +13,7 @@ pub mod database;
 pub mod figures;
 pub mod floor;
 pub mod flush;
+mod footprints;
 pub mod instructions;
 mod miss;
 mod pages;
@@ -53,6 +54,8 @@ pub enum Special {
     Flush(flush::Amount),
     /// How soon changed rows drop their pages, and how many can be followed
     Database(database::Amount),
+    /// How long it takes to find the statements that a changed row touches, and their memory
+    Footprints(footprints::PageCount),
     /// How many instructions a hit takes; needs no quiet machine
     Instructions(instructions::Amount),
     /// Serves prebuilt answers from a bare epoll loop: the floor of the benchmarks
@@ -130,6 +133,7 @@ pub fn run(bench: Bench) -> Result<(), String> {
     match bench.special {
         Some(Special::Flush(amount)) => return flush::run(amount),
         Some(Special::Database(amount)) => return database::run(&amount),
+        Some(Special::Footprints(amount)) => return footprints::run(&amount),
         Some(Special::Instructions(amount)) => return instructions::run(amount),
         Some(Special::Floor { files }) => return rivals::serve_floor(&files),
         None => {}

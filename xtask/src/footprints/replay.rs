@@ -57,8 +57,8 @@ fn replay(file: &Path, options: Option<&Path>) -> Result<Total, String> {
         let mut lookups = 0;
         let mut touched: BTreeSet<&str> = BTreeSet::new();
         for (url, look) in state {
-            let narrowed = |at: &usize| narrow(&reads[*at], &schema, asked.get(url));
-            let all: Vec<Reads> = look.statements.iter().map(narrowed).collect();
+            let mut narrowed = |at: &usize| narrow(&mut reader, &reads[*at], asked.get(url));
+            let all: Vec<Reads> = look.statements.iter().map(&mut narrowed).collect();
             let mut is_affected = |reads: &Reads| {
                 events
                     .iter()
@@ -104,13 +104,13 @@ fn read_options(file: &Path) -> Result<HashMap<String, Vec<String>>, String> {
 }
 
 /// The statement that loads all options reads those that the page asks for.
-fn narrow(reads: &Reads, schema: &SqlSchema, asked: Option<&Vec<String>>) -> Reads {
-    let mut reads = reads.clone();
+fn narrow(reader: &mut StatementReader, reads: &Reads, asked: Option<&Vec<String>>) -> Reads {
+    let (schema, mut reads) = (reader.schema().clone(), reads.clone());
     let options = schema.table_id("wp_options");
     if let (Some(asked), Some(table)) = (asked, options) {
         let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
         let column = schema.table(table).column("option_name");
-        column.into_iter().for_each(|column| reads.narrow(schema, table, column, &asked));
+        column.into_iter().for_each(|column| reader.narrow(&mut reads, table, column, &asked));
     }
     reads
 }

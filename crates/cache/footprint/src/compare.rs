@@ -41,13 +41,12 @@ impl std::ops::Not for Match {
 /// A constant in the form in which values of a column are compared with it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Constant {
-    Integer(i128),
+    Integer(i64),
     Number(f64),
     /// `YYYY-MM-DD HH:MM:SS.ffffff`.
     Moment(Box<str>),
     Text {
         text: Box<str>,
-        folded: Box<str>,
         is_case_sensitive: bool,
     },
     Bytes(Box<str>),
@@ -76,8 +75,8 @@ impl Constant {
                 moment(text).map(|moment| Constant::Moment(moment.into()))
             }
             (SqlColumnKind::Text { is_case_sensitive }, Literal::Text(text)) => {
-                let folded = fold_constant(text)?.into();
-                Some(Constant::Text { text: text.clone(), folded, is_case_sensitive })
+                fold_constant(text)?;
+                Some(Constant::Text { text: text.clone(), is_case_sensitive })
             }
             (SqlColumnKind::Bytes, Literal::Text(text)) => Some(Constant::Bytes(text.clone())),
             _ => None,
@@ -93,12 +92,14 @@ impl Constant {
         }
     }
 
-    /// The form under which an index finds the values that may be equal. `None` if there is none.
-    pub fn key(&self) -> Option<Box<str>> {
+    /// The key under which an index finds the values that may be equal. `None` if there is none.
+    pub fn key(&self) -> Option<ValueKey> {
         match self {
-            Constant::Integer(number) => Some(number.to_string().into()),
-            Constant::Text { folded, .. } => Some(folded.clone()),
-            Constant::Bytes(text) => Some(text.clone()),
+            Constant::Integer(number) => Some(ValueKey::Integer(*number)),
+            Constant::Text { text, .. } => {
+                fold_constant(text).map(|text| ValueKey::Text(text.into()))
+            }
+            Constant::Bytes(text) => Some(ValueKey::Text(text.clone())),
             Constant::Number(_) | Constant::Moment(_) => None,
         }
     }
@@ -107,7 +108,7 @@ impl Constant {
     pub fn compare(&self, value: &str) -> Comparison {
         match self {
             Constant::Integer(constant) => match value.parse::<i128>() {
-                Ok(number) => Comparison::Is(number.cmp(constant)),
+                Ok(number) => Comparison::Is(number.cmp(&i128::from(*constant))),
                 Err(_) => Comparison::Unknown,
             },
             Constant::Number(constant) => match value.parse::<f64>() {
@@ -118,23 +119,32 @@ impl Constant {
                 Some(value) => Comparison::Is(value.as_str().cmp(constant)),
                 None => Comparison::Unknown,
             },
-            Constant::Text { text, folded, is_case_sensitive } => {
-                compare_texts(value, text, folded, *is_case_sensitive)
+            Constant::Text { text, is_case_sensitive } => {
+                compare_texts(value, text, *is_case_sensitive)
             }
             Constant::Bytes(constant) => Comparison::Is(value.as_bytes().cmp(constant.as_bytes())),
         }
     }
 }
 
-/// The form under which an index finds the constants that may be equal to this value of a column. `None` if
+/// A value in the form that all values that may be equal have.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum ValueKey {
+    Integer(i64),
+    Text(Box<str>),
+}
+
+/// The key under which an index finds the constants that may be equal to this value of a column. `None` if
 /// every constant may be.
-pub(crate) fn key(kind: SqlColumnKind, value: &str) -> Option<Box<str>> {
+pub(crate) fn key(kind: SqlColumnKind, value: &str) -> Option<ValueKey> {
     match kind {
-        SqlColumnKind::Integer => {
-            value.parse::<i128>().ok().map(|number| number.to_string().into())
-        }
-        SqlColumnKind::Text { .. } => fold_value(value).map(Into::into),
-        SqlColumnKind::Bytes => Some(value.into()),
+        SqlColumnKind::Integer => match value.parse::<i64>() {
+            Ok(number) => Some(ValueKey::Integer(number)),
+            // No constant is beyond 63 bits.
+            Err(_) => value.parse::<i128>().ok().map(|_| ValueKey::Text(value.into())),
+        },
+        SqlColumnKind::Text { .. } => fold_value(value).map(|text| ValueKey::Text(text.into())),
+        SqlColumnKind::Bytes => Some(ValueKey::Text(value.into())),
         SqlColumnKind::Number | SqlColumnKind::Moment | SqlColumnKind::Opaque => None,
     }
 }
@@ -155,7 +165,7 @@ pub(crate) fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'\t'..=b'\r' | b' '..=b'~'))
 }
 
-fn compare_texts(value: &str, text: &str, folded: &str, is_case_sensitive: bool) -> Comparison {
+fn compare_texts(value: &str, text: &str, is_case_sensitive: bool) -> Comparison {
     if is_plain(value) && is_plain(text) {
         // Whether blanks at the end count depends on the collation.
         let is_padded = value.ends_with(' ') || text.ends_with(' ');
@@ -167,8 +177,8 @@ fn compare_texts(value: &str, text: &str, folded: &str, is_case_sensitive: bool)
             (false, true) => {}
         }
     }
-    match fold_value(value) {
-        Some(value) if value != folded => Comparison::Differs,
+    match (fold_value(value), fold_constant(text)) {
+        (Some(value), Some(text)) if value != text => Comparison::Differs,
         _ => Comparison::Unknown,
     }
 }

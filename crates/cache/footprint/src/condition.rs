@@ -4,12 +4,26 @@
 //! not affect the result. Where it answers [`Match::Yes`] or [`Match::No`], the answer is the database's.
 //! Comparisons with NULL satisfy nothing, also when they are negated. Not here: the statement.
 
-use crate::compare::{Comparison, Constant, Match, Pattern, moment};
+use crate::compare::{Comparison, Constant, Match, Pattern, ValueKey, moment};
 use crate::row::{SqlRow, SqlValue};
 use std::cmp::Ordering;
 
-/// A condition on a row.
+/// The constants of a test. A condition has their positions, so that all statements of one shape share it.
 #[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Operand {
+    One(Constant),
+    /// Whole numbers in ascending order.
+    Integers(Box<[i64]>),
+    Constants(Box<[Constant]>),
+    Pattern(Box<Pattern>),
+}
+
+/// The position of an operand among those of its statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Slot(pub u16);
+
+/// A condition on a row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Condition {
     /// Every row satisfies it.
     Always,
@@ -24,7 +38,7 @@ pub(crate) enum Condition {
 }
 
 /// A test of one column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Atom {
     /// The position of the column in its table.
     pub column: u16,
@@ -37,29 +51,29 @@ pub(crate) struct Atom {
 }
 
 /// A test of a value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Test {
     /// It is one of these.
-    In(Vec<Constant>),
+    In(Slot),
     /// It is between these, or beyond one of them.
     Range { low: Option<RangeEnd>, high: Option<RangeEnd> },
     /// It matches a pattern of `LIKE`.
-    Like(Pattern),
+    Like(Slot),
     /// It is NULL.
     Null,
 }
 
 /// An end of a range.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RangeEnd {
     /// The value at this end.
-    pub value: Constant,
+    pub value: Slot,
     /// Whether the value itself is in the range.
     pub is_included: bool,
 }
 
 /// A part of a date and time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum MomentPart {
     /// `YEAR()`
     Year,
@@ -107,24 +121,26 @@ impl Condition {
     }
 
     /// Whether the row satisfies the condition.
-    pub fn matches(&self, row: &SqlRow<'_>) -> Match {
+    pub fn matches(&self, row: &SqlRow<'_>, operands: &[Operand]) -> Match {
         match self {
             Condition::Always => Match::Yes,
             Condition::Never => Match::No,
-            Condition::Atom(atom) => atom.matches(row.get(atom.column)),
+            Condition::Atom(atom) => atom.matches(row.get(atom.column), operands),
             Condition::All(all) => {
                 let mut least = Match::Yes;
                 for condition in all {
-                    least = least.min(condition.matches(row));
+                    least = least.min(condition.matches(row, operands));
                     if least == Match::No {
                         break;
                     }
                 }
                 least
             }
-            Condition::Any(any) => {
-                any.iter().map(|condition| condition.matches(row)).max().unwrap_or(Match::No)
-            }
+            Condition::Any(any) => any
+                .iter()
+                .map(|condition| condition.matches(row, operands))
+                .max()
+                .unwrap_or(Match::No),
         }
     }
 
@@ -150,39 +166,51 @@ impl Condition {
 }
 
 impl Atom {
-    fn matches(&self, value: &SqlValue<'_>) -> Match {
+    fn matches(&self, value: &SqlValue<'_>, operands: &[Operand]) -> Match {
         let text = match value {
             SqlValue::Unknown => return Match::Maybe,
             SqlValue::Null => return Match::from(self.test == Test::Null && !self.is_negated),
             SqlValue::Text(text) => text.as_ref(),
         };
         let is_match = match self.part {
-            None => self.test.matches(text),
-            Some(part) => part.of(text).map_or(Match::Maybe, |number| self.test.matches(number)),
+            None => self.test.matches(text, operands),
+            Some(part) => {
+                part.of(text).map_or(Match::Maybe, |number| self.test.matches(number, operands))
+            }
         };
         if self.is_negated { !is_match } else { is_match }
     }
 
-    /// The constants, if the value of the column must be equal to one of them.
-    pub fn constants(&self) -> Option<&[Constant]> {
+    /// The operand, if the value of the column must be equal to one of its constants.
+    pub fn constants(&self) -> Option<Slot> {
         match &self.test {
-            Test::In(constants) if self.part.is_none() && !self.is_negated => Some(constants),
+            Test::In(slot) if self.part.is_none() && !self.is_negated => Some(*slot),
             _ => None,
         }
     }
 }
 
+impl Slot {
+    /// The operand at this position.
+    pub fn of(self, operands: &[Operand]) -> &Operand {
+        &operands[usize::from(self.0)]
+    }
+}
+
 impl Test {
-    fn matches(&self, text: &str) -> Match {
+    fn matches(&self, text: &str, operands: &[Operand]) -> Match {
         match self {
-            Test::In(constants) => one_of(constants, text),
+            Test::In(slot) => slot.of(operands).has(text),
             Test::Range { low, high } => {
-                let inside = |bound: &Option<RangeEnd>, outside: Ordering| {
-                    bound.as_ref().map_or(Match::Yes, |bound| bound.matches(text, outside))
+                let inside = |end: &Option<RangeEnd>, outside: Ordering| {
+                    end.as_ref().map_or(Match::Yes, |end| end.matches(text, outside, operands))
                 };
                 inside(low, Ordering::Less).min(inside(high, Ordering::Greater))
             }
-            Test::Like(pattern) => pattern.matches(text),
+            Test::Like(slot) => match slot.of(operands) {
+                Operand::Pattern(pattern) => pattern.matches(text),
+                Operand::One(_) | Operand::Integers(_) | Operand::Constants(_) => Match::Maybe,
+            },
             // MariaDB: `IS NULL` is true for a date of zeros, which frameworks write for "none".
             Test::Null if text.starts_with("0000-00-00") => Match::Maybe,
             Test::Null => Match::No,
@@ -190,27 +218,64 @@ impl Test {
     }
 }
 
-/// Whether the text is one of the constants. Whole numbers are in ascending order.
-fn one_of(constants: &[Constant], text: &str) -> Match {
-    if let Some(Constant::Integer(_)) = constants.first() {
-        let Ok(number) = text.parse::<i128>() else { return Match::Maybe };
-        let order = |constant: &Constant| match constant {
-            Constant::Integer(constant) => constant.cmp(&number),
-            _ => Ordering::Less,
+impl Operand {
+    /// The operand for these constants.
+    pub fn of(mut constants: Vec<Constant>) -> Operand {
+        let integer = |constant: &Constant| match constant {
+            Constant::Integer(number) => Some(*number),
+            _ => None,
         };
-        return constants.binary_search_by(order).is_ok().into();
+        match (constants.len(), constants.iter().map(integer).collect::<Option<Vec<i64>>>()) {
+            (1, _) => Operand::One(constants.remove(0)),
+            (_, Some(mut integers)) => {
+                integers.sort_unstable();
+                integers.dedup();
+                Operand::Integers(integers.into())
+            }
+            (_, None) => Operand::Constants(constants.into()),
+        }
     }
-    let is_match = |constant: &Constant| match constant.compare(text) {
-        Comparison::Is(order) => Match::from(order == Ordering::Equal),
-        Comparison::Differs => Match::No,
-        Comparison::Unknown => Match::Maybe,
-    };
-    constants.iter().map(is_match).max().unwrap_or(Match::No)
+
+    /// Whether the text is one of the constants.
+    fn has(&self, text: &str) -> Match {
+        let equals = |constant: &Constant| match constant.compare(text) {
+            Comparison::Is(order) => Match::from(order == Ordering::Equal),
+            Comparison::Differs => Match::No,
+            Comparison::Unknown => Match::Maybe,
+        };
+        match self {
+            Operand::One(constant) => equals(constant),
+            Operand::Integers(integers) => match text.parse::<i128>() {
+                Ok(number) => {
+                    integers.binary_search_by(|own| i128::from(*own).cmp(&number)).is_ok().into()
+                }
+                Err(_) => Match::Maybe,
+            },
+            Operand::Constants(constants) => {
+                constants.iter().map(equals).max().unwrap_or(Match::No)
+            }
+            Operand::Pattern(_) => Match::Maybe,
+        }
+    }
+
+    /// The keys under which an index finds the values that may be one of the constants. `None` if one has
+    /// none.
+    pub fn keys(&self) -> Option<Vec<ValueKey>> {
+        match self {
+            Operand::One(constant) => Some(vec![constant.key()?]),
+            Operand::Integers(integers) => {
+                Some(integers.iter().copied().map(ValueKey::Integer).collect())
+            }
+            Operand::Constants(constants) => constants.iter().map(Constant::key).collect(),
+            Operand::Pattern(_) => None,
+        }
+    }
 }
 
 impl RangeEnd {
-    fn matches(&self, text: &str, outside: Ordering) -> Match {
-        match self.value.compare(text) {
+    fn matches(&self, text: &str, outside: Ordering, operands: &[Operand]) -> Match {
+        let Operand::One(value) = self.value.of(operands) else { return Match::Maybe };
+        match value.compare(text) {
             Comparison::Is(Ordering::Equal) => self.is_included.into(),
             Comparison::Is(order) => (order != outside).into(),
             Comparison::Differs | Comparison::Unknown => Match::Maybe,

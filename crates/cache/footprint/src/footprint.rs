@@ -14,16 +14,25 @@
 //! Not here: how statements are read, and whether other tables have partners of the row.
 
 use crate::compare::{Constant, Match};
-use crate::condition::{Atom, Condition, Test};
+use crate::condition::{Atom, Condition, Operand, Slot, Test};
 use crate::literal::Literal;
-use crate::row::RowEvent;
+use crate::row::{RowEvent, SqlRow};
 use crate::schema::{Columns, SqlSchema, TableId};
+use std::sync::Arc;
 
 /// The reads of a statement: its footprints.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reads {
-    /// Its query blocks.
-    pub(crate) blocks: Vec<Block>,
+    /// Shared by all statements of the same shape.
+    pub(crate) form: Arc<ReadsForm>,
+    pub(crate) operands: Box<[Operand]>,
+}
+
+/// The reads of all statements of a shape: everything but the constants.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct ReadsForm {
+    /// The query blocks, also those of subqueries.
+    pub blocks: Vec<Block>,
     /// Whether the result depends on the time of day.
     pub uses_clock: bool,
     /// Whether the result is different each time.
@@ -31,29 +40,38 @@ pub struct Reads {
 }
 
 /// The reads of a query block: the rows of its tables, joined.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Block {
-    pub tables: Vec<Footprint>,
+    pub tables: Vec<TableReads>,
 }
 
 /// The reads of a query block in one table.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Footprint {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TableReads {
     /// The table that is read.
     pub table: TableId,
     /// The condition on its rows.
-    pub(crate) condition: Condition,
+    pub condition: Condition,
     /// The columns that the condition tests.
-    pub(crate) tested: Columns,
+    pub tested: Columns,
     /// The columns whose values the result depends on, apart from the condition.
-    pub(crate) used: Columns,
+    pub used: Columns,
     /// The partners without which a row is not in the result.
-    pub(crate) partners: Vec<Partner>,
+    pub partners: Vec<Partner>,
+}
+
+/// The reads of a query block in one table, with the constants of a statement.
+#[derive(Debug, Clone, Copy)]
+pub struct Footprint<'r> {
+    /// The table that is read.
+    pub table: TableId,
+    pub(crate) reads: &'r TableReads,
+    pub(crate) operands: &'r [Operand],
 }
 
 /// A row of another table without which a row is not in the result: of the same block, or of one that `IN`
 /// connects with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Partner {
     /// The column of the row.
     pub column: u16,
@@ -64,7 +82,7 @@ pub(crate) struct Partner {
 }
 
 /// A table of a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Position {
     /// The position of its block.
     pub block: usize,
@@ -81,46 +99,78 @@ pub enum FootprintTouch {
     Moved(Columns),
 }
 
+impl Default for Reads {
+    fn default() -> Reads {
+        Reads::new(ReadsForm::default(), Vec::new())
+    }
+}
+
 impl Reads {
-    /// The footprints of all blocks.
-    pub fn footprints(&self) -> impl Iterator<Item = &Footprint> {
-        self.blocks.iter().flat_map(|block| &block.tables)
+    pub(crate) fn new(form: ReadsForm, operands: Vec<Operand>) -> Reads {
+        Reads { form: Arc::new(form), operands: operands.into() }
     }
 
-    /// Narrows what the statement reads of a table to the rows with one of these texts in a column: the
-    /// application has loaded all rows, and has shown which it used. A column that is not text is left
-    /// alone.
-    pub fn narrow(&mut self, schema: &SqlSchema, table: TableId, column: u16, values: &[&str]) {
+    /// The footprints of all blocks.
+    pub fn footprints(&self) -> impl Iterator<Item = Footprint<'_>> {
+        let all = self.form.blocks.iter().flat_map(|block| &block.tables);
+        all.map(|reads| Footprint { table: reads.table, reads, operands: &self.operands })
+    }
+
+    /// Whether the result depends on the time of day.
+    #[must_use]
+    pub fn uses_clock(&self) -> bool {
+        self.form.uses_clock
+    }
+
+    /// Whether the result is different each time.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        self.form.is_random
+    }
+
+    /// See [`crate::StatementReader::narrow`].
+    pub(crate) fn narrow(
+        &mut self,
+        schema: &SqlSchema,
+        table: TableId,
+        column: u16,
+        values: &[&str],
+    ) {
         let definition = &schema.table(table).columns[usize::from(column)];
         let constant =
             |value: &&str| Constant::of(definition.kind, &Literal::Text((*value).into()));
-        let Some(constants) = values.iter().map(constant).collect::<Option<Vec<Constant>>>() else {
-            return;
-        };
-        let atom = Atom { column, part: None, test: Test::In(constants), is_negated: false };
-        let footprints = self.blocks.iter_mut().flat_map(|block| &mut block.tables);
-        for footprint in footprints.filter(|footprint| footprint.table == table) {
-            let condition = std::mem::replace(&mut footprint.condition, Condition::Always);
-            footprint.condition = Condition::all([Condition::Atom(atom.clone()), condition]);
-            footprint.tested.insert(column.into());
+        let constants = values.iter().map(constant).collect::<Option<Vec<Constant>>>();
+        let slot = u16::try_from(self.operands.len()).map(Slot);
+        let (Some(constants), Ok(slot)) = (constants, slot) else { return };
+        let mut operands = std::mem::take(&mut self.operands).into_vec();
+        operands.push(Operand::of(constants));
+        self.operands = operands.into();
+        let atom = Atom { column, part: None, test: Test::In(slot), is_negated: false };
+        let tables =
+            Arc::make_mut(&mut self.form).blocks.iter_mut().flat_map(|block| &mut block.tables);
+        for reads in tables.filter(|reads| reads.table == table) {
+            let condition = std::mem::replace(&mut reads.condition, Condition::Always);
+            reads.condition = Condition::all([Condition::Atom(atom.clone()), condition]);
+            reads.tested.insert(column.into());
         }
     }
 
-    pub(crate) fn at(&self, position: Position) -> &Footprint {
-        &self.blocks[position.block].tables[position.table]
+    pub(crate) fn at(&self, position: Position) -> Footprint<'_> {
+        let reads = &self.form.blocks[position.block].tables[position.table];
+        Footprint { table: reads.table, reads, operands: &self.operands }
     }
 
     /// Whether the statement reads no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.blocks.iter().all(|block| block.tables.is_empty())
+        self.form.blocks.iter().all(|block| block.tables.is_empty())
     }
 }
 
-impl Footprint {
-    /// The whole table.
-    pub(crate) fn whole(table: TableId) -> Footprint {
-        Footprint {
+impl TableReads {
+    /// All rows and columns of a table.
+    pub fn whole(table: TableId) -> TableReads {
+        TableReads {
             table,
             condition: Condition::Always,
             tested: Columns::NONE,
@@ -128,18 +178,32 @@ impl Footprint {
             partners: Vec::new(),
         }
     }
+}
+
+impl Footprint<'_> {
+    /// Whether a row satisfies the condition.
+    pub(crate) fn matches(&self, row: &SqlRow<'_>) -> Match {
+        self.reads.condition.matches(row, self.operands)
+    }
+
+    /// The columns that it reads: an update of other columns does not touch it.
+    pub(crate) fn read(&self) -> Columns {
+        let mut read = self.reads.used;
+        read.extend(self.reads.tested);
+        read
+    }
 
     /// Whether a changed row of this table touches the footprint. Partners are not looked at.
     #[must_use]
     pub fn touch(&self, event: &RowEvent<'_>) -> Option<FootprintTouch> {
-        let mut matches = event.images().map(|row| self.condition.matches(row));
+        let mut matches = event.images().map(|row| self.matches(row));
         let (first, second) = (matches.next()?, matches.next());
         if first.max(second.unwrap_or(first)) == Match::No {
             return None;
         }
         let Some(second) = second else { return Some(FootprintTouch::Changed(event.changed)) };
-        let used = event.changed.intersection(self.used);
-        let tested = event.changed.intersection(self.tested);
+        let used = event.changed.intersection(self.reads.used);
+        let tested = event.changed.intersection(self.reads.tested);
         if !used.is_empty() {
             return Some(FootprintTouch::Changed(used));
         }

@@ -9,11 +9,11 @@
 //! not known finds all statements of its column. Statements are counted: one that no page uses is gone.
 //! Not here: which pages use a statement, and the join check.
 
-use crate::compare;
+use crate::compare::{self, ValueKey};
 use crate::condition::Condition;
 use crate::footprint::{Footprint, Reads};
 use crate::row::{RowEvent, SqlValue};
-use crate::schema::{ColumnKey, SqlSchema, TableId};
+use crate::schema::{ColumnKey, Columns, SqlSchema, TableId};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -34,24 +34,33 @@ pub struct Index {
 #[derive(Debug)]
 struct Entry {
     key: u128,
-    reads: Arc<Reads>,
+    reads: Reads,
     users: u32,
-    paths: Vec<(TableId, Path)>,
+    /// For each footprint, in order.
+    paths: Box<[Path]>,
 }
 
 /// How a footprint is found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Path {
     /// By the values of a column.
-    Column(u16, Vec<Box<str>>),
+    Column(u16),
     /// With all that have no column.
     Rest,
 }
 
+/// The footprints of a table, by the columns that they read: an update of other columns touches none.
 #[derive(Debug, Default)]
 struct TableIndex {
-    columns: HashMap<u16, HashMap<Box<str>, Vec<StatementId>>>,
-    rest: Vec<StatementId>,
+    by_value: HashMap<(u16, Columns), ValueIndex>,
+    rest: HashMap<Columns, Vec<StatementId>>,
+}
+
+/// The footprints that are found by the values of one column.
+#[derive(Debug, Default)]
+struct ValueIndex {
+    integers: HashMap<i64, StatementList>,
+    texts: HashMap<Box<str>, StatementList>,
 }
 
 impl Index {
@@ -69,7 +78,7 @@ impl Index {
 
     /// Adds a user of the statement with this key, a hash of its text and of everything else that decides
     /// what it reads. `reads` is called if the index does not have the statement.
-    pub fn acquire(&mut self, key: u128, reads: impl FnOnce() -> Arc<Reads>) -> StatementId {
+    pub fn acquire(&mut self, key: u128, reads: impl FnOnce() -> Reads) -> StatementId {
         if let Some(&id) = self.by_key.get(&key)
             && let Some(entry) = self.entry_mut(id)
         {
@@ -81,10 +90,9 @@ impl Index {
             self.statements.push(None);
             StatementId(u32::try_from(self.statements.len() - 1).unwrap_or(u32::MAX))
         });
-        let paths: Vec<(TableId, Path)> =
-            reads.footprints().map(|footprint| (footprint.table, self.path(footprint))).collect();
-        for (table, path) in &paths {
-            self.tables.entry(*table).or_default().insert(path, id);
+        let paths: Box<[Path]> = reads.footprints().map(|footprint| self.path(footprint)).collect();
+        for (footprint, path) in reads.footprints().zip(&paths) {
+            self.tables.entry(footprint.table).or_default().insert(*path, footprint, id);
         }
         self.by_key.insert(key, id);
         self.statements[id.0 as usize] = Some(Entry { key, reads, users: 1, paths });
@@ -98,11 +106,11 @@ impl Index {
         if entry.users > 0 {
             return;
         }
-        if let Some(Entry { key, paths, .. }) = self.statements[id.0 as usize].take() {
+        if let Some(Entry { key, reads, paths, .. }) = self.statements[id.0 as usize].take() {
             self.by_key.remove(&key);
-            for (table, path) in &paths {
-                if let Some(table) = self.tables.get_mut(table) {
-                    table.remove(path, id);
+            for (footprint, path) in reads.footprints().zip(&paths) {
+                if let Some(table) = self.tables.get_mut(&footprint.table) {
+                    table.remove(*path, footprint, id);
                 }
             }
             self.free.push(id);
@@ -123,7 +131,7 @@ impl Index {
 
     /// The reads of a statement.
     #[must_use]
-    pub fn reads(&self, id: StatementId) -> Option<&Arc<Reads>> {
+    pub fn reads(&self, id: StatementId) -> Option<&Reads> {
         Some(&self.statements.get(id.0 as usize)?.as_ref()?.reads)
     }
 
@@ -150,21 +158,29 @@ impl Index {
                 touched.insert(id);
             }
         };
-        table.rest.iter().copied().for_each(&mut test);
-        for (&column, by_value) in &table.columns {
-            let kind = self.schema.table(event.table).columns[usize::from(column)].kind;
+        let may_touch = |read: &Columns| {
+            let is_update = event.before.is_some() && event.after.is_some();
+            !is_update || !event.changed.intersection(*read).is_empty()
+        };
+        let rest = table.rest.iter().filter(|(read, _)| may_touch(read));
+        rest.flat_map(|(_, ids)| ids).copied().for_each(&mut test);
+        for ((column, _), index) in table.by_value.iter().filter(|((_, read), _)| may_touch(read)) {
+            let kind = self.schema.table(event.table).columns[usize::from(*column)].kind;
             for row in event.images() {
-                let key = match row.get(column) {
+                let key = match row.get(*column) {
                     SqlValue::Text(text) => compare::key(kind, text),
                     // No constant is equal to NULL.
                     SqlValue::Null => continue,
                     SqlValue::Unknown => None,
                 };
                 match key {
-                    Some(key) => {
-                        by_value.get(&key).into_iter().flatten().copied().for_each(&mut test)
-                    }
-                    None => by_value.values().flatten().copied().for_each(&mut test),
+                    Some(key) => index
+                        .get(&key)
+                        .iter()
+                        .flat_map(|list| list.ids())
+                        .copied()
+                        .for_each(&mut test),
+                    None => index.lists().flat_map(StatementList::ids).copied().for_each(&mut test),
                 }
             }
         }
@@ -175,8 +191,9 @@ impl Index {
     #[must_use]
     pub fn of_table(&self, table: TableId) -> BTreeSet<StatementId> {
         let Some(table) = self.tables.get(&table) else { return BTreeSet::new() };
-        let by_column = table.columns.values().flat_map(HashMap::values).flatten();
-        table.rest.iter().chain(by_column).copied().collect()
+        let by_value =
+            table.by_value.values().flat_map(ValueIndex::lists).flat_map(StatementList::ids);
+        table.rest.values().flatten().chain(by_value).copied().collect()
     }
 
     fn touches(&self, id: StatementId, event: &RowEvent<'_>) -> bool {
@@ -190,56 +207,135 @@ impl Index {
     }
 
     /// The shortest way to find a footprint.
-    fn path(&self, footprint: &Footprint) -> Path {
+    fn path(&self, footprint: Footprint<'_>) -> Path {
         let columns = &self.schema.table(footprint.table).columns;
         let lists = self.tables.get(&footprint.table);
-        let paths = footprint.condition.conjuncts().iter().filter_map(|conjunct| {
+        let paths = footprint.reads.condition.conjuncts().iter().filter_map(|conjunct| {
             let Condition::Atom(atom) = conjunct else { return None };
-            let keys: Vec<Box<str>> =
-                atom.constants()?.iter().map(|constant| constant.key()).collect::<Option<_>>()?;
-            let by_value = lists.and_then(|lists| lists.columns.get(&atom.column));
-            let length = |key: &str| by_value.and_then(|lists| lists.get(key)).map_or(0, Vec::len);
-            let cost: usize = keys.iter().map(|key| length(key)).max().unwrap_or(0);
+            let keys = atom.constants()?.of(footprint.operands).keys()?;
+            let index =
+                lists.and_then(|lists| lists.by_value.get(&(atom.column, footprint.read())));
+            let list = |key: &ValueKey| index.and_then(|index| index.get(key));
+            let longest = keys.iter().filter_map(list).map(|list| list.ids().len()).max();
             let rank: ColumnKey = columns[usize::from(atom.column)].key;
-            Some(((cost, rank, keys.len()), Path::Column(atom.column, keys)))
+            Some(((longest.unwrap_or(0), rank, keys.len()), Path::Column(atom.column)))
         });
         paths.min_by(|(one, _), (other, _)| one.cmp(other)).map_or(Path::Rest, |(_, path)| path)
     }
 }
 
-impl TableIndex {
-    fn insert(&mut self, path: &Path, id: StatementId) {
-        match path {
-            Path::Rest => self.rest.push(id),
-            Path::Column(column, keys) => {
-                let by_value = self.columns.entry(*column).or_default();
-                for key in keys {
-                    by_value.entry(key.clone()).or_default().push(id);
+/// The values that a row must have one of in a column, for a footprint that is found by that column.
+fn keys(footprint: Footprint<'_>, column: u16) -> Vec<ValueKey> {
+    let slot = footprint.reads.condition.conjuncts().iter().find_map(|conjunct| match conjunct {
+        Condition::Atom(atom) if atom.column == column => atom.constants(),
+        _ => None,
+    });
+    slot.and_then(|slot| slot.of(footprint.operands).keys()).unwrap_or_default()
+}
+
+/// The statements that are found by one value. Most values have one.
+#[derive(Debug)]
+enum StatementList {
+    One(StatementId),
+    #[expect(clippy::box_collection, reason = "a list in a map of many takes half of the memory")]
+    Many(Box<Vec<StatementId>>),
+}
+
+impl StatementList {
+    fn ids(&self) -> &[StatementId] {
+        match self {
+            StatementList::One(id) => std::slice::from_ref(id),
+            StatementList::Many(ids) => ids,
+        }
+    }
+
+    fn push(&mut self, id: StatementId) {
+        match self {
+            StatementList::One(first) => *self = StatementList::Many(Box::new(vec![*first, id])),
+            StatementList::Many(ids) => ids.push(id),
+        }
+    }
+
+    /// Removes a statement once. Returns whether others are left.
+    fn remove(&mut self, id: StatementId) -> bool {
+        match self {
+            StatementList::One(only) => *only != id,
+            StatementList::Many(ids) => {
+                if let Some(at) = ids.iter().rposition(|own| *own == id) {
+                    ids.swap_remove(at);
                 }
+                !ids.is_empty()
+            }
+        }
+    }
+}
+
+impl ValueIndex {
+    fn get(&self, key: &ValueKey) -> Option<&StatementList> {
+        match key {
+            ValueKey::Integer(number) => self.integers.get(number),
+            ValueKey::Text(text) => self.texts.get(text),
+        }
+    }
+
+    fn lists(&self) -> impl Iterator<Item = &StatementList> {
+        self.integers.values().chain(self.texts.values())
+    }
+
+    fn insert(&mut self, key: ValueKey, id: StatementId) {
+        let (add, new) = (|list: &mut StatementList| list.push(id), StatementList::One(id));
+        match key {
+            ValueKey::Integer(number) => self.integers.entry(number).and_modify(add).or_insert(new),
+            ValueKey::Text(text) => self.texts.entry(text).and_modify(add).or_insert(new),
+        };
+    }
+
+    fn remove(&mut self, key: &ValueKey, id: StatementId) {
+        let is_last = |list: Option<&mut StatementList>| list.is_some_and(|list| !list.remove(id));
+        match key {
+            ValueKey::Integer(number) if is_last(self.integers.get_mut(number)) => {
+                self.integers.remove(number);
+            }
+            ValueKey::Text(text) if is_last(self.texts.get_mut(text)) => {
+                self.texts.remove(text);
+            }
+            ValueKey::Integer(_) | ValueKey::Text(_) => {}
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.integers.is_empty() && self.texts.is_empty()
+    }
+}
+
+impl TableIndex {
+    fn insert(&mut self, path: Path, footprint: Footprint<'_>, id: StatementId) {
+        match path {
+            Path::Rest => self.rest.entry(footprint.read()).or_default().push(id),
+            Path::Column(column) => {
+                let index = self.by_value.entry((column, footprint.read())).or_default();
+                keys(footprint, column).into_iter().for_each(|key| index.insert(key, id));
             }
         }
     }
 
-    fn remove(&mut self, path: &Path, id: StatementId) {
-        let drop_one = |list: &mut Vec<StatementId>| {
-            if let Some(at) = list.iter().rposition(|own| *own == id) {
-                list.swap_remove(at);
-            }
-        };
+    fn remove(&mut self, path: Path, footprint: Footprint<'_>, id: StatementId) {
         match path {
-            Path::Rest => drop_one(&mut self.rest),
-            Path::Column(column, keys) => {
-                let Some(by_value) = self.columns.get_mut(column) else { return };
-                for key in keys {
-                    if let Some(list) = by_value.get_mut(key) {
-                        drop_one(list);
-                        if list.is_empty() {
-                            by_value.remove(key);
-                        }
-                    }
+            Path::Rest => {
+                let Some(ids) = self.rest.get_mut(&footprint.read()) else { return };
+                if let Some(at) = ids.iter().rposition(|own| *own == id) {
+                    ids.swap_remove(at);
                 }
-                if by_value.is_empty() {
-                    self.columns.remove(column);
+                if ids.is_empty() {
+                    self.rest.remove(&footprint.read());
+                }
+            }
+            Path::Column(column) => {
+                let place = (column, footprint.read());
+                let Some(index) = self.by_value.get_mut(&place) else { return };
+                keys(footprint, column).iter().for_each(|key| index.remove(key, id));
+                if index.is_empty() {
+                    self.by_value.remove(&place);
                 }
             }
         }

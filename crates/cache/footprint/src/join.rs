@@ -155,10 +155,11 @@ impl Reads {
     /// Whether a changed row affects the result, as far as its partners are known.
     pub fn affected_by(&self, event: &RowEvent<'_>, partners: &mut PartnerRows<'_>) -> Affects {
         let mut most = Affects::No;
-        for (block, tables) in self.blocks.iter().map(|block| &block.tables).enumerate() {
-            for (table, footprint) in tables.iter().enumerate() {
-                if footprint.table == event.table && footprint.touch(event).is_some() {
-                    most = most.max(self.joins_any(Position { block, table }, event, partners));
+        for (block, tables) in self.form.blocks.iter().map(|block| &block.tables).enumerate() {
+            for (table, reads) in tables.iter().enumerate() {
+                let at = Position { block, table };
+                if reads.table == event.table && self.at(at).touch(event).is_some() {
+                    most = most.max(self.joins_any(at, event, partners));
                 }
                 if most == Affects::Yes {
                     return most;
@@ -175,8 +176,8 @@ impl Reads {
         event: &RowEvent<'_>,
         partners: &mut PartnerRows<'_>,
     ) -> Affects {
-        let condition = &self.at(at).condition;
-        let images = event.images().filter(|row| condition.matches(row) != Match::No);
+        let footprint = self.at(at);
+        let images = event.images().filter(|row| footprint.matches(row) != Match::No);
         images.map(|row| self.joins(at, row, &mut vec![at], partners)).max().unwrap_or(Affects::No)
     }
 
@@ -190,7 +191,7 @@ impl Reads {
         partners: &mut PartnerRows<'_>,
     ) -> Affects {
         let mut least = Affects::Yes;
-        for partner in &self.at(at).partners {
+        for partner in &self.at(at).reads.partners {
             if way.contains(&partner.other) {
                 continue;
             }
@@ -202,7 +203,7 @@ impl Reads {
             let other = self.at(partner.other);
             let lookup = Lookup { table: other.table, column: partner.other_column, value };
             way.push(partner.other);
-            let found = partners.any(&lookup, |partners, row| match other.condition.matches(row) {
+            let found = partners.any(&lookup, |partners, row| match other.matches(row) {
                 Match::No => Affects::No,
                 Match::Maybe | Match::Yes => self.joins(partner.other, row, way, partners),
             });

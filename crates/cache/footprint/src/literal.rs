@@ -16,8 +16,9 @@ pub enum Literal {
 }
 
 impl Literal {
-    /// The value as a whole number: of a number, or of a text that is written exactly as a number is.
-    pub(crate) fn integer(&self) -> Option<i128> {
+    /// The value as a whole number: of a number, or of a text that is written exactly as a number is. `None`
+    /// beyond 63 bits.
+    pub(crate) fn integer(&self) -> Option<i64> {
         /// Within this number of digits, the database's comparison by floating point is exact.
         const DIGITS_MAX: usize = 15;
         match self {

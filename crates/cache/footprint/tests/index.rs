@@ -86,7 +86,7 @@ proptest! {
                 keys.push(text.clone());
                 keys.len() - 1
             });
-            let reads = Arc::new(reader.read(text.as_bytes(), SqlMode::default()).expect("known"));
+            let reads = reader.read(text.as_bytes(), SqlMode::default()).expect("known");
             let id = index.acquire(key as u128, || reads);
             *used.entry(id).or_default() += 1;
             if !is_kept {

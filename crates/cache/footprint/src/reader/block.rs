@@ -2,9 +2,8 @@
 //!
 //! Not here: where the knowledge comes from.
 
-use crate::compare::Constant;
-use crate::condition::{Atom, Condition, Test};
-use crate::footprint::{Block, Footprint, Partner, Position};
+use crate::condition::{Atom, Condition, Slot, Test};
+use crate::footprint::{Block, Partner, Position, TableReads};
 use crate::schema::{Columns, SqlColumnKind, SqlSchema, SqlTable, TableId};
 
 /// How often constants are passed on from partner to partner.
@@ -143,7 +142,7 @@ impl BlockBuilder {
             let condition = Condition::all(source.conditions);
             let mut tested = Columns::NONE;
             collect_columns(&condition, &mut tested);
-            Some(Footprint {
+            Some(TableReads {
                 table: source.table?,
                 tested,
                 used: source.used,
@@ -167,7 +166,7 @@ impl BlockBuilder {
                     let is_known = constants.is_none()
                         || self::constants(&source.conditions, partner.column).is_some();
                     if let (Some(constants), false) = (constants, is_known) {
-                        let test = Test::In(constants.to_vec());
+                        let test = Test::In(constants);
                         let atom =
                             Atom { column: partner.column, part: None, test, is_negated: false };
                         implied.push((at, Condition::Atom(atom)));
@@ -185,7 +184,7 @@ impl BlockBuilder {
 }
 
 /// The constants that a column must have one of, if the conditions say so.
-fn constants(conditions: &[Condition], column: u16) -> Option<&[Constant]> {
+fn constants(conditions: &[Condition], column: u16) -> Option<Slot> {
     conditions.iter().flat_map(Condition::conjuncts).find_map(|conjunct| match conjunct {
         Condition::Atom(atom) if atom.column == column => atom.constants(),
         _ => None,

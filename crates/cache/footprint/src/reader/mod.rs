@@ -12,10 +12,11 @@
 //! bound. Not here: the structure of a query, and how conditions are read.
 
 mod block;
+mod expression;
 mod predicate;
 mod query;
 
-use crate::footprint::{Block, Footprint, Reads};
+use crate::footprint::{Block, Reads, ReadsForm, TableReads};
 use crate::functions;
 use crate::lexer::{Part, SqlMode, Statement};
 use crate::schema::{SqlSchema, TableId};
@@ -23,7 +24,7 @@ use sqlparser::ast;
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The maximum length of a statement, in bytes.
@@ -36,6 +37,8 @@ const SHAPES_MAX: usize = 4096;
 pub struct StatementReader {
     schema: Arc<SqlSchema>,
     shapes: HashMap<Vec<Part>, Option<Arc<ast::Statement>>>,
+    /// The forms that were read: equal ones are shared.
+    forms: HashSet<Arc<ReadsForm>>,
 }
 
 /// Why it is not known what a statement reads.
@@ -82,7 +85,7 @@ impl StatementReader {
     /// A reader for the tables of this schema.
     #[must_use]
     pub fn new(schema: Arc<SqlSchema>) -> StatementReader {
-        StatementReader { schema, shapes: HashMap::default() }
+        StatementReader { schema, shapes: HashMap::new(), forms: HashSet::new() }
     }
 
     /// The tables that statements are read for.
@@ -100,14 +103,43 @@ impl StatementReader {
             return Err(UnknownReads::Text);
         }
         let statement = Statement::split(text, mode).map_err(|_| UnknownReads::Text)?;
-        match kind(&statement) {
-            StatementKind::Query => self.query(&statement, mode),
-            StatementKind::Definition => self.definition(&statement),
+        let mut reads = self.read_statement(&statement, mode)?;
+        self.share(&mut reads);
+        Ok(reads)
+    }
+
+    fn read_statement(
+        &mut self,
+        statement: &Statement,
+        mode: SqlMode,
+    ) -> Result<Reads, UnknownReads> {
+        match kind(statement) {
+            StatementKind::Query => self.query(statement, mode),
+            StatementKind::Definition => self.definition(statement),
             StatementKind::NoReads => Ok(Reads::default()),
             StatementKind::Use(name) if self.schema.is_database(name) => Ok(Reads::default()),
             StatementKind::Use(name) => Err(UnknownReads::Table(name.to_owned())),
             StatementKind::Other(word) => Err(UnknownReads::Kind(word.to_owned())),
         }
+    }
+
+    /// Narrows the reads of a table to the rows with one of these texts in a column: the application has
+    /// loaded all rows, and has shown which it used. A column that is not text is left alone.
+    pub fn narrow(&mut self, reads: &mut Reads, table: TableId, column: u16, values: &[&str]) {
+        reads.narrow(&self.schema, table, column, values);
+        self.share(reads);
+    }
+
+    /// Lets reads of equal form share it.
+    fn share(&mut self, reads: &mut Reads) {
+        if let Some(form) = self.forms.get(&reads.form) {
+            reads.form = form.clone();
+            return;
+        }
+        if self.forms.len() >= SHAPES_MAX {
+            self.forms.clear();
+        }
+        self.forms.insert(reads.form.clone());
     }
 
     fn query(&mut self, statement: &Statement, mode: SqlMode) -> Result<Reads, UnknownReads> {
@@ -141,7 +173,7 @@ impl StatementReader {
 
     /// Each table that a query names, whole.
     fn whole_tables(&self, statement: &Statement) -> Result<Reads, UnknownReads> {
-        let mut reads = Reads::default();
+        let mut reads = ReadsForm::default();
         let mut tables: Vec<TableId> = Vec::new();
         for (at, part) in statement.parts.iter().enumerate() {
             let Some(word) = part.word() else { continue };
@@ -166,8 +198,8 @@ impl StatementReader {
                 None => {}
             }
         }
-        reads.blocks = vec![Block { tables: tables.into_iter().map(Footprint::whole).collect() }];
-        Ok(reads)
+        reads.blocks = vec![Block { tables: tables.into_iter().map(TableReads::whole).collect() }];
+        Ok(Reads::new(reads, Vec::new()))
     }
 
     /// Whether this may stand behind `FROM` without being a table: the database's name, or a keyword.
@@ -184,8 +216,10 @@ impl StatementReader {
             return Err(UnknownReads::Table(last.to_owned()));
         };
         let condition = crate::condition::Condition::Never;
-        let footprint = Footprint { condition, ..Footprint::whole(table) };
-        Ok(Reads { blocks: vec![Block { tables: vec![footprint] }], ..Reads::default() })
+        let reads = TableReads { condition, ..TableReads::whole(table) };
+        let form =
+            ReadsForm { blocks: vec![Block { tables: vec![reads] }], ..ReadsForm::default() };
+        Ok(Reads::new(form, Vec::new()))
     }
 }
 

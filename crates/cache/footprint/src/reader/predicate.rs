@@ -15,8 +15,9 @@
 
 use super::Stop;
 use super::block::{BlockBuilder, Place, is_comparable};
+use super::expression::{constants_compare, is_dual, mirrored, opposite, signed, split, unnested};
 use crate::compare::{Constant, Pattern};
-use crate::condition::{Atom, Condition, MomentPart, RangeEnd, Test};
+use crate::condition::{Atom, Condition, MomentPart, Operand, RangeEnd, Slot, Test};
 use crate::lexer::SqlMode;
 use crate::literal::Literal;
 use crate::schema::{ColumnKey, Columns, SqlColumnKind, SqlSchema};
@@ -37,6 +38,8 @@ pub(super) struct Predicates<'a, 'b> {
     pub block: &'b mut BlockBuilder,
     /// The position of the block in the statement.
     pub own: usize,
+    /// The constants of all conditions of the statement.
+    pub operands: &'b mut Vec<Operand>,
     /// Where subqueries behind `IN` are collected.
     pub memberships: &'b mut Vec<Membership>,
     pub claimed: &'b mut HashSet<*const Expr>,
@@ -200,9 +203,14 @@ impl Predicates<'_, '_> {
             self.partners(conjunct, &restricted);
             self.membership(conjunct, &restricted);
             for source in restricted.clone() {
+                let operands = self.operands.len();
                 let implied = self.implied(conjunct, source, false);
                 if self.block.sources[source].is_optional && !implied.condition.rejects_null() {
+                    self.operands.truncate(operands);
                     continue;
+                }
+                if implied.condition == Condition::Always {
+                    self.operands.truncate(operands);
                 }
                 self.block.sources[source].conditions.push(implied.condition);
                 if implied.is_exact {
@@ -218,10 +226,11 @@ impl Predicates<'_, '_> {
             self.block.sources[place.source].is_optional &= !restricted.contains(&place.source);
         }
         for source in restricted {
-            if self.block.sources[source].is_optional
-                && self.implied(conjunct, source, false).condition.rejects_null()
-            {
-                self.block.sources[source].is_optional = false;
+            if self.block.sources[source].is_optional {
+                let operands = self.operands.len();
+                let rejects_null = self.implied(conjunct, source, false).condition.rejects_null();
+                self.block.sources[source].is_optional = !rejects_null;
+                self.operands.truncate(operands);
             }
         }
     }
@@ -276,7 +285,7 @@ impl Predicates<'_, '_> {
     }
 
     /// The meaning of an expression, or of its negation, for one table.
-    fn implied(&self, expr: &Expr, source: usize, is_negated: bool) -> Implication {
+    fn implied(&mut self, expr: &Expr, source: usize, is_negated: bool) -> Implication {
         match expr {
             Expr::Nested(inner) => self.implied(inner, source, is_negated),
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => {
@@ -294,7 +303,7 @@ impl Predicates<'_, '_> {
 
     /// Two expressions: both must be true, or at least one.
     fn both(
-        &self,
+        &mut self,
         left: &Expr,
         right: &Expr,
         source: usize,
@@ -311,7 +320,7 @@ impl Predicates<'_, '_> {
     }
 
     /// A test of one column of the table, or of constants alone. `None` if it is not understood.
-    fn test(&self, expr: &Expr, source: usize, is_negated: bool) -> Option<Implication> {
+    fn test(&mut self, expr: &Expr, source: usize, is_negated: bool) -> Option<Implication> {
         match expr {
             Expr::Value(_) => {
                 let (literal, _) = self.constant(expr)?;
@@ -323,7 +332,8 @@ impl Predicates<'_, '_> {
             Expr::In { expr, target: InTarget::List(list), negated, global: false } => {
                 let target = self.target(expr, source)?;
                 let constants = self.constants(list, target.kind)?;
-                Some(target.implied(Test::In(constants), *negated != is_negated))
+                let slot = self.slot(Operand::of(constants));
+                Some(target.implied(Test::In(slot), *negated != is_negated))
             }
             Expr::Between { expr, negated, low, high } => {
                 let target = self.target(expr, source)?;
@@ -336,9 +346,11 @@ impl Predicates<'_, '_> {
                     let is_known = target.kind != SqlColumnKind::Integer
                         || matches!(*literal, Literal::Number(_));
                     let value = signed(Constant::of(target.kind, &literal)?, has_minus)?;
-                    is_known.then_some(RangeEnd { value, is_included: true })
+                    is_known.then_some(value)
                 };
-                let test = Test::Range { low: Some(bound(low)?), high: Some(bound(high)?) };
+                let (low, high) = (bound(low)?, bound(high)?);
+                let (low, high) = (self.end(low, true), self.end(high, true));
+                let test = Test::Range { low: Some(low), high: Some(high) };
                 Some(target.implied(test, false))
             }
             Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
@@ -349,7 +361,8 @@ impl Predicates<'_, '_> {
                     return None;
                 }
                 let pattern = Pattern::of(target.kind, pattern)?;
-                Some(target.implied(Test::Like(pattern), *negated != is_negated))
+                let slot = self.slot(Operand::Pattern(Box::new(pattern)));
+                Some(target.implied(Test::Like(slot), *negated != is_negated))
             }
             Expr::IsNull(expr) => self.null(expr, source, is_negated),
             Expr::IsNotNull(expr) => self.null(expr, source, !is_negated),
@@ -357,7 +370,7 @@ impl Predicates<'_, '_> {
         }
     }
 
-    fn null(&self, expr: &Expr, source: usize, is_negated: bool) -> Option<Implication> {
+    fn null(&mut self, expr: &Expr, source: usize, is_negated: bool) -> Option<Implication> {
         let target = self.target(expr, source)?;
         // `IS NULL` finds the last inserted row by its automatic key.
         let is_known =
@@ -366,7 +379,7 @@ impl Predicates<'_, '_> {
     }
 
     fn comparison(
-        &self,
+        &mut self,
         left: &Expr,
         op: &BinaryOperator,
         right: &Expr,
@@ -384,20 +397,32 @@ impl Predicates<'_, '_> {
             None => (self.target(right, source)?, self.constant(left)?, mirrored(&op)?),
         };
         let value = signed(Constant::of(target.kind, &literal.0)?, literal.1)?;
-        let bound = |is_included| Some(RangeEnd { value: value.clone(), is_included });
+        if !target.has_order() && !matches!(op, BinaryOperator::Eq | BinaryOperator::NotEq) {
+            return None;
+        }
         let test = match op {
-            BinaryOperator::Eq => return Some(target.implied(Test::In(vec![value]), false)),
-            BinaryOperator::NotEq => return Some(target.implied(Test::In(vec![value]), true)),
-            BinaryOperator::Lt => Test::Range { low: None, high: bound(false) },
-            BinaryOperator::LtEq => Test::Range { low: None, high: bound(true) },
-            BinaryOperator::Gt => Test::Range { low: bound(false), high: None },
-            BinaryOperator::GtEq => Test::Range { low: bound(true), high: None },
+            BinaryOperator::Eq | BinaryOperator::NotEq => Test::In(self.slot(Operand::One(value))),
+            BinaryOperator::Lt => Test::Range { low: None, high: Some(self.end(value, false)) },
+            BinaryOperator::LtEq => Test::Range { low: None, high: Some(self.end(value, true)) },
+            BinaryOperator::Gt => Test::Range { low: Some(self.end(value, false)), high: None },
+            BinaryOperator::GtEq => Test::Range { low: Some(self.end(value, true)), high: None },
             _ => return None,
         };
-        target.has_order().then(|| target.implied(test, false))
+        Some(target.implied(test, op == BinaryOperator::NotEq))
     }
 
-    /// The constants of an `IN` list; whole numbers in ascending order.
+    /// Adds the constants of a test to those of the statement.
+    fn slot(&mut self, operand: Operand) -> Slot {
+        self.operands.push(operand);
+        // A statement has fewer tokens than there are slots.
+        Slot(u16::try_from(self.operands.len() - 1).unwrap_or(u16::MAX))
+    }
+
+    fn end(&mut self, value: Constant, is_included: bool) -> RangeEnd {
+        RangeEnd { value: self.slot(Operand::One(value)), is_included }
+    }
+
+    /// The constants of an `IN` list.
     fn constants(&self, list: &[Expr], kind: SqlColumnKind) -> Option<Vec<Constant>> {
         let mut constants = Vec::with_capacity(list.len());
         for expr in list {
@@ -411,10 +436,6 @@ impl Predicates<'_, '_> {
                 literal => constants.push(one(literal)?),
             }
         }
-        constants.sort_by(|one, other| match (one, other) {
-            (Constant::Integer(one), Constant::Integer(other)) => one.cmp(other),
-            _ => std::cmp::Ordering::Equal,
-        });
         Some(constants)
     }
 
@@ -505,76 +526,6 @@ impl Target {
     fn implied(&self, test: Test, is_negated: bool) -> Implication {
         let atom = Atom { column: self.column, part: self.part, test, is_negated };
         Implication { condition: Condition::Atom(atom), is_exact: true, columns: vec![self.expr] }
-    }
-}
-
-/// The parts of an expression that must all be true.
-fn split<'e>(expr: &'e Expr, conjuncts: &mut Vec<&'e Expr>) {
-    match expr {
-        Expr::Nested(inner) => split(inner, conjuncts),
-        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
-            split(left, conjuncts);
-            split(right, conjuncts);
-        }
-        other => conjuncts.push(other),
-    }
-}
-
-fn unnested(mut expr: &Expr) -> &Expr {
-    while let Expr::Nested(inner) = expr {
-        expr = inner;
-    }
-    expr
-}
-
-fn is_dual(name: &DottedName) -> bool {
-    match name.0.as_slice() {
-        [NamePart::Identifier(name)] => name.value.eq_ignore_ascii_case("dual"),
-        _ => false,
-    }
-}
-
-fn signed(constant: Constant, has_minus: bool) -> Option<Constant> {
-    if has_minus { constant.negated() } else { Some(constant) }
-}
-
-/// The comparison that is true where this one is false, unless a value is NULL.
-fn opposite(op: &BinaryOperator) -> Option<BinaryOperator> {
-    match op {
-        BinaryOperator::Eq => Some(BinaryOperator::NotEq),
-        BinaryOperator::NotEq => Some(BinaryOperator::Eq),
-        BinaryOperator::Lt => Some(BinaryOperator::GtEq),
-        BinaryOperator::LtEq => Some(BinaryOperator::Gt),
-        BinaryOperator::Gt => Some(BinaryOperator::LtEq),
-        BinaryOperator::GtEq => Some(BinaryOperator::Lt),
-        _ => None,
-    }
-}
-
-/// The comparison with its sides exchanged.
-fn mirrored(op: &BinaryOperator) -> Option<BinaryOperator> {
-    match op {
-        BinaryOperator::Eq | BinaryOperator::NotEq => Some(op.clone()),
-        BinaryOperator::Lt => Some(BinaryOperator::Gt),
-        BinaryOperator::LtEq => Some(BinaryOperator::GtEq),
-        BinaryOperator::Gt => Some(BinaryOperator::Lt),
-        BinaryOperator::GtEq => Some(BinaryOperator::LtEq),
-        _ => None,
-    }
-}
-
-/// Compares two whole numbers, as in `1 = 1`.
-fn constants_compare(one: &Literal, op: &BinaryOperator, other: &Literal) -> Option<bool> {
-    let (Literal::Number(_), Literal::Number(_)) = (one, other) else { return None };
-    let (one, other) = (one.integer()?, other.integer()?);
-    match op {
-        BinaryOperator::Eq => Some(one == other),
-        BinaryOperator::NotEq => Some(one != other),
-        BinaryOperator::Lt => Some(one < other),
-        BinaryOperator::LtEq => Some(one <= other),
-        BinaryOperator::Gt => Some(one > other),
-        BinaryOperator::GtEq => Some(one >= other),
-        _ => None,
     }
 }
 

@@ -7,7 +7,8 @@
 use super::block::{BlockBuilder, Place, Source, is_comparable};
 use super::predicate::{Membership, Predicates, place};
 use super::{Stop, UnknownReads};
-use crate::footprint::Reads;
+use crate::condition::Operand;
+use crate::footprint::{Reads, ReadsForm};
 use crate::functions::{self, Function};
 use crate::lexer::SqlMode;
 use crate::literal::Literal;
@@ -45,17 +46,18 @@ pub(super) fn read(
         selected: HashMap::new(),
         memberships: Vec::new(),
         claimed: HashSet::default(),
-        reads: Reads::default(),
+        operands: Vec::new(),
+        reads: ReadsForm::default(),
     };
     if let ControlFlow::Break(stop) = statement.visit(&mut walk) {
         return Err(stop);
     }
     walk.connect();
-    let Walk { mut blocks, mut reads, .. } = walk;
+    let Walk { mut blocks, mut reads, operands, .. } = walk;
     blocks.iter_mut().enumerate().for_each(|(own, block)| block.pass_constants_on(own));
     let positions: Vec<Vec<Option<usize>>> = blocks.iter().map(BlockBuilder::positions).collect();
     reads.blocks = blocks.into_iter().map(|block| block.finish(&positions)).collect();
-    Ok(reads)
+    Ok(Reads::new(reads, operands))
 }
 
 struct Walk<'a> {
@@ -71,7 +73,9 @@ struct Walk<'a> {
     memberships: Vec<Membership>,
     /// The columns in conditions that are understood exactly, by their address in the syntax tree.
     claimed: HashSet<*const Expr>,
-    reads: Reads,
+    /// The constants of all conditions.
+    operands: Vec<Operand>,
+    reads: ReadsForm,
 }
 
 /// A query: one block, or several that `UNION` joins.
@@ -231,6 +235,7 @@ impl Walk<'_> {
             block: &mut block,
             own,
             memberships: &mut self.memberships,
+            operands: &mut self.operands,
             claimed: &mut self.claimed,
         };
         predicates.joins(from)?;
