@@ -193,6 +193,13 @@ fn check_reports_the_errors_of_a_configuration() {
             &["admin_token_file", "/no/such"],
         ),
         ("[site]\nroot = \"/no/such\"\n", &["site.root", "/no/such"]),
+        (
+            "memory = \"64M\"\n",
+            &[
+                "site.root: is not set, and the working directory is no site (no index.php",
+                "root = \"/var/www/site\"",
+            ],
+        ),
     ] {
         let output = check(text);
         let errors = String::from_utf8_lossy(&output.stderr);
