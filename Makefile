@@ -68,7 +68,7 @@ bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for s
 	$(CARGO) build --release -p pagewell -p bench
 	$(CARGO) run --quiet --release -p bench -- $(BENCH)
 
-package: ## a package for Debian: target/package/*.deb
+package: ## a package for Debian (target/package/*.deb) and the WordPress plugin as a zip archive
 	@scripts/setup build
 	@$(CARGO) xtask package
 

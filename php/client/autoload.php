@@ -4,8 +4,8 @@
  * Loads the library where there is no Composer: `require 'php/client/autoload.php';`.
  *
  * Does what Composer does from composer.json: classes of the namespace Pagewell
- * from src/ (PSR-4), and the functions at once. Harmless beside Composer: what is
- * loaded already is not loaded again.
+ * from src/ (PSR-4), and the functions at once. Harmless before and after Composer: the
+ * functions are loaded once.
  */
 
 declare(strict_types=1);
@@ -25,6 +25,4 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
-if (!function_exists('Pagewell\\uses')) {
-    require __DIR__ . '/src/functions.php';
-}
+require __DIR__ . '/src/load.php';

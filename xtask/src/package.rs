@@ -1,9 +1,11 @@
 //! `cargo xtask package`: a package for Debian and its relatives, built by dpkg-deb from what is in
-//! `contrib` and what the code says of itself (manual pages, completions).
+//! `contrib` and what the code says of itself (manual pages, completions). And the zip archive of the WordPress
+//! plugin (`plugin`).
 //!
 //! It is built in a directory of its own below `target/package`; nothing is installed, and root is not
 //! needed: the files in the package are root's, also when another user builds it.
 
+mod plugin;
 #[cfg(test)]
 mod upgrade;
 
@@ -22,13 +24,15 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// Files that an operator may have changed, and an upgrade leaves alone.
 const CONFIGURATION: [&str; 2] = ["/etc/pagewell/pagewell.toml", "/etc/logrotate.d/pagewell"];
 
-/// Builds the package, and prints where it is.
+/// Builds the package and the archive of the WordPress plugin, and prints their paths.
 ///
 /// # Errors
 /// A file that could not be built or written.
 pub fn run(profile: Profile) -> Result<(), String> {
     let package = build(profile)?;
     println!("{}", package.display());
+    let archive = plugin::build(&root::repository(), &root::target().join("package"))?;
+    println!("{}", archive.display());
     Ok(())
 }
 

@@ -105,7 +105,7 @@ fn what_is_missing_is_listed_by_package() {
     machine.has_demo_parts();
     let wordpress = "wordpress wordpress-theme-twentytwentyone wordpress-theme-twentytwentythree";
     let rest = format!(
-        "chromium chromium-driver fcgiwrap libnginx-mod-stream memcached nghttp2-client nginx-light openssl php php-mbstring \
+        "chromium chromium-driver composer fcgiwrap libnginx-mod-stream mediawiki memcached nghttp2-client nginx-light openssl php php-mbstring \
          php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3-prometheus-client redis-server \
          systemd valgrind {wordpress}\n"
     );
@@ -114,7 +114,7 @@ fn what_is_missing_is_listed_by_package() {
     machine.has("h2load", FOUND);
     machine.has("chromium", FOUND);
     let rest = format!(
-        "chromium-driver fcgiwrap memcached openssl php php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
+        "chromium-driver composer fcgiwrap mediawiki memcached openssl php php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
          postgresql python3-prometheus-client redis-server systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
@@ -122,8 +122,9 @@ fn what_is_missing_is_listed_by_package() {
     machine.has("chromedriver", FOUND);
     machine.has("php", "[ \"$1\" != -r ] && echo pdo_mysql && echo mbstring && echo dom");
     let rest = format!(
-        "fcgiwrap memcached openssl php php-doctrine-dbal php-laravel-framework php-memcache php-memcached \
-         php-nyholm-psr7 php-pgsql php-sqlite3 php-symfony-dependency-injection php-symfony-http-kernel phpunit postgresql python3-prometheus-client redis-server \
+        "composer fcgiwrap mediawiki memcached openssl php php-doctrine-dbal php-laravel-framework php-memcache php-memcached \
+         php-nyholm-psr7 php-pgsql php-sqlite3 php-symfony-dependency-injection php-symfony-framework-bundle \
+         php-symfony-http-kernel phpunit postgresql python3-prometheus-client redis-server \
          systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));

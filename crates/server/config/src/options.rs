@@ -12,6 +12,14 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
+/// The servers that `check` connects to, printed below its help.
+const CHECK_CONNECTS: &str = "\
+Connects to the databases, the cluster's stream, php-fpm (php.at) and HTTP origins
+(site.origin). No code of the site runs. An unreachable database is an error, with exit
+status 1; an unreachable origin is a warning, because it may be started later. If root
+runs this command, it connects to origins as `user`, or if that is not set as the user
+pagewell, if there is one: as Pagewell will.";
+
 const SERVE_EXAMPLES: &str = "\
 Examples:
   pagewell serve /var/www/site
@@ -47,6 +55,7 @@ pub enum Command {
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeArgs>),
     /// Check a configuration file, and whether this machine meets its requirements
+    #[command(after_help = CHECK_CONNECTS)]
     Check(CheckArgs),
     /// Print the effective configuration and the source of each value
     // Options that affect only the serving process are hidden here.
@@ -138,7 +147,7 @@ pub struct CheckArgs {
     /// The configuration file to check
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Do not connect to the databases
+    /// Do not connect to databases and origins
     #[arg(long)]
     pub offline: bool,
     /// Also list the tags of cached pages, in the running Pagewell, that no [[change]] rule covers

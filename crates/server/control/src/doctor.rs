@@ -121,7 +121,7 @@ pub fn text(findings: &[Finding], json: bool) -> String {
         );
     }
     match findings.len() {
-        0 => "Nothing was found that hurts under load.".into(),
+        0 => "No problem was found.".into(),
         count => format!("{text}{count} found; nothing was changed."),
     }
 }

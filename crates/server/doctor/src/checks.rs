@@ -45,9 +45,9 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
 /// that did not rise may show a problem that ended long ago.
 fn lately(now: u64, before: Option<u64>) -> (Weight, String) {
     match before.map(|before| now.saturating_sub(before)) {
-        None => (Weight::Note, "whether it rises is not known".into()),
-        Some(0) => (Weight::Note, "it did not rise while it was looked".into()),
-        Some(risen) => (Weight::Fails, format!("it rose by {risen} while it was looked")),
+        None => (Weight::Note, "whether it rises is unknown".into()),
+        Some(0) => (Weight::Note, "it did not rise during the observation".into()),
+        Some(risen) => (Weight::Fails, format!("it rose by {risen} during the observation")),
     }
 }
 

@@ -13,6 +13,7 @@
 //! | `places` | the limit of concurrent requests, and their queue |
 //! | `upload`, `spool` | the content of requests, and its files; `pace` measures slow clients |
 //! | `decoded_body` | decompresses responses that nobody asked to be compressed |
+//! | `probe` | tests for `pagewell check` whether an origin can be reached |
 //! | `announce` | request fields and params that announce a LiteSpeed-compatible cache |
 //!
 //! Start reading at [`Origin::send`]. Not here: which requests go to the origin, and what becomes of a response.
@@ -26,6 +27,7 @@ pub mod pace;
 pub mod php_fpm;
 pub mod places;
 mod private_directory;
+pub mod probe;
 pub mod routes;
 pub mod spool;
 mod strict;

@@ -2,10 +2,11 @@
 //! serving.
 //!
 //! Errors go to standard error and set the exit status to 1; warnings are printed and do not. An
-//! unreachable database is an error, because its tables cannot be checked then; `--offline` skips the
-//! databases.
+//! unreachable database is an error, because its tables cannot be checked then. An unreachable origin is
+//! a warning, because nothing of the configuration depends on it. `--offline` skips both.
 
 mod of_machine;
+mod of_origins;
 
 use crate::{once, say};
 use change_sources::check as database;
@@ -35,6 +36,11 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     }
     if !config.listen_tls.is_empty() {
         Tls::load(&config.tls)?;
+    }
+    if !args.offline {
+        for line in of_origins::report(&config)? {
+            say(&format!("{name}: {line}"))?;
+        }
     }
     once(async {
         if !args.offline {

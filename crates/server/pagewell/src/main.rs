@@ -121,12 +121,12 @@ fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
         let done = client::invalidate(args).await?;
         let (did, count) = match args.soft {
             true => ("marked", done.marked),
-            false => ("dropped", done.dropped),
+            false => ("purged", done.dropped),
         };
         let pages = if count == 1 { "page" } else { "pages" };
         say(&format!("{did} {count} {pages} (change {})", done.number))?;
         match done.late {
-            true => Err("the other machines are told when the stream can be reached again".into()),
+            true => Err("the cluster's other nodes have not applied it yet: they will when the cluster's stream can be reached again".into()),
             false => Ok(()),
         }
     })

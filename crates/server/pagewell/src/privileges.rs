@@ -94,6 +94,18 @@ fn become_other(account: &Account) -> Result<(), String> {
     if threads != 1 {
         return Err(format!("user: {threads} threads run already: this is a fault of Pagewell"));
     }
+    set_ids(account)?;
+    let (uid, gid) = (Uid::from_raw(account.uid), Gid::from_raw(account.gid));
+    let is_other = (getuid(), geteuid(), getegid()) == (uid, uid, gid);
+    if is_other && set_thread_uid(Uid::ROOT).is_err() {
+        Ok(())
+    } else {
+        Err("user: the system has not released the privileges of root".into())
+    }
+}
+
+/// Sets the groups, the group and the user of this thread. Threads that it starts inherit them.
+fn set_ids(account: &Account) -> Result<(), String> {
     let wrong = |error: rustix::io::Errno| {
         format!("user: the system does not let Pagewell become {}: {error}", account.name)
     };
@@ -101,12 +113,24 @@ fn become_other(account: &Account) -> Result<(), String> {
     let groups: Vec<Gid> = account.groups.iter().copied().map(Gid::from_raw).collect();
     set_thread_groups(&groups).map_err(wrong)?;
     set_thread_res_gid(gid, gid, gid).map_err(wrong)?;
-    set_thread_res_uid(uid, uid, uid).map_err(wrong)?;
-    let is_other = (getuid(), geteuid(), getegid()) == (uid, uid, gid);
-    match is_other && set_thread_uid(Uid::ROOT).is_err() {
-        true => Ok(()),
-        false => Err("user: the system has not let go of root".into()),
-    }
+    set_thread_res_uid(uid, uid, uid).map_err(wrong)
+}
+
+/// Runs a task in a thread of its own, as this account if there is one. This process must then be
+/// root. The other threads remain root, so this tests the permissions of the account, and protects nothing.
+///
+/// # Errors
+/// A sentence for the operator: the system does not permit the change, or no thread can be started.
+pub fn run_as<T: Send>(
+    account: Option<&Account>,
+    task: impl FnOnce() -> T + Send,
+) -> Result<T, String> {
+    std::thread::scope(|scope| {
+        let run = move || account.map_or(Ok(()), set_ids).map(|()| task());
+        let started = std::thread::Builder::new().spawn_scoped(scope, run);
+        let thread = started.map_err(|error| format!("no thread can be started: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err("the check has failed: see above".into()))
+    })
 }
 
 /// Changes the owner of the files that Pagewell writes to, from root to the user. Files of other owners

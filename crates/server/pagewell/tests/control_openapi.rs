@@ -342,7 +342,7 @@ fn what_is_explained_is_as_described() {
     call(&pagewell, &post(r#"{"tags":["a"],"soft":true}"#));
     look(&kept, "/v1/explain", r#""how":"marked""#);
     call(&pagewell, &post(r#"{"tags":["a"]}"#));
-    look(&kept, "/v1/explain", r#""how":"dropped""#);
+    look(&kept, "/v1/explain", r#""how":"purged""#);
     get("/kept.php");
     look(&kept, "/v1/explain", r#""unchanged":true"#);
     look(&explain(r#"{"tag":"a"}"#), "/v1/explain", r#""kind":"control""#);

@@ -16,6 +16,14 @@ pub struct Account {
     pub gid: u32,
 }
 
+impl Account {
+    /// The account with this name, if it exists.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Account> {
+        accounts().into_iter().find(|account| account.name == name)
+    }
+}
+
 /// Whether this process may change users.
 #[must_use]
 pub fn am_root() -> bool {

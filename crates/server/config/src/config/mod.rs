@@ -449,6 +449,23 @@ pub const HIDDEN: &[&str] = &[
 pub const SOURCES: [&str; 12] =
     ["php", "phtml", "pht", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm", "cgi"];
 
+/// Returns the document root: the configured directory, or if there is none the working directory.
+///
+/// # Errors
+/// A sentence that names the directories, or says that the option is not set.
+fn root_of(configured: Option<&Path>, indexes: &[String]) -> Result<PathBuf, String> {
+    if let Some(dir) = configured {
+        return find_root(dir, indexes);
+    }
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    find_root(&here, indexes).map_err(|why| {
+        format!(
+            "is not set, and the working directory is no site ({why}): set it to the directory of the site, \
+             such as root = \"/var/www/site\" in [site], or set site.origin to the address of an HTTP server"
+        )
+    })
+}
+
 /// Returns the document root for `dir`. It is `dir` itself if it has one of these files (an index,
 /// the front controller), else its `public`, `web`, `htdocs` or `pub`.
 ///

@@ -339,13 +339,13 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         }
         return Ok(SiteConfig { origin, files: None });
     }
-    let dir = files.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let scripts = scripts(files)?;
     let own = files.front_controller.as_deref().map(|script| script.trim_start_matches('/'));
     let indexes = FilesConfig::indexes_of(&scripts);
     let mut looked_for = indexes.clone();
     looked_for.extend(own.map(str::to_owned));
-    let root = super::find_root(&dir, &looked_for).or_else(|e| wrong("site.root", e))?;
+    let root = super::root_of(files.root.as_deref(), &looked_for);
+    let root = root.or_else(|why| wrong("site.root", why))?;
     let front_controller = match own {
         None => format!("index.{}", scripts[0]),
         Some(script) => front_controller(&root, script)?,

@@ -180,7 +180,7 @@ fn last_drop(entry: &Entry) -> Option<Value> {
     Some(json!({
         "change": dropped.change,
         "at_ms": dropped.at_ms,
-        "how": if dropped.is_mark { "marked" } else { "dropped" },
+        "how": if dropped.is_mark { "marked" } else { "purged" },
         "by": dropped.by.json(),
         "name": dropped.name.as_deref().map(named),
         "unchanged": dropped.unchanged,

@@ -18,13 +18,16 @@ pub(super) fn swap(facts: &Facts) -> Option<Finding> {
     (used > 64_000_000 && back > 1000).then(|| Finding {
         name: "swap",
         weight: Weight::Slow,
-        what: "Memory that is in use lies on a disk: pages from memory become pages from disk."
+        what: "Memory in use was swapped out to disk: cached pages must then be read from disk."
             .into(),
-        evidence: format!("{} of swap are used, and {back} pages were brought back.", shown(used)),
+        evidence: format!(
+            "{} of swap is in use, and {back} memory pages were read back.",
+            shown(used)
+        ),
         command:
             "sysctl -w vm.swappiness=10    # and a smaller `memory`, or fewer php-fpm children"
                 .into(),
-        risk: "With less swapping a machine that is too small kills processes sooner instead.",
+        risk: "With less swapping, a machine with too little memory kills processes sooner.",
     })
 }
 
@@ -35,10 +38,10 @@ pub(super) fn killed(facts: &Facts) -> Option<Finding> {
     Some(Finding {
         name: "killed-for-memory",
         weight,
-        what: "Processes were killed because memory had run out.".into(),
-        evidence: format!("oom_kill in the group's memory.events is {killed}; {lately}."),
+        what: "The kernel killed processes because memory was exhausted.".into(),
+        evidence: format!("oom_kill in the cgroup's memory.events is {killed}; {lately}."),
         command: "journalctl -k -g 'killed process'    # names them; then fewer children, a smaller `memory`, or more memory".into(),
-        risk: "None: it only looks.",
+        risk: "None: the command only reads.",
     })
 }
 
@@ -48,10 +51,10 @@ pub(super) fn throttled(facts: &Facts) -> Option<Finding> {
     Some(Finding {
         name: "cpu-throttled",
         weight: Weight::Slow,
-        what: "The group's share of CPU was used up: everything stands still for up to 100 ms then.".into(),
-        evidence: format!("nr_throttled in the group's cpu.stat is {throttled}."),
+        what: "The CPU limit of the cgroup was reached: all its processes then pause for up to 100 ms.".into(),
+        evidence: format!("nr_throttled in the cgroup's cpu.stat is {throttled}."),
         command: "systemctl set-property pagewell.service CPUQuota=    # or a larger cpu limit of the container".into(),
-        risk: "Other services of the machine get less when this one is busy.",
+        risk: "Other services of the machine get less CPU when Pagewell is busy.",
     })
 }
 
@@ -66,9 +69,9 @@ pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
     (wanted > memory / 10 * 9).then(|| Finding {
         name: "memory-for-all",
         weight: Weight::WillFail,
-        what: "When the page budget is full and PHP is busy, memory runs out.".into(),
+        what: "When the page budget is full and all PHP children are busy, memory is exhausted.".into(),
         evidence: format!(
-            "The page budget ({}) and all children of php-fpm ({}) want {} of {}.",
+            "The page budget ({}) and all children of php-fpm ({}) need {} of {}.",
             shown(budget),
             shown(php),
             shown(wanted),
@@ -79,7 +82,7 @@ pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
             true => format!("memory = \"{quarter}M\"    # in Pagewell's configuration"),
             false => fewer(facts, memory / 2).unwrap_or_default(),
         },
-        risk: "A smaller budget keeps fewer pages (watch `evicted`); fewer children render fewer at once.",
+        risk: "A smaller budget caches fewer pages (watch `evicted`); fewer children render fewer pages at a time.",
     })
 }
 
@@ -88,10 +91,10 @@ pub(super) fn huge_pages(facts: &Facts) -> Option<Finding> {
     (facts.kernel.huge_pages.as_deref() == Some("always")).then(|| Finding {
         name: "huge-pages",
         weight: Weight::Note,
-        what: "Processes take more memory than they use, and stand still while pages are put together.".into(),
+        what: "Processes occupy more memory than they use, and pause while the kernel builds huge pages.".into(),
         evidence: "/sys/kernel/mm/transparent_hugepage/enabled says [always].".into(),
         command: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled".into(),
-        risk: "A program that gained from it without asking (few do) becomes a little slower.",
+        risk: "Few programs gain from huge pages that they did not request; those become a little slower.",
     })
 }
 
@@ -100,12 +103,12 @@ pub(super) fn turning_disk(facts: &Facts) -> Option<Finding> {
     facts.turning_disk.filter(|turns| *turns).map(|_| Finding {
         name: "slow-disk",
         weight: Weight::Slow,
-        what: "Logs, and the database if it is there, are written to a disk that turns.".into(),
+        what: "Logs, and the database if it is on the same disk, are written to a rotating disk.".into(),
         evidence: "`rotational` of the disk under /var/log is 1.".into(),
         command:
-            "lsblk -o NAME,ROTA,MOUNTPOINT    # and move what is written often to one with ROTA 0"
+            "lsblk -o NAME,ROTA,MOUNTPOINT    # and move files that are written often to a disk with ROTA 0"
                 .into(),
-        risk: "None: it only looks. (Some virtual disks say so without turning.)",
+        risk: "None: the command only reads. (Some virtual disks report 1 without rotating.)",
     })
 }
 
@@ -115,10 +118,10 @@ pub(super) fn log_space(facts: &Facts) -> Option<Finding> {
     Some(Finding {
         name: "disk-full",
         weight: Weight::WillFail,
-        what: "When the disk is full, the database stops taking writes.".into(),
-        evidence: format!("{} are free under /var/log.", shown(space)),
+        what: "When the disk is full, the database refuses writes.".into(),
+        evidence: format!("{} is free under /var/log.", shown(space)),
         command: "du -xh --max-depth=2 /var | sort -h | tail".into(),
-        risk: "None: it only looks.",
+        risk: "None: the command only reads.",
     })
 }
 
@@ -129,19 +132,18 @@ pub(super) fn clock(facts: &Facts) -> Option<Finding> {
         return Some(Finding {
             name: "clock-source",
             weight: Weight::Slow,
-            what: "Reading the clock, which every request does, goes through the kernel and slow hardware.".into(),
+            what: "Every request reads the clock, which needs a system call and slow hardware here.".into(),
             evidence: format!("The kernel's clock source is {source}."),
             command: "cat /sys/devices/system/clocksource/clocksource0/available_clocksource    # then echo tsc (or kvm-clock) to current_clocksource beside it".into(),
-            risk: "The kernel may have left tsc for a reason: dmesg | grep -i clocksource.",
+            risk: "The kernel may have rejected tsc for a reason: dmesg | grep -i clocksource.",
         });
     }
     (facts.clock_kept == Some(false)).then(|| Finding {
         name: "clock-not-kept",
         weight: Weight::Note,
-        what: "Nothing keeps the clock right: dates, cookies and certificates go wrong with it."
-            .into(),
+        what: "The clock is not synchronised: dates, cookies and certificates depend on it.".into(),
         evidence: "No time service runs (systemd-timesyncd, chronyd, ntpd).".into(),
         command: "timedatectl set-ntp true".into(),
-        risk: "A clock that is far off jumps once.",
+        risk: "A clock that is far off is corrected in one step.",
     })
 }

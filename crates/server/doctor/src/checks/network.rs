@@ -11,7 +11,7 @@ use crate::{Facts, Finding, Weight};
 const QUEUE: u64 = 4096;
 /// Open files other than client connections: files, origin connections, logs.
 const OTHER_FILES: u64 = 256;
-const FOR_GOOD: &str = "To keep it: the same line in /etc/sysctl.d/60-pagewell.conf";
+const FOR_GOOD: &str = "To make it permanent, the same line in /etc/sysctl.d/60-pagewell.conf";
 
 fn sysctl(name: &str, value: u64) -> String {
     format!("sysctl -w {name}={value}    # {FOR_GOOD}: {name} = {value}")
@@ -25,9 +25,9 @@ pub(super) fn open_files(facts: &Facts) -> Option<Finding> {
     (have < need).then(|| Finding {
         name: "open-files",
         weight: Weight::WillFail,
-        what: format!("With more than about {have} visitors connected, new ones are not let in."),
+        what: format!("With more than about {have} clients connected, new connections are refused."),
         evidence: format!(
-            "{} may have {have} open files; {connections} connections (limits.connections) need {need}.",
+            "{} may open {have} files; {connections} connections (limits.connections) need {need}.",
             match facts.running {
                 Some(pid) => format!("The running Pagewell (process {pid})"),
                 None => "This shell".into(),
@@ -36,7 +36,7 @@ pub(super) fn open_files(facts: &Facts) -> Option<Finding> {
         command: format!(
             "systemctl edit pagewell    # [Service] LimitNOFILE={need}; without systemd: ulimit -n {need}"
         ),
-        risk: "None to speak of: a bound on one process, and memory is used only by what is open.",
+        risk: "None: it is a limit of one process, and only open files need memory.",
     })
 }
 
@@ -46,11 +46,11 @@ pub(super) fn accept_queue(facts: &Facts) -> Option<Finding> {
     (have < QUEUE).then(|| Finding {
         name: "accept-queue",
         weight: Weight::WillFail,
-        what: "When many visitors come in the same moment, some wait a second or more to connect."
+        what: "When many clients connect at the same moment, some wait a second or more."
             .into(),
-        evidence: format!("net.core.somaxconn is {have}; Pagewell asks for a queue of {QUEUE}."),
+        evidence: format!("net.core.somaxconn is {have}; Pagewell requests a queue of {QUEUE}."),
         command: sysctl("net.core.somaxconn", QUEUE),
-        risk: "None: the queue is memory only while it is full. Servers take it up when restarted.",
+        risk: "None: the queue needs memory only for waiting connections. Servers use it after a restart.",
     })
 }
 
@@ -62,12 +62,12 @@ pub(super) fn listen_overflows(facts: &Facts) -> Option<Finding> {
     Some(Finding {
         name: "connections-dropped",
         weight,
-        what: "Visitors' connections were dropped because some server's queue was full.".into(),
+        what: "Connections of clients were dropped because the accept queue of a server was full.".into(),
         evidence: format!(
-            "Since the start of the machine ListenOverflows is {overflows}, ListenDrops {drops} (nstat -az); {lately}."
+            "Since the boot, ListenOverflows is {overflows}, ListenDrops {drops} (nstat -az); {lately}."
         ),
         command: "ss -ltn    # Recv-Q near Send-Q names the server: raise its backlog and net.core.somaxconn, or give it more workers".into(),
-        risk: "A longer queue behind a server that is too slow only makes visitors wait longer.",
+        risk: "With a longer queue in front of a slow server, clients only wait longer.",
     })
 }
 
@@ -79,12 +79,12 @@ pub(super) fn syn_backlog(facts: &Facts) -> Option<Finding> {
     Some(Finding {
         name: "syn-queue",
         weight,
-        what: "Connections were dropped while they were being made.".into(),
+        what: "Connections were dropped before they were established.".into(),
         evidence: format!(
             "TCPReqQFullDrop is {dropped}; {lately}. net.ipv4.tcp_max_syn_backlog is {have}."
         ),
         command: sysctl("net.ipv4.tcp_max_syn_backlog", (have * 4).max(QUEUE)),
-        risk: "A little kernel memory in a flood. Leave net.ipv4.tcp_syncookies at 1.",
+        risk: "A little kernel memory in a SYN flood. Leave net.ipv4.tcp_syncookies at 1.",
     })
 }
 
@@ -95,14 +95,14 @@ pub(super) fn time_wait(facts: &Facts) -> Option<Finding> {
     Some(Finding {
         name: "time-wait-table",
         weight: Weight::Slow,
-        what: "Ended connections were forgotten too early; packets of theirs that come late may \
-               disturb new ones."
+        what: "Closed connections left TIME-WAIT too early; their late packets may disturb new \
+               connections."
             .into(),
         evidence: format!(
             "TCPTimeWaitOverflow is {overflows}; net.ipv4.tcp_max_tw_buckets is {have}."
         ),
         command: sysctl("net.ipv4.tcp_max_tw_buckets", have.saturating_mul(2).max(262_144)),
-        risk: "About 250 bytes of kernel memory for each.",
+        risk: "About 250 bytes of kernel memory for each connection.",
     })
 }
 
@@ -116,13 +116,13 @@ pub(super) fn ports(facts: &Facts) -> Option<Finding> {
         what: "Connections from this machine to an origin or a database over TCP run out of ports."
             .into(),
         evidence: format!(
-            "net.ipv4.ip_local_port_range has {count} ports; {waiting} of them are kept by ended connections that are waited for."
+            "net.ipv4.ip_local_port_range has {count} ports; {waiting} of them are occupied by closed connections in TIME-WAIT."
         ),
         command: format!(
             "sysctl -w net.ipv4.ip_local_port_range=\"10240 65535\"    # {FOR_GOOD}; better: Unix sockets to php-fpm and the database"
         ),
-        risk: "Servers on ports from 10240 up must be running before others take their ports: name \
-               them in net.ipv4.ip_local_reserved_ports.",
+        risk: "Outgoing connections may occupy the ports of servers that start later: name ports from \
+               10240 up in net.ipv4.ip_local_reserved_ports.",
     })
 }
 
@@ -134,15 +134,15 @@ pub(super) fn conntrack(facts: &Facts) -> Option<Finding> {
     (full || small).then(|| Finding {
         name: "conntrack-table",
         weight: if full { Weight::Fails } else { Weight::WillFail },
-        what: "When the firewall's table of connections is full, packets are dropped: \"nf_conntrack: \
-               table full\" in the kernel's log, and a site that hangs."
+        what: "When the firewall's table of connections is full, packets are dropped and the site hangs: \
+               \"nf_conntrack: table full\" in the kernel's log."
             .into(),
         evidence: format!(
-            "{count} of {max} entries are taken (net.netfilter.nf_conntrack_max)."
+            "{count} of {max} entries are in use (net.netfilter.nf_conntrack_max)."
         ),
         command: sysctl("net.netfilter.nf_conntrack_max", max.saturating_mul(4).max(262_144)),
-        risk: "About 320 bytes of kernel memory for each entry. Where no rule of the firewall needs \
-               it, visitors' connections need not be followed at all (notrack).",
+        risk: "About 320 bytes of kernel memory for each entry. If no firewall rule needs \
+               it, exempt clients' connections from tracking (notrack).",
     })
 }
 
@@ -170,10 +170,10 @@ pub(super) fn tcp_memory(facts: &Facts) -> Option<Finding> {
     Some(Finding {
         name: "tcp-memory",
         weight,
-        what: "Connections were cut because the memory for TCP had run out.".into(),
+        what: "Connections were aborted because the memory for TCP was exhausted.".into(),
         evidence: format!("TCPAbortOnMemory is {aborts}; {lately}."),
-        command: "sysctl net.ipv4.tcp_mem    # if a sysctl file sets it, take that line out: the kernel's own choice fits the machine".into(),
-        risk: "None: the kernel's own choice depends on the machine's memory.",
+        command: "sysctl net.ipv4.tcp_mem    # if a sysctl file sets it, remove that line: the kernel's default fits the machine".into(),
+        risk: "None: the kernel's default depends on the machine's memory.",
     })
 }
 
@@ -187,24 +187,24 @@ pub(super) fn folklore(facts: &Facts) -> Vec<Finding> {
             "1",
             kernel.tw_recycle.map(|value| value == 1),
             "folklore-tw-recycle",
-            "Visitors who share an address (a company, a mobile network) fail to connect now and then.",
-            "tcp_tw_recycle never worked behind NAT, and is gone from the kernel since 4.12.",
+            "Clients that share an address (a company, a mobile network) sometimes cannot connect.",
+            "tcp_tw_recycle never worked behind NAT, and was removed from the kernel in 4.12.",
         ),
         (
             "net.ipv4.tcp_syncookies",
             "0",
             kernel.syncookies.map(|value| value == 0),
             "folklore-syncookies",
-            "A flood of half-open connections, or a busy moment, shuts everybody out.",
-            "Syncookies cost nothing until the queue is full, and then they are what still lets visitors in.",
+            "A SYN flood, or a moment of high load, blocks all clients.",
+            "Syncookies cost nothing until the queue is full; then clients can connect only with them.",
         ),
         (
             "net.ipv4.tcp_timestamps",
             "0",
             kernel.timestamps.map(|value| value == 0),
             "folklore-timestamps",
-            "Round trips are measured badly, and ended connections to an origin cannot be used again soon.",
-            "Turning timestamps off was advice for kernels that told their uptime by them; they do not any more.",
+            "Round trips are measured badly, and ports of closed connections to an origin are blocked longer.",
+            "The advice to turn timestamps off was for old kernels, which revealed their uptime by them.",
         ),
     ];
     let found = rows.into_iter().filter_map(|(setting, bad, is, name, what, why)| {
@@ -220,13 +220,13 @@ pub(super) fn folklore(facts: &Facts) -> Vec<Finding> {
         };
         let command = match line {
             Some((_, file)) => {
-                format!("take the line {setting} out of {file}, then: sysctl --system")
+                format!("remove the line {setting} from {file}, then: sysctl --system")
             }
             None => format!("sysctl -w {setting}={}", if bad == "1" { 0 } else { 1 }),
         };
         // A kernel without the setting ignores the line.
         let (weight, what) = match is {
-            None => (Weight::Note, "The line means nothing to this kernel, and would do harm in one that has the setting."),
+            None => (Weight::Note, "This kernel ignores the line; a kernel that has the setting would be harmed by it."),
             Some(_) => (Weight::WillFail, what),
         };
         Some(Finding {
@@ -235,7 +235,7 @@ pub(super) fn folklore(facts: &Facts) -> Vec<Finding> {
             what: what.to_owned(),
             evidence: seen,
             command,
-            risk: "None: it is the kernel's own default.",
+            risk: "None: it is the kernel's default.",
         })
     });
     found.collect()

@@ -25,7 +25,7 @@ pub(super) fn fewer(facts: &Facts, bytes: u64) -> Option<String> {
     let pool = facts.pools.iter().max_by_key(|pool| pool.children)?;
     let (fit, file) = ((bytes / each(pool)).clamp(1, pool.children.max(1)), &pool.file);
     Some(match pool.own {
-        true => format!("children = {fit}    # in [php] of {file}, then start Pagewell anew"),
+        true => format!("children = {fit}    # in [php] of {file}, then restart Pagewell"),
         false => {
             format!("pm.max_children = {fit}    # in {file}, then: systemctl reload php-fpm")
         }
@@ -43,16 +43,16 @@ pub(super) fn children(facts: &Facts) -> Option<Finding> {
     (wanted > memory / 4 * 3).then(|| Finding {
         name: "php-children",
         weight: Weight::WillFail,
-        what: "When all of php-fpm's children are busy, memory runs out.".into(),
+        what: "When all children of php-fpm are busy, memory is exhausted.".into(),
         evidence: format!(
-            "{all} children ({}) of {} each are {} of {}.",
+            "{all} children ({}) of {} each need {} of {}.",
             if pool.own { "php.children" } else { "pm.max_children" },
             shown(each(pool)),
             shown(wanted),
             shown(memory)
         ),
         command,
-        risk: "Fewer renders at once: others wait for a place. With pages from memory few are needed.",
+        risk: "Fewer concurrent renders: further requests wait. Cached pages need none.",
     })
 }
 
@@ -64,12 +64,12 @@ pub(super) fn database(facts: &Facts) -> Option<Finding> {
     (children.saturating_add(10) > connections).then(|| Finding {
         name: "database-connections",
         weight: Weight::WillFail,
-        what: "When all of php-fpm's children are busy, the database refuses some (\"Too many connections\").".into(),
+        what: "When all children of php-fpm are busy, the database refuses some connections (\"Too many connections\").".into(),
         evidence: format!(
-            "php-fpm may have {children} children, the database takes {connections} connections (max_connections)."
+            "php-fpm may have {children} children, the database accepts {connections} connections (max_connections)."
         ),
         command: format!("max_connections = {}    # in the database's configuration; or fewer children", children.saturating_add(50)),
-        risk: "Each connection of the database may take some megabytes.",
+        risk: "Each database connection may need some megabytes.",
     })
 }
 
@@ -77,7 +77,7 @@ pub(super) fn database(facts: &Facts) -> Option<Finding> {
 fn in_ini(facts: &Facts, name: &str, value: &str) -> Option<String> {
     let file = facts.own_php.as_ref()?;
     Some(format!(
-        "ini = {{ \"{name}\" = \"{value}\" }}    # in [php] of {file}, then start Pagewell anew"
+        "ini = {{ \"{name}\" = \"{value}\" }}    # in [php] of {file}, then restart Pagewell"
     ))
 }
 
@@ -85,22 +85,22 @@ fn in_ini(facts: &Facts, name: &str, value: &str) -> Option<String> {
 fn off(facts: &Facts, is_installed: bool) -> Finding {
     let evidence = match is_installed {
         true => "opcache.enable is off in php-fpm.",
-        false => "php-fpm -i does not name opcache: it is not installed, or not loaded.",
+        false => "php-fpm -i does not list opcache: it is not installed, or not loaded.",
     };
     let command = match is_installed {
         true => in_ini(facts, "opcache.enable", "1").unwrap_or_else(|| ENABLE.into()),
         false => match facts.own_php {
-            Some(_) => format!("{INSTALL}    # then start Pagewell anew"),
+            Some(_) => format!("{INSTALL}    # then restart Pagewell"),
             None => format!("{INSTALL}; {RELOAD}"),
         },
     };
     Finding {
         name: "opcache-off",
         weight: Weight::Slow,
-        what: "PHP compiles every script again for every render.".into(),
+        what: "PHP compiles every script again for each render.".into(),
         evidence: evidence.into(),
         command,
-        risk: "Changed scripts are seen after opcache.revalidate_freq seconds (2).",
+        risk: "Changed scripts take effect after opcache.revalidate_freq seconds (2).",
     }
 }
 
@@ -120,12 +120,12 @@ pub(super) fn opcache(facts: &Facts) -> Vec<Finding> {
     let validates = opcache.validates.then(|| Finding {
         name: "opcache-validates",
         weight: Weight::Note,
-        what: "PHP looks at the date of each script every few seconds.".into(),
+        what: "PHP checks the date of each script every few seconds.".into(),
         evidence: "opcache.validate_timestamps is on.".into(),
         command: in_ini(facts, "opcache.validate_timestamps", "0").unwrap_or_else(|| {
             "opcache.validate_timestamps=0    # in php.ini, if deployments reload php-fpm".into()
         }),
-        risk: "A changed script is not seen until php-fpm is reloaded.",
+        risk: "A changed script takes effect only after a reload of php-fpm.",
     });
     validates.into_iter().collect()
 }
@@ -140,7 +140,7 @@ pub(super) fn opcache_files(facts: &Facts) -> Option<Finding> {
     (files > room || wanted > megabytes).then(|| Finding {
         name: "opcache-small",
         weight: Weight::Slow,
-        what: "Not all scripts fit into PHP's cache of compiled scripts; the rest is compiled each time.".into(),
+        what: "Not all scripts fit into opcache; the others are compiled for each render.".into(),
         evidence: format!(
             "The site has {files} .php files; opcache has room for {room} of them and {megabytes} MB."
         ),
@@ -153,6 +153,6 @@ pub(super) fn opcache_files(facts: &Facts) -> Option<Finding> {
                 None => "php.ini".into(),
             }
         ),
-        risk: "That much shared memory, once.",
+        risk: "This much shared memory, once for all children.",
     })
 }

@@ -19,7 +19,7 @@ pub(super) fn links_outside(facts: &Facts) -> Option<Finding> {
             .into(),
         evidence: format!("{} links, such as {link} -> {target}.", outside.count),
         command: format!("{}    # in the configuration, then: pagewell reload", outside.allowing),
-        risk: "Everything in these directories can be read by visitors, but for names that are never served.",
+        risk: "Visitors can read all files in these directories, except names that are never served.",
     })
 }
 
@@ -42,10 +42,10 @@ fn no_answer(answer: &Answer) -> Finding {
     Finding {
         name: "no-answer",
         weight: Weight::Fails,
-        what: "The site does not answer a visitor.".into(),
+        what: "The site does not answer.".into(),
         evidence: format!("{} answered {said}.", answer.url),
         command: format!("curl -sv '{}' -o /dev/null", answer.url),
-        risk: "None: it only looks.",
+        risk: "None: the command only reads.",
     }
 }
 
@@ -57,16 +57,16 @@ fn not_judged(answer: &Answer) -> Option<Finding> {
         (None, 421) => {
             "pagewell doctor --url http://…/    # with a host that the site answers for".into()
         }
-        (None, _) => "pagewell doctor --url …    # a page that everybody may see".into(),
+        (None, _) => "pagewell doctor --url …    # a page that all visitors may see".into(),
     };
     let leads = answer.location.as_ref().map(|to| format!(" and leads to {to}"));
     Some(Finding {
         name: "site-not-judged",
         weight: Weight::Note,
-        what: "What the site answers to visitors could not be judged.".into(),
+        what: "The pages of the site could not be examined.".into(),
         evidence: format!("{} answered {status}{}.", answer.url, leads.unwrap_or_default()),
         command,
-        risk: "None: it only looks.",
+        risk: "None: the command only reads.",
     })
 }
 
@@ -82,10 +82,10 @@ fn cookies(pages: &[&Answer]) -> Option<Finding> {
     pages.iter().all(|page| sets(&page)).then(|| Finding {
         name: "cookie-on-every-page",
         weight: Weight::Slow,
-        what: "Every page sets a cookie, so none is kept: each visitor wakes PHP.".into(),
+        what: "Every page sets a cookie, so no page is cached: every request reaches PHP.".into(),
         evidence: format!("{} sets {} for a visitor without cookies.", first.url, first.cookies.join(", ")),
-        command: "start the session only where it is needed (sign-in, cart); or, if the cookie means nothing: a [[rule]] with path = \"/news/*\" (the pages that everybody may share) and ignore = \"set-cookie\"".into(),
-        risk: "With the rule no visitor gets that cookie from a kept page: sign-in forms must be on pages without it.",
+        command: "start the session only where it is needed (sign-in, cart); or, if the cookie is not needed: a [[rule]] with path = \"/news/*\" (pages that are the same for all visitors) and ignore = \"set-cookie\"".into(),
+        risk: "With the rule, cached pages never set that cookie: sign-in forms must be on pages without the rule.",
     })
 }
 
@@ -101,14 +101,14 @@ fn forbidden(pages: &[&Answer]) -> Option<Finding> {
     pages.iter().all(|page| says(&page)).then(|| Finding {
         name: "storing-forbidden",
         weight: Weight::Slow,
-        what: "Every page forbids to be kept: each visitor wakes PHP.".into(),
+        what: "Every page forbids caching: every request reaches PHP.".into(),
         evidence: format!(
             "{} says Cache-Control: {}.",
             first.url,
             first.cache_control.as_deref().unwrap_or_default()
         ),
-        command: "session_cache_limiter('') in PHP, if a session started it; or Pagewell-Cache-Control on pages that may be kept".into(),
-        risk: "What is personal must stay forbidden: do it page by page.",
+        command: "session_cache_limiter('') in PHP, if a session started it; or Pagewell-Cache-Control on pages that may be cached".into(),
+        risk: "Personal pages must not be cached: decide for each page.",
     })
 }
 
@@ -120,14 +120,14 @@ fn undeclared(pages: &[&Answer]) -> Option<Finding> {
     pages.iter().all(says).then(|| Finding {
         name: "nothing-declared",
         weight: Weight::Slow,
-        what: "No page says how long it is good, so none is kept: each visitor wakes PHP.".into(),
+        what: "No page has a TTL, so no page is cached: every request reaches PHP.".into(),
         evidence: format!(
             "{} says Cache-Status: {}.",
             first.url,
             first.cache_status.as_deref().unwrap_or_default()
         ),
-        command: "say in the page what it is made from (tags), or send Cache-Control; to begin with: [cache] default_lifetime = \"1s\"".into(),
-        risk: "With a default lifetime a page that shows something of its visitor, and has no session, must say private.",
+        command: "declare in the page what it depends on (tags), or send Cache-Control; for a start: [cache] default_lifetime = \"1s\"".into(),
+        risk: "With a default lifetime, a personal page without a session must send private.",
     })
 }
 
@@ -137,9 +137,9 @@ fn validators(pages: &[&Answer]) -> Option<Finding> {
     Some(Finding {
         name: "no-validator",
         weight: Weight::Note,
-        what: "Visitors who come back get the whole page again instead of a 304.".into(),
+        what: "Clients that request a page again get all of it instead of a 304.".into(),
         evidence: format!("{} has neither ETag nor Last-Modified.", first.url),
-        command: "send ETag or Last-Modified from the application, and answer If-None-Match; or have Pagewell keep the page: it adds an ETag of its own".into(),
+        command: "send ETag or Last-Modified from the application, and answer If-None-Match; or let Pagewell cache the page: it adds an ETag".into(),
         risk: "None.",
     })
 }
@@ -149,9 +149,9 @@ fn compression(pages: &[&Answer]) -> Option<Finding> {
     Some(Finding {
         name: "not-compressed",
         weight: Weight::Note,
-        what: "Pages go out whole to visitors who accept gzip.".into(),
+        what: "Pages are sent uncompressed to clients that accept gzip.".into(),
         evidence: format!("{}: {} bytes.", first.url, first.bytes),
-        command: "none where Pagewell keeps the page: it compresses it once, in the background; look again in a second".into(),
+        command: "none if Pagewell caches the page: it compresses the page once, in the background; run doctor again in a second".into(),
         risk: "None.",
     })
 }

@@ -175,12 +175,16 @@ impl BoundSocket {
         let bound = bound.map(|socket| BoundSocket { socket, by: Binder::Us });
         bound.map_err(|error| {
             let is_taken = error.kind() == io::ErrorKind::AddrInUse;
-            let hint = match error.kind() {
-                io::ErrorKind::AddrInUse => ": another program is listening there",
-                io::ErrorKind::PermissionDenied => {
+            let hint = match (error.kind(), address) {
+                (io::ErrorKind::AddrInUse, _) => ": another program is listening there",
+                (io::ErrorKind::PermissionDenied, Address::Tcp(_)) => {
                     ": ports below 1024 need root or CAP_NET_BIND_SERVICE"
                 }
-                io::ErrorKind::AddrNotAvailable => ": this machine has no such address",
+                (io::ErrorKind::PermissionDenied, Address::Unix(_)) => {
+                    ": Pagewell's user needs write access to the directory"
+                }
+                (io::ErrorKind::NotFound, Address::Unix(_)) => ": there is no such directory",
+                (io::ErrorKind::AddrNotAvailable, _) => ": this machine has no such address",
                 _ => "",
             };
             NotOpened { sentence: format!("cannot listen on {address}{hint} ({error})"), is_taken }

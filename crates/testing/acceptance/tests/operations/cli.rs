@@ -193,6 +193,13 @@ fn check_reports_the_errors_of_a_configuration() {
             &["admin_token_file", "/no/such"],
         ),
         ("[site]\nroot = \"/no/such\"\n", &["site.root", "/no/such"]),
+        (
+            "memory = \"64M\"\n",
+            &[
+                "site.root: is not set, and the working directory is no site (no index.php",
+                "root = \"/var/www/site\"",
+            ],
+        ),
     ] {
         let output = check(text);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -221,16 +228,16 @@ fn invalidate_and_stats_reach_a_running_one() {
     let admin = pagewell.admin().to_string();
     let invalidate = |args: &[&str]| said(&[&["invalidate", "--admin", &admin], args].concat());
     for (args, told, one, two) in [
-        (&["--url", "/one"][..], "dropped 1 page ", false, true),
-        (&["--url", "http://any.test/one", "--url", "/two"], "dropped 2 pages ", false, false),
-        (&["--tag", "a"], "dropped 2 pages ", false, false),
-        (&["--tag", "b", "--url", "/two"], "dropped 1 page ", true, false),
-        (&["--tag", "unheard-of"], "dropped 0 pages ", true, true),
-        (&["--prefix", "/one"], "dropped 1 page ", false, true),
-        (&["--prefix", "/on", "--prefix", "https://any.test/t/"], "dropped 0 pages ", true, true),
+        (&["--url", "/one"][..], "purged 1 page ", false, true),
+        (&["--url", "http://any.test/one", "--url", "/two"], "purged 2 pages ", false, false),
+        (&["--tag", "a"], "purged 2 pages ", false, false),
+        (&["--tag", "b", "--url", "/two"], "purged 1 page ", true, false),
+        (&["--tag", "unheard-of"], "purged 0 pages ", true, true),
+        (&["--prefix", "/one"], "purged 1 page ", false, true),
+        (&["--prefix", "/on", "--prefix", "https://any.test/t/"], "purged 0 pages ", true, true),
         // They are marked as stale, and do not allow stale use.
         (&["--soft", "--url", "/two"], "marked 1 page ", true, false),
-        (&["--all"], "dropped 2 pages ", false, false),
+        (&["--all"], "purged 2 pages ", false, false),
     ] {
         keep(&pagewell, "/one");
         keep(&pagewell, "/two");
@@ -270,10 +277,10 @@ fn tags_come_from_standard_input_too() {
     keep(&pagewell, "/one");
     let many: String = (0..9_999).map(|n| format!("tag:{n}\n")).collect();
     let output = with_input(&many);
-    assert!(output.stdout.starts_with(b"dropped 0 pages "), "{output:?}");
+    assert!(output.stdout.starts_with(b"purged 0 pages "), "{output:?}");
     assert!(is_kept(&pagewell, "/one"));
     let output = with_input(&format!("{many}\r\na\n"));
-    assert!(output.stdout.starts_with(b"dropped 1 page "), "{output:?}");
+    assert!(output.stdout.starts_with(b"purged 1 page "), "{output:?}");
     let output = with_input("\n\n");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("one to a line"), "{said}");
@@ -313,7 +320,7 @@ fn everything_works_over_unix_sockets() {
     };
     assert_eq!(get(&visitors, "/x").text(), "/x");
     assert!(is_hit(&get(&second, "/x")), "one site behind all addresses");
-    assert_eq!(said(&["invalidate", "--all", "--admin", &admin])[..14], *"dropped 1 page");
+    assert_eq!(said(&["invalidate", "--all", "--admin", &admin])[..13], *"purged 1 page");
     assert!(!is_hit(&get(&visitors, "/x")));
     let stats = said(&["stats", "--admin", &admin]);
     let requests = "               3  requests                  Requests answered.";
@@ -381,7 +388,7 @@ fn the_token_is_required() {
     assert!(complaint(&["stats", "--admin", &admin], 1).contains("401"));
     assert!(is_kept(&pagewell, "/one"), "nothing was dropped");
     let done = said(&["invalidate", "--all", "--admin", &admin, "--token-file", &token]);
-    assert!(done.starts_with("dropped 1 page "), "{done}");
+    assert!(done.starts_with("purged 1 page "), "{done}");
     let missing = complaint(&["stats", "--admin", &admin, "--token-file", "/no/such"], 1);
     assert!(missing.contains("/no/such"), "{missing}");
 

@@ -61,7 +61,7 @@ fn an_operator_finds_out_why() {
     let save = Request::new("POST", "/save.php").content(b"x");
     client(&pagewell).send(&save).expect("an answer");
     let news = explain(&["/news.php"]);
-    assert!(news.contains("dropped by the response to POST http://"), "{news}");
+    assert!(news.contains("purged by the response to POST http://"), "{news}");
     assert!(news.contains("/save.php (change ") && news.contains(", tag news:4)"), "{news}");
     let changes = explain(&["--changes"]);
     assert!(changes.contains("tag news:4; 1 purged, 0 marked stale"), "{changes}");

@@ -1,0 +1,245 @@
+//! The part of `pagewell check` that connects to the origins: php-fpm (`php.at`) and HTTP servers
+//! (`site.origin`).
+//!
+//! Each address is tested once, with the sites that use it. Root may connect to any socket, but
+//! Pagewell does not serve as root. So the test runs as `user`, or without one as the user `pagewell`
+//! of the systemd unit if it exists. Failures are warnings, because an origin may be started after
+//! Pagewell.
+
+use config::{Address, Config, OriginConfig};
+use origin::probe::{self, ProbeFailure};
+use pagewell::privileges::{Account, of, run_as};
+use rustix::process::{getegid, geteuid, getgroups};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Error, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// The user of the systemd unit in the package.
+const USER_OF_UNIT: &str = "pagewell";
+
+/// Maximum time to connect, and then to wait for an answer. `limits.origin_connect_timeout` may be
+/// shorter.
+const AT_MOST: Duration = Duration::from_secs(3);
+
+/// Maximum number of addresses that are tested at the same time.
+const AT_ONCE: usize = 64;
+
+/// One line for each origin: that it answers, or the reason why not and what to do.
+///
+/// # Errors
+/// The test itself could not run: a sentence for the operator.
+pub fn report(config: &Config) -> Result<Vec<String>, String> {
+    let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
+    let mut places: BTreeMap<String, TestedOrigin> = BTreeMap::new();
+    for site in sites {
+        let (option, place) = match &site.site.origin {
+            OriginConfig::OwnPhp(_) => continue,
+            OriginConfig::FastCgi(address) => ("php.at", Place::FastCgi(address.clone())),
+            OriginConfig::Http(authority) => ("site.origin", Place::Http(authority.clone())),
+        };
+        let limit = site.limits.origin_connect_timeout.min(AT_MOST);
+        let name = format!("{option} {}", place.shown());
+        let tested = places.entry(name).or_insert(TestedOrigin { place, limit, hosts: Vec::new() });
+        tested.hosts.extend(site.hosts.canonical.as_ref().map(ToString::to_string));
+    }
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let account = account(config);
+    let user = User::of(account.as_ref());
+    let results = match run_as(account.as_ref(), || test(&places)) {
+        // In a container, root may not have the privilege to change the user.
+        Err(_) if account.is_some() => run_as(None, || test(&places)),
+        tested => tested,
+    }??;
+    let line = |((name, tested), result): ((&String, &TestedOrigin), Result<(), ProbeFailure>)| {
+        let hosts = tested.hosts.join(", ") + if tested.hosts.is_empty() { "" } else { ": " };
+        match result {
+            Ok(()) => format!("{hosts}{name}: answers (connected as {})", user.shown),
+            Err(why) => format!("{hosts}{name}: {}", sentence(&why, &tested.place, &user)),
+        }
+    };
+    Ok(places.iter().zip(results).map(line).collect())
+}
+
+/// An address, and the sites that use it.
+struct TestedOrigin {
+    place: Place,
+    limit: Duration,
+    hosts: Vec<String>,
+}
+
+/// The address of an origin.
+#[derive(Clone)]
+enum Place {
+    FastCgi(Address),
+    Http(String),
+}
+
+impl Place {
+    /// The address as it is written in the configuration.
+    fn shown(&self) -> String {
+        match self {
+            Place::FastCgi(address) => address.to_string(),
+            Place::Http(authority) => format!("http://{authority}"),
+        }
+    }
+
+    fn socket(&self) -> Option<&Path> {
+        match self {
+            Place::FastCgi(Address::Unix(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    async fn test(self, limit: Duration) -> Result<(), ProbeFailure> {
+        match self {
+            Place::FastCgi(address) => probe::fastcgi(&address, limit).await,
+            Place::Http(authority) => probe::http(&authority, limit).await,
+        }
+    }
+}
+
+/// Tests all addresses, in their order.
+fn test(places: &BTreeMap<String, TestedOrigin>) -> Result<Vec<Result<(), ProbeFailure>>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let results = runtime.block_on(async {
+        let mut results = Vec::new();
+        let places: Vec<&TestedOrigin> = places.values().collect();
+        for some in places.chunks(AT_ONCE) {
+            let started = some.iter().map(|one| tokio::spawn(one.place.clone().test(one.limit)));
+            for one in started.collect::<Vec<_>>() {
+                results.push(one.await.map_err(|error| error.to_string())?);
+            }
+        }
+        Ok(results)
+    });
+    // A name that is still being looked up is not waited for.
+    runtime.shutdown_background();
+    results
+}
+
+/// The account by which Pagewell will serve, if this process is root and can connect as it.
+fn account(config: &Config) -> Option<Account> {
+    if !geteuid().is_root() {
+        return None;
+    }
+    match &config.user {
+        Some(user) => of(user, config.group.as_deref()).ok(),
+        None => of(USER_OF_UNIT, None).ok(),
+    }
+}
+
+/// The user that connects.
+struct User {
+    name: String,
+    /// The user with groups, for a sentence.
+    shown: String,
+}
+
+impl User {
+    /// This account, or the user of this process.
+    fn of(account: Option<&Account>) -> User {
+        let (name, groups) = match account {
+            Some(account) => (account.name.clone(), account.groups.clone()),
+            None => {
+                let mut groups = vec![getegid().as_raw()];
+                let others = getgroups().unwrap_or_default();
+                groups.extend(others.iter().map(|group| group.as_raw()));
+                (name_of("/etc/passwd", geteuid().as_raw()), groups)
+            }
+        };
+        let mut names: Vec<_> = groups.iter().map(|group| name_of("/etc/group", *group)).collect();
+        names.dedup();
+        let is_root = account.is_none() && geteuid().is_root();
+        let shown = if is_root {
+            "root".into()
+        } else {
+            format!("user {name}, groups {}", names.join(" "))
+        };
+        User { name, shown }
+    }
+}
+
+/// The name for a number in `/etc/passwd` or `/etc/group`, or the number if it has no name.
+fn name_of(file: &str, number: u32) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let is_it = |line: &&str| line.split(':').nth(2) == Some(&*number.to_string());
+    let line = text.lines().find(is_it).and_then(|line| line.split(':').next());
+    line.map_or_else(|| number.to_string(), str::to_owned)
+}
+
+/// The failure as a sentence, with the remedy.
+fn sentence(failure: &ProbeFailure, place: &Place, user: &User) -> String {
+    let is_php = matches!(place, Place::FastCgi(_));
+    let server = if is_php { "php-fpm" } else { "the server" };
+    match (failure, is_php) {
+        (ProbeFailure::NotConnected(error), _) => not_connected(error, place, user),
+        (ProbeFailure::ConnectTimedOut, _) => {
+            format!("no connection in time: {server} is overloaded, or a firewall is in between")
+        }
+        (ProbeFailure::Closed, true) => "the connection was closed without an answer: correct the \
+             address if it is not that of php-fpm, or allow this client in `listen.allowed_clients` \
+             of the pool"
+            .into(),
+        (ProbeFailure::AnswerTimedOut, true) => "connected, but no answer in time: raise \
+             `pm.max_children` of the pool if all workers are busy, or correct the address if it is \
+             not that of php-fpm"
+            .into(),
+        (ProbeFailure::OtherProtocol, true) => "the answer is not FastCGI: name the address of \
+             php-fpm; an HTTP server is named by `site.origin`"
+            .into(),
+        (ProbeFailure::AnswerTimedOut, false) => "connected, but no answer in time: the server is \
+             overloaded, or the address is not that of an HTTP server"
+            .into(),
+        (ProbeFailure::Closed | ProbeFailure::OtherProtocol, false) => "the answer is not HTTP: name \
+             the address of an HTTP server; php-fpm is named by `php.at`"
+            .into(),
+    }
+}
+
+/// Why the system refused the connection, and what to do.
+fn not_connected(error: &Error, place: &Place, user: &User) -> String {
+    let is_php = matches!(place, Place::FastCgi(_));
+    match (error.kind(), place.socket()) {
+        (ErrorKind::NotFound, Some(_)) => "there is no such socket: start php-fpm, or name the \
+             socket of its pool (`listen` in the pool's .conf)"
+            .into(),
+        (ErrorKind::PermissionDenied, Some(path)) => denied(path, user),
+        (ErrorKind::ConnectionRefused, _) => {
+            let server = if is_php { "php-fpm" } else { "the server" };
+            format!(
+                "connection refused, nothing listens there: start {server}, or correct the address"
+            )
+        }
+        _ => format!("cannot connect ({error}): correct the address"),
+    }
+}
+
+/// The owner and mode of a socket that the user may not connect to, and what to do.
+fn denied(path: &Path, user: &User) -> String {
+    let User { name, shown } = user;
+    let directory = format!(
+        "permission denied for {shown}: a directory above the socket cannot be searched by {name}; \
+         allow it (`chmod o+x DIRECTORY`)"
+    );
+    let Ok(found) = fs::metadata(path) else { return directory };
+    let owner = name_of("/etc/passwd", found.uid());
+    let group = name_of("/etc/group", found.gid());
+    let mode = found.mode() & 0o777;
+    let facts = format!(
+        "permission denied for {shown}: the socket belongs to {owner}:{group}, mode {mode:o}"
+    );
+    match (mode & 0o002, mode & 0o020) {
+        (0, 0) => format!(
+            "{facts}; set `listen.mode = 0660` and a `listen.group` that {name} is in, in the pool's \
+             .conf, and restart php-fpm"
+        ),
+        (0, _) => format!("{facts}; run `adduser {name} {group}`, and restart Pagewell"),
+        _ => directory,
+    }
+}

@@ -1,0 +1,111 @@
+//! "MediaWiki": Debian's package as a wiki on SQLite. Large directories of the package are symbolic links; the
+//! wiki has its own scripts, uploads, settings and database.
+
+use crate::guide::{Guide, assert_like};
+use crate::machine::Machine;
+use acceptance::until;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+const PACKAGE: &str = "/usr/share/mediawiki";
+const ROOT: &str = "/var/www/wiki";
+const TOML: &str = "/etc/pagewell/pagewell.toml";
+/// The directories that are the package's own.
+const LINKED: [&str; 7] =
+    ["includes", "languages", "vendor", "resources", "maintenance", "skins", "extensions-core"];
+/// Creates the wiki. The database is outside of the document root.
+const INSTALL: &str = "cd /var/www/wiki && php maintenance/install.php --dbtype sqlite --dbpath /var/lib/wikidb \
+    --server http://wiki.example --scriptpath '' --confpath /var/www/wiki --pass 'secret-of-admin-1' 'A wiki' Admin >/dev/null && \
+    sudo chown -R www-data:www-data /var/lib/wikidb /var/www/wiki/images /var/www/wiki/cache";
+
+/// Lays out a wiki below the document root.
+fn lay_out(machine: &Machine) {
+    let (package, root) = (Path::new(PACKAGE), machine.at(ROOT));
+    assert!(
+        package.join("index.php").is_file(),
+        "scripts/setup test installs the package mediawiki"
+    );
+    fs::create_dir_all(&root).expect("a directory");
+    for entry in fs::read_dir(package).expect("the package").flatten() {
+        let name = entry.file_name();
+        let is_program = name.to_string_lossy().ends_with(".php") && entry.path().is_file();
+        if is_program && name != "LocalSettings.php" {
+            fs::copy(entry.path(), root.join(name)).expect("copied");
+        }
+    }
+    for name in LINKED {
+        symlink(package.join(name), root.join(name)).expect("a link");
+    }
+    symlink("extensions-core", root.join("extensions")).expect("a link");
+    for name in ["images/deleted", "cache"] {
+        fs::create_dir_all(root.join(name)).expect("a directory");
+    }
+    machine.write("/var/lib/wikidb/.htaccess", "Deny from all\n");
+    machine.write("/var/www/wiki/images/deleted/secret.txt", "a deleted upload");
+}
+
+#[test]
+fn mediawiki() {
+    let mut guide = Guide::open("mediawiki.md");
+    let mut machine = Machine::new("putenv('MW_INSTALL_PATH=/var/www/wiki');");
+    guide.not_run(
+        "MediaWiki",
+        "sh",
+        "a release build takes minutes; xtask's tests build the package",
+    );
+    lay_out(&machine);
+    machine.run(INSTALL);
+    let path = "Five-minute path";
+    machine.write(TOML, &guide.next(path, "toml"));
+    machine.run(&guide.next(path, "sh"));
+    machine.append("/var/www/wiki/LocalSettings.php", &guide.next(path, "php"));
+    let jobs = guide.next(path, "text");
+    let output = machine.run(&guide.next(path, "sh"));
+    assert!(output.contains("pagewell www-data") && output.contains(": answers"), "{output}");
+    // The two commands of the verification, and a page that was deleted before.
+    let verify = guide.next("Verify", "sh");
+    let (get, deleted) = verify.split_once('\n').expect("two commands");
+    let both = machine.run(get) + &machine.run(get);
+    assert_like(&both, &guide.next("Verify", "text"));
+    // No listing, and no file that was deleted in the wiki.
+    for url in ["deleted/", "deleted/secret.txt"] {
+        let answer = machine.run(&deleted.replace("deleted/", url));
+        assert!(answer.starts_with("HTTP/1.1 ") && !answer.contains(" 200"), "{answer}");
+    }
+    edits(&guide, &mut machine, get, &jobs);
+}
+
+/// The changes in the guide's table that a command can make.
+fn edits(guide: &Guide, machine: &mut Machine, get: &str, jobs: &str) {
+    let edit = |title: &str, text: &str| {
+        format!(
+            "echo '{text}' | sudo -u www-data php /var/www/wiki/maintenance/edit.php -u Admin '{title}' >/dev/null"
+        )
+    };
+    let page = |title: &str| format!("curl -s http://wiki.example/wiki/{title}");
+    machine.run(&edit("Main_Page", "A new text. {{Box}}"));
+    let status = machine.run(get);
+    assert!(status.contains("fwd=uri-miss"), "{status}");
+    assert!(machine.run(&page("Main_Page")).contains("A new text."));
+    assert!(machine.run(get).contains("pagewell; hit"));
+    // A template: the pages that use it are purged by the job queue, as the line for cron runs it.
+    machine.run(&edit("Template:Box", "In a box."));
+    let job = jobs
+        .lines()
+        .find_map(|line| line.strip_prefix("* * * * * www-data "))
+        .expect("a line of cron");
+    let job = format!("sudo -u www-data {job}");
+    until("the page has the template's text", || {
+        machine.run(&job);
+        machine.run(&page("Main_Page")).contains("In a box.")
+    });
+    // Interface text is on every page.
+    machine.run(get);
+    assert!(machine.run(get).contains("pagewell; hit"));
+    machine.run(&edit("MediaWiki:Sitenotice", "The wiki moves."));
+    assert!(machine.run(&page("Main_Page")).contains("The wiki moves."));
+    // A category is not cached.
+    let category = "curl -si http://wiki.example/wiki/Category:Ships | grep -i ^cache-status";
+    assert!(machine.run(category).contains(&guide.inline("detail=private")));
+}

@@ -1,0 +1,168 @@
+//! The zip archive of the WordPress plugin, as WordPress's page "Add Plugins" takes it: one directory
+//! `pagewell` with the plugin, its `readme.txt` and the licences.
+//!
+//! The same files give the same bytes: entries are sorted, and times, modes and owners are fixed. The
+//! format is APPNOTE.TXT 6.3 of PKWARE, without extensions: 32-bit sizes, DEFLATE, ASCII names.
+
+use flate2::write::DeflateEncoder;
+use flate2::{Compression, Crc};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Files at the top of the repository that belong into the archive.
+const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+/// The version of the format that is needed to extract: 2.0, for DEFLATE.
+const VERSION: u16 = 20;
+/// Made by version 2.0 on Unix, so that modes count.
+const MADE_BY: u16 = 3 << 8 | VERSION;
+const DEFLATED: u16 = 8;
+/// 1 January 1980, 00:00, the first time of the format.
+const DATE: u16 = 1 << 5 | 1;
+/// A regular file of mode 644.
+const MODE: u32 = 0o100_644 << 16;
+
+/// Writes `pagewell-wordpress-VERSION.zip` into the directory `place`. `repository` is the root of the
+/// checkout. Returns the path of the archive.
+///
+/// # Errors
+/// A file that could not be read or written, or a version in the plugin that is not this version.
+pub fn build(repository: &Path, place: &Path) -> Result<PathBuf, String> {
+    let version = env!("CARGO_PKG_VERSION");
+    let plugin = repository.join("php/wordpress/pagewell");
+    let mut files = BTreeMap::new();
+    collect(&plugin, "pagewell", &mut files)?;
+    for name in LICENCES {
+        files.insert(format!("pagewell/{name}"), read(&repository.join(name))?);
+    }
+    for (name, line) in [("readme.txt", "Stable tag:"), ("pagewell.php", " * Version:")] {
+        let text = files.get(&format!("pagewell/{name}")).map(|text| String::from_utf8_lossy(text));
+        let text = text.unwrap_or_default();
+        let found = text.lines().find_map(|one| one.strip_prefix(line)).map(str::trim);
+        if found != Some(version) {
+            let found = found.unwrap_or("none");
+            return Err(format!(
+                "package: {name} of the plugin: `{line}` is {found}, not {version}"
+            ));
+        }
+    }
+    fs::create_dir_all(place).map_err(|error| super::told(place, error))?;
+    let path = place.join(format!("pagewell-wordpress-{version}.zip"));
+    fs::write(&path, zipped(&files)?).map_err(|error| super::told(&path, error))?;
+    Ok(path)
+}
+
+/// The files below a directory, with their names in the archive.
+fn collect(
+    directory: &Path,
+    name: &str,
+    files: &mut BTreeMap<String, Vec<u8>>,
+) -> Result<(), String> {
+    for entry in fs::read_dir(directory).map_err(|error| super::told(directory, error))?.flatten() {
+        let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+        match entry.path().is_dir() {
+            true => collect(&entry.path(), &name, files)?,
+            false => drop(files.insert(name, read(&entry.path())?)),
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| super::told(path, error))
+}
+
+/// The archive: each file with its header, then the directory of all files, then its end record.
+fn zipped(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, String> {
+    let too_large = |_| "package: the plugin is too large for a zip archive".to_owned();
+    let (mut archive, mut directory) = (Vec::new(), Vec::new());
+    for (name, content) in files {
+        let offset = u32::try_from(archive.len()).map_err(too_large)?;
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+        let pressed = encoder.write_all(content).and_then(|()| encoder.finish());
+        let pressed = pressed.map_err(|error| format!("package: {name}: {error}"))?;
+        let mut crc = Crc::new();
+        crc.update(content);
+        let mut common = Vec::new();
+        for half in [VERSION, 0, DEFLATED, 0, DATE] {
+            common.extend(half.to_le_bytes());
+        }
+        let sizes = [pressed.len(), content.len()].map(u32::try_from);
+        for whole in [crc.sum(), sizes[0].map_err(too_large)?, sizes[1].map_err(too_large)?] {
+            common.extend(whole.to_le_bytes());
+        }
+        common.extend(u16::try_from(name.len()).map_err(too_large)?.to_le_bytes());
+        common.extend(0u16.to_le_bytes());
+        archive.extend(b"PK\x03\x04");
+        archive.extend(&common);
+        archive.extend(name.as_bytes());
+        archive.extend(pressed);
+        directory.extend(b"PK\x01\x02");
+        directory.extend(MADE_BY.to_le_bytes());
+        directory.extend(common);
+        directory.extend([0; 6]);
+        directory.extend(MODE.to_le_bytes());
+        directory.extend(offset.to_le_bytes());
+        directory.extend(name.as_bytes());
+    }
+    let count = u16::try_from(files.len()).map_err(too_large)?.to_le_bytes();
+    let sizes = [directory.len(), archive.len()].map(u32::try_from);
+    archive.extend(directory);
+    archive.extend(b"PK\x05\x06\0\0\0\0");
+    archive.extend([count, count].concat());
+    for size in sizes {
+        archive.extend(size.map_err(too_large)?.to_le_bytes());
+    }
+    archive.extend([0; 2]);
+    Ok(archive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::{PrivateDir, root};
+    use std::process::Command;
+
+    /// Extracts like WordPress where PHP has no zip extension.
+    const EXTRACT: &str = "define('ABSPATH', '/usr/share/wordpress/');
+        require ABSPATH . 'wp-admin/includes/class-pclzip.php';
+        $archive = new PclZip($argv[1]);
+        if ($archive->extract(PCLZIP_OPT_PATH, $argv[2]) === 0) { fwrite(STDERR, $archive->errorInfo(true)); exit(1); }
+        foreach ($archive->listContent() as $file) { echo $file['filename'], ' ', $file['mtime'], PHP_EOL; }";
+
+    #[test]
+    fn wordpress_can_extract_the_archive_and_finds_the_plugin() {
+        let dir = PrivateDir::temporary("zip").expect("a directory");
+        let zip = build(&root::repository(), dir.path()).expect("it can be built");
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(zip, dir.path().join(format!("pagewell-wordpress-{version}.zip")));
+        let first = fs::read(&zip).expect("written");
+        build(&root::repository(), dir.path()).expect("it can be built again");
+        assert!(fs::read(&zip).expect("written") == first, "the same bytes");
+        let out = dir.path().join("plugins");
+        let mut php = Command::new(harness::program(&["php"]).expect("php"));
+        let output = php.args(["-r", EXTRACT]).arg(&zip).arg(&out).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let entries: Vec<_> = listed.lines().filter_map(|line| line.rsplit_once(' ')).collect();
+        assert!(entries.len() > 20 && entries.is_sorted(), "{listed}");
+        assert!(entries.iter().all(|(name, _)| name.starts_with("pagewell/")), "{listed}");
+        assert!(entries.iter().all(|(_, time)| *time == entries[0].1), "{listed}");
+        assert!(!listed.contains("test"), "{listed}");
+        // The header by which WordPress finds a plugin, and the file that its directory of plugins reads.
+        let text = |name: &str| fs::read_to_string(out.join("pagewell").join(name)).expect(name);
+        let main = text("pagewell.php");
+        assert!(main.contains(" * Plugin Name:       Pagewell\n"), "{main}");
+        assert!(text("readme.txt").contains(&format!("\nStable tag: {version}\n")));
+        assert_eq!(
+            text("LICENSE-MIT"),
+            fs::read_to_string(root::repository().join("LICENSE-MIT")).expect("it is there")
+        );
+        for name in ["LICENSE-APACHE", "README.md", "uninstall.php", "src/Changes.php"] {
+            let source = root::repository().join("php/wordpress/pagewell").join(name);
+            let same = fs::read_to_string(&source).map_or(true, |source| source == text(name));
+            assert!(same && !text(name).is_empty(), "{name}");
+        }
+    }
+}
