@@ -169,6 +169,10 @@ impl Cluster for Peers {
         Box::pin(self.applied_by_all(before, journal))
     }
 
+    fn host_name(&self, process: &str) -> Option<Box<str>> {
+        self.nodes.host_name(process)
+    }
+
     fn mark(&self, journal: Option<&Snapshots>) {
         self.write_down(journal);
     }
@@ -319,6 +323,7 @@ impl Peers {
                 }
                 Err(failed) => {
                     teller.server = None;
+                    self.nodes.lost_contact();
                     // The server may have closed the connection because it was idle.
                     if !was_kept {
                         self.say_away(&mut teller, &failed);
@@ -380,14 +385,14 @@ impl Peers {
             tracing::info!(event = "cluster-published");
         }
         let forgotten = readers.see(key, said, None, asked);
+        if std::mem::take(is_another_stream) {
+            tell_all_again(sent, batch);
+        }
         let least = readers.least(run, asked);
         self.nodes.update(asked, || readers.nodes(run, asked, |read| lag(sent, read, asked)));
         for command in forgotten {
             connection.send(&command).await?;
             // If the account may not remove the field, the field stays.
-        if std::mem::take(is_another_stream) {
-            tell_all_again(sent, batch);
-        }
             connection.receive(Duration::ZERO).await?;
         }
         Ok(self.take_in(&mut teller.sent, least))
