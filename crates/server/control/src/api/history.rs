@@ -5,7 +5,8 @@
 //! `at_ms`, by the clock of `/v1/live`. So a reader can continue with the events of that stream.
 
 use super::{Control, ControlError};
-use crate::history::{self, SAMPLES_MAX, STEP};
+use crate::history::{SAMPLES_MAX, STEP};
+use crate::metrics_table::RECORDED;
 use exchange::site::Site;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -20,8 +21,9 @@ pub(super) fn last_hour(control: &Control, query: Option<&str>) -> Result<Value,
     let samples = control.history.last_hour(default_site, site.map(|site| &**site));
     let mut figures: Map<String, Value> = Map::new();
     if !samples.is_empty() {
-        for (at, name) in history::names().enumerate() {
-            figures.insert(name.into(), samples.iter().map(|sample| sample.values()[at]).collect());
+        for (at, name) in RECORDED.iter().enumerate() {
+            figures
+                .insert((*name).into(), samples.iter().map(|sample| sample.values()[at]).collect());
         }
     }
     let times = default_site.counters.origin_times.snapshot();
