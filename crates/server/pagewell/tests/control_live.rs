@@ -61,6 +61,7 @@ fn the_figures_come_as_events() {
         assert!(second["figures"][name].as_u64() > Some(1000), "{name}: {second}");
     }
     assert_eq!(get(&pagewell, "/v1/live?evnts=2").status, 400);
+    assert_eq!(get(&pagewell, "/v1/live?e%76ents=%31").status, 200);
 }
 
 /// The history of a site, or of all sites together.
@@ -93,6 +94,7 @@ fn the_last_hour_is_recorded_without_any_reader() {
         ("", Value::Null, 3),
         ("?site=one.test", json!("one.test"), 1),
         ("?site=two.test", json!("two.test"), 2),
+        ("?site=two%2Etest", json!("two.test"), 2),
     ] {
         let history = history(&pagewell, query);
         assert_eq!(history["site"], host);
@@ -116,6 +118,10 @@ fn the_last_hour_is_recorded_without_any_reader() {
         assert!(times.is_sorted_by_key(|time| time.as_u64()), "{times:?}");
         assert!(figures["process_resident_bytes"][0].as_u64() > Some(1000));
     }
+    let unknown = get(&pagewell, "/v1/history?site=three%2etest");
+    assert_eq!(unknown.status, 404);
+    let text = unknown.text();
+    assert!(text.contains("three.test") && text.contains("pagewell stats --json"), "{text}");
     // One ring for each site, and one for their sum.
     assert_eq!(counter(&pagewell, "history_bytes"), 3 * control::history::RING_BYTES as u64);
 }
