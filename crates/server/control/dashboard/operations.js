@@ -60,8 +60,8 @@ export async function showMostRequested(site) {
     if (shown.length === 0) return [note("No stored page has answered a request yet.")];
     const times = (one) => (one.served_at_least ? `at least ${count(one.served)}` : one.served);
     return [
-      table("Stored pages", ["page", "cache hits"], shown.map((one) => [asking(one.url), times(one)])),
-      note("Counted approximately, for each page since it was stored."),
+      table("Stored pages", ["page", "variants", "cache hits"], shown.map((one) => [asking(one.url), one.variants, times(one)])),
+      note("Counted approximately, for each stored page since it was stored. URLs that differ only in hidden values share a row."),
     ];
   });
 }

@@ -128,19 +128,25 @@ fn the_last_hour_is_recorded_without_any_reader() {
 
 #[test]
 fn the_most_requested_pages_are_listed() {
-    let site = kept_site();
+    let site =
+        Site::new(&[("index.php", "<?php keep(); header('Vary: Accept-Language'); echo 1;")]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
-    for (path, count) in [("/?b=1", 2), ("/?a=secret", 4)] {
+    for (path, language, count) in
+        [("/?b=1", "en", 2), ("/?a=secret", "en", 3), ("/?a=secret", "de", 3)]
+    {
         for _ in 0..count {
-            client.get(path).expect("an answer");
+            let request = Request::get(path).header("Accept-Language", language);
+            client.send(&request).expect("an answer");
         }
     }
     let response = get(&pagewell, "/v1/most-requested").text();
     let answer: Value = serde_json::from_str(&response).expect("JSON");
     let pages: Vec<_> = answer["pages"].as_array().into_iter().flatten().collect();
     let served: Vec<_> = pages.iter().map(|page| page["served"].as_u64()).collect();
-    assert_eq!(served, [Some(3), Some(1)], "{response}");
+    assert_eq!(served, [Some(4), Some(1)], "{response}");
+    let variants: Vec<_> = pages.iter().map(|page| page["variants"].as_u64()).collect();
+    assert_eq!(variants, [Some(2), Some(1)], "one row for each URL: {response}");
     assert!(pages[0]["url"].as_str().is_some_and(|url| url.contains("a=")), "{response}");
     assert!(!response.contains("secret"), "{response}");
 }
