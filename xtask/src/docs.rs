@@ -1,10 +1,12 @@
-//! `cargo xtask gen-docs`: the pages of the manual that are made from tables in the code.
+//! `cargo xtask gen-docs`: the pages of the manual that are made from tables in the code, and a chart
+//! from a table of the manual.
 //!
 //! Options, limits, commands and counters are data in the `pagewell` crate; their pages are written
 //! from it (`tables`), never by hand. Pages that are written by hand name reasons, counters and log
 //! events that stand in the sources; `named` finds those that a page leaves out. Tests of this
 //! module fail where a page is not what the code says, so that `cargo test` finds it.
 
+mod chart;
 mod limits;
 mod named;
 mod tables;
@@ -21,22 +23,28 @@ struct GeneratedPage {
 }
 
 /// All of them.
-fn made() -> [GeneratedPage; 4] {
-    [
+///
+/// # Errors
+/// A page that another one is made from cannot be read.
+fn made(root: &Path) -> Result<[GeneratedPage; 5], String> {
+    let figures = fs::read_to_string(root.join(chart::PAGE));
+    let figures = figures.map_err(|error| format!("gen-docs: {}: {error}", chart::PAGE))?;
+    Ok([
+        GeneratedPage { path: chart::CHART, text: chart::chart(&figures)? },
         GeneratedPage { path: "docs/operating/commands.md", text: tables::commands() },
         GeneratedPage { path: "docs/operating/counters.md", text: tables::counters() },
         GeneratedPage { path: "docs/operating/limits.md", text: limits::page() },
         GeneratedPage { path: "docs/operating/options.md", text: tables::options() },
-    ]
+    ])
 }
 
 /// Writes the pages that differ from what the code says.
 ///
 /// # Errors
-/// A page cannot be written; or the pages written by hand leave out a name, which only a person can
+/// A page cannot be read or written; or the pages written by hand leave out a name, which only a person can
 /// mend.
 pub fn run(root: &Path) -> Result<(), String> {
-    for page in made() {
+    for page in made(root)? {
         let path = root.join(page.path);
         if fs::read_to_string(&path).is_ok_and(|text| text == page.text) {
             continue;
@@ -57,7 +65,7 @@ mod tests {
 
     #[test]
     fn what_is_made_is_what_the_code_says() {
-        for page in made() {
+        for page in made(&repository()).expect("the pages can be made") {
             let there = fs::read_to_string(repository().join(page.path)).unwrap_or_default();
             assert!(there == page.text, "{} is out of date: cargo xtask gen-docs", page.path);
         }

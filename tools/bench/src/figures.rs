@@ -116,7 +116,7 @@ impl Series {
 /// with. A server that only renders pages has no cost for a hit to compare.
 pub fn table(series: &[Series], floor: Option<usize>, ours: Option<usize>) -> String {
     let mut text = String::from(
-        "| | server CPU | × the loop | Pagewell takes of it | requests/s | median | 99 % | worst | failed | memory |\n\
+        "| Server | Server CPU | × the loop | Pagewell takes of it | Requests/s | Median | 99 % | Worst | Failed | Memory |\n\
          |---|---|---|---|---|---|---|---|---|---|\n",
     );
     for (place, one) in series.iter().enumerate() {
@@ -190,6 +190,11 @@ mod tests {
         let text = table(&[floor, other], Some(0), Some(1));
         assert!(text.contains("| **other** | 12.00 µs | 2.00 (2.00–2.50) |  |"), "{text}");
         assert!(text.contains("| floor | 4.00 µs |  | 2.00 (2.00–2.50) |"), "{text}");
+        // `cargo xtask gen-docs` draws a chart from such a table of the manual.
+        let page = harness::root::repository().join("docs/performance.md");
+        let page = std::fs::read_to_string(page).expect("the page can be read");
+        let heading = text.lines().next().expect("a heading");
+        assert!(page.contains(&format!("bare\n\n{heading}\n")), "the page has this table");
         assert_eq!(shown(Spread::of([f64::NAN].into_iter())), "–");
     }
 }

@@ -163,8 +163,8 @@ fn title(amount: Amount) -> String {
 /// As a table of the manual; renders are those of one flush.
 fn table(all: &[ServerTotals], rounds: u32) -> String {
     let mut text = String::from(
-        "| | renders | pages rendered | of a page at once | median | 99 % | worst | failed | \
-         pages from before |\n|---|---|---|---|---|---|---|---|---|\n",
+        "| Cache and purge | Renders | Pages rendered | Renders of a page at once | Median | 99 % | \
+         Worst | Failed | Old pages |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     for ServerTotals { way, renders, visits } in all {
         let ms = |nanoseconds: u64| shown_ms(nanoseconds);

@@ -46,7 +46,7 @@ const CONNECTIONS: [usize; 2] = [1, 8];
 pub fn miss(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let title = "A miss: PHP makes the page, Pagewell keeps it";
     let mut text = format!(
-        "### {title}\n\n| page | connections | CPU with nginx, PHP's in it | with Pagewell | × nginx | a request takes \
+        "### {title}\n\n| Page | Connections | CPU with nginx, including PHP | With Pagewell | × nginx | A request takes \
          longer by |\n|---|---|---|---|---|---|\n"
     );
     let mut figures = Vec::new();

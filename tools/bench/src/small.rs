@@ -162,23 +162,23 @@ fn drawn(articles: u32) -> Vec<String> {
 
 fn found(articles: u32, report: &LoadReport, peaks: &Peaks, renders: u64) -> CaseResult {
     let title = "A machine of 256 MB: Pagewell, php-fpm, MariaDB and the news site under load";
-    let mut text = format!("### {title}\n\n| | |\n|---|---|\n");
+    let mut text = format!("### {title}\n\n| Measurement | Value |\n|---|---|\n");
     let failed = report.failures + report.unexpected;
     for (name, value) in [
         ("articles", articles.to_string()),
         ("requests, over 50 connections", report.requests.to_string()),
         ("failed", failed.to_string()),
-        ("rendered, for all news are invalidated every other second", renders.to_string()),
+        ("rendered, because all news are invalidated every other second", renders.to_string()),
         ("a second", format!("{:.0}", report.per_second())),
         ("median, 99 %, worst", {
             let times = &report.times;
             let [median, most] = [0.5, 0.99].map(|q| shown_time(times.quantile(q)));
             format!("{median}, {most}, {}", shown_time(times.worst()))
         }),
-        ("Pagewell took at most", shown_bytes(peaks.pagewell)),
-        ("php-fpm with 4 children at most", shown_bytes(peaks.php)),
-        ("MariaDB at most", shown_bytes(peaks.database)),
-        ("all of them at one moment at most", shown_bytes(peaks.together)),
+        ("Pagewell, at most", shown_bytes(peaks.pagewell)),
+        ("php-fpm with 4 children, at most", shown_bytes(peaks.php)),
+        ("MariaDB, at most", shown_bytes(peaks.database)),
+        ("all of them at the same time, at most", shown_bytes(peaks.together)),
     ] {
         let _ = writeln!(text, "| {name} | {value} |");
     }

@@ -81,16 +81,16 @@ pub fn documents(files: &[SourceFile]) -> Vec<RatchetNumber> {
     let mut found = Vec::new();
     let is_document = |file: &&SourceFile| file.extension() == "md" && file.path != "CHANGELOG.md";
     for file in files.iter().filter(is_document) {
+        for (number, words) in long_sentences(&file.text) {
+            let message = format!("{words} words in a sentence: split it");
+            found.push((Fault::Long, finding(file, number, "sentence", &message)));
+        }
         let mut in_block = false;
         for (number, line) in file.text.lines().enumerate() {
             if line.trim_start().starts_with("```") {
                 in_block = !in_block;
             } else if !in_block {
                 look_at(file, number + 1, line, &mut found);
-                for words in long_sentences(line) {
-                    let message = format!("{words} words in a sentence: split it");
-                    found.push((Fault::Long, finding(file, number + 1, "sentence", &message)));
-                }
                 if is_empty_head(line) {
                     let message = "an empty head of a table: name its columns";
                     found.push((Fault::TableHead, finding(file, number + 1, "table", message)));
@@ -201,11 +201,74 @@ fn clause(sentence: &str) -> Option<String> {
     (is_a_word && !is_question).then(|| format!("{start} {word}"))
 }
 
-/// The numbers of words of the sentences, or cells of a table, that have more than [`SENTENCE_WORDS`].
-fn long_sentences(line: &str) -> Vec<usize> {
-    let text = without_targets(&without_code(line)).replace(['!', '?', '|'], ".");
-    let sentences = text.split(". ").map(|sentence| sentence.split_whitespace().count());
-    sentences.filter(|words| *words > SENTENCE_WORDS).collect()
+/// The sentences of Markdown with more than [`SENTENCE_WORDS`] words: the line of their last word, and
+/// the number of words. A paragraph may have several lines; an item of a list, a heading and a cell of
+/// a table end a sentence.
+fn long_sentences(text: &str) -> Vec<(usize, usize)> {
+    let (mut found, mut words, mut in_block) = (Vec::new(), 0, false);
+    let mut end = |line: usize, words: &mut usize| {
+        let count = std::mem::take(words);
+        found.extend((count > SENTENCE_WORDS).then_some((line, count)));
+    };
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let is_fence = line.starts_with("```");
+        in_block ^= is_fence;
+        if in_block || !continues_a_paragraph(line) {
+            end(at, &mut words);
+        }
+        if in_block || is_fence {
+            continue;
+        }
+        let text = without_targets(&without_code(line));
+        for cell in text.split('|') {
+            let mut rest = cell;
+            while let Some((sentence, after)) = cut_at_end(rest) {
+                words += word_count(sentence);
+                end(at + 1, &mut words);
+                rest = after;
+            }
+            words += word_count(rest);
+            if line.starts_with('|') || is_end(rest) || rest.ends_with(':') {
+                end(at + 1, &mut words);
+            }
+        }
+    }
+    end(text.lines().count(), &mut words);
+    found
+}
+
+/// The number of words; a list of names in back-quotes counts as one.
+fn word_count(text: &str) -> usize {
+    let is_code = |word: &str| word.trim_matches([',', ';', '.', ':', '(', ')']) == "`x`";
+    let words: Vec<_> = text.split_whitespace().map(is_code).collect();
+    words.chunk_by(|one, next| *one && *next).count()
+}
+
+/// Whether a line may continue the paragraph before it.
+fn continues_a_paragraph(line: &str) -> bool {
+    let number = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let is_numbered = number.len() < line.len() && number.starts_with(". ");
+    let begins = ["- ", "* ", "+ ", "#", "|", "> ", "```"];
+    !line.is_empty() && !is_numbered && !begins.iter().any(|begin| line.starts_with(begin))
+}
+
+/// Cuts a text at the end of its first sentence: a full stop, a question mark or an exclamation mark,
+/// with closing marks behind it, or a colon before a list. `None`: the text is one sentence at most.
+fn cut_at_end(text: &str) -> Option<(&str, &str)> {
+    let mut parts = text.match_indices(' ').map(|(at, _)| text.split_at(at));
+    parts.find(|(before, after)| is_end(before) || before.ends_with(':') && is_list(after))
+}
+
+fn is_end(text: &str) -> bool {
+    let closed = text.trim_end_matches(['*', '_', ')', ']', '"', '\'', '”']);
+    closed.ends_with(['.', '?', '!'])
+}
+
+/// Whether the rest of a sentence enumerates: it has a comma or a semicolon.
+fn is_list(after: &str) -> bool {
+    let sentence = after.split(". ").next().unwrap_or_default();
+    sentence.contains(", ") || sentence.contains("; ")
 }
 
 fn is_empty_head(line: &str) -> bool {
@@ -255,9 +318,31 @@ mod tests {
 
     #[test]
     fn long_sentences_are_found() {
-        let words = |count: usize| "word ".repeat(count);
+        let words = |count: usize| vec!["word"; count].join(" ");
         let text = format!("{}. {}.\n| {} | {} |\n", words(35), words(36), words(37), words(3));
         assert!(counts("a.md", &text).contains(&count("document_long_sentences", 2)), "{text}");
+    }
+
+    #[test]
+    fn sentences_end_where_a_reader_pauses() {
+        let half = "word ".repeat(20);
+        let half = half.trim_end();
+        for end in [
+            "? ", "! ", ".** ", ".) ", ".\" ", ": a, ", "\n- ", "\n2. ", "\n\n", ".\n", ":\n",
+            " | ", "\n# ",
+        ] {
+            let text = format!("{}{half}{end}{half}.", if end == " | " { "| " } else { "" });
+            assert_eq!(long_sentences(&text), [], "{text}");
+        }
+        for inside in [", ", "; ", ": ", " (word) ", "\n", "\n  ", " 3.5 ", " `a. b` "] {
+            let text = format!("{half}{inside}{half}.\n");
+            let found: Vec<_> =
+                long_sentences(&text).iter().map(|(_, words)| *words > 39).collect();
+            assert_eq!(found, [true], "{text}");
+        }
+        assert_eq!(long_sentences(&"`a`, `b`; ".repeat(50)), []);
+        assert_eq!(long_sentences(&format!("```\n{half}\n{half}\n```\n")), []);
+        assert_eq!(long_sentences(&format!("a\n\n{half}\n{half} b. c")), [(4, 41)]);
     }
 
     #[test]

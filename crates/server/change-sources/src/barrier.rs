@@ -120,6 +120,7 @@ impl Feed {
 pub(super) fn count_lag(site: &SiteState, feed: &Feed, lag: Duration) {
     let lag_us = lag.as_micros() as u64;
     feed.lag_us.store(lag_us, Ordering::Relaxed);
+    feed.lag_at_ms.store(site.clock.monotonic().as_millis() as u64, Ordering::Relaxed);
     site.counters.lag_times.0.add(lag);
     site.counters.database_lag_us.set(lag_us);
     site.counters.database_lag_max_us.raise(lag_us);

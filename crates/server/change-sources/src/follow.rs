@@ -222,7 +222,8 @@ impl Follower {
             // readers.
             TransactionBody::Published(heard) => {
                 let site = self.site.now();
-                let by = ChangeSource::Cluster { from: cut(&heard.from) };
+                let host_name = site.cluster.as_ref().and_then(|all| all.host_name(&heard.from));
+                let by = ChangeSource::Cluster { from: cut(&heard.from), host_name };
                 heard.with_targets(site.config.rules.form(), |targets| {
                     site.changes().apply(targets, heard.strength, by);
                 });

@@ -40,7 +40,7 @@ pub use link::client as tls_client;
 pub use barrier::barrier;
 pub use mariadb::Tables as MariaDbTables;
 pub use source::Bookmark;
-pub use valkey::{ClusterNode, NodeState, Peers, own_name};
+pub use valkey::{ClusterNode, HostName, NodeState, Peers, own_name};
 
 use barrier::{Asks, Questions};
 use config::{Config, Database, DatabaseKind};
@@ -97,6 +97,15 @@ impl ChangeSources {
 /// The value of a lag that was not measured yet.
 const NOT_MEASURED: u64 = u64::MAX;
 
+/// The lag of a database, as it was measured last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasuredLag {
+    /// The time from a query of the committed position until all of it was applied.
+    pub lag: Duration,
+    /// When that was, by the site's monotonic clock.
+    pub measured_at: Duration,
+}
+
 /// A followed database, as the other modules of a site use it.
 pub struct Feed {
     config: Arc<Database>,
@@ -112,6 +121,9 @@ pub struct Feed {
     doubted: AtomicU64,
     /// The lag that was measured last, in microseconds; [`NOT_MEASURED`] before the first measurement.
     lag_us: AtomicU64,
+    /// When that was, in milliseconds of the site's monotonic clock. For operators: it is written
+    /// after the lag, so for an instant it may be that of the measurement before.
+    lag_at_ms: AtomicU64,
     /// The number of running tasks that follow this database.
     tasks: watch::Sender<usize>,
 }
@@ -132,6 +144,7 @@ impl Feed {
             generation: AtomicU64::new(0),
             doubted: AtomicU64::new(0),
             lag_us: AtomicU64::new(NOT_MEASURED),
+            lag_at_ms: AtomicU64::new(0),
             tasks: watch::Sender::new(0),
         }
     }
@@ -157,9 +170,11 @@ impl Feed {
     /// Returns the lag that was measured last: the time from a query of the committed position until
     /// all of it was applied. `None` before the first measurement.
     #[must_use]
-    pub fn lag(&self) -> Option<Duration> {
+    pub fn lag(&self) -> Option<MeasuredLag> {
         let lag_us = self.lag_us.load(Ordering::Relaxed);
-        (lag_us != NOT_MEASURED).then(|| Duration::from_micros(lag_us))
+        let measured_at = Duration::from_millis(self.lag_at_ms.load(Ordering::Relaxed));
+        let lag = Duration::from_micros(lag_us);
+        (lag_us != NOT_MEASURED).then_some(MeasuredLag { lag, measured_at })
     }
 
     /// Records that snapshots are written. The database then keeps its log from the position of the

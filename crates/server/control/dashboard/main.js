@@ -29,7 +29,7 @@ const chosen = () => at("site").value;
 async function load() {
   for (const site of new Set([ALL, chosen()])) {
     try {
-      const recorded = await get(site === ALL ? "/v1/history" : `/v1/history?site=${site}`);
+      const recorded = await get(site === ALL ? "/v1/history" : `/v1/history?site=${encodeURIComponent(site)}`);
       history.load(site, recorded);
       show(recorded);
     } catch {

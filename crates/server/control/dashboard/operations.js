@@ -1,6 +1,6 @@
 // Databases and cluster nodes with their lag, the most requested pages, and refused requests.
 
-import { at, count, el, milliseconds, table } from "./page.js";
+import { at, count, duration, el, milliseconds, table } from "./page.js";
 import { get } from "./api.js";
 import { asking } from "./explain.js";
 
@@ -17,7 +17,8 @@ const REFUSED = [
   ["limits_hit", "Limits reached"],
 ];
 
-/** Shows the databases and nodes of a site, or of all sites. The section is hidden if there are none. */
+/** Shows the databases and nodes of a site, or of all sites, with the age of their figures. Where a
+ * connection is down, state and lag are unknown. The section is hidden if there are none. */
 export async function showSources(site) {
   await show("sources", async () => {
     const answer = await get("/v1/sources");
@@ -30,17 +31,22 @@ export async function showSources(site) {
     const parts = [
       table(
         "Databases",
-        ["name", "kind", "server", "state", "lag", ...headings],
-        databases.map((one) => [one.name, KINDS[one.kind] ?? one.kind, one.server, state(one), lag(one), ...more(one)]),
+        ["name", "kind", "server", "state", "lag", "last measured", ...headings],
+        databases.map((one) => [
+          one.name, KINDS[one.kind] ?? one.kind, one.server, state(one), lag(one.lag_us, 1000), ago(one.measured_ms_ago), ...more(one),
+        ]),
       ),
     ];
-    if (databases.some((one) => one.kind === "cluster")) {
+    const stream = databases.find((one) => one.kind === "cluster");
+    if (stream) {
       const rows = nodes.map((one) => [
-        code(one.name), condition(one.state), milliseconds(one.lag_ms), milliseconds(one.reported_ms_ago), ...more(one),
+        nodeName(one.host_name, one.name), condition(one.state), lag(one.lag_ms, 1),
+        ago(one.reported_ms_ago), ago(one.read_ms_ago), ...more(one),
       ]);
-      if (rows.length > 0) parts.push(table("Other cluster nodes", ["node", "state", "lag", "last report", ...headings], rows));
-      else parts.push(note("No other cluster node is known."));
-      parts.push(note("The name of this node is ", code(answer.own_name), "."));
+      const columns = ["node", "state", "lag", "last report", "last contact", ...headings];
+      if (rows.length > 0) parts.push(table("Other cluster nodes", columns, rows));
+      else parts.push(note(stream.followed ? "No other cluster node is known." : "The stream is not followed, so other cluster nodes are unknown."));
+      parts.push(note("This node is ", nodeName(answer.own_host_name, answer.own_name), "."));
     }
     return parts;
   });
@@ -54,8 +60,8 @@ export async function showMostRequested(site) {
     if (shown.length === 0) return [note("No stored page has answered a request yet.")];
     const times = (one) => (one.served_at_least ? `at least ${count(one.served)}` : one.served);
     return [
-      table("Stored pages", ["page", "cache hits"], shown.map((one) => [asking(one.url), times(one)])),
-      note("Counted approximately, for each page since it was stored."),
+      table("Stored pages", ["page", "variants", "cache hits"], shown.map((one) => [asking(one.url), one.variants, times(one)])),
+      note("Counted approximately, for each stored page since it was stored. URLs that differ only in hidden values share a row."),
     ];
   });
 }
@@ -96,7 +102,12 @@ function state(database) {
   return database.stores_pages ? "followed" : warning("too far behind: no page is stored");
 }
 
-const lag = (database) => (database.lag_us === null ? "not measured yet" : milliseconds(database.lag_us / 1000));
+/** A lag; so many units of the value are a millisecond. */
+const lag = (value, units) => (value === null ? "unknown" : milliseconds(value / units));
+/** The age of a figure, in whole seconds. */
+const ago = (ms) => (ms === null ? "never" : `${duration(Math.round(ms / 1000))} ago`);
+/** The host name of a node and its process; the process alone if it announces no host name. */
+const nodeName = (host, process) => el("span", {}, host === null ? null : `${host} `, code(process));
 const condition = (name) => (name === "connected" ? name : warning(name));
 const warning = (text) => el("strong", { class: "warning" }, text);
 const code = (text) => el("code", {}, text);

@@ -24,7 +24,7 @@ const TILES = [
   },
   {
     name: "CPU", seconds: 3, value: cores, shown: (value) => percent(value), top: 0.02,
-    notes: ({ event }) => [`of one core; there are ${event.cores}`, "Pagewell alone, without PHP"],
+    notes: ({ event }) => [`of one core (of ${event.cores})`, "Pagewell alone, without PHP"],
   },
   {
     name: "Memory", seconds: 1, value: level("memory_bytes"), shown: bytes,

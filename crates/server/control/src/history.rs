@@ -11,12 +11,14 @@
 //!
 //! Lock: one, around all rings; no other lock is taken under it.
 
-use crate::metrics_table::{self, limits_hit};
+use crate::metrics_table::{
+    self, Kind, RECORDED, RECORDED_LIMITS_HIT, kind_of, limits_hit, recorded_place,
+};
 use exchange::site::Site;
 use site_state::phase::{Phase, PhaseWatch};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
@@ -29,46 +31,6 @@ pub const SITES_MAX: usize = 100;
 /// The memory of one site's samples, in bytes.
 pub const RING_BYTES: usize = SAMPLES_MAX * size_of::<FigureSample>();
 
-/// The metrics of a site that are recorded; each is a row of the metrics table.
-const OF_THE_SITE: [&str; 28] = [
-    "requests",
-    "files",
-    "hits",
-    "stale_hits",
-    "private_hits",
-    "collapsed",
-    "renders",
-    "followers",
-    "origin_places_taken",
-    "origin_queue",
-    "origin_failures",
-    "stored",
-    "not_stored",
-    "invalidations",
-    "dropped",
-    "database_lag_us",
-    "database_changes",
-    "connections",
-    "connections_accepted",
-    "pages",
-    "memory_bytes",
-    "memory_budget_bytes",
-    "evicted",
-    "rejected",
-    "purges_refused",
-    "proxies_refused",
-    "handshakes_failed",
-    "memcached_refused",
-];
-
-/// The metrics of the process that are recorded. They are the same for every site.
-const OF_THE_PROCESS: [&str; 2] = ["process_cpu_us", "process_resident_bytes"];
-
-/// How often any limit was reached.
-const LIMITS_HIT: &str = "limits_hit";
-
-/// The number of recorded metrics.
-const FIGURES: usize = OF_THE_SITE.len() + OF_THE_PROCESS.len() + 1;
 /// The number of buckets in the histogram of the origin's times.
 const BUCKETS: usize = 12;
 
@@ -77,7 +39,7 @@ const BUCKETS: usize = 12;
 pub struct FigureSample {
     /// The time since the start of the process, in milliseconds.
     pub at_ms: u64,
-    figures: [u64; FIGURES],
+    figures: [u64; RECORDED.len()],
     /// The histogram of the times until the origin's header section arrived.
     pub origin_counts: [u64; BUCKETS],
     /// The sum of these times, in microseconds.
@@ -86,11 +48,11 @@ pub struct FigureSample {
 
 impl FigureSample {
     fn new(at_ms: u64) -> FigureSample {
-        let (figures, origin_counts) = ([0; FIGURES], [0; BUCKETS]);
+        let (figures, origin_counts) = ([0; RECORDED.len()], [0; BUCKETS]);
         FigureSample { at_ms, figures, origin_counts, origin_sum_us: 0 }
     }
 
-    /// Returns the values of the recorded metrics, in the order of [`names`].
+    /// Returns the values of the recorded metrics, in the order of [`RECORDED`].
     pub fn values(&self) -> &[u64] {
         &self.figures
     }
@@ -98,12 +60,8 @@ impl FigureSample {
     /// Reads a site's part of the metrics.
     fn read(at_ms: u64, site: &Site) -> FigureSample {
         let mut sample = FigureSample::new(at_ms);
-        let of_the_site = metrics_table::of_the_site(site);
-        for (name, value) in of_the_site.into_iter().chain([(LIMITS_HIT, limits_hit_sum(site))]) {
-            if let Some(at) = place(name) {
-                sample.figures[at] = value;
-            }
-        }
+        sample.put(metrics_table::of_the_site(site));
+        sample.put([(RECORDED_LIMITS_HIT, limits_hit(site).map(|(_, count)| count).sum())]);
         let times = site.counters.origin_times.snapshot();
         for (count, (_, value)) in sample.origin_counts.iter_mut().zip(&times.buckets) {
             *count = *value;
@@ -112,36 +70,24 @@ impl FigureSample {
         sample
     }
 
-    /// Adds the metrics of another site.
+    /// Adds the metrics of another site: counters are added, of delays the longest stays.
     fn add(&mut self, other: &FigureSample) {
+        static KINDS: LazyLock<[Kind; RECORDED.len()]> = LazyLock::new(|| RECORDED.map(kind_of));
+        let figures = self.figures.iter_mut().zip(&other.figures).zip(KINDS.iter());
+        figures.for_each(|((all, value), kind)| *all = kind.combined(*all, *value));
         let counts = self.origin_counts.iter_mut().zip(&other.origin_counts);
-        let figures = self.figures.iter_mut().zip(&other.figures);
-        figures.chain(counts).for_each(|(sum, value)| *sum += value);
+        counts.for_each(|(sum, value)| *sum += value);
         self.origin_sum_us += other.origin_sum_us;
     }
 
-    /// Adds the metrics of the process.
-    fn add_process(&mut self, process: &[(&'static str, u64)]) {
-        for (name, value) in process {
-            if let Some(at) = place(name) {
-                self.figures[at] = *value;
+    /// Sets the values of the metrics that are recorded.
+    fn put(&mut self, metrics: impl IntoIterator<Item = (&'static str, u64)>) {
+        for (name, value) in metrics {
+            if let Some(at) = recorded_place(name) {
+                self.figures[at] = value;
             }
         }
     }
-}
-
-fn limits_hit_sum(site: &Site) -> u64 {
-    limits_hit(site).map(|(_, count)| count).sum()
-}
-
-/// Returns the names of the recorded metrics, in the order of a sample's values.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    OF_THE_SITE.iter().chain(&OF_THE_PROCESS).chain([&LIMITS_HIT]).copied()
-}
-
-/// Returns the place of a metric in a sample; `None` if it is not recorded.
-fn place(name: &str) -> Option<usize> {
-    names().position(|known| known == name)
 }
 
 /// The memory of all rings of this process, in bytes.
@@ -210,22 +156,21 @@ impl MetricsHistory {
     /// Returns the samples of the last hour, oldest first; of `site`, or of all sites together. The
     /// last one is taken now, unless one is younger than a second.
     pub fn last_hour(&self, default_site: &Arc<Site>, site: Option<&Site>) -> Vec<FigureSample> {
-        let name = site.filter(|_| default_site.all_sites().nth(1).is_some()).map(name);
-        let (all, sites) = read_all(default_site);
-        let now = match &name {
-            Some(name) => sites.into_iter().find(|(of, _)| of == name).map(|(_, now)| now),
-            None => Some(all),
+        let site = site.filter(|_| default_site.all_sites().nth(1).is_some());
+        let now = match site {
+            Some(site) => read_one(default_site, site),
+            None => read_all(default_site).0,
         };
         let rings = self.rings();
-        let ring = match &name {
-            Some(name) => rings.sites.get(name),
+        let ring = match site {
+            Some(site) => rings.sites.get(&name(site)),
             None => rings.all.as_ref(),
         };
-        let before = ring.into_iter().flat_map(|ring| ring.last_hour(all.at_ms)).copied();
+        let before = ring.into_iter().flat_map(|ring| ring.last_hour(now.at_ms)).copied();
         let mut samples: Vec<_> = before.collect();
-        let last_ms = samples.last().map(|last| last.at_ms);
-        let is_due = |now: &FigureSample| last_ms.is_none_or(|last| now.at_ms >= last + 1000);
-        samples.extend(now.filter(is_due));
+        if samples.last().is_none_or(|last| now.at_ms >= last.at_ms + 1000) {
+            samples.push(now);
+        }
         samples
     }
 
@@ -244,6 +189,13 @@ impl Rings {
     }
 }
 
+/// Reads the metrics of one site, and those of the process.
+fn read_one(default_site: &Site, site: &Site) -> FigureSample {
+    let mut sample = FigureSample::read(default_site.clock.monotonic().as_millis() as u64, site);
+    sample.put(metrics_table::of_this_process());
+    sample
+}
+
 /// Reads the metrics: of all sites together, and of each by its name if there are several.
 fn read_all(default_site: &Arc<Site>) -> (FigureSample, Vec<(String, FigureSample)>) {
     let at_ms = default_site.clock.monotonic().as_millis() as u64;
@@ -253,10 +205,10 @@ fn read_all(default_site: &Arc<Site>) -> (FigureSample, Vec<(String, FigureSampl
     for site in default_site.all_sites() {
         let mut sample = FigureSample::read(at_ms, site);
         all.add(&sample);
-        sample.add_process(&process);
+        sample.put(process.iter().copied());
         sites.push((name(site), sample));
     }
-    all.add_process(&process);
+    all.put(process.iter().copied());
     if sites.len() == 1 {
         sites.clear();
     }
@@ -328,11 +280,19 @@ mod tests {
     }
 
     #[test]
-    fn every_recorded_metric_is_in_the_table() {
-        let known: Vec<_> = metrics_table::all().map(|(name, ..)| name).collect();
-        for name in OF_THE_SITE.iter().chain(&OF_THE_PROCESS) {
-            assert!(known.contains(name), "{name}");
-        }
+    fn counters_of_sites_are_added_and_the_longest_lag_stays() {
+        let sample = |requests, lag_us| {
+            let mut sample = FigureSample::new(0);
+            sample.put([("requests", requests), ("database_lag_us", lag_us), ("unused", 9)]);
+            sample
+        };
+        let mut all = FigureSample::new(0);
+        [sample(3, 700), sample(5, 900), sample(7, 800)].iter().for_each(|one| all.add(one));
+        assert_eq!(all, sample(15, 900));
+    }
+
+    #[test]
+    fn the_size_of_a_ring_is_as_documented() {
         assert_eq!(Times::default().snapshot().buckets.len(), BUCKETS);
         assert_eq!(RING_BYTES, 129_600, "the documentation says 127 KiB per site");
     }

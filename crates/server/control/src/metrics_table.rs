@@ -1,16 +1,20 @@
-//! The metrics table: for each metric its name, its description, whether it is a counter, and how
-//! it is read. The control interface, `/metrics` and the manual use this table. The counters of
-//! `counters` come first in each of them.
+//! The metrics table: for each metric its name, its description, its kind, and how it is read. The
+//! control interface, `/metrics` and the manual use this table. The counters of `counters` come
+//! first in each of them. The kind says how the values of several sites become one.
 
 mod process;
+mod recorded;
 
 pub use process::{OfTheProcess, PROCESS, of_this_process};
+pub use recorded::{RECORDED, RECORDED_LIMITS_HIT, recorded_place};
 
 use crate::kernel_counts::kernel_counts;
 use exchange::site::Site;
 use page_store::Stats;
 use site_state::counters::Counters;
 use site_state::limit_hits::Limit;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +23,19 @@ pub enum Kind {
     Counter,
     /// It is a current value, which may fall.
     Gauge,
+    /// It is a delay, which may fall. The values of several sites are not added.
+    Lag,
+}
+
+impl Kind {
+    /// Returns the value of two sites together: the sum, or the longest delay.
+    #[must_use]
+    pub fn combined(self, one: u64, other: u64) -> u64 {
+        match self {
+            Kind::Counter | Kind::Gauge => one + other,
+            Kind::Lag => one.max(other),
+        }
+    }
 }
 
 /// A metric that is read from its source, instead of being counted.
@@ -205,20 +222,33 @@ pub fn of_the_process(name: &str) -> bool {
 /// The name of the metric for the uptime of the process.
 pub const UPTIME: &str = "uptime_seconds";
 
-/// The counters that are gauges: their descriptions say "now".
-const NOW: [&str; 5] =
-    ["followers", "database_apply_us", "database_lag_us", "database_lag_max_us", "connections"];
+/// The counters that do not only grow, each with its kind.
+const NOT_COUNTED: [(&str, Kind); 5] = [
+    ("followers", Kind::Gauge),
+    ("database_apply_us", Kind::Lag),
+    ("database_lag_us", Kind::Lag),
+    ("database_lag_max_us", Kind::Lag),
+    ("connections", Kind::Gauge),
+];
 
 /// Returns every metric: name, description, type.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str, Kind)> {
     let counted = Counters::default().rows().into_iter().map(|(name, help, _)| {
-        let kind = if NOW.contains(&name) { Kind::Gauge } else { Kind::Counter };
-        (name, help, kind)
+        let other = NOT_COUNTED.iter().find(|(other, _)| *other == name);
+        (name, help, other.map_or(Kind::Counter, |(_, kind)| *kind))
     });
     let figures = FIGURES.iter().map(|figure| (figure.name, figure.help, figure.kind));
     let kernel = KERNEL.iter().map(|row| (row.name, row.help, row.kind));
     let process = PROCESS.iter().map(|row| (row.name, row.help, row.kind));
     counted.chain(figures).chain(kernel).chain(process)
+}
+
+/// Returns the kind of a metric; a counter, if the table does not have it.
+#[must_use]
+pub fn kind_of(name: &str) -> Kind {
+    static KINDS: LazyLock<HashMap<&str, Kind>> =
+        LazyLock::new(|| all().map(|(name, _, kind)| (name, kind)).collect());
+    KINDS.get(name).copied().unwrap_or(Kind::Counter)
 }
 
 /// Returns the current metrics of a site, in the order of [`all`].
@@ -255,10 +285,18 @@ mod tests {
     #[test]
     fn names_are_there_once() {
         let mut names: Vec<_> = all().map(|(name, ..)| name).collect();
-        assert!(NOW.iter().all(|now| names.contains(now)));
+        assert!(NOT_COUNTED.iter().all(|(name, _)| names.contains(name)));
         let count = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn the_kind_says_how_sites_are_combined() {
+        let of_two = |name| kind_of(name).combined(3, 5);
+        assert_eq!(["requests", "pages", "database_lag_us"].map(of_two), [8, 8, 5]);
+        let delays = all().filter(|(_, _, kind)| *kind == Kind::Lag).map(|(name, ..)| name);
+        assert!(delays.eq(["database_apply_us", "database_lag_us", "database_lag_max_us"]));
     }
 }

@@ -61,6 +61,7 @@ fn the_figures_come_as_events() {
         assert!(second["figures"][name].as_u64() > Some(1000), "{name}: {second}");
     }
     assert_eq!(get(&pagewell, "/v1/live?evnts=2").status, 400);
+    assert_eq!(get(&pagewell, "/v1/live?e%76ents=%31").status, 200);
 }
 
 /// The history of a site, or of all sites together.
@@ -93,6 +94,7 @@ fn the_last_hour_is_recorded_without_any_reader() {
         ("", Value::Null, 3),
         ("?site=one.test", json!("one.test"), 1),
         ("?site=two.test", json!("two.test"), 2),
+        ("?site=two%2Etest", json!("two.test"), 2),
     ] {
         let history = history(&pagewell, query);
         assert_eq!(history["site"], host);
@@ -116,25 +118,35 @@ fn the_last_hour_is_recorded_without_any_reader() {
         assert!(times.is_sorted_by_key(|time| time.as_u64()), "{times:?}");
         assert!(figures["process_resident_bytes"][0].as_u64() > Some(1000));
     }
+    let unknown = get(&pagewell, "/v1/history?site=three%2etest");
+    assert_eq!(unknown.status, 404);
+    let text = unknown.text();
+    assert!(text.contains("three.test") && text.contains("pagewell stats --json"), "{text}");
     // One ring for each site, and one for their sum.
     assert_eq!(counter(&pagewell, "history_bytes"), 3 * control::history::RING_BYTES as u64);
 }
 
 #[test]
 fn the_most_requested_pages_are_listed() {
-    let site = kept_site();
+    let site =
+        Site::new(&[("index.php", "<?php keep(); header('Vary: Accept-Language'); echo 1;")]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
-    for (path, count) in [("/?b=1", 2), ("/?a=secret", 4)] {
+    for (path, language, count) in
+        [("/?b=1", "en", 2), ("/?a=secret", "en", 3), ("/?a=secret", "de", 3)]
+    {
         for _ in 0..count {
-            client.get(path).expect("an answer");
+            let request = Request::get(path).header("Accept-Language", language);
+            client.send(&request).expect("an answer");
         }
     }
     let response = get(&pagewell, "/v1/most-requested").text();
     let answer: Value = serde_json::from_str(&response).expect("JSON");
     let pages: Vec<_> = answer["pages"].as_array().into_iter().flatten().collect();
     let served: Vec<_> = pages.iter().map(|page| page["served"].as_u64()).collect();
-    assert_eq!(served, [Some(3), Some(1)], "{response}");
+    assert_eq!(served, [Some(4), Some(1)], "{response}");
+    let variants: Vec<_> = pages.iter().map(|page| page["variants"].as_u64()).collect();
+    assert_eq!(variants, [Some(2), Some(1)], "one row for each URL: {response}");
     assert!(pages[0]["url"].as_str().is_some_and(|url| url.contains("a=")), "{response}");
     assert!(!response.contains("secret"), "{response}");
 }

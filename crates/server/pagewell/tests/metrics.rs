@@ -85,7 +85,7 @@ fn the_dashboard_for_grafana_asks_for_metrics_that_are_there() {
             let there = name == "origin_seconds_bucket"
                 || metrics_table::all().any(|(figure, _, kind)| match kind {
                     Kind::Counter => name.strip_suffix("_total") == Some(figure),
-                    Kind::Gauge => name == figure,
+                    Kind::Gauge | Kind::Lag => name == figure,
                 });
             assert!(there, "{name}");
             asked += 1;

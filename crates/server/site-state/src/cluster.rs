@@ -2,7 +2,7 @@
 //! write is acknowledged when all of them have applied it, or the time limit has passed.
 //!
 //! Numbers count the changes that this node has published, from 1. The implementation is in
-//! `database/valkey`.
+//! `change-sources/src/valkey/peers.rs`.
 
 use crate::journal::Snapshots;
 use crate::propagation::Propagation;
@@ -25,6 +25,10 @@ pub trait Cluster: Send + Sync {
         before: u64,
         journal: Option<&'c Snapshots>,
     ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 'c>>;
+
+    /// Returns the host name of the node that publishes as `process`, as last seen. `None`: the node
+    /// is unknown, or announces none.
+    fn host_name(&self, process: &str) -> Option<Box<str>>;
 
     /// Records in the journal that a change is not sent yet, if there is one.
     fn mark(&self, journal: Option<&Snapshots>);

@@ -37,7 +37,7 @@ pub fn growth(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     }
     let title = "Pages by the thousand to the million, drawn by Zipf's law";
     let mut text = format!(
-        "### {title}\n\n| | server CPU | × that of the fewest | hits/s | memory |\n|---|---|---|---|---|\n"
+        "### {title}\n\n| Pages | Server CPU | × that of the fewest | Hits/s | Memory |\n|---|---|---|---|---|\n"
     );
     let fewest = subjects[0].2.clone();
     for (subject, _, series) in &subjects {

@@ -34,7 +34,8 @@ pub fn invalidations(amount: &Amount, binary: &Path) -> Result<CaseResult, Strin
     let series: Vec<Series> = series.into_iter().map(|(_, series)| series).collect();
     let title = "Hits while pages are invalidated";
     let text = format!("### {title}\n\n{}", table(&series, Some(0), None))
-        .replace("× the loop", "× without changes");
+        .replace("× the loop", "× without changes")
+        .replace("| Server |", "| Changes |");
     let servers: Vec<_> = series.iter().map(|one| one.json(&series[0])).collect();
     let figures = json!({ "title": title, "rates": servers });
     Ok(CaseResult { name: "invalidations".into(), text, figures })
@@ -98,7 +99,7 @@ pub fn connections(amount: &Amount, binary: &Path) -> Result<CaseResult, String>
     let wanted: usize = if amount.short { 1000 } else { 10_000 };
     let title = "Idle connections";
     let mut text = format!(
-        "### {title}\n\n| | open | resident for each | a hit over 50 others beside them |\n|---|---|---|---|\n"
+        "### {title}\n\n| Idle | Open | Resident for each | A hit over 50 others beside them |\n|---|---|---|---|\n"
     );
     let mut figures = Vec::new();
     for (name, range) in [("after a hit", ""), ("after a part of a page", "Range: bytes=0-99\r\n")]
@@ -176,7 +177,7 @@ pub fn soak(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let failed = report.failures + report.unexpected;
     let title = "A long run";
     let text = format!(
-        "### {title}\n\n| | |\n|---|---|\n| requests over 250 connections | {} |\n| failed | {failed} |\n\
+        "### {title}\n\n| Measurement | Value |\n|---|---|\n| requests over 250 connections | {} |\n| failed | {failed} |\n\
          | a second | {:.0} |\n| median, 99 %, worst | {}, {}, {} |\n\
          | resident before and after | {}, {} |\n",
         report.requests,
@@ -221,9 +222,9 @@ pub fn slow_page(binary: &Path) -> Result<CaseResult, String> {
         later.push(timed()?);
     }
     later.sort_unstable();
-    let title = "O4: a page that takes 8.1 s of PHP, one visitor after the other";
+    let title = "O4: a page that takes 8.1 s of PHP, one request after the other";
     let text = format!(
-        "### {title}\n\n| | |\n|---|---|\n| the first | {} |\n| the next, median | {} |\n",
+        "### {title}\n\n| Request | Time |\n|---|---|\n| the first | {} |\n| the next, median | {} |\n",
         shown_time(first),
         shown_time(later[later.len() / 2])
     );

@@ -18,8 +18,8 @@ pub fn memory(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let [some, many] = if amount.short { [2000, 10_000] } else { [100_000, 1_000_000] };
     let title = "Memory";
     let mut text = format!(
-        "### {title}\n\n| | idle, one page | full | resident for each beyond its {PAGE_BYTES} bytes of content | and \
-         beyond its header lines | counted by the store beyond its content |\n|---|---|---|---|---|---|\n"
+        "### {title}\n\n| Stored | Idle, one page | Full | Resident for each page beyond its {PAGE_BYTES} bytes of content | And \
+         beyond its header lines | Counted by the store beyond its content |\n|---|---|---|---|---|---|\n"
     );
     let dir = PrivateDir::temporary("memory").map_err(told)?;
     let mut figures = Vec::new();
@@ -34,7 +34,7 @@ pub fn memory(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
         let found = pages_of(&subject, pages, make)?;
         let name = match make {
             "[]" => format!("{pages} pages"),
-            _ => format!("{pages} pages with their codings"),
+            _ => format!("{pages} pages, also compressed"),
         };
         let _ = writeln!(
             text,

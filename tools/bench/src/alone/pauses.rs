@@ -80,9 +80,9 @@ impl BackgroundWork {
 /// A server that did not start; a failed request; something that did not go on.
 pub fn pauses(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let pages = if amount.short { 5000 } else { 100_000 };
-    let title = "The worst a hit waits while something else goes on";
+    let title = "Pauses of a hit during other work";
     let mut text = format!(
-        "### {title}\n\n| beside the hits | hits | median | 99 % | 99.99 % | worst | worst of the quietest round |\n|---|---|---|---|---|---|---|\n"
+        "### {title}\n\n| During the hits | Hits | Median | 99 % | 99.99 % | Worst | Worst of the quietest round |\n|---|---|---|---|---|---|---|\n"
     );
     let mut figures = Vec::new();
     for beside in BackgroundWork::EACH {

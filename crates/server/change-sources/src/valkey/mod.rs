@@ -22,6 +22,6 @@ mod stream;
 
 pub use entry_format::PeerInvalidation;
 pub use entry_format::own as own_name;
-pub use nodes::{ClusterNode, NodeState};
+pub use nodes::{ClusterNode, HostName, NodeState};
 pub use peers::Peers;
 pub use stream::{Session, Stream, connect};

@@ -1,15 +1,20 @@
 //! The positions up to which each node has applied the stream. Each node writes its own to a field
 //! of a hash beside the stream, so that a publisher knows when a change is applied everywhere.
 //!
-//! A field has four values. The first is the applied position, the second a number that grows at
-//! least once a second. The third is how many milliseconds without contact the node may answer from
-//! its cache (`lag_max` plus the time to notice). The fourth is the server's `run_id`. A publisher
-//! waits for a node as long as that node may still answer. Clocks of different machines are never
-//! compared. [`PeerPositions`] lists the interleavings. Not here: the waiting writes, and their limit
-//! (`peers`).
+//! A field is the node's process, its value five words. A publisher waits for a node as long as that
+//! node may still answer. Clocks of different machines are never compared. [`PeerPositions`] lists
+//! the interleavings. Not here: the waiting writes, and their limit (`peers`).
+//!
+//! | word | while the node runs | after it has stopped |
+//! |---|---|---|
+//! | the applied position | 1 | `gone` |
+//! | a number that grows at least once a second | 2 | |
+//! | how many milliseconds without contact the node may answer from its cache (`lag_max` plus the time to notice) | 3 | 2 |
+//! | the server's `run_id` | 4 | |
+//! | the host name; absent in older versions | 5 | 3 |
 
 use super::entry_format::own;
-use super::nodes::{ClusterNode, NodeState};
+use super::nodes::{ClusterNode, HostName, NodeState};
 use config::{Database, OnLag};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +38,7 @@ const SEEN_MAX: usize = 1_000;
 const GONE: &str = "gone";
 /// The entry of a node whose field cannot be parsed. Publishers wait for it all the same.
 const UNREADABLE: Saying =
-    Saying { read: PeerPosition::Nobody, silent_max: Duration::from_secs(60) };
+    Saying { read: PeerPosition::Nobody, silent_max: Duration::from_secs(60), host_name: None };
 
 /// Returns the key of the hash beside a stream. A stream's key never looks like this, because the
 /// host in it has no slash.
@@ -67,9 +72,14 @@ impl OwnField {
         self.said = Some((applied, Instant::now()));
         // Never the same value twice, whichever connection writes it.
         let beat = BEATS.fetch_add(1, Ordering::Relaxed);
-        let value = format!("{applied} {beat} {} {}", self.silent_ms, self.run);
+        let value = format!("{applied} {beat} {} {}{}", self.silent_ms, self.run, host_word());
         Some(set_field(&self.hash, own(), &value))
     }
+}
+
+/// Returns the last word of this node's field, with the blank before it; empty without a host name.
+fn host_word() -> String {
+    HostName::own().map_or(String::new(), |name| format!(" {}", name.as_str()))
 }
 
 /// Returns how long after losing contact this node stops answering from the cache, in milliseconds.
@@ -84,7 +94,7 @@ fn silent_ms(config: &Database) -> u128 {
 
 /// Returns the command by which this node announces that it no longer answers from the cache.
 pub fn gone(key: &str, config: &Database) -> Vec<u8> {
-    set_field(&hash(key), own(), &format!("{GONE} {}", silent_ms(config)))
+    set_field(&hash(key), own(), &format!("{GONE} {}{}", silent_ms(config), host_word()))
 }
 
 /// Returns commands that test the account's permissions and leave nothing behind. They have three
@@ -110,6 +120,7 @@ enum PeerPosition {
 struct Saying {
     read: PeerPosition,
     silent_max: Duration,
+    host_name: Option<HostName>,
 }
 
 /// Parses a field. Additional words, which a later version may write, are ignored.
@@ -126,7 +137,7 @@ fn saying(text: &str) -> Option<Saying> {
         true => PeerPosition::Gone,
         false => PeerPosition::UpTo(up_to, words.next()?.into()),
     };
-    Some(Saying { read, silent_max })
+    Some(Saying { read, silent_max, host_name: words.next().and_then(HostName::checked) })
 }
 
 /// The other nodes, as last seen. Checked interleavings:
@@ -253,9 +264,16 @@ impl PeerPositions {
                 _ if one.may_answer(now) => NodeState::Connected,
                 _ => NodeState::Silent,
             };
-            let is_connected = state == NodeState::Connected;
-            let lag = if is_connected { lag(one.read(run)) } else { Duration::ZERO };
-            ClusterNode { name: name.clone(), state, lag, reported: one.since }
+            let lag = (state == NodeState::Connected).then(|| lag(one.read(run)));
+            let host_name = one.saying.host_name.clone();
+            ClusterNode {
+                name: name.clone(),
+                host_name,
+                state,
+                lag,
+                reported: one.since,
+                read: now,
+            }
         };
         self.seen.iter().map(node).collect()
     }
@@ -365,7 +383,8 @@ mod tests {
     #[test]
     fn nodes_are_listed_with_their_lag() {
         let (mut readers, now) = (PeerPositions::default(), Instant::now());
-        let fields = [("a", "5-0 1 20000 r"), ("b", "9-0 1 20000 r"), ("c", "gone 20000")];
+        let fields =
+            [("a", "5-0 1 20000 r"), ("b", "9-0 1 20000 r web-1 x"), ("c", "gone 20000 web-2")];
         let fields = || fields.iter().map(|(name, value)| field(name, value)).collect();
         readers.see("k", fields(), None, now);
         let mut list = |seconds| {
@@ -374,13 +393,18 @@ mod tests {
             let lag = |read: Id| Duration::from_millis(9 - read.ms);
             let mut nodes = readers.nodes("r", at, lag);
             nodes.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-            let shown = |node: ClusterNode| (node.state, node.lag.as_millis());
+            let names: Vec<_> = nodes.iter().map(|one| one.host_name.as_ref()).collect();
+            assert_eq!(
+                names.into_iter().map(|name| name.map(HostName::as_str)).collect::<Vec<_>>(),
+                [None, Some("web-1"), Some("web-2")]
+            );
+            let shown = |node: ClusterNode| (node.state, node.lag.map(|lag| lag.as_millis()));
             nodes.into_iter().map(shown).collect::<Vec<_>>()
         };
         let (connected, silent) = (NodeState::Connected, NodeState::Silent);
         let stopped = NodeState::Stopped;
-        assert_eq!(list(1), [(connected, 4), (connected, 0), (stopped, 0)]);
-        assert_eq!(list(21), [(silent, 0), (silent, 0), (stopped, 0)]);
+        assert_eq!(list(1), [(connected, Some(4)), (connected, Some(0)), (stopped, None)]);
+        assert_eq!(list(21), [(silent, None), (silent, None), (stopped, None)]);
     }
 
     /// Returns the value in a command that sets a field.
@@ -404,11 +428,23 @@ mod tests {
         let said = value(own.say(at).expect("it is said"));
         let silent_max = Duration::from_secs(20);
         let read = PeerPosition::UpTo(at, "ab12".into());
-        assert_eq!(saying(&said), Some(Saying { read, silent_max }));
+        let host_name = || HostName::own().cloned();
+        assert_eq!(saying(&said), Some(Saying { read, silent_max, host_name: host_name() }));
         assert!(own.say(at).is_none(), "not again at once");
         assert!(own.say(Id { ms: 4, number: 0 }).is_some());
         let left = value(gone("k", &config));
-        assert_eq!(saying(&left), Some(Saying { read: PeerPosition::Gone, silent_max }));
+        let read = PeerPosition::Gone;
+        assert_eq!(saying(&left), Some(Saying { read, silent_max, host_name: host_name() }));
+    }
+
+    /// A field of an older version has no host name, and a wrong one does not make it unreadable.
+    #[test]
+    fn the_host_name_is_optional() {
+        let host_name = |text: &str| saying(text).expect("a field").host_name;
+        for none in ["9-0 1 20000 r", "gone 20000", "9-0 1 20000 r <b>", "gone 20000 \u{e9}"] {
+            assert_eq!(host_name(none), None, "{none}");
+        }
+        assert_eq!(host_name("9-0 1 20000 r web-1"), HostName::checked("web-1"));
     }
 
     /// After a reconnect the node writes another value, which shows that it is alive.

@@ -97,25 +97,38 @@ struct Teller {
     server: Option<Server>,
     /// Changes that the next step sends.
     batch: VecDeque<Waiting>,
-    /// Published changes that not all nodes have applied.
+    /// Published changes that not all nodes have applied, in the order of their IDs.
     sent: VecDeque<PublishedChange>,
+    /// Whether a part of `sent` is in a stream that was deleted since, so that all of it has to be
+    /// published again. Until then its IDs may not ascend.
+    is_another_stream: bool,
     readers: PeerPositions,
     is_away: bool,
     /// The server run (`run_id`) that the last connection had.
     run: String,
 }
 
-impl Teller {
-    /// Publishes once more what not all nodes have applied, because it may be lost with the stream.
-    /// It becomes one change of every page. That purges nothing more: nodes that read the lost
-    /// stream purge every page anyway.
-    fn tell_all_again(&mut self) {
-        let Some((first, last)) = self.sent.front().zip(self.sent.back()) else { return };
-        let added = entry_format::entry(&[ChangeTarget::Everything], Strength::Drop);
-        let again = Waiting { number: last.number, added, since: first.since };
-        self.sent.clear();
-        self.batch.push_front(again);
+/// Publishes once more what not all nodes have applied, because it may be lost with the stream. It
+/// becomes one change of every page. That purges nothing more: nodes that read the lost stream purge
+/// every page anyway.
+fn tell_all_again(sent: &mut VecDeque<PublishedChange>, batch: &mut VecDeque<Waiting>) {
+    let Some((first, last)) = sent.front().zip(sent.back()) else { return };
+    let added = entry_format::entry(&[ChangeTarget::Everything], Strength::Drop);
+    let again = Waiting { number: last.number, added, since: first.since };
+    sent.clear();
+    batch.push_front(again);
+}
+
+/// Adds a published change to those that are tracked. Returns whether it is in another stream than the
+/// one before: the IDs of one stream ascend.
+fn track(sent: &mut VecDeque<PublishedChange>, one: PublishedChange) -> bool {
+    let is_another = sent.back().is_some_and(|last| one.id <= last.id);
+    if sent.len() >= SENT_MAX {
+        // Its waiters wait for a later change.
+        sent.pop_back();
     }
+    sent.push_back(one);
+    is_another
 }
 
 /// A connection to the server, and the identifier of the server's run (`run_id`).
@@ -133,8 +146,9 @@ impl Server {
 }
 
 /// Returns the age of the oldest published change after the position `read`; zero if there is none.
+/// The IDs of `sent` ascend.
 fn lag(sent: &VecDeque<PublishedChange>, read: Id, now: Instant) -> Duration {
-    let oldest = sent.iter().find(|one| one.id > read);
+    let oldest = sent.get(sent.partition_point(|one| one.id <= read));
     oldest.map_or(Duration::ZERO, |one| now.duration_since(one.since))
 }
 
@@ -153,6 +167,10 @@ impl Cluster for Peers {
         journal: Option<&'c Snapshots>,
     ) -> Pin<Box<dyn Future<Output = Propagation> + Send + 'c>> {
         Box::pin(self.applied_by_all(before, journal))
+    }
+
+    fn host_name(&self, process: &str) -> Option<Box<str>> {
+        self.nodes.host_name(process)
     }
 
     fn mark(&self, journal: Option<&Snapshots>) {
@@ -305,6 +323,7 @@ impl Peers {
                 }
                 Err(failed) => {
                     teller.server = None;
+                    self.nodes.lost_contact();
                     // The server may have closed the connection because it was idle.
                     if !was_kept {
                         self.say_away(&mut teller, &failed);
@@ -326,11 +345,11 @@ impl Peers {
         if teller.server.is_none() {
             let server = Server::open(&self.config).await?;
             if *server.run != *std::mem::replace(&mut teller.run, server.run.clone()) {
-                teller.tell_all_again();
+                tell_all_again(&mut teller.sent, &mut teller.batch);
             }
             teller.server = Some(server);
         }
-        let Teller { server, batch, sent, readers, .. } = teller;
+        let Teller { server, batch, sent, is_another_stream, readers, .. } = teller;
         let Some(Server { connection, run }) = server else { return Ok(StepProgress::No) };
         let looking = all_fields(&peer_positions::hash(key));
         let asked = Instant::now();
@@ -353,33 +372,28 @@ impl Peers {
             let Some(Waiting { number, since, .. }) = batch.pop_front() else { break };
             self.told.fetch_max(number, Ordering::AcqRel);
             site.counters.cluster_published.add();
-            if sent.len() >= SENT_MAX {
-                // Its waiters wait for a later change.
-                sent.pop_back();
-            }
-            sent.push_back(PublishedChange { number, id, since });
+            *is_another_stream |= track(sent, PublishedChange { number, id, since });
         }
         self.unmark(site.snapshots.as_deref());
-        let mut is_another = false;
         if let Some((said, extent)) = before {
             let last = extent?.id;
             readers.see(key, said?, Some(last), asked);
-            is_another = highest > Some(last);
+            *is_another_stream |= highest > Some(last);
         }
         let said = connection.fields().await?;
         if std::mem::take(&mut teller.is_away) {
             tracing::info!(event = "cluster-published");
         }
         let forgotten = readers.see(key, said, None, asked);
+        if std::mem::take(is_another_stream) {
+            tell_all_again(sent, batch);
+        }
         let least = readers.least(run, asked);
         self.nodes.update(asked, || readers.nodes(run, asked, |read| lag(sent, read, asked)));
         for command in forgotten {
             connection.send(&command).await?;
             // If the account may not remove the field, the field stays.
             connection.receive(Duration::ZERO).await?;
-        }
-        if is_another {
-            teller.tell_all_again();
         }
         Ok(self.take_in(&mut teller.sent, least))
     }
@@ -444,4 +458,76 @@ fn unread() -> ConnectionError {
 /// Publishes queued changes until the process ends, including those that are queued while it ends.
 async fn run(others: Arc<Peers>, site: Arc<SiteState>) {
     others.run(&site).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Returns changes with these IDs; the first is the oldest.
+    fn sent(ids: &[Id], now: Instant) -> VecDeque<PublishedChange> {
+        let age = |at: usize| Duration::from_millis((ids.len() - at) as u64);
+        let change = |(at, id): (usize, &Id)| PublishedChange {
+            number: at as u64,
+            id: *id,
+            since: now - age(at),
+        };
+        ids.iter().enumerate().map(change).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_lag_is_that_of_the_first_change_after_the_position(
+            ids in prop::collection::btree_set((0..40u64, 0..4u64), 0..40),
+            (ms, number) in (0..41u64, 0..5u64),
+        ) {
+            let ids: Vec<_> = ids.into_iter().map(|(ms, number)| Id { ms, number }).collect();
+            let (read, now) = (Id { ms, number }, Instant::now() + Duration::from_secs(1));
+            let sent = sent(&ids, now);
+            let scanned = sent.iter().find(|one| one.id > read);
+            let scanned = scanned.map_or(Duration::ZERO, |one| now - one.since);
+            prop_assert_eq!(lag(&sent, read, now), scanned);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ids_ascend_unless_the_stream_is_another(ids in prop::collection::vec(0..9u64, 0..6)) {
+            let (mut sent, now, mut is_another) = (VecDeque::new(), Instant::now(), false);
+            for id in ids {
+                let id = Id { ms: id, number: 0 };
+                is_another |= track(&mut sent, PublishedChange { number: 1, id, since: now });
+            }
+            prop_assert_eq!(!is_another, sent.iter().is_sorted_by(|one, next| one.id < next.id));
+        }
+    }
+
+    #[test]
+    fn the_tracked_changes_are_bounded() {
+        let (mut sent, now) = (VecDeque::new(), Instant::now());
+        for n in 0..SENT_MAX as u64 + 2 {
+            let change = PublishedChange { number: n, id: Id { ms: n, number: 0 }, since: now };
+            assert!(!track(&mut sent, change));
+        }
+        let last = sent.back().map(|one| one.number);
+        assert_eq!((sent.len(), last), (SENT_MAX, Some(SENT_MAX as u64 + 1)));
+    }
+
+    /// The stream was deleted between two entries, and its IDs began again lower.
+    #[test]
+    fn what_may_be_lost_with_the_stream_is_published_again_once() {
+        let now = Instant::now() + Duration::from_secs(1);
+        let id = |ms| Id { ms, number: 0 };
+        let (mut sent, mut batch) = (sent(&[id(90), id(50)], now), VecDeque::new());
+        let since = sent[0].since;
+        tell_all_again(&mut sent, &mut batch);
+        assert!(sent.is_empty());
+        assert_eq!(
+            batch.iter().map(|one| (one.number, one.since)).collect::<Vec<_>>(),
+            [(1, since)]
+        );
+        tell_all_again(&mut sent, &mut batch);
+        assert_eq!(batch.len(), 1);
+    }
 }

@@ -89,6 +89,16 @@ mod tests {
     }
 
     #[test]
+    fn the_script_keeps_the_metrics_that_the_server_records() {
+        let script = FILES.iter().find(|file| file.path.ends_with("/figures.js")).expect("a file");
+        let text = std::str::from_utf8(script.content).expect("text");
+        let list = text.split_once("const KEPT = [").and_then(|(_, rest)| rest.split_once(']'));
+        let names = list.expect("a list").0.split('"').skip(1).step_by(2);
+        let kept: std::collections::BTreeSet<_> = names.collect();
+        assert_eq!(kept, crate::metrics_table::RECORDED.into());
+    }
+
+    #[test]
     fn every_file_that_is_imported_is_there() {
         for file in FILES {
             let text = std::str::from_utf8(file.content).expect("text");

@@ -4,8 +4,10 @@
 //! The answer has one array per metric, oldest value first, and the times of the samples in
 //! `at_ms`, by the clock of `/v1/live`. So a reader can continue with the events of that stream.
 
+use super::query::parameter;
 use super::{Control, ControlError};
-use crate::history::{self, SAMPLES_MAX, STEP};
+use crate::history::{SAMPLES_MAX, STEP};
+use crate::metrics_table::RECORDED;
 use exchange::site::Site;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -20,8 +22,9 @@ pub(super) fn last_hour(control: &Control, query: Option<&str>) -> Result<Value,
     let samples = control.history.last_hour(default_site, site.map(|site| &**site));
     let mut figures: Map<String, Value> = Map::new();
     if !samples.is_empty() {
-        for (at, name) in history::names().enumerate() {
-            figures.insert(name.into(), samples.iter().map(|sample| sample.values()[at]).collect());
+        for (at, name) in RECORDED.iter().enumerate() {
+            figures
+                .insert((*name).into(), samples.iter().map(|sample| sample.values()[at]).collect());
         }
     }
     let times = default_site.counters.origin_times.snapshot();
@@ -47,10 +50,6 @@ fn chosen<'s>(
     default_site: &'s Arc<Site>,
     query: Option<&str>,
 ) -> Result<Option<&'s Arc<Site>>, ControlError> {
-    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(None) };
-    let host = query.strip_prefix("site=").filter(|host| !host.is_empty());
-    let wrong = || ControlError::Unreadable("the query is site=HOST, or none".into());
-    let host = host.ok_or_else(wrong)?;
-    let unknown = || ControlError::SiteUnknown(host.to_owned());
-    default_site.named(host).map(Some).ok_or_else(unknown)
+    let Some(host) = parameter(query, "site", "HOST")? else { return Ok(None) };
+    default_site.named(&host).map(Some).ok_or(ControlError::SiteUnknown(host))
 }

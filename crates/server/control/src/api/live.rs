@@ -6,6 +6,7 @@
 //! the metrics are read once for all of them, and never without clients. Lock: that of the last
 //! event, held while it is created.
 
+use super::query::parameter;
 use super::{Control, ControlError, ready, stats};
 use bytes::Bytes;
 use exchange::body::{Content, Piece, ResponseBody};
@@ -101,10 +102,9 @@ fn event(control: &Control) -> Bytes {
 
 /// Parses the number of events from the query; `None`: unlimited.
 fn events(query: Option<&str>) -> Result<Option<NonZeroU64>, ControlError> {
-    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(None) };
-    let count = query.strip_prefix("events=").and_then(|count| count.parse().ok());
-    let wrong = || ControlError::Unreadable("the query is events=N, or none".into());
-    count.map(Some).ok_or_else(wrong)
+    let Some(count) = parameter(query, "events", "N")? else { return Ok(None) };
+    let wrong = |_| ControlError::Unreadable("events is a number from 1".into());
+    count.parse().map(Some).map_err(wrong)
 }
 
 #[cfg(test)]

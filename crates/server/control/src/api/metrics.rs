@@ -102,7 +102,7 @@ fn shown(name: &str) -> (String, u64) {
 
 fn begin(out: &mut String, name: &str, help: &str, kind: Kind, format: Format) {
     let (kind, suffix) = match (kind, format) {
-        (Kind::Gauge, _) => ("gauge", ""),
+        (Kind::Gauge | Kind::Lag, _) => ("gauge", ""),
         (Kind::Counter, Format::Prometheus) => ("counter", "_total"),
         (Kind::Counter, Format::OpenMetrics) => ("counter", ""),
     };

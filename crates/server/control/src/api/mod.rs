@@ -15,6 +15,7 @@ mod live;
 mod metrics;
 mod most_requested;
 mod places;
+mod query;
 mod ready;
 mod sources;
 mod stats;
@@ -140,7 +141,9 @@ impl ControlError {
             ControlError::Method(right) => format!("use {right}"),
             ControlError::NotJson => "send Content-Type: application/json".into(),
             ControlError::Unreadable(what) => what.clone(),
-            ControlError::SiteUnknown(host) => format!("no site has the host {host:?}"),
+            ControlError::SiteUnknown(host) => {
+                format!("no site has the host {host:?}: `pagewell stats --json` lists the sites")
+            }
             ControlError::NotReloaded(why) => why.to_string(),
             ControlError::TooLarge => format!("at most {CALL_BYTES} bytes in {ARRIVAL:?}"),
             ControlError::StreamsFull => format!("{STREAMS} listen already"),

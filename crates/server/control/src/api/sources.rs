@@ -1,9 +1,10 @@
-//! `GET /v1/sources`: the followed databases and the other nodes of the cluster, each with its lag.
+//! `GET /v1/sources`: the followed databases and the other nodes of the cluster, each with its lag and
+//! the age of these figures.
 //!
-//! Not here: the lag of all databases of a site in one number, which is a metric
+//! Where a connection is down, the lag is null: the last one says nothing about now. Not here: the lag of all databases of a site in one number, which is a metric
 //! (`database_lag_us`).
 
-use change_sources::{ClusterNode, NodeState, own_name};
+use change_sources::{ClusterNode, Feed, HostName, NodeState, own_name};
 use config::DatabaseKind;
 use exchange::site::Site;
 use serde::Serialize;
@@ -17,30 +18,42 @@ pub(super) fn sources(default_site: &Arc<Site>) -> Value {
     let now = Instant::now();
     for site in default_site.all_sites() {
         let host = &site.config.hosts.canonical;
-        databases.extend(site.sources.feeds.iter().map(|feed| {
-            json!({
-                "site": host,
-                "name": feed.name(),
-                "kind": SourceKind::of(feed.kind()),
-                "server": feed.server(),
-                "followed": feed.is_followed(),
-                "stores_pages": !feed.keeps_pages_out(),
-                "lag_us": feed.lag().map(|lag| lag.as_micros() as u64),
-            })
-        }));
+        databases.extend(site.sources.feeds.iter().map(|feed| database(site, feed)));
         let peers = site.sources.others.iter().flat_map(|others| others.nodes());
         nodes.extend(peers.map(|peer| node(host.as_deref(), &peer, now)));
     }
-    json!({ "own_name": own_name(), "databases": databases, "nodes": nodes })
+    json!({
+        "own_name": own_name(),
+        "own_host_name": HostName::own().map(HostName::as_str),
+        "databases": databases,
+        "nodes": nodes,
+    })
+}
+
+fn database(site: &Site, feed: &Feed) -> Value {
+    let (lag, now, is_followed) = (feed.lag(), site.clock.monotonic(), feed.is_followed());
+    json!({
+        "site": site.config.hosts.canonical,
+        "name": feed.name(),
+        "kind": SourceKind::of(feed.kind()),
+        "server": feed.server(),
+        "followed": is_followed,
+        "stores_pages": !feed.keeps_pages_out(),
+        "lag_us": lag.filter(|_| is_followed).map(|lag| lag.lag.as_micros() as u64),
+        "measured_ms_ago":
+            lag.map(|lag| now.saturating_sub(lag.measured_at).as_millis() as u64),
+    })
 }
 
 fn node(host: Option<&str>, node: &ClusterNode, now: Instant) -> Value {
     json!({
         "site": host,
         "name": node.name,
+        "host_name": node.host_name.as_ref().map(HostName::as_str),
         "state": ReportedState::of(node.state),
-        "lag_ms": node.lag.as_millis() as u64,
+        "lag_ms": node.lag.map(|lag| lag.as_millis() as u64),
         "reported_ms_ago": now.duration_since(node.reported).as_millis() as u64,
+        "read_ms_ago": now.duration_since(node.read).as_millis() as u64,
     })
 }
 
@@ -71,6 +84,7 @@ enum ReportedState {
     Connected,
     Silent,
     Stopped,
+    Unknown,
 }
 
 impl ReportedState {
@@ -79,6 +93,7 @@ impl ReportedState {
             NodeState::Connected => ReportedState::Connected,
             NodeState::Silent => ReportedState::Silent,
             NodeState::Stopped => ReportedState::Stopped,
+            NodeState::Unknown => ReportedState::Unknown,
         }
     }
 }

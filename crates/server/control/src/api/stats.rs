@@ -1,4 +1,5 @@
-//! The metrics as JSON: the sums over all sites and, if there are several, the values of each.
+//! The metrics as JSON: of all sites together and, if there are several, of each. Counters of sites
+//! are added; of delays the longest counts.
 //! `metrics_table` has the table. Values that are the same for every site (the kernel's and the
 //! process's) occur once. They are read on request, and no history is stored.
 
@@ -15,12 +16,13 @@ pub(super) fn stats(site: &Arc<Site>) -> Value {
     let mut sums = BTreeMap::new();
     let mut each = serde_json::Map::new();
     for site in site.all_sites() {
-        let of_the_site = metrics_table::values(site)
+        let of_the_site = metrics_table::of_the_site(site)
             .into_iter()
             .filter(|(name, _)| !metrics_table::of_the_process(name));
         let figures: BTreeMap<_, _> = of_the_site.collect();
         for (name, value) in &figures {
-            *sums.entry(*name).or_insert(0) += value;
+            let all = sums.entry(*name).or_insert(0);
+            *all = metrics_table::kind_of(name).combined(*all, *value);
         }
         each.insert(name(site), json!(figures));
     }

@@ -2,15 +2,17 @@
 //!
 //! | file | content |
 //! |---|---|
+//! | `lists` | the lists below: databases and nodes, causes of misses, invalidations |
 //! | `moments` | the metrics of the last two minutes, and values derived from two samples |
 //! | `picture` | the layout: lines of styled text that fit the terminal |
 //! | `shown` | formats numbers, times, bars and sparklines |
 //! | `terminal` | terminal mode, keys and signals, with ratatui and crossterm |
 //!
-//! Metrics come from `GET /v1/live`; causes of misses and recent changes from their own calls. If
+//! Metrics come from `GET /v1/live`; the lists from their own calls. If
 //! standard output is not a terminal, the metrics of one second are printed once. The terminal is
 //! restored at the end in any case: a key, a signal, an error. `top` does not change anything.
 
+mod lists;
 mod moments;
 mod picture;
 mod shown;
@@ -27,7 +29,7 @@ use std::time::Duration;
 use terminal::{Key, Terminal};
 use tokio::sync::mpsc;
 
-/// The interval for reading the causes of misses and the recent changes.
+/// The interval for reading the lists.
 const BESIDES_EVERY: Duration = Duration::from_secs(3);
 /// The interval between attempts to reconnect to Pagewell.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -135,9 +137,13 @@ async fn poll_extras(args: ControlArgs, sender: mpsc::Sender<TopEvent>) {
     }
 }
 
-/// Reads the causes of misses and the recent changes; empty if they are not available.
+/// Reads the lists; empty if they are not available.
 async fn fetch_extras(args: &ControlArgs) -> TopExtras {
     let ask = async |path| tell(args, path).await.ok().flatten().unwrap_or_default();
-    let (misses, changes) = (ask("/v1/misses").await, ask("/v1/changes").await);
-    TopExtras { misses, changes, now_ms: Clock::start().now().0 }
+    TopExtras {
+        misses: ask("/v1/misses").await,
+        changes: ask("/v1/changes").await,
+        sources: ask("/v1/sources").await,
+        now_ms: Clock::start().now().0,
+    }
 }

@@ -1,50 +1,21 @@
 //! The metrics of the last two minutes for each site, and values derived from two samples: rates,
 //! shares, times. A value that is not known yet is `None`.
 //!
-//! Only the metrics that are displayed are stored, because a process may have a thousand sites.
+//! Only the metrics that the server records as well are stored (`metrics_table::RECORDED`), because a
+//! process may have a thousand sites.
 
+use crate::metrics_table::{RECORDED, recorded_place};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The number of samples per site that are stored: one a second.
 const KEPT: usize = 120;
 
-/// The names of the metrics that are stored.
-const FIGURES: [&str; 27] = [
-    "requests",
-    "files",
-    "hits",
-    "stale_hits",
-    "private_hits",
-    "collapsed",
-    "renders",
-    "followers",
-    "forwards",
-    "bypasses",
-    "rejected",
-    "origin_places_taken",
-    "origin_queue",
-    "origin_failures",
-    "stored",
-    "not_stored",
-    "invalidations",
-    "dropped",
-    "evicted",
-    "database_lag_us",
-    "connections",
-    "connections_accepted",
-    "pages",
-    "memory_bytes",
-    "memory_budget_bytes",
-    "process_cpu_us",
-    "process_resident_bytes",
-];
-
 /// A sample of one site's metrics.
 #[derive(Clone, Debug)]
 pub struct Moment {
     at_ms: u64,
-    values: [u64; FIGURES.len()],
+    values: [u64; RECORDED.len()],
     counts: Vec<u64>,
     sum_us: u64,
 }
@@ -121,7 +92,7 @@ fn moment(at_ms: u64, figures: &Value, times: &Value, process: &Value) -> Moment
         None => number(&process[name]),
     };
     let (counts, sum_us) = (numbers(&times["counts"]), number(&times["sum_us"]));
-    Moment { at_ms, values: FIGURES.map(value), counts, sum_us }
+    Moment { at_ms, values: RECORDED.map(value), counts, sum_us }
 }
 
 fn number(value: &Value) -> u64 {
@@ -208,7 +179,7 @@ fn within(counts: &[f64], bounds_ms: &[u64], share: f64) -> Option<f64> {
 impl Moment {
     /// The value of a metric.
     pub fn get(&self, name: &str) -> u64 {
-        FIGURES.iter().position(|known| *known == name).map_or(0, |at| self.values[at])
+        recorded_place(name).map_or(0, |at| self.values[at])
     }
 }
 

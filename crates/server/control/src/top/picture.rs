@@ -1,9 +1,10 @@
-//! The layout of `pagewell top`: a line per metric, then causes of misses and recent changes if there
-//! is room.
+//! The layout of `pagewell top`: a line per metric, then the lists of `lists` if there is room. The
+//! words are those of the dashboard.
 //!
 //! It is a pure function of the data and the size. The result has at most as many lines as the terminal,
 //! and contains no control sequences. Styles and lines are ratatui's. Nothing is written here.
 
+use super::lists;
 use super::moments::{Derivation, Moments, Site, core_share, hit_share, mean_ms, rate};
 use super::shown::{
     bar, blocks, bytes, count, cut, duration, harmless, milliseconds, per_second, percent,
@@ -36,6 +37,8 @@ pub struct TopExtras {
     pub misses: Value,
     /// The response of `GET /v1/changes`, or null.
     pub changes: Value,
+    /// The response of `GET /v1/sources`, or null.
+    pub sources: Value,
     /// The time of these responses, in milliseconds since 1970.
     pub now_ms: u64,
 }
@@ -43,15 +46,16 @@ pub struct TopExtras {
 /// The state of the view, apart from the metrics.
 pub struct View {
     admin: String,
-    site: Option<String>,
-    utf8: bool,
+    /// The host of the selected site; `None`: all sites.
+    pub(super) site: Option<String>,
+    pub(super) utf8: bool,
     /// Whether colours may be used (`NO_COLOR`).
     has_colours: bool,
     /// Whether the view is interactive, so that keys have an effect.
     pub is_watched: bool,
     /// The state of the connection to Pagewell.
     pub link: Link,
-    /// The causes of misses and the recent changes.
+    /// The databases and nodes, the causes of misses, and the recent changes.
     pub extras: TopExtras,
 }
 
@@ -95,7 +99,7 @@ impl View {
 }
 
 /// The style of an important value.
-const STRONG: Style = Style::new().bold();
+pub(super) const STRONG: Style = Style::new().bold();
 /// The style of a name or a note.
 const FAINT: Style = Style::new().dim();
 /// The style of the heading.
@@ -201,8 +205,11 @@ const ROWS: [Row; 6] = [
         top: 0.0,
         note: |_, site| {
             let dropped = site.over(60, rate("dropped")).unwrap_or(0.0);
-            let behind = milliseconds(site.now("database_lag_us") as f64 / 1000.0);
-            format!("{} pages purged; lag {behind}", per_second(dropped))
+            let lag = match site.now("database_lag_us") {
+                0 => String::new(),
+                lag_us => format!("; lag {}", milliseconds(lag_us as f64 / 1000.0)),
+            };
+            format!("{} pages purged{lag}", per_second(dropped))
         },
     },
 ];
@@ -222,11 +229,7 @@ pub fn lines(view: &View, moments: &Moments, size: Size) -> Vec<Line<'static>> {
     lines.insert(5, memory(view, site, size.columns));
     lines.push(connections(moments.of("")));
     let room = size.rows.saturating_sub(lines.len() + 1);
-    let reasons = reasons(view, size.columns);
-    let changes = last_changes(view, size.columns);
-    let of_reasons = reasons.len().min(room.div_ceil(2).max(room.saturating_sub(changes.len())));
-    lines.extend(reasons.into_iter().take(of_reasons));
-    lines.extend(changes.into_iter().take(room - of_reasons));
+    lines.extend(lists::lists(view, size.columns, room));
     if view.is_watched {
         lines.resize_with(size.rows.saturating_sub(1), Line::default);
         lines.push(Line::styled(" q: quit   s: next site", FAINT));
@@ -283,7 +286,9 @@ fn memory(view: &View, site: Site<'_>, columns: usize) -> Line<'static> {
     let [held, budget] = ["memory_bytes", "memory_budget_bytes"].map(|name| site.now(name));
     let width = columns.saturating_sub(NAME + VALUE + 38).clamp(8, 60);
     let share = held as f64 / budget.max(1) as f64;
-    let note = format!("of {}; {}", bytes(budget), pages(site.now("pages")));
+    let pages = site.now("pages");
+    let unit = if pages == 1 { "page" } else { "pages" };
+    let note = format!("{} {unit}; budget {}", count(pages), bytes(budget));
     named("Memory", &bytes(held), format!("  {}  ", bar(share, width, view.utf8)), note)
 }
 
@@ -301,60 +306,6 @@ fn named(name: &str, value: &str, graph: String, note: String) -> Line<'static> 
         Span::raw(graph),
         Span::styled(note, FAINT),
     ])
-}
-
-/// The most frequent causes of misses since the start.
-fn reasons(view: &View, columns: usize) -> Vec<Line<'static>> {
-    let mut lines = Vec::new();
-    for (list, what) in [("not_stored", "not stored"), ("bypassed", "bypassed")] {
-        for one in view.extras.misses[list].as_array().into_iter().flatten() {
-            let text = |name: &str| harmless(one[name].as_str().unwrap_or_default());
-            let often = count(one["count"].as_u64().unwrap_or(0));
-            let line = format!(" {often:>11}  {what}: {:<20}  {}", text("reason"), text("url"));
-            lines.push((one["count"].as_u64().unwrap_or(0), cut(&line, columns, view.utf8)));
-        }
-    }
-    lines.sort_by_key(|(often, _)| std::cmp::Reverse(*often));
-    section("Cache misses by cause", lines.into_iter().map(|(_, line)| line))
-}
-
-/// A number of pages as text.
-fn pages(of: u64) -> String {
-    format!("{} {}", count(of), if of == 1 { "page" } else { "pages" })
-}
-
-/// The recent changes of the selected site, or of all sites.
-fn last_changes(view: &View, columns: usize) -> Vec<Line<'static>> {
-    let changes = view.extras.changes["changes"].as_array().into_iter().flatten();
-    let of_site =
-        |one: &&Value| view.site.is_none() || one["site"].as_str() == view.site.as_deref();
-    let line = |one: &Value| {
-        let ago = view.extras.now_ms.saturating_sub(one["at_ms"].as_u64().unwrap_or(0)) / 1000;
-        let dropped = ["dropped", "marked"].map(|how| one[how].as_u64().unwrap_or(0));
-        let by = harmless(one["by"]["text"].as_str().unwrap_or_default());
-        let names = one["names"].as_array().into_iter().flatten();
-        // A change without a name applies to everything.
-        let name_of = |name: &'_ Value| match name["name"].as_str() {
-            None | Some("") => name["kind"].as_str().unwrap_or_default().to_owned(),
-            Some(name) => name.to_owned(),
-        };
-        let names = names.map(name_of);
-        let names = harmless(&names.collect::<Vec<_>>().join(" "));
-        let counted = pages(dropped.iter().sum());
-        let text = format!(" {:>11}  {counted}: {names}  ({by})", duration(ago) + " ago");
-        cut(&text, columns, view.utf8)
-    };
-    section("Last invalidations", changes.filter(of_site).map(line))
-}
-
-/// A heading and lines; empty if there are no lines.
-fn section(title: &str, lines: impl Iterator<Item = String>) -> Vec<Line<'static>> {
-    let lines: Vec<_> = lines.map(Line::from).collect();
-    if lines.is_empty() {
-        return lines;
-    }
-    let heading = Line::styled(format!(" {title}"), STRONG);
-    [Line::default(), heading].into_iter().chain(lines).collect()
 }
 
 #[cfg(test)]
@@ -380,7 +331,7 @@ mod tests {
             { "reason": "set-cookie", "count": 12, "url": "http://a.test/\u{1b}[2J" },
         ] });
         let changes: Vec<_> = (0..99).map(|number| json!({
-            "number": number, "at_ms": 0, "site": "a.test", "dropped": 3, "by": { "text": "control" },
+            "number": number, "at_ms": 0, "site": "a.test", "strength": "drop", "dropped": 3, "by": { "text": "control" },
             "names": [{ "kind": "tag", "name": "news:4" }, { "kind": "everything", "name": "" }],
         })).collect();
         view.extras.changes = json!({ "changes": changes });
@@ -412,15 +363,14 @@ mod tests {
             "Requests        1,000/s",
             "all 2 sites",
             "████░",
-            "of 4.00 MiB",
+            "0 pages; budget 4.00 MiB",
             "of one core (of 4)",
-            "12  not stored: set-cookie",
-            "3 pages: news:4 everything  (control)",
+            "12  Not stored: set-cookie",
+            "3 purged: news:4 everything  (control)",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert_eq!(text.lines().count(), 24, "{text}");
-        assert_eq!([pages(0), pages(1)], ["0 pages", "1 page"]);
     }
 
     #[test]

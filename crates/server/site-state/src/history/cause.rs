@@ -48,6 +48,8 @@ pub enum ChangeSource {
     Cluster {
         /// The publisher's name for itself; empty if the entry has none.
         from: Box<str>,
+        /// The host name of the node, if it is known.
+        host_name: Option<Box<str>>,
     },
     /// A command on the memcached port.
     Memcached,
@@ -149,8 +151,13 @@ impl ChangeSource {
             ChangeSource::Gap { database } => {
                 format!("a time in which the database {database} was not followed")
             }
-            ChangeSource::Cluster { from } if from.is_empty() => "an entry of the stream".into(),
-            ChangeSource::Cluster { from } => format!("another Pagewell, {from}"),
+            ChangeSource::Cluster { from, .. } if from.is_empty() => {
+                "an entry of the stream".into()
+            }
+            ChangeSource::Cluster { from, host_name: Some(host) } => {
+                format!("the node {host} ({from})")
+            }
+            ChangeSource::Cluster { from, host_name: None } => format!("the node {from}"),
             ChangeSource::Memcached => "the memcached port".into(),
             ChangeSource::Client => "the client whose private copy it was".into(),
             ChangeSource::Superseded { status, reason } => {
@@ -182,7 +189,10 @@ impl ChangeSource {
                 value["tables"] = json!(tables);
             }
             ChangeSource::Gap { database } => value["database"] = json!(database),
-            ChangeSource::Cluster { from } => value["from"] = json!(from),
+            ChangeSource::Cluster { from, host_name } => {
+                value["from"] = json!(from);
+                value["host_name"] = json!(host_name);
+            }
             ChangeSource::Superseded { status, reason } => {
                 value["status"] = json!(status);
                 value["reason"] = json!(reason);

@@ -1,5 +1,5 @@
 //! Operators see the nodes of a cluster and their lag (`GET /v1/sources`): a connected node, one that has
-//! stopped in an orderly way, and one that was killed.
+//! stopped in an orderly way, and one that was killed. While the stream is away, nothing is known of them.
 
 use super::Machines;
 use acceptance::until;
@@ -14,8 +14,12 @@ fn sources(pagewell: &Pagewell) -> Value {
 
 /// The state of a node, as another node shows it.
 fn state(sources: &Value, name: &Value) -> Value {
+    node(sources, name)["state"].clone()
+}
+
+fn node(sources: &Value, name: &Value) -> Value {
     let mut nodes = sources["nodes"].as_array().expect("a list").iter();
-    nodes.find(|node| node["name"] == *name).map_or(Value::Null, |node| node["state"].clone())
+    nodes.find(|node| node["name"] == *name).cloned().unwrap_or_default()
 }
 
 #[test]
@@ -25,6 +29,8 @@ fn nodes_are_listed_with_their_state() {
     let (here, stopped, killed) = (start(), start(), start());
     let [stopped_name, killed_name] =
         [&stopped, &killed].map(|one| sources(one)["own_name"].clone());
+    let host_name = sources(&here)["own_host_name"].clone();
+    assert_eq!(host_name, sources(&killed)["own_host_name"], "they are on one machine");
     let is = |name: &Value, expected: &str| state(&sources(&here), name) == expected;
     until("both are connected", || is(&stopped_name, "connected") && is(&killed_name, "connected"));
     let seen = sources(&here);
@@ -40,4 +46,59 @@ fn nodes_are_listed_with_their_state() {
     killed.signal(Signal::KILL);
     until("one has stopped", || is(&stopped_name, "stopped"));
     until("one is silent", || is(&killed_name, "silent"));
+    let seen = sources(&here);
+    for name in [&stopped_name, &killed_name] {
+        let node = node(&seen, name);
+        assert_eq!((&node["host_name"], &node["lag_ms"]), (&host_name, &Value::Null), "{node}");
+    }
+}
+
+#[test]
+fn without_the_stream_nodes_and_lags_are_unknown() {
+    let mut machines = Machines::new();
+    let [here, there] = [machines.machine("", ""), machines.machine("", "")];
+    let name = sources(&there)["own_name"].clone();
+    let is_known = |sources: &Value| {
+        let (node, database) = (node(sources, &name), &sources["databases"][0]);
+        node["state"] == "connected" && node["lag_ms"] == 0 && database["lag_us"].is_u64()
+    };
+    until("the node is connected", || is_known(&sources(&here)));
+    machines.stream.kill();
+    until("its state is unknown", || state(&sources(&here), &name) == "unknown");
+    until("the stream is not followed", || sources(&here)["databases"][0]["followed"] == false);
+    let seen = sources(&here);
+    let (node, database) = (node(&seen, &name), &seen["databases"][0]);
+    assert_eq!((&node["lag_ms"], &database["lag_us"]), (&Value::Null, &Value::Null), "{seen}");
+    // The age of the last figures grows.
+    let ages = |seen: &Value| {
+        let node = super::nodes::node(seen, &name);
+        [node["read_ms_ago"].clone(), seen["databases"][0]["measured_ms_ago"].clone()]
+            .map(|age| age.as_u64().expect("an age"))
+    };
+    let before = ages(&seen);
+    until("they are older", || ages(&sources(&here)).iter().zip(before).all(|(a, b)| *a > b));
+    machines.stream.start_again().expect("the server starts");
+    until("the node is connected again", || is_known(&sources(&here)));
+}
+
+/// A node of an older version announces no host name, and one of a later version more words.
+#[test]
+fn nodes_of_other_versions_are_listed() {
+    let machines = Machines::new();
+    let here = machines.machine("", "");
+    let run = machines.stream.command(&["INFO", "server"]).expect("a description");
+    let run = run.lines().find_map(|line| line.trim().strip_prefix("run_id:")).expect("a run");
+    for (name, more) in [("older", ""), ("later", " web-1 more words"), ("wrong", " <b>")] {
+        let value = format!("0-0 1 60000 {run}{more}");
+        machines.stream.command(&["HSET", "pagewell/read", name, &value]).expect("it is set");
+    }
+    let shown = |name: &str| {
+        let node = node(&sources(&here), &json!(name));
+        (node["state"].clone(), node["host_name"].clone())
+    };
+    until("they are listed", || shown("later").0 == "connected");
+    assert_eq!(shown("later"), (json!("connected"), json!("web-1")));
+    for name in ["older", "wrong"] {
+        assert_eq!(shown(name), (json!("connected"), Value::Null), "{name}");
+    }
 }

@@ -1,0 +1,62 @@
+//! The metrics that have a history: the server records the last hour of them, and `pagewell top` the
+//! last two minutes. A test compares the list of the dashboard (`dashboard/figures.js`) with this one.
+//!
+//! Each is a row of the metrics table, except the sum over all limits. Not here: the samples
+//! (`history`, `top/moments`).
+
+/// How often any limit was reached. The table of metrics has no such sum.
+pub const RECORDED_LIMITS_HIT: &str = "limits_hit";
+
+/// The names of the recorded metrics: of a site, of the process, and the sum over all limits.
+pub const RECORDED: [&str; 31] = [
+    "requests",
+    "files",
+    "hits",
+    "stale_hits",
+    "private_hits",
+    "collapsed",
+    "renders",
+    "followers",
+    "origin_places_taken",
+    "origin_queue",
+    "origin_failures",
+    "stored",
+    "not_stored",
+    "invalidations",
+    "dropped",
+    "database_lag_us",
+    "database_changes",
+    "connections",
+    "connections_accepted",
+    "pages",
+    "memory_bytes",
+    "memory_budget_bytes",
+    "evicted",
+    "rejected",
+    "purges_refused",
+    "proxies_refused",
+    "handshakes_failed",
+    "memcached_refused",
+    "process_cpu_us",
+    "process_resident_bytes",
+    RECORDED_LIMITS_HIT,
+];
+
+/// Returns the place of a metric in a sample; `None` if it is not recorded.
+#[must_use]
+pub fn recorded_place(name: &str) -> Option<usize> {
+    RECORDED.iter().position(|known| *known == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_recorded_metric_is_in_the_table() {
+        let known: Vec<_> = super::super::all().map(|(name, ..)| name).collect();
+        for name in RECORDED.iter().filter(|name| **name != RECORDED_LIMITS_HIT) {
+            assert!(known.contains(name), "{name}");
+        }
+    }
+}
