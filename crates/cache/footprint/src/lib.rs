@@ -10,8 +10,10 @@
 //! all are an error ([`UnknownReads`]). Everything has a limit. Not in this crate: I/O, the clock, pages, and how
 //! statements and rows get here.
 
+mod cascade;
 mod compare;
 mod condition;
+mod describe;
 mod footprint;
 mod functions;
 mod index;

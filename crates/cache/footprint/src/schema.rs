@@ -20,6 +20,35 @@ pub struct SqlSchema {
     database: String,
     tables: Vec<SqlTable>,
     by_name: HashMap<String, TableId>,
+    pub(crate) foreign_keys: Vec<ForeignKeyAction>,
+}
+
+/// A foreign key by which the database changes rows of the child when a row of the parent changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignKeyAction {
+    /// The table of the rows that the database changes.
+    pub child: TableId,
+    /// The columns of the key in the child.
+    pub columns: Vec<u16>,
+    /// The table whose change causes it.
+    pub parent: TableId,
+    /// The columns of the parent that the key refers to, in the same order.
+    pub parent_columns: Vec<u16>,
+    /// The action when the parent's row is deleted.
+    pub on_delete: ChildAction,
+    /// The action when the referenced columns change.
+    pub on_update: ChildAction,
+}
+
+/// The action of a foreign key on the rows of the child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildAction {
+    /// `RESTRICT`, `NO ACTION`: the database refuses the change of the parent.
+    None,
+    /// `CASCADE`: they are deleted, or get the new values.
+    Follow,
+    /// `SET NULL`: the columns of the key become NULL.
+    SetNull,
 }
 
 /// A table and its columns.
@@ -194,6 +223,12 @@ impl SqlSchema {
                 self.tables.push(table);
             }
         }
+    }
+
+    /// Adds a foreign key with an action. The database's change stream does not have the rows that it
+    /// changes.
+    pub fn add_foreign_key(&mut self, key: ForeignKeyAction) {
+        self.foreign_keys.push(key);
     }
 
     /// The table with this name.

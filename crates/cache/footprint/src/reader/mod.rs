@@ -19,7 +19,7 @@ mod query;
 use crate::footprint::{Block, Reads, ReadsForm, TableReads};
 use crate::functions;
 use crate::lexer::{Part, SqlMode, Statement};
-use crate::schema::{SqlSchema, TableId};
+use crate::schema::{Columns, SqlSchema, TableId};
 use sqlparser::ast;
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
@@ -216,7 +216,7 @@ impl StatementReader {
             return Err(UnknownReads::Table(last.to_owned()));
         };
         let condition = crate::condition::Condition::Never;
-        let reads = TableReads { condition, ..TableReads::whole(table) };
+        let reads = TableReads { condition, used: Columns::NONE, ..TableReads::whole(table) };
         let form =
             ReadsForm { blocks: vec![Block { tables: vec![reads] }], ..ReadsForm::default() };
         Ok(Reads::new(form, Vec::new()))
