@@ -10,6 +10,7 @@ pub mod changed_rows;
 pub mod dialects;
 pub mod esi;
 pub mod fastcgi;
+pub mod footprint;
 pub mod http2_frames;
 pub mod http_cache;
 pub mod logical_replication;
@@ -27,13 +28,14 @@ pub mod valkey;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),
     ("changed_rows", changed_rows::run),
     ("dialects", dialects::run),
     ("esi", esi::run),
     ("fastcgi", fastcgi::run),
+    ("footprint", footprint::run),
     ("http2_frames", http2_frames::run),
     ("logical_replication", logical_replication::run),
     ("memcache", memcache::run),

@@ -49,6 +49,8 @@ pub(crate) enum Constant {
         text: Box<str>,
         is_case_sensitive: bool,
     },
+    /// A text in folded form, for comparisons by several collations.
+    Folded(Box<str>),
     Bytes(Box<str>),
 }
 
@@ -72,7 +74,8 @@ impl Constant {
                 number.parse().ok().map(Constant::Number)
             }
             (SqlColumnKind::Moment, Literal::Text(text)) => {
-                moment(text).map(|moment| Constant::Moment(moment.into()))
+                let moment = moment(text).filter(|moment| is_real(moment));
+                moment.map(|moment| Constant::Moment(moment.into()))
             }
             (SqlColumnKind::Text { is_case_sensitive }, Literal::Text(text)) => {
                 fold_constant(text)?;
@@ -88,7 +91,22 @@ impl Constant {
         match self {
             Constant::Integer(number) => Some(Constant::Integer(-number)),
             Constant::Number(number) => Some(Constant::Number(-number)),
-            Constant::Moment(_) | Constant::Text { .. } | Constant::Bytes(_) => None,
+            Constant::Moment(_)
+            | Constant::Text { .. }
+            | Constant::Folded(_)
+            | Constant::Bytes(_) => None,
+        }
+    }
+
+    /// The constant for a column that equals another, which equals this constant: each comparison may be by
+    /// another collation.
+    pub fn passed_on(&self) -> Constant {
+        match self {
+            Constant::Text { text, .. } => {
+                let folded = fold_constant(text).map_or_else(|| text.clone(), Into::into);
+                Constant::Folded(folded)
+            }
+            other => other.clone(),
         }
     }
 
@@ -99,7 +117,7 @@ impl Constant {
             Constant::Text { text, .. } => {
                 fold_constant(text).map(|text| ValueKey::Text(text.into()))
             }
-            Constant::Bytes(text) => Some(ValueKey::Text(text.clone())),
+            Constant::Folded(text) | Constant::Bytes(text) => Some(ValueKey::Text(text.clone())),
             Constant::Number(_) | Constant::Moment(_) => None,
         }
     }
@@ -122,6 +140,7 @@ impl Constant {
             Constant::Text { text, is_case_sensitive } => {
                 compare_texts(value, text, *is_case_sensitive)
             }
+            Constant::Folded(folded) => compare_folded(value, folded),
             Constant::Bytes(constant) => Comparison::Is(value.as_bytes().cmp(constant.as_bytes())),
         }
     }
@@ -177,8 +196,15 @@ fn compare_texts(value: &str, text: &str, is_case_sensitive: bool) -> Comparison
             (false, true) => {}
         }
     }
-    match (fold_value(value), fold_constant(text)) {
-        (Some(value), Some(text)) if value != text => Comparison::Differs,
+    match fold_constant(text) {
+        Some(folded) => compare_folded(value, &folded),
+        None => Comparison::Unknown,
+    }
+}
+
+fn compare_folded(value: &str, folded: &str) -> Comparison {
+    match fold_value(value) {
+        Some(value) if value != folded => Comparison::Differs,
         _ => Comparison::Unknown,
     }
 }
@@ -198,6 +224,27 @@ pub(crate) fn moment(text: &str) -> Option<String> {
         let rest = &FORM[start.len()..];
         format!("{start}{rest}.{fraction:0<6}")
     })
+}
+
+/// Whether a moment exists in the calendar, or is that of zeros. Constants that do not are not compared as
+/// moments.
+fn is_real(moment: &str) -> bool {
+    let number =
+        |digits: std::ops::Range<usize>| -> Option<u32> { moment.get(digits)?.parse().ok() };
+    let parts = [0..4, 5..7, 8..10, 11..13, 14..16, 17..19].map(number);
+    let [Some(year), Some(month), Some(day), Some(hour), Some(minute), Some(second)] = parts else {
+        return false;
+    };
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => 0,
+    };
+    let is_day = year > 0 && (1..=days).contains(&day) && hour < 24 && minute < 60 && second < 60;
+    is_day || moment.bytes().all(|byte| !(b'1'..=b'9').contains(&byte))
 }
 
 /// A pattern of `LIKE`, with the backslash as its escape character.
@@ -372,6 +419,9 @@ mod tests {
             (TEXT, number("5")),
             (TEXT, text("さくら")),
             (SqlColumnKind::Moment, text("2026-1-2")),
+            (SqlColumnKind::Moment, text("2026-02-29")),
+            (SqlColumnKind::Moment, text("2026-01-00")),
+            (SqlColumnKind::Moment, text("2026-01-01 24:00:00")),
             (SqlColumnKind::Moment, number("20260102")),
             (SqlColumnKind::Opaque, text("a")),
             (TEXT, Literal::Opaque),

@@ -236,6 +236,17 @@ impl Operand {
         }
     }
 
+    /// The operand for a column that equals another, see [`Constant::passed_on`].
+    pub fn passed_on(&self) -> Operand {
+        match self {
+            Operand::One(constant) => Operand::One(constant.passed_on()),
+            Operand::Constants(all) => {
+                Operand::Constants(all.iter().map(Constant::passed_on).collect())
+            }
+            Operand::Integers(_) | Operand::Pattern(_) => self.clone(),
+        }
+    }
+
     /// Whether the text is one of the constants.
     fn has(&self, text: &str) -> Match {
         let equals = |constant: &Constant| match constant.compare(text) {

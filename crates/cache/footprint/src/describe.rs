@@ -186,7 +186,9 @@ impl fmt::Display for Constant {
             Constant::Integer(number) => number.fmt(f),
             Constant::Number(number) => number.fmt(f),
             Constant::Moment(text) => write!(f, "'{}'", text.trim_end_matches(".000000")),
-            Constant::Text { text, .. } | Constant::Bytes(text) => write!(f, "'{text}'"),
+            Constant::Text { text, .. } | Constant::Folded(text) | Constant::Bytes(text) => {
+                write!(f, "'{text}'")
+            }
         }
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct TableReads {
 }
 
 /// The reads of a query block in one table, with the constants of a statement.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Footprint<'r> {
     /// The table that is read.
     pub table: TableId,

@@ -12,6 +12,9 @@ use sqlparser::tokenizer::Token;
 
 /// The maximum number of tokens of a statement whose structure is read, with an `IN` list as one.
 const TOKENS_MAX: usize = 1_500;
+/// The maximum number of joins of a statement whose structure is read: the parser's recursion has no other
+/// bound for them.
+const JOINS_MAX: usize = 100;
 /// The maximum number of constants of a statement whose structure is read.
 const LITERALS_MAX: usize = 20_000;
 
@@ -69,6 +72,8 @@ pub(crate) struct Statement {
     pub literals: Vec<Literal>,
     /// Whether the parser's structure of these tokens is the one that the database uses.
     pub is_exact: bool,
+    /// Whether the text is one statement.
+    pub is_single: bool,
 }
 
 /// A token, or the place of a constant.
@@ -88,12 +93,29 @@ impl Statement {
     /// Splits the text of a statement.
     ///
     /// # Errors
-    /// [`NoText`] if a name or an unquoted part is not UTF-8, or a quoted part does not end.
+    /// [`NoText`] if a name or an unquoted part is not UTF-8, if a quoted part or a comment does not end, if the
+    /// text begins with a comment that some servers execute, or if its parts depend on a character set other
+    /// than UTF-8.
     pub fn split(text: &[u8], mode: SqlMode) -> Result<Statement, NoText> {
-        let mut lexer =
-            Lexer { text, at: 0, mode, parts: Vec::new(), literals: Vec::new(), is_exact: true };
+        // In some Chinese and Japanese character sets, these bytes are also the second half of a character.
+        let is_half = |pair: &[u8]| !pair[0].is_ascii() && matches!(pair[1], b'\\' | b'`');
+        if !mode.is_utf8 && text.windows(2).any(is_half) {
+            return Err(NoText);
+        }
+        let mut lexer = Lexer {
+            text,
+            at: 0,
+            mode,
+            parts: Vec::new(),
+            literals: Vec::new(),
+            is_exact: true,
+            executed: 0,
+        };
         while let Some(byte) = lexer.peek(0) {
             lexer.part(byte)?;
+        }
+        if lexer.executed > 0 {
+            return Err(NoText);
         }
         let Lexer { mut parts, mut literals, is_exact, .. } = lexer;
         while parts.last() == Some(&Part::Token(Token::SemiColon)) {
@@ -101,11 +123,15 @@ impl Statement {
         }
         join_lists(&mut parts, &mut literals);
         let is_single = !parts.contains(&Part::Token(Token::SemiColon));
-        let is_short = parts.len() <= TOKENS_MAX && literals.len() <= LITERALS_MAX;
+        let is_join = |part: &&Part| part.is("JOIN") || part.is("STRAIGHT_JOIN");
+        let is_short = parts.len() <= TOKENS_MAX
+            && literals.len() <= LITERALS_MAX
+            && parts.iter().filter(is_join).count() <= JOINS_MAX;
         Ok(Statement {
             parts,
             literals,
             is_exact: is_exact && is_single && is_short && !mode.has_other_meanings,
+            is_single,
         })
     }
 
@@ -204,6 +230,8 @@ struct Lexer<'t> {
     parts: Vec<Part>,
     literals: Vec<Literal>,
     is_exact: bool,
+    /// The number of executable comments around the present place.
+    executed: usize,
 }
 
 /// Operators, longest first.
@@ -256,6 +284,10 @@ impl Lexer<'_> {
                 self.skip_line()
             }
             b'/' if self.starts_with(b"/*") => self.skip_comment()?,
+            b'*' if self.executed > 0 && self.starts_with(b"*/") => {
+                self.executed -= 1;
+                self.at += 2;
+            }
             b'\'' => self.text_literal(b'\'')?,
             b'"' if !self.mode.has_ansi_quotes => self.text_literal(b'"')?,
             b'"' | b'`' => self.quoted_name(byte)?,
@@ -285,9 +317,23 @@ impl Lexer<'_> {
         self.at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     }
 
-    /// A comment that the server executes changes the statement in a way that is not known here.
+    /// Skips a comment. One that some servers execute (`/*!50000 … */`) is read as if it were text outside,
+    /// but with an unknown structure.
     fn skip_comment(&mut self) -> Result<(), NoText> {
-        self.is_exact &= !self.starts_with(b"/*!") && !self.starts_with(b"/*M!");
+        let opening =
+            ["/*!", "/*M!"].into_iter().find(|opening| self.starts_with(opening.as_bytes()));
+        if let Some(opening) = opening {
+            // Otherwise the kind of the statement would depend on the server's version.
+            if self.parts.is_empty() {
+                return Err(NoText);
+            }
+            self.is_exact = false;
+            self.executed += 1;
+            let rest = &self.text[self.at + opening.len()..];
+            let version = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            self.at += opening.len() + version;
+            return Ok(());
+        }
         let content = &self.text[self.at + 2..];
         let end = content.windows(2).position(|pair| pair == b"*/").ok_or(NoText)?;
         self.at += 2 + end + 2;

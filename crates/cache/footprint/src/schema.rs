@@ -1,6 +1,7 @@
 //! The tables of a database, as far as footprints need them: columns, their kinds, and their keys.
 //!
-//! Names of tables and columns are compared without regard to case. Invariant: a kind whose comparison is
+//! Names of columns are compared without regard to case; of two tables whose names differ in case alone, each
+//! is found by its own. Invariant: a kind whose comparison is
 //! not known exactly, or not known at all, is [`SqlColumnKind::Opaque`], and nothing is excluded by such a column.
 //! Not here: the queries that read the schema.
 
@@ -20,6 +21,8 @@ pub struct SqlSchema {
     database: String,
     tables: Vec<SqlTable>,
     by_name: HashMap<String, TableId>,
+    /// The first table of each name in lower case.
+    by_lower_case: HashMap<String, TableId>,
     pub(crate) foreign_keys: Vec<ForeignKeyAction>,
 }
 
@@ -215,11 +218,12 @@ impl SqlSchema {
     pub fn add(&mut self, name: &str, columns: Vec<SqlColumn>) {
         let by_name = columns.iter().zip(0..).map(|(column, at)| (column.name.to_lowercase(), at));
         let table = SqlTable { name: name.to_owned(), by_name: by_name.collect(), columns };
-        match self.table_id(name) {
+        match self.by_name.get(name) {
             Some(id) => self.tables[id.0 as usize] = table,
             None => {
                 let id = TableId(u32::try_from(self.tables.len()).unwrap_or(u32::MAX));
-                self.by_name.insert(name.to_lowercase(), id);
+                self.by_name.insert(name.to_owned(), id);
+                self.by_lower_case.entry(name.to_lowercase()).or_insert(id);
                 self.tables.push(table);
             }
         }
@@ -231,10 +235,11 @@ impl SqlSchema {
         self.foreign_keys.push(key);
     }
 
-    /// The table with this name.
+    /// The table with this name, or else with this name in another case: servers differ in whether it counts.
     #[must_use]
     pub fn table_id(&self, name: &str) -> Option<TableId> {
-        self.by_name.get(&name.to_lowercase()).copied()
+        let exact = self.by_name.get(name);
+        exact.or_else(|| self.by_lower_case.get(&name.to_lowercase())).copied()
     }
 
     /// The table with this id.

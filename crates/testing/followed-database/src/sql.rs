@@ -5,6 +5,8 @@
 mod mariadb;
 mod postgres;
 
+pub use mariadb::Connection as MariaDbConnection;
+
 use super::Kind;
 use std::path::Path;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! Not here: where the knowledge comes from.
 
-use crate::condition::{Atom, Condition, Slot, Test};
+use crate::condition::{Atom, Condition, Operand, Slot, Test};
 use crate::footprint::{Block, Partner, Position, TableReads};
 use crate::schema::{Columns, SqlColumnKind, SqlSchema, SqlTable, TableId};
 
@@ -23,6 +23,8 @@ pub(super) struct BlockBuilder {
 pub(super) struct Source {
     /// The name by which columns refer to it, in lower case.
     pub name: String,
+    /// The name as it is written.
+    pub written: String,
     /// The table; `None` for a subquery, a common table expression or a table function.
     pub table: Option<TableId>,
     pub conditions: Vec<Condition>,
@@ -55,6 +57,7 @@ impl Source {
     pub fn new(name: &str, table: Option<TableId>) -> Source {
         Source {
             name: name.to_lowercase(),
+            written: name.to_owned(),
             table,
             conditions: Vec::new(),
             used: Columns::NONE,
@@ -78,10 +81,10 @@ impl BlockBuilder {
         named.filter_map(place).collect()
     }
 
-    /// The table of this name.
-    pub fn source(&self, name: &str) -> Option<&Source> {
+    /// Whether it has a part of this name whose columns are not known.
+    pub fn has_derived_named(&self, name: &str) -> bool {
         let name = name.to_lowercase();
-        self.sources.iter().find(|source| source.name == name)
+        self.sources.iter().any(|source| source.table.is_none() && source.name == name)
     }
 
     /// Whether it has a part whose columns are not known.
@@ -154,7 +157,7 @@ impl BlockBuilder {
     }
 
     /// If a partner's column must have one of some values, the same holds for the column that equals it.
-    pub fn pass_constants_on(&mut self, own: usize) {
+    pub fn pass_constants_on(&mut self, own: usize, operands: &mut Vec<Operand>) {
         for _ in 0..ROUNDS {
             let mut implied: Vec<(usize, Condition)> = Vec::new();
             for (at, source) in self.sources.iter().enumerate() {
@@ -166,7 +169,10 @@ impl BlockBuilder {
                     let is_known = constants.is_none()
                         || self::constants(&source.conditions, partner.column).is_some();
                     if let (Some(constants), false) = (constants, is_known) {
-                        let test = Test::In(constants);
+                        // The columns may have different collations.
+                        operands.push(constants.of(operands).passed_on());
+                        let slot = Slot(u16::try_from(operands.len() - 1).unwrap_or(u16::MAX));
+                        let test = Test::In(slot);
                         let atom =
                             Atom { column: partner.column, part: None, test, is_negated: false };
                         implied.push((at, Condition::Atom(atom)));

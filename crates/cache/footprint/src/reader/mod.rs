@@ -5,7 +5,7 @@
 //! | a query that the parser understands as the database does | a footprint for each table of each query block |
 //! | any other query | each table that it names, whole |
 //! | the description of a table (`SHOW COLUMNS FROM t`) | the table's definition: no row touches it |
-//! | a write, or a setting of the session | nothing |
+//! | a write, or a setting of the session | nothing; with `RETURNING`, each table that it names, whole |
 //! | one that reads what no row of the schema tells | [`UnknownReads`] |
 //!
 //! Invariant: nothing that a statement reads is missing. Parsed texts are kept by their shape, within a
@@ -46,6 +46,8 @@ pub struct StatementReader {
 pub enum UnknownReads {
     /// The text cannot be split into tokens, or is longer than one megabyte.
     Text,
+    /// It is several statements.
+    Several,
     /// It calls a function that may be a stored one.
     Function(String),
     /// It reads a table that is not in the schema: a view, a temporary table, or of another database.
@@ -60,6 +62,7 @@ impl std::fmt::Display for UnknownReads {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             UnknownReads::Text => f.write_str("a text that cannot be read, or is too long"),
+            UnknownReads::Several => f.write_str("several statements in one text"),
             UnknownReads::Function(name) => {
                 write!(f, "the function {name}, which may be a stored one")
             }
@@ -103,6 +106,9 @@ impl StatementReader {
             return Err(UnknownReads::Text);
         }
         let statement = Statement::split(text, mode).map_err(|_| UnknownReads::Text)?;
+        if !statement.is_single {
+            return Err(UnknownReads::Several);
+        }
         let mut reads = self.read_statement(&statement, mode)?;
         self.share(&mut reads);
         Ok(reads)
@@ -147,7 +153,12 @@ impl StatementReader {
             && let Some(parsed) = self.parsed(statement)
         {
             match query::read(&self.schema, &parsed, &statement.literals, mode) {
-                Ok(reads) => return Ok(reads),
+                Ok(mut reads) => {
+                    if statement.words().any(is_clock) {
+                        Arc::make_mut(&mut reads.form).uses_clock = true;
+                    }
+                    return Ok(reads);
+                }
                 Err(Stop::Unknown(reason)) => return Err(reason),
                 Err(Stop::Inexact) => {}
             }
@@ -181,31 +192,68 @@ impl StatementReader {
             if word.starts_with('@') && !word.starts_with("@@") {
                 return Err(UnknownReads::Variable(word.to_owned()));
             }
+            if part.is("NEXTVAL")
+                || part.is("VALUE") && statement.parts[..at].last().is_some_and(is_next)
+            {
+                return Err(UnknownReads::Table("a sequence".to_owned()));
+            }
             let known = functions::known(word);
             let is_call = next == Some(&Part::Token(Token::LParen));
             if is_call && known.is_none() && !may_precede_parenthesis(part) {
                 return Err(UnknownReads::Function(word.to_owned()));
             }
-            reads.uses_clock |= known == Some(functions::Function::Clock);
+            reads.uses_clock |= is_clock(word);
             reads.is_random |= known == Some(functions::Function::Chance);
-            let previous = at.checked_sub(1).and_then(|at| statement.parts.get(at));
-            match self.schema.table_id(word) {
-                Some(table) if !tables.contains(&table) => tables.push(table),
-                Some(_) => {}
-                None if is_table_place(previous) && !is_call && !self.may_follow_from(part) => {
-                    return Err(UnknownReads::Table(word.to_owned()));
-                }
-                None => {}
-            }
+            let table = self.schema.table_id(word);
+            tables.extend(table.filter(|table| !tables.contains(table)));
         }
+        self.known_tables(&statement.parts)?;
         reads.blocks = vec![Block { tables: tables.into_iter().map(TableReads::whole).collect() }];
         Ok(Reads::new(reads, Vec::new()))
     }
 
-    /// Whether this may stand behind `FROM` without being a table: the database's name, or a keyword.
-    fn may_follow_from(&self, part: &Part) -> bool {
-        part.word().is_some_and(|word| self.schema.is_database(word))
-            || ["DUAL", "SELECT", "LATERAL"].iter().any(|word| part.is(word))
+    /// Refuses a query of unknown structure that may read a table that is not in the schema: each name behind
+    /// `FROM`, `JOIN` or `TABLE`, and behind a comma or parenthesis up to the end of the `FROM` clause.
+    fn known_tables(&self, parts: &[Part]) -> Result<(), UnknownReads> {
+        let is = |part: Option<&Part>, token: Token| part == Some(&Part::Token(token));
+        // For each open parenthesis, whether the present place is in a list of tables.
+        let mut lists = vec![false];
+        for (at, part) in parts.iter().enumerate() {
+            let last = lists.len() - 1;
+            let previous = at.checked_sub(1).and_then(|at| parts.get(at));
+            let is_begin = previous.is_some_and(begins_table);
+            let is_next = is(previous, Token::Comma) || is(previous, Token::LParen);
+            let is_place = is_begin || lists[last] && is_next;
+            match part {
+                Part::Token(Token::LParen) => lists.push(is_place),
+                Part::Token(Token::RParen) if last > 0 => _ = lists.pop(),
+                _ if ends_tables(part, previous) => lists[last] = false,
+                _ => lists[last] |= is_begin,
+            }
+            // `{ OJ … }` is another form of an outer join.
+            let is_name = part.word().is_some() || *part == Part::Token(Token::LBrace);
+            if is_place && is_name && !begins_query(part) {
+                self.known_table(&parts[at..])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a name, with or without that of a database before it, if it is not that of a table.
+    fn known_table(&self, parts: &[Part]) -> Result<(), UnknownReads> {
+        let period = Part::Token(Token::Period);
+        let mut words = parts.iter().step_by(2).filter_map(Part::word);
+        let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let is_known = match parts.get(1) == Some(&period) {
+            true => self.schema.is_database(first) && self.schema.table_id(second).is_some(),
+            false => first.eq_ignore_ascii_case("dual") || self.schema.table_id(first).is_some(),
+        };
+        let name = if parts.get(1) == Some(&period) {
+            format!("{first}.{second}")
+        } else {
+            first.to_owned()
+        };
+        if is_known { Ok(()) } else { Err(UnknownReads::Table(name)) }
     }
 
     /// The description of a table depends on its definition alone.
@@ -229,9 +277,42 @@ fn parse(tokens: Vec<Token>) -> Option<ast::Statement> {
     if statements.len() == 1 { statements.pop() } else { None }
 }
 
+/// Whether a word may be the time of day. Some such functions need no parentheses, and look like columns.
+fn is_clock(word: &str) -> bool {
+    functions::known(word) == Some(functions::Function::Clock)
+        || word.eq_ignore_ascii_case("@@timestamp")
+}
+
+/// Whether this part, before `VALUE`, makes it a value of a sequence.
+fn is_next(part: &Part) -> bool {
+    part.is("NEXT") || part.is("PREVIOUS")
+}
+
 /// Whether the name of a table follows this part.
-fn is_table_place(part: Option<&Part>) -> bool {
-    part.is_some_and(|part| ["FROM", "JOIN", "TABLE"].iter().any(|word| part.is(word)))
+fn begins_table(part: &Part) -> bool {
+    ["FROM", "JOIN", "STRAIGHT_JOIN", "TABLE"].iter().any(|word| part.is(word))
+}
+
+/// Whether this part, in the place of a table, begins a subquery.
+fn begins_query(part: &Part) -> bool {
+    ["SELECT", "LATERAL", "WITH", "VALUES", "TABLE"].iter().any(|word| part.is(word))
+}
+
+/// Whether this part ends a list of tables. `FOR` may stand before it in the hint for an index.
+fn ends_tables(part: &Part, previous: Option<&Part>) -> bool {
+    const WORDS: [&str; 10] = [
+        "SELECT",
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "ORDER",
+        "LIMIT",
+        "UNION",
+        "EXCEPT",
+        "INTERSECT",
+        "WINDOW",
+    ];
+    WORDS.iter().any(|word| part.is(word)) && !previous.is_some_and(|previous| previous.is("FOR"))
 }
 
 /// Keywords that are not functions, although a parenthesis may follow them.
@@ -313,6 +394,13 @@ fn kind(statement: &Statement) -> StatementKind<'_> {
         },
         "DESCRIBE" | "DESC" if second != "SELECT" => StatementKind::Definition,
         "CREATE" if second == "TEMPORARY" => StatementKind::Other("CREATE TEMPORARY"),
+        // MariaDB: `SET STATEMENT … FOR SELECT …` is a query, and rows that a write returns are reads.
+        "SET" if second == "STATEMENT" => StatementKind::Query,
+        "INSERT" | "REPLACE" | "DELETE"
+            if statement.parts.iter().any(|part| part.is("RETURNING")) =>
+        {
+            StatementKind::Query
+        }
         "USE" => StatementKind::Use(statement.words().nth(1).unwrap_or_default()),
         "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "TRUNCATE" | "CREATE" | "ALTER" | "DROP"
         | "RENAME" => StatementKind::NoReads,

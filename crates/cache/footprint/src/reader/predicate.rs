@@ -43,6 +43,10 @@ pub(super) struct Predicates<'a, 'b> {
     /// Where subqueries behind `IN` are collected.
     pub memberships: &'b mut Vec<Membership>,
     pub claimed: &'b mut HashSet<*const Expr>,
+    /// The tables whose columns the present condition can name.
+    pub visible: Range<usize>,
+    /// Whether `USING` or `NATURAL` makes one column of several.
+    pub has_merged: bool,
 }
 
 /// A column that must be in the result of a subquery.
@@ -91,6 +95,7 @@ impl Predicates<'_, '_> {
     /// Reads the condition of `WHERE`.
     pub fn filter(&mut self, condition: Option<&Expr>) {
         if let Some(condition) = condition {
+            self.visible = 0..self.block.sources.len();
             self.restrict(condition, 0..self.block.sources.len(), true);
         }
     }
@@ -142,6 +147,8 @@ impl Predicates<'_, '_> {
             Restricts::Left => (left.clone(), left.clone()),
             Restricts::Right => (right.clone(), right.clone()),
         };
+        self.visible = left.start..right.end;
+        self.has_merged |= matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural);
         match constraint {
             JoinConstraint::On(condition) => {
                 self.restrict(condition, restricted, matches!(restricts, Restricts::Both));
@@ -279,9 +286,12 @@ impl Predicates<'_, '_> {
         }
     }
 
-    /// The column that an expression is; `None` if it is none, or of an outer block, or not clear which.
+    /// See [`place`]. Names of tables are compared as they are written, since servers differ in whether case
+    /// counts.
     fn place(&self, expr: &Expr) -> Option<Place> {
-        place(self.schema, self.block, expr)
+        let is_bare = matches!(expr, Expr::Identifier(_));
+        let is_unclear = is_bare && self.has_merged && self.block.has_derived();
+        place(self.schema, self.block, expr, &self.visible).filter(|_| !is_unclear)
     }
 
     /// The meaning of an expression, or of its negation, for one table.
@@ -529,9 +539,14 @@ impl Target {
     }
 }
 
-/// The column of the block that an expression is; `None` if it is none, or of an outer block, or not clear
-/// which.
-pub(super) fn place(schema: &SqlSchema, block: &BlockBuilder, expr: &Expr) -> Option<Place> {
+/// The column of the visible tables of the block that an expression is; `None` if it is none, or of an outer
+/// block, or not clear which.
+pub(super) fn place(
+    schema: &SqlSchema,
+    block: &BlockBuilder,
+    expr: &Expr,
+    visible: &Range<usize>,
+) -> Option<Place> {
     let (table, column) = match expr {
         Expr::Identifier(column) => (None, column),
         Expr::CompoundIdentifier(names) => match names.as_slice() {
@@ -540,6 +555,10 @@ pub(super) fn place(schema: &SqlSchema, block: &BlockBuilder, expr: &Expr) -> Op
         },
         _ => return None,
     };
-    let places = block.places(schema, table, &column.value);
+    let mut places = block.places(schema, table, &column.value);
+    places.retain(|place| {
+        let written = &block.sources[place.source].written;
+        visible.contains(&place.source) && table.is_none_or(|table| table == written)
+    });
     if let [place] = places.as_slice() { Some(*place) } else { None }
 }

@@ -17,7 +17,7 @@ use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, InTarget,
     ObjectName as DottedName, ObjectNamePart as NamePart, Query, Select, SelectFlavor, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Statement, TableFactor, TableWithJoins, Visit,
-    Visitor,
+    Visitor, With, visit_relations,
 };
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -53,8 +53,10 @@ pub(super) fn read(
         return Err(stop);
     }
     walk.connect();
-    let Walk { mut blocks, mut reads, operands, .. } = walk;
-    blocks.iter_mut().enumerate().for_each(|(own, block)| block.pass_constants_on(own));
+    let Walk { mut blocks, mut reads, mut operands, .. } = walk;
+    for (own, block) in blocks.iter_mut().enumerate() {
+        block.pass_constants_on(own, &mut operands);
+    }
     let positions: Vec<Vec<Option<usize>>> = blocks.iter().map(BlockBuilder::positions).collect();
     reads.blocks = blocks.into_iter().map(|block| block.finish(&positions)).collect();
     Ok(Reads::new(reads, operands))
@@ -156,8 +158,7 @@ impl Walk<'_> {
             format_clause.is_some(),
             !pipe_operators.is_empty(),
         ])?;
-        let names = with.iter().flat_map(|with| &with.cte_tables);
-        let tables = names.map(|table| table.alias.name.value.to_lowercase()).collect();
+        let tables = with.as_ref().map_or(Ok(Vec::new()), |with| self.common_tables(with))?;
         self.frames.push(Frame { tables, ..Frame::default() });
         let mut selects = Vec::new();
         collect_selects(body, &mut selects)?;
@@ -176,6 +177,30 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The names of common table expressions. One can have the name of a table, and then read that table;
+    /// and without `RECURSIVE`, the names of itself and of later ones are those of other tables.
+    fn common_tables(&self, with: &With) -> Result<Vec<String>, Stop> {
+        let With { with_token: _, recursive, cte_tables } = with;
+        let names: Vec<String> =
+            cte_tables.iter().map(|table| table.alias.name.value.to_lowercase()).collect();
+        absent(&[names.iter().any(|name| self.schema.table_id(name).is_some())])?;
+        if *recursive {
+            return Ok(names);
+        }
+        for (table, later) in cte_tables.iter().zip((0..).filter_map(|at| names.get(at..))) {
+            let is_later = |name: &DottedName| match name.0.as_slice() {
+                [NamePart::Identifier(name)] => later.contains(&name.value.to_lowercase()),
+                _ => false,
+            };
+            let read = visit_relations(&table.query, |name| match is_later(name) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            });
+            absent(&[read.is_break()])?;
+        }
+        Ok(names)
     }
 
     fn block(&mut self, select: &Select, own: usize) -> Result<BlockBuilder, Stop> {
@@ -237,6 +262,8 @@ impl Walk<'_> {
             memberships: &mut self.memberships,
             operands: &mut self.operands,
             claimed: &mut self.claimed,
+            visible: 0..0,
+            has_merged: false,
         };
         predicates.joins(from)?;
         predicates.filter(selection.as_ref());
@@ -250,7 +277,9 @@ impl Walk<'_> {
         let is_grouped = select.having.is_some()
             || !matches!(&select.group_by, GroupByExpr::Expressions(columns, _) if columns.is_empty());
         match select.projection.as_slice() {
-            [SelectItem::UnnamedExpr(column)] if !is_grouped => place(self.schema, block, column),
+            [SelectItem::UnnamedExpr(column)] if !is_grouped && !block.has_derived() => {
+                place(self.schema, block, column, &(0..block.sources.len()))
+            }
             _ => None,
         }
     }
@@ -383,31 +412,28 @@ impl Walk<'_> {
         self.blocks.iter_mut().for_each(BlockBuilder::use_all);
     }
 
-    /// Uses a column: of the innermost block that has it. A part whose columns are not known may have it
-    /// too; then it counts as used wherever it may be.
+    /// Uses a column wherever it may be: in each block around this place that has a table with such a column.
+    /// A column of an inner block can hide one of an outer block, but not in all places: `ON` sees its own
+    /// tables only, and a subquery in `FROM` none of those beside it.
     fn use_column(&mut self, table: Option<&str>, column: &str) -> Result<(), Stop> {
-        let mut may_be_derived = false;
+        let mut is_known = false;
         for frame in self.frames.iter().rev() {
             let all = frame.blocks.iter().map(|(_, block)| *block);
             let blocks: Vec<usize> =
                 frame.present.map_or_else(|| all.collect(), |block| vec![block]);
-            let mut is_found = false;
             for block in blocks {
                 let block = &mut self.blocks[block];
                 for place in block.places(self.schema, table, column) {
                     block.use_column(place);
-                    is_found = true;
+                    is_known = true;
                 }
-                may_be_derived |= match table {
+                is_known |= match table {
                     None => block.has_derived() || block.has_alias(column),
-                    Some(table) => block.source(table).is_some_and(|source| source.table.is_none()),
+                    Some(table) => block.has_derived_named(table),
                 };
             }
-            if is_found {
-                return Ok(());
-            }
         }
-        if may_be_derived { Ok(()) } else { Err(Stop::Inexact) }
+        if is_known { Ok(()) } else { Err(Stop::Inexact) }
     }
 
     fn function(&mut self, function: &sqlparser::ast::Function) -> Result<(), Stop> {
@@ -474,8 +500,11 @@ fn select_list(items: &[SelectItem], block: &mut BlockBuilder) {
                 block.aliases.extend(aliases.iter().map(|alias| alias.value.to_lowercase()));
             }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                let last = name.0.last().map(ToString::to_string).unwrap_or_default();
-                let name = last.trim_matches('`').to_lowercase();
+                let Some(NamePart::Identifier(name)) = name.0.last() else {
+                    block.use_all();
+                    continue;
+                };
+                let name = name.value.to_lowercase();
                 let named = block.sources.iter_mut().filter(|source| source.name == name);
                 named.for_each(|source| source.used = Columns::ALL);
             }

@@ -1,12 +1,13 @@
 //! Statements to MariaDB over its Unix socket, one after the other.
 //!
-//! The bytes are those of `mysql_replication::wire`. After an error the connection is not used again.
+//! The bytes are those of `mysql_replication::wire`. After an error of the network the connection is not used
+//! again; after one of a statement it can be.
 
 use super::{PATIENCE, READ_BYTES, Row};
 use bytes::BytesMut;
 use mysql_replication::wire::login::{Account, Channel, Login, LoginStep};
 use mysql_replication::wire::packet::{Packet, PacketReader};
-use mysql_replication::wire::query::{Query, QueryLimits, query};
+use mysql_replication::wire::query::{Query, QueryLimits, Rows, query};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -51,14 +52,22 @@ impl Connection {
     /// # Errors
     /// The error of the server or of the network.
     pub fn run(&mut self, statement: &str) -> Result<Vec<Row>, String> {
+        let rows = self.rows(statement)?;
+        Ok((0..rows.rows.len()).map(|at| (rows.text(at, 0), rows.text(at, 1))).collect())
+    }
+
+    /// Runs a statement, and returns all columns of its rows.
+    ///
+    /// # Errors
+    /// The error of the server or of the network.
+    pub fn rows(&mut self, statement: &str) -> Result<Rows, String> {
         self.send(&query(statement))?;
         let mut reading = Query::new(QueryLimits::default());
         loop {
             let packet = self.receive()?;
             let read = reading.read(&packet);
             if let Some(rows) = read.map_err(|error| format!("{statement}: {error}"))? {
-                let row = |at| (rows.text(at, 0), rows.text(at, 1));
-                return Ok((0..rows.rows.len()).map(row).collect());
+                return Ok(rows);
             }
         }
     }

@@ -1,0 +1,78 @@
+//! Statements to what they read: no text is a panic, the same text always has the same reads, and a value
+//! that is not known touches at least as much as a known one.
+//!
+//! The data are a statement, which is read in several modes of the session.
+
+use footprint::schema::{SqlColumn, SqlSchema, TableId};
+use footprint::{Reads, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader};
+use std::sync::{Arc, OnceLock};
+
+const VALUES: [&str; 6] = ["5", "", "publish", "Stra\u{df}e", "2026-01-02 00:00:00", "-1.50"];
+
+/// Reads the statement, and tries changes of rows on what it reads.
+pub fn run(data: &[u8]) {
+    let schema = schema();
+    for sql_mode in ["", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES"] {
+        let mode = SqlMode::of(sql_mode);
+        let mut reader = StatementReader::new(Arc::clone(&schema));
+        let read = reader.read(data, mode);
+        assert_eq!(read, reader.read(data, mode), "the second time");
+        // At the limit of the length, one more byte is too much.
+        if data.len() < 1 << 20 {
+            assert_eq!(read, reader.read(&[data, b"\n"].concat(), mode), "with a blank");
+        }
+        let Ok(reads) = read else { continue };
+        for table in schema.table_ids() {
+            changes(&schema, &reads, table);
+        }
+    }
+    let mode = SqlMode { is_utf8: false, ..SqlMode::default() };
+    let _ = StatementReader::new(schema).read(data, mode);
+}
+
+fn schema() -> Arc<SqlSchema> {
+    static SCHEMA: OnceLock<Arc<SqlSchema>> = OnceLock::new();
+    let text = Some("utf8mb4_general_ci");
+    let columns = [
+        SqlColumn::new("ID", "bigint", None, "PRI"),
+        SqlColumn::new("post_status", "varchar", text, "MUL"),
+        SqlColumn::new("post_title", "text", text, ""),
+        SqlColumn::new("post_date", "datetime", None, "MUL"),
+        SqlColumn::new("post_parent", "int", None, "MUL"),
+        SqlColumn::new("score", "decimal", None, ""),
+        SqlColumn::new("raw", "blob", None, ""),
+    ];
+    let tables = SCHEMA.get_or_init(|| {
+        let mut schema = SqlSchema::new("site");
+        for table in ["wp_posts", "wp_postmeta", "wp_terms"] {
+            schema.add(table, columns.to_vec());
+        }
+        Arc::new(schema)
+    });
+    Arc::clone(tables)
+}
+
+fn changes(schema: &SqlSchema, reads: &Reads, table: TableId) {
+    let columns = schema.table(table).columns.len();
+    let touches = |event: &RowEvent<'_>| {
+        let mut own = reads.footprints().filter(|own| own.table == table);
+        own.any(|own| own.touch(event).is_some())
+    };
+    for first in 0..VALUES.len() {
+        let mut known: Vec<SqlValue<'static>> = (0..columns)
+            .map(|at| SqlValue::Text(VALUES[(first + at) % VALUES.len()].into()))
+            .collect();
+        known[first] = SqlValue::Null;
+        let mut unknown = known.clone();
+        unknown[(first + 1) % columns] = SqlValue::Unknown;
+        let other = || SqlRow::new(vec![SqlValue::Text(VALUES[first].into()); columns]);
+        let insert = |row: &[SqlValue<'static>]| {
+            RowEvent::new(schema, table, None, Some(SqlRow::new(row.to_vec())))
+        };
+        let update = |row: &[SqlValue<'static>]| {
+            RowEvent::new(schema, table, Some(other()), Some(SqlRow::new(row.to_vec())))
+        };
+        assert!(!touches(&insert(&known)) || touches(&insert(&unknown)), "an insertion");
+        assert!(!touches(&update(&known)) || touches(&update(&unknown)), "an update");
+    }
+}
