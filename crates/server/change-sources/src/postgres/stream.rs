@@ -12,7 +12,7 @@
 //! here: applying transactions.
 
 use super::catalogue::{self, Catalogue};
-use super::connection::Connection;
+use super::connection::{Connection, unanswered};
 use super::setup;
 use super::touch::{Definitions, Tables};
 use crate::fault::{ConnectionError, Recovery, StreamFault};
@@ -196,9 +196,7 @@ impl Stream {
                 gap("slot-lost", error.to_string())
             }
             Err(QueryRefused::Server(error)) => Err(broken(&error, Recovery::Again)),
-            Err(refused) => {
-                Err(ConnectionError::Said(refused.as_str(), refused.to_string()).into())
-            }
+            Err(refused) => Err(unanswered(&refused).into()),
         }
     }
 
