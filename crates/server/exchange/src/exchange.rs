@@ -178,7 +178,7 @@ pub async fn dispatch(
         // After a handover the successor has the cache and receives the invalidations. During
         // shutdown no process has it, and the other nodes do not wait for this one. This cache may
         // be outdated, so the request bypasses it.
-        (Kind::Get | Kind::Head, _) if site.is_leaving() => {
+        (Kind::Get | Kind::Head, _) if !site.answers_from_cache() => {
             let detail = site.successor().map_or(successor::STOPPING, |_| successor::HANDED_OVER);
             let (forward, detail) = (ForwardReason::Bypass, Some(detail));
             let why = ForwardCause { forward, detail, on_client_gone: OnClientGone::Abort };

@@ -189,7 +189,7 @@ fn step(
         Step::Close(why) => closed(why.as_str()),
         Step::Request(request) if decoder.is_foreign(&request.command) => closed("no-command"),
         // Another process owns the items now.
-        Step::Request(_) if keeper.site().is_leaving() => After::Close,
+        Step::Request(_) if !keeper.site().answers_from_cache() => After::Close,
         Step::Request(request)
             if !begun(&request.command, hand, || {
                 PendingChange::begin_at_once(keeper.site().state())
@@ -199,13 +199,7 @@ fn step(
         }
         Step::Request(request) => {
             let now = Moment(keeper.site().clock.now().0);
-            let next = execute(&request, keeper, limits, now, answer);
-            if keeper.site().has_lost_change() {
-                // Without a response: the process that owns the pages did not receive the change.
-                answer.clear();
-                return After::Close;
-            }
-            match next {
+            match execute(&request, keeper, limits, now, answer) {
                 Next::Go => After::Go,
                 Next::Close => After::Close,
             }

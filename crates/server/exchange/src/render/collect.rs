@@ -242,8 +242,7 @@ impl Render {
     /// the store refuses the page. The reload could not invalidate this render if it began shortly
     /// before.
     pub(super) fn outdate(&self) {
-        // After a handover the store of this process is no longer read.
-        if !self.site.is_current() && !self.site.is_leaving() {
+        if self.site.is_replaced() {
             let url = ChangeTarget::Url(self.ask.target.page().as_bytes());
             self.site.changes().apply(&[url], Strength::Drop, ChangeSource::Reload);
         }
