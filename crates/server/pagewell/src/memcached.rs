@@ -1,4 +1,4 @@
-//! The memcached port: serves connections in memcached's protocols, and stores their items.
+//! The memcached port: serves connections in memcached's text protocol, and stores their items.
 //!
 //! The items are in the site's page store, under keys that no HTTP request can have, and are
 //! invalidated like pages (`keeper.rs`). When the origin began to generate an item is unknown, unless
@@ -305,14 +305,14 @@ mod tests {
         assert!(begun("delete k\r\n", &mut hand) && hand.is_some());
         assert_eq!(in_hand.close(), 1, "it is waited for");
         // One registration covers both.
-        assert!(begun("md k q\r\n", &mut hand));
+        assert!(begun("delete k noreply\r\n", &mut hand));
         assert_eq!(in_hand.count(), 1);
         hand = None;
-        for line in ["delete k\r\n", "delete k noreply\r\n", "md k\r\n"] {
+        for line in ["delete k\r\n", "delete k noreply\r\n"] {
             assert!(!begun(line, &mut hand), "{line}");
         }
         // These are not published to other nodes.
-        assert!(begun("mg k v\r\n", &mut hand) && begun("set k 0 0 1\r\nx\r\n", &mut hand));
+        assert!(begun("get k\r\n", &mut hand) && begun("set k 0 0 1\r\nx\r\n", &mut hand));
         assert_eq!(in_hand.count(), 0);
     }
 }
