@@ -60,9 +60,10 @@ impl Inputs {
             .collect::<std::io::Result<Vec<PathBuf>>>()?;
         names.sort();
         let corpus = names.iter().map(std::fs::read).collect::<std::io::Result<Vec<_>>>()?;
-        match corpus.is_empty() {
-            true => Err(std::io::Error::other("the corpus is empty")),
-            false => Ok(Inputs { corpus, random: Random::new(seed.wrapping_mul(2)) }),
+        if corpus.is_empty() {
+            Err(std::io::Error::other("the corpus is empty"))
+        } else {
+            Ok(Inputs { corpus, random: Random::new(seed.wrapping_mul(2)) })
         }
     }
 

@@ -146,9 +146,10 @@ impl Line {
 
     /// The result for a line that is not a known command.
     pub(crate) fn unknown(tokens: &Tokens<'_>) -> Line {
-        match tokens.last().starts_with(b"HTTP/") {
-            true => Line::Foreign(ConnectionRefusal::Http),
-            false => Line::refused(Refusal::Unknown),
+        if tokens.last().starts_with(b"HTTP/") {
+            Line::Foreign(ConnectionRefusal::Http)
+        } else {
+            Line::refused(Refusal::Unknown)
         }
     }
 }

@@ -313,9 +313,10 @@ impl Page {
         if SAID.is_due(self.site.clock.monotonic()) {
             tracing::warn!(event = "fragment-failed", page = page.uri(), src, reason);
         }
-        match include.may_be_left_out || self.is_of_write {
-            true => Ok(VecDeque::new()),
-            false => Err("fragment-failed"),
+        if include.may_be_left_out || self.is_of_write {
+            Ok(VecDeque::new())
+        } else {
+            Err("fragment-failed")
         }
     }
 

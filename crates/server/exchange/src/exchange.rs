@@ -44,9 +44,10 @@ pub async fn answer(
     panics::may_happen(Place::Store);
     // Bytes after chunked content are not read, so this response closes the connection.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let response = match purge::is_purge_request(default_site, &request) {
-        true => purge::answer(default_site, &request, client).await,
-        false => by_site(default_site, request.map(Some), client).await,
+    let response = if purge::is_purge_request(default_site, &request) {
+        purge::answer(default_site, &request, client).await
+    } else {
+        by_site(default_site, request.map(Some), client).await
     };
     closing(last, response)
 }

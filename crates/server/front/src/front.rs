@@ -583,9 +583,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         // A hit that has begun is written to its end.
         ready!(front.poll_hit(cx))?;
         // hyper sees an end of data, but the new protocol begins here.
-        match front.slot.is_agreed() {
-            true => Pin::new(&mut front.io).poll_flush(cx),
-            false => Pin::new(&mut front.io).poll_shutdown(cx),
+        if front.slot.is_agreed() {
+            Pin::new(&mut front.io).poll_flush(cx)
+        } else {
+            Pin::new(&mut front.io).poll_shutdown(cx)
         }
     }
 }

@@ -115,9 +115,10 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
                 let may_rest = input.is_empty() && more == 1;
                 let reading = io.read_buf(&mut input);
                 let read = async {
-                    match may_rest {
-                        true => reading.await.ok(),
-                        false => timeout(SILENT, reading).await.ok().and_then(Result::ok),
+                    if may_rest {
+                        reading.await.ok()
+                    } else {
+                        timeout(SILENT, reading).await.ok().and_then(Result::ok)
                     }
                 };
                 let read = tokio::select! {

@@ -64,9 +64,10 @@ impl OpenedResources {
                 all.iter().map(|address| BoundSocket::open_for_visitors(address, &mut passed));
             each.collect::<Result<Vec<_>, NotOpened>>()
         };
-        let tls = match config.listen_tls.is_empty() {
-            true => None,
-            false => Some(Arc::new(Tls::load(&config.tls)?)),
+        let tls = if config.listen_tls.is_empty() {
+            None
+        } else {
+            Some(Arc::new(Tls::load(&config.tls)?))
         };
         let (listen, listen_tls) = (bind(&config.listen)?, bind(&config.listen_tls)?);
         let items = config
@@ -347,10 +348,7 @@ impl Server {
         let all_told = self.following.as_ref().is_none_or(Following::has_ended);
         let of_site = |site: &Arc<Site>| {
             let is_idle = site.pending.close() == 0;
-            match is_idle && all_told && !site.has_lost_change() {
-                true => End::AllHeard,
-                false => End::NotAll,
-            }
+            if is_idle && all_told && !site.has_lost_change() { End::AllHeard } else { End::NotAll }
         };
         default_site.all_sites().map(of_site).collect()
     }

@@ -236,10 +236,7 @@ impl Payload for StoredPage {
     /// cookies in its key; `rewarm` detects that when it computes the key again.
     fn audience(&self) -> Audience {
         let anybodys = self.stored.nominated().is_empty() && !self.stored.is_private();
-        match anybodys && self.item().is_none() {
-            true => Audience::Anybody,
-            false => Audience::Somebody,
-        }
+        if anybodys && self.item().is_none() { Audience::Anybody } else { Audience::Somebody }
     }
 }
 

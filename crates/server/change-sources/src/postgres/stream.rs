@@ -358,9 +358,10 @@ impl Stream {
         let publication = prints_of(&mut self.spare, &prints).await?.publication;
         // If other tables are followed now, there is no earlier fingerprint: it is queried once
         // more.
-        self.seen = match prints == self.prints {
-            true => Prints { publication, ..seen },
-            false => Prints { publication, ..Prints::default() },
+        self.seen = if prints == self.prints {
+            Prints { publication, ..seen }
+        } else {
+            Prints { publication, ..Prints::default() }
         };
         self.prints = prints;
         let mut touched = TouchedTags::default();

@@ -60,10 +60,7 @@ impl FlushState {
     fn flush(&mut self, at: Moment, now: Moment, cas: u64) {
         let has_come = self.to_come.take().filter(|at| *at <= now);
         self.before = self.before.max(has_come.unwrap_or_default());
-        match at <= now {
-            true => self.up_to = cas,
-            false => self.to_come = Some(at),
-        }
+        if at <= now { self.up_to = cas } else { self.to_come = Some(at) }
     }
 }
 
@@ -217,9 +214,8 @@ impl Keeper {
 /// A key as text. Bytes that are not valid UTF-8 are percent-encoded, as in a request for the page.
 fn as_text(key: &[u8]) -> Cow<'_, str> {
     let Err(_) = std::str::from_utf8(key) else { return String::from_utf8_lossy(key) };
-    let each = key.iter().map(|byte| match byte.is_ascii() {
-        true => char::from(*byte).to_string(),
-        false => format!("%{byte:02X}"),
+    let each = key.iter().map(|byte| {
+        if byte.is_ascii() { char::from(*byte).to_string() } else { format!("%{byte:02X}") }
     });
     Cow::Owned(each.collect())
 }
@@ -242,9 +238,10 @@ impl Items for Keeper {
         let page = self.stored(key);
         let item = page.as_ref().and_then(|page| self.visible(page, now)).cloned();
         let counters = &self.site.counters;
-        match item.is_some() {
-            true => counters.memcached_hits.add(),
-            false => counters.memcached_misses.add(),
+        if item.is_some() {
+            counters.memcached_hits.add()
+        } else {
+            counters.memcached_misses.add()
         }
         item
     }
