@@ -374,25 +374,21 @@ impl Render {
         let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
         let esi = litespeed::against_storing(&stored, &content);
         let is_well = ended == ResponseEnd::Well && esi.is_none();
-        let (content, page) = match is_well {
-            true if parts::is_part(&stored) => {
-                self.put_part(&stored, content.clone());
-                (content, None)
-            }
-            true => {
-                let page = self.put(stored, content, Vec::new()).page;
-                let outcome = self.outcome(page.clone());
-                self.right.end(outcome);
-                (page.content(), Some(page))
-            }
-            false => {
-                let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
-                self.supersede(UnstoredResponse::of(&stored, reason));
-                self.not_shareable();
-                self.tell_complete(&self.ask.key, &stored, Err(reason));
-                self.right.end(Outcome::NotShareable);
-                (content, None)
-            }
+        let (content, page) = if !is_well {
+            let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
+            self.supersede(UnstoredResponse::of(&stored, reason));
+            self.not_shareable();
+            self.tell_complete(&self.ask.key, &stored, Err(reason));
+            self.right.end(Outcome::NotShareable);
+            (content, None)
+        } else if parts::is_part(&stored) {
+            self.put_part(&stored, content.clone());
+            (content, None)
+        } else {
+            let page = self.put(stored, content, Vec::new()).page;
+            let outcome = self.outcome(page.clone());
+            self.right.end(outcome);
+            (page.content(), Some(page))
         };
         if let Some(client) = streaming.client {
             // The rest of content that is not a page's is copied, so that the whole buffer can be
