@@ -67,12 +67,12 @@ impl Inputs {
         }
     }
 
-    /// The corpus, unchanged.
+    /// The inputs of the corpus, in the order of their file names.
     pub fn corpus(&self) -> &[Vec<u8>] {
         &self.corpus
     }
 
-    /// The next input.
+    /// Returns another input: one of the corpus, damaged at up to six places.
     pub fn draw(&mut self) -> Vec<u8> {
         let mut bytes = self.corpus[self.random.below(self.corpus.len())].clone();
         for _ in 0..1 + self.random.below(6) {

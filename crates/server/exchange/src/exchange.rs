@@ -292,14 +292,14 @@ async fn bypass(
     (plan, because): (&Plan, BypassBecause),
 ) -> Response<ResponseBody> {
     tell_bypassed(site, request.headers(), &target, plan, because.as_str());
-    let patience = match because {
+    let on_client_gone = match because {
         BypassBecause::SessionCookie => OnClientGone::AwaitHead,
         _ => OnClientGone::Abort,
     };
     let why = ForwardCause {
         forward: ForwardReason::Bypass,
         detail: Some(because.as_str()),
-        on_client_gone: patience,
+        on_client_gone,
     };
     Box::pin(forward::pass_bypassed(site, request, target, client, why, None)).await
 }

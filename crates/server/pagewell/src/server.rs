@@ -435,10 +435,10 @@ async fn take_place(
     };
     // The old process reports its pending changes, and all of them must arrive.
     let snapshots = default_site.all_sites().filter_map(|site| site.snapshots.as_ref());
-    let in_hand = snapshots.map(Snapshots::begin_in_flight).collect();
+    let in_flight = snapshots.map(Snapshots::begin_in_flight).collect();
     // No process accepts connections now, so an unresponsive database is not waited for.
     start_all(default_site, snapshot::Before::HandedOver, IN_BETWEEN, stopped).await?;
-    placed.serve(default_site, in_hand).await.map(Some)
+    placed.serve(default_site, in_flight).await.map(Some)
 }
 
 /// Duplicates the listening sockets for a process that takes over.
@@ -451,17 +451,17 @@ fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>
 }
 
 /// Opens the snapshot of each site, then follows their databases. It waits for each database for at
-/// most `patience`.
+/// most `first_timeout`.
 async fn start_all(
     default_site: &Arc<Site>,
     before: snapshot::Before,
-    patience: Duration,
+    first_timeout: Duration,
     stopped: &PhaseWatch,
 ) -> Result<(), String> {
     let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site, before)?));
     let loading = default_site.all_sites().map(begin).collect::<Result<Vec<_>, String>>()?;
     let sites = default_site.all_sites().map(|site| (site.state(), &*site.sources));
-    change_sources::start(sites, patience, stopped).await?;
+    change_sources::start(sites, first_timeout, stopped).await?;
     for (site, loading) in loading {
         tokio::spawn(snapshot::run(site, loading, stopped.clone()));
     }

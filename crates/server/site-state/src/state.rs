@@ -93,16 +93,16 @@ impl Deref for SiteState {
 }
 
 impl SiteState {
-    /// Creates the state of a site. `cluster` publishes its changes to other nodes. `is_door`: it
+    /// Creates the state of a site. `cluster` publishes its changes to other nodes. `is_default`: it
     /// is the default site, to which connections come first.
     pub fn new(
         config: Arc<Config>,
         clock: Clock,
         cluster: Option<Arc<dyn Cluster>>,
-        is_door: bool,
+        is_default: bool,
     ) -> Arc<SiteState> {
         let limits = Arc::new(config.limits.clone());
-        let lasting = Arc::new(Lasting::new(&config, clock, cluster, is_door));
+        let lasting = Arc::new(Lasting::new(&config, clock, cluster, is_default));
         let state = Arc::new(SiteState { config, limits, reading: 0, lasting });
         *state.lasting.current() = Arc::downgrade(&state);
         state
@@ -256,7 +256,7 @@ impl Lasting {
         config: &Config,
         clock: Clock,
         cluster: Option<Arc<dyn Cluster>>,
-        is_door: bool,
+        is_default: bool,
     ) -> Lasting {
         let limits = &config.limits;
         let pages_bytes = config.memory_bytes - SiteState::files_bytes(config);
@@ -287,7 +287,7 @@ impl Lasting {
             name: page_store::Site(0),
             leases,
             clock,
-            exporter: config.traces.as_ref().filter(|_| is_door).map(Exporter::new),
+            exporter: config.traces.as_ref().filter(|_| is_default).map(Exporter::new),
             pending: Arc::default(),
             leaving: Leaving::default(),
             current_reading: AtomicU64::new(0),

@@ -221,7 +221,7 @@ fn pending_changes_of_a_stopped_process_are_published_by_the_next() {
 }
 
 /// A write that is still at the origin.
-fn in_hand(cut: &CutOffNode) -> std::thread::JoinHandle<()> {
+fn write_in_flight(cut: &CutOffNode) -> std::thread::JoinHandle<()> {
     cut.machines.site.file("slow.php", "<?php note('begun'); wait_for('never');");
     let target = cut.here.address().clone();
     let asking = std::thread::spawn(move || {
@@ -238,7 +238,7 @@ fn in_hand(cut: &CutOffNode) -> std::thread::JoinHandle<()> {
 fn writes_in_flight_at_a_kill_are_published_by_the_next_process() {
     let mut cut = CutOffNode::new();
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
-    let asking = in_hand(&cut);
+    let asking = write_in_flight(&cut);
     cut.here.kill();
     asking.join().expect("it has asked");
     cut.is_told_by_the_next();
@@ -247,7 +247,7 @@ fn writes_in_flight_at_a_kill_are_published_by_the_next_process() {
 #[test]
 fn writes_in_flight_at_a_stop_are_published_by_the_next_process() {
     let mut cut = CutOffNode::new();
-    let asking = in_hand(&cut);
+    let asking = write_in_flight(&cut);
     stopped(&mut cut.here);
     asking.join().expect("it has asked");
     cut.is_told_by_the_next();
@@ -257,7 +257,7 @@ fn writes_in_flight_at_a_stop_are_published_by_the_next_process() {
 fn writes_in_flight_at_an_immediate_stop_are_published_by_the_next_process() {
     let mut cut = CutOffNode::with("drain = \"1h\"");
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
-    let asking = in_hand(&cut);
+    let asking = write_in_flight(&cut);
     cut.here.signal(Signal::TERM);
     until("it is told to stop", || cut.here.log().contains("event=\"stopping\""));
     stopped(&mut cut.here);
