@@ -12,7 +12,7 @@ use http_cache::{Policy, RequestFacts, Timestamp, storable};
 
 const NOW: Timestamp = Timestamp::from_seconds(784_111_777);
 
-/// Runs all checks.
+/// Reads the data as response header fields, and checks what each set of compatibility headers gives.
 pub fn run(data: &[u8]) {
     let headers = lines(data);
     purges(&headers);

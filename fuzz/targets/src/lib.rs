@@ -27,7 +27,7 @@ pub mod valkey;
 /// A target: its name, which is also that of its corpus, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// All targets.
+/// All targets, in the order in which the tests run them.
 pub const TARGETS: [Target; 17] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),

@@ -60,18 +60,19 @@ impl Inputs {
             .collect::<std::io::Result<Vec<PathBuf>>>()?;
         names.sort();
         let corpus = names.iter().map(std::fs::read).collect::<std::io::Result<Vec<_>>>()?;
-        match corpus.is_empty() {
-            true => Err(std::io::Error::other("the corpus is empty")),
-            false => Ok(Inputs { corpus, random: Random::new(seed.wrapping_mul(2)) }),
+        if corpus.is_empty() {
+            Err(std::io::Error::other("the corpus is empty"))
+        } else {
+            Ok(Inputs { corpus, random: Random::new(seed.wrapping_mul(2)) })
         }
     }
 
-    /// The corpus, unchanged.
+    /// The inputs of the corpus, in the order of their file names.
     pub fn corpus(&self) -> &[Vec<u8>] {
         &self.corpus
     }
 
-    /// The next input.
+    /// Returns another input: one of the corpus, damaged at up to six places.
     pub fn draw(&mut self) -> Vec<u8> {
         let mut bytes = self.corpus[self.random.below(self.corpus.len())].clone();
         for _ in 0..1 + self.random.below(6) {

@@ -61,9 +61,10 @@ fn collect(
 ) -> Result<(), String> {
     for entry in fs::read_dir(directory).map_err(|error| super::told(directory, error))?.flatten() {
         let name = format!("{name}/{}", entry.file_name().to_string_lossy());
-        match entry.path().is_dir() {
-            true => collect(&entry.path(), &name, files)?,
-            false => drop(files.insert(name, read(&entry.path())?)),
+        if entry.path().is_dir() {
+            collect(&entry.path(), &name, files)?
+        } else {
+            drop(files.insert(name, read(&entry.path())?))
         }
     }
     Ok(())

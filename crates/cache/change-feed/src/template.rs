@@ -91,11 +91,12 @@ impl Spelling {
         }
         let mut written = String::with_capacity(text.len() * 3);
         for byte in text.bytes() {
-            match self.encodes(byte, of) {
+            if self.encodes(byte, of) {
                 // Writing to a string cannot fail.
-                true => drop(write!(written, "%{byte:02X}")),
+                let _ = write!(written, "%{byte:02X}");
+            } else {
                 // A byte that is not encoded is ASCII.
-                false => written.push(char::from(byte)),
+                written.push(char::from(byte));
             }
         }
         Cow::Owned(written)
@@ -178,9 +179,10 @@ impl Template {
         parts.push(Part::Text(plain));
         parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
         let template = Template { parts };
-        match template.columns().count() > COLUMNS_MAX {
-            true => Err("16 columns in a tag at most"),
-            false => Ok(template),
+        if template.columns().count() > COLUMNS_MAX {
+            Err("16 columns in a tag at most")
+        } else {
+            Ok(template)
         }
     }
 

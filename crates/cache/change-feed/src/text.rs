@@ -77,9 +77,10 @@ fn folded(text: &str) -> String {
         match str::from_utf8(run) {
             Ok(run) if run.is_ascii() => {
                 let at = folded.len();
-                match run.bytes().any(is_control) {
-                    true => folded.extend(run.chars().filter(|letter| !is_invisible(*letter))),
-                    false => folded.push_str(run),
+                if run.bytes().any(is_control) {
+                    folded.extend(run.chars().filter(|letter| !is_invisible(*letter)))
+                } else {
+                    folded.push_str(run)
                 }
                 folded[at..].make_ascii_lowercase();
             }

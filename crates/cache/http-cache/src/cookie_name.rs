@@ -77,10 +77,7 @@ impl<'a> CookieName<'a> {
     /// Whether `test` accepts one of the readings. It is called with each reading, folded, until it returns
     /// true.
     pub fn any(&self, mut test: impl FnMut(&[u8]) -> bool) -> bool {
-        match self.is_plain {
-            true => test(self.whole),
-            false => self.any_of_several(&mut test),
-        }
+        if self.is_plain { test(self.whole) } else { self.any_of_several(&mut test) }
     }
 
     #[cold]

@@ -102,9 +102,10 @@ const FEW: usize = 16;
 
 /// Whether a field with this name (in lower case) is present.
 pub fn is_there(headers: &HeaderMap, name: &str) -> bool {
-    match headers.keys_len() <= FEW {
-        true => headers.keys().any(|other| other.as_str() == name),
-        false => headers.contains_key(name),
+    if headers.keys_len() <= FEW {
+        headers.keys().any(|other| other.as_str() == name)
+    } else {
+        headers.contains_key(name)
     }
 }
 

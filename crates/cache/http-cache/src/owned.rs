@@ -116,10 +116,7 @@ fn limit(stored: &mut StoredResponse, max_ms: u64) -> Result<(), NotStored> {
     let most = max_ms.saturating_add(stored.initial_age_ms()).min(u64::from(SECONDS_MAX) * 1000);
     let allowed = stored.lifetime_ms().min(most);
     stored.set_lifetime_ms(allowed);
-    match stored.is_fresh(stored.response_time) {
-        true => Ok(()),
-        false => Err(NotStored::NeverReusable),
-    }
+    if stored.is_fresh(stored.response_time) { Ok(()) } else { Err(NotStored::NeverReusable) }
 }
 
 /// The tags that everybody's changes invalidate, and the tags that only the owner's changes invalidate.

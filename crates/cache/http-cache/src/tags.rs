@@ -277,9 +277,10 @@ fn read_strings(headers: &HeaderMap, field: &str, tags: &mut Tags) -> Result<(),
 /// All lines of a field as one structured list (RFC 9651 §3.1); empty if the field is absent.
 fn list_of(headers: &HeaderMap, field: &str) -> Result<List, TagsRefused> {
     let lines: Vec<&[u8]> = headers.get_all(field).iter().map(|value| value.as_bytes()).collect();
-    match lines.is_empty() {
-        true => Ok(List::new()),
-        false => Parser::new(&lines.join(&b", "[..])).parse().map_err(|_| TagsRefused::Unreadable),
+    if lines.is_empty() {
+        Ok(List::new())
+    } else {
+        Parser::new(&lines.join(&b", "[..])).parse().map_err(|_| TagsRefused::Unreadable)
     }
 }
 

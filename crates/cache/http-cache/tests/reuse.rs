@@ -290,9 +290,10 @@ fn stale_when_disconnected() {
     let policy = Policy::default();
     let silent = stored(&[("cache-control", "max-age=60")]);
     for failure in Failure::ALL {
-        let expected = match failure.is_disconnection() {
-            true => Ok(StaleUse::Disconnected),
-            false => Err(NoStaleUse::NotAllowed),
+        let expected = if failure.is_disconnection() {
+            Ok(StaleUse::Disconnected)
+        } else {
+            Err(NoStaleUse::NotAllowed)
         };
         assert_eq!(on_failure(&silent, failure, 60 + 3600, &policy), expected, "{failure:?}");
     }

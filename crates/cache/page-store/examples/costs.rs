@@ -163,9 +163,9 @@ fn make_round(store: &Store<Nothing>, older: AgeStep) -> (u64, Duration, Duratio
     let (mut took, mut worst) = (Duration::ZERO, Duration::ZERO);
     while !round.is_over() {
         let start = Instant::now();
-        let unused = store.grow_older(&mut round);
+        let inactive = store.grow_older(&mut round);
         let between = Instant::now();
-        dropped += store.drop_unused(&unused);
+        dropped += store.remove_inactive(&inactive);
         worst = worst.max(between - start).max(between.elapsed());
         took += start.elapsed();
     }

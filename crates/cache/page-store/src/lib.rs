@@ -7,7 +7,7 @@
 //! insertion, locks), `change.rs` (changes, settling), `predicate.rs`, `index.rs` (the checks), `tags.rs`,
 //! `runs.rs` and `urls.rs` (dependency index), `owners.rs` (private pages), `rewarm.rs`, `supersede.rs`
 //! (responses not stored), `told.rs` (the pages of a change), `restore.rs` (warm restart), `evict.rs`,
-//! `unused.rs` (inactive pages), `fill.rs` (collapse). No sockets, clock, logging, HTTP or `unsafe`. Keys
+//! `inactive.rs` (inactive pages), `fill.rs` (collapse). No sockets, clock, logging, HTTP or `unsafe`. Keys
 //! and tags are bytes; [`Limits`] bounds every structure.
 
 #![forbid(unsafe_code)]
@@ -19,6 +19,7 @@ mod change;
 mod evict;
 mod fill;
 mod hash;
+mod inactive;
 mod index;
 mod lease;
 #[cfg(feature = "lease-check-by-choice")]
@@ -42,7 +43,6 @@ mod sync;
 mod table;
 mod tags;
 mod told;
-mod unused;
 mod urls;
 mod validate;
 
@@ -53,6 +53,7 @@ pub use change::{AppliedChange, Aside, Keys, OpenChange};
 pub use fill::{
     Arrival, FillLimits, FillStats, Fills, Follower, Leader, SoloReason, SoloRender, Turn,
 };
+pub use inactive::{AgeStep, IdleScan};
 pub use lease::{Lease, Number};
 #[cfg(feature = "lease-check-by-choice")]
 pub use lease_check::leave_out_lease_check;
@@ -68,4 +69,3 @@ pub use store::{NotReplaced, RemoveOutcome, Store};
 pub use supersede::SupersedeOutcome;
 pub use sync::POISONED;
 pub use told::{DependencyName, REPORTED_PAGES_MAX, ReportedPage};
-pub use unused::{AgeStep, IdleScan};

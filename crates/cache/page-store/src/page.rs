@@ -5,9 +5,9 @@
 //! response is a new page in the same place. The store returns candidates; `http-cache` selects among them.
 
 use crate::budget::{self, ApproxBytes};
+use crate::inactive::{AgeStep, INACTIVE};
 use crate::lease::Number;
 use crate::sync::AtomicU64 as Mark;
-use crate::unused::{AgeStep, UNUSED};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
@@ -81,7 +81,7 @@ pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// The maximum of a page's use count, which takes the lowest bits of its byte.
 const USES_MAX: u8 = 3;
-/// The position of the page's age in the same byte: scans since the last use (`unused.rs`).
+/// The position of the page's age in the same byte: scans since the last use (`inactive.rs`).
 const AGE_AT: u32 = 2;
 
 /// The maximum of a page's count of requests.
@@ -115,7 +115,7 @@ struct PageHeader<P> {
     owns: ApproxBytes,
     /// The page's place in the index; written under the index lock only.
     slot: AtomicU32,
-    /// The use count for the eviction, 0 to 3, and the age, 0 to [`UNUSED`].
+    /// The use count for the eviction, 0 to 3, and the age, 0 to [`INACTIVE`].
     uses: AtomicU8,
     /// The number of requests answered; it stops at its maximum.
     served: AtomicU16,
@@ -278,7 +278,7 @@ impl<P> Page<P> {
         let before = self.kept().uses.load(Ordering::Relaxed);
         let age = match (older, before >> AGE_AT) {
             (AgeStep::Anew, _) | (_, 0) => 1,
-            (AgeStep::By(rounds), age) => age.saturating_add(rounds).min(UNUSED),
+            (AgeStep::By(rounds), age) => age.saturating_add(rounds).min(INACTIVE),
         };
         let after = before & USES_MAX | age << AGE_AT;
         let byte = &self.kept().uses;

@@ -23,8 +23,8 @@ pub struct Counters {
     pub refused: [u64; StoreRefusal::ALL.len()],
     /// Pages evicted for space.
     pub evicted: u64,
-    /// The number of inactive pages dropped.
-    pub unused: u64,
+    /// The number of inactive pages removed.
+    pub inactive: u64,
     /// Pages dropped by changes.
     pub dropped: u64,
     /// Pages marked by changes.

@@ -95,17 +95,19 @@ impl<P: Payload> StoreInner<P> {
     /// Checks that no later response of the origin forbids to store the page.
     pub(crate) fn check_place(&self, index: &Index<P>, page: &Page<P>) -> Result<(), StoreRefusal> {
         let places = [Some(page.variant()), None].map(|at| self.seeds.place(page.hash(), at));
-        match places.iter().any(|place| index.last_answer(*place) > page.lease().0) {
-            true => Err(StoreRefusal::Superseded),
-            false => Ok(()),
+        if places.iter().any(|place| index.last_answer(*place) > page.lease().0) {
+            Err(StoreRefusal::Superseded)
+        } else {
+            Ok(())
         }
     }
 
     /// The same check for a page of an earlier process, which any later response under its key forbids.
     pub(crate) fn check_key(&self, index: &Index<P>, page: &Page<P>) -> Result<(), StoreRefusal> {
-        match index.last_answer(self.seeds.place(page.hash(), None)) > page.lease().0 {
-            true => Err(StoreRefusal::Superseded),
-            false => Ok(()),
+        if index.last_answer(self.seeds.place(page.hash(), None)) > page.lease().0 {
+            Err(StoreRefusal::Superseded)
+        } else {
+            Ok(())
         }
     }
 }

@@ -299,14 +299,14 @@ impl Run {
 
     fn grow_older(&mut self, rounds: u8, asked: usize) {
         let mut round = IdleScan::new(AgeStep::By(rounds));
-        let mut unused = Vec::new();
+        let mut inactive = Vec::new();
         while !round.is_over() {
-            unused.extend(self.store.grow_older(&mut round));
+            inactive.extend(self.store.grow_older(&mut round));
         }
         self.oracle.grow_older(rounds);
         drop(self.ask(asked));
-        let dropped = self.store.drop_unused(&unused);
-        let expected = self.oracle.drop_unused();
+        let dropped = self.store.remove_inactive(&inactive);
+        let expected = self.oracle.remove_inactive();
         match self.exactness {
             Exactness::Exact => assert_eq!(dropped, expected),
             Exactness::Bounded => assert!(dropped <= expected),

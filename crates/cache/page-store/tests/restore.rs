@@ -312,9 +312,10 @@ impl Life {
             let url = url.expect("there are no other pages");
             snapshot.2.push((url, found.page.payload().from));
         }
-        match walk.is_over() {
-            true => world.snapshot = Some(snapshot),
-            false => self.writing = Some((snapshot, walk)),
+        if walk.is_over() {
+            world.snapshot = Some(snapshot)
+        } else {
+            self.writing = Some((snapshot, walk))
         }
     }
 

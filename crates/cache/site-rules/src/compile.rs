@@ -184,11 +184,12 @@ fn key_fields(named: &[String], rules: &[Rule]) -> Result<Vec<Box<str>>, RuleErr
             }
         }
     }
-    match fields.len() > KEY_FIELDS_MAX {
-        true => Err(RuleError(format!(
+    if fields.len() > KEY_FIELDS_MAX {
+        Err(RuleError(format!(
             "keys.fields: {KEY_FIELDS_MAX} fields at most, with those that rules name in `header`"
-        ))),
-        false => Ok(fields),
+        )))
+    } else {
+        Ok(fields)
     }
 }
 

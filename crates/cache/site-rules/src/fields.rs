@@ -346,13 +346,12 @@ impl SiteRules {
         for name in &self.key_fields {
             let mut is_first = true;
             fields.values(name, &mut |value| {
-                match std::mem::take(&mut is_first) {
-                    true => {
-                        key.extend_from_slice(b"\nfield ");
-                        key.extend_from_slice(name.as_bytes());
-                        key.push(b' ');
-                    }
-                    false => key.extend_from_slice(b", "),
+                if std::mem::take(&mut is_first) {
+                    key.extend_from_slice(b"\nfield ");
+                    key.extend_from_slice(name.as_bytes());
+                    key.push(b' ');
+                } else {
+                    key.extend_from_slice(b", ")
                 }
                 key.extend_from_slice(value.trim_ascii());
             });

@@ -116,9 +116,10 @@ impl KeyForm {
             Some(query) => Cow::Owned(format!("{path}?{query}")),
         };
         let same_path = matches!(path, Cow::Borrowed(_));
-        let sent = match same_path && untouched(&sent_query) {
-            true => Cow::Borrowed(path_and_query),
-            false => joined(sent_query.as_deref()),
+        let sent = if same_path && untouched(&sent_query) {
+            Cow::Borrowed(path_and_query)
+        } else {
+            joined(sent_query.as_deref())
         };
         let page = match page_query {
             Some(Some(ordered)) => joined(Some(&ordered)),

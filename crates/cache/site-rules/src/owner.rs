@@ -89,9 +89,12 @@ impl OwnerCookies {
     /// # Errors
     /// A pattern is invalid, or matches every name.
     pub fn read(words: &[String]) -> Result<OwnerCookies, String> {
-        let glob = |word: &String| match word.trim_matches('*').is_empty() {
-            true => Err(format!("{word:?} fits any cookie: name those that hold a session")),
-            false => cookie_glob(word),
+        let glob = |word: &String| {
+            if word.trim_matches('*').is_empty() {
+                Err(format!("{word:?} fits any cookie: name those that hold a session"))
+            } else {
+                cookie_glob(word)
+            }
         };
         Ok(OwnerCookies { globs: words.iter().map(glob).collect::<Result<_, _>>()? })
     }

@@ -138,9 +138,10 @@ impl SiteRules {
     /// # Errors
     /// The reason why it is not stored.
     pub fn keeps(&self, plan: &Plan, stored: &StoredFacts) -> Result<(), Refusal> {
-        match self.has_strangers(plan) && !is_shareable(stored) {
-            true => Err(Refusal::UnknownCookie),
-            false => Ok(()),
+        if self.has_strangers(plan) && !is_shareable(stored) {
+            Err(Refusal::UnknownCookie)
+        } else {
+            Ok(())
         }
     }
 

@@ -184,10 +184,8 @@ impl<'t> Reader<'t> {
     /// Skips `<esi:remove>` with its content (ESI 1.0 section 3.4).
     fn read_remove(&mut self, at: usize, tag_bytes: usize) {
         let from = at + tag_bytes;
-        let end = match self.has_no_remove_end {
-            true => None,
-            false => find(&self.content[from..], REMOVE_END),
-        };
+        let end =
+            if self.has_no_remove_end { None } else { find(&self.content[from..], REMOVE_END) };
         match end {
             Some(length) => self.leave_out(at..from + length + REMOVE_END.len()),
             None => {

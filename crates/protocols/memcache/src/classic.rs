@@ -5,7 +5,7 @@
 //! `noreply`. Clients depend on both.
 
 use crate::decoder::{Limits, Line, PendingRequest, rest_of};
-use crate::item::{Expiry, Page};
+use crate::item::Expiry;
 use crate::line::{self, Tokens};
 use crate::request::{
     Arithmetic, Command, Delete, Direction, Get, Mode, OversizedValue, Refusal, Request,
@@ -89,8 +89,8 @@ fn read_set(tokens: &Tokens<'_>, mode: Mode, limits: Limits) -> Line {
         let command = Command::Oversized(OversizedValue { key, discards: mode == Mode::Set });
         return Line::Spoiled(Request { command, quiet: false }, value_bytes + 2);
     }
-    let (expiry, value, page) = (Expiry::of(expiry), Bytes::new(), Page::default());
-    let command = Command::Set(StorageCommand { key, mode, flags, expiry, cas, value, page });
+    let (expiry, value) = (Expiry::of(expiry), Bytes::new());
+    let command = Command::Set(StorageCommand { key, mode, flags, expiry, cas, value });
     Line::Begun(PendingRequest { request: Request { command, quiet: false }, value_bytes })
 }
 
@@ -151,6 +151,6 @@ fn read_flush(tokens: &Tokens<'_>) -> Line {
     }
 }
 
-pub(crate) fn owned(bytes: &[u8]) -> Bytes {
+fn owned(bytes: &[u8]) -> Bytes {
     Bytes::copy_from_slice(bytes)
 }

@@ -12,7 +12,6 @@
 
 use crate::classic;
 use crate::line::{self, Tokens};
-use crate::meta;
 use crate::request::{Command, Refusal, Request};
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -68,6 +67,8 @@ pub enum ConnectionRefusal {
     TooLong,
     /// The connection uses memcached's binary protocol.
     Binary,
+    /// A meta command. The value after an `ms` line must not be parsed as commands.
+    Meta,
     /// An HTTP request. The bytes after it must not be parsed as commands: an attacker who can make a server
     /// send a request to a chosen URL could otherwise write to the cache. memcached closes the connection as
     /// well.
@@ -80,6 +81,7 @@ impl ConnectionRefusal {
         match self {
             ConnectionRefusal::TooLong => "line-too-long",
             ConnectionRefusal::Binary => "binary-protocol",
+            ConnectionRefusal::Meta => "meta-commands",
             ConnectionRefusal::Http => "http",
         }
     }
@@ -130,7 +132,7 @@ impl Line {
         Line::of(Command::Refused(refusal))
     }
 
-    /// The same request, with or without an answer (`noreply`, `q`).
+    /// The same request, with or without an answer (`noreply`).
     pub(crate) fn quiet(self, quiet: bool) -> Line {
         match self {
             Line::Whole(request) => Line::Whole(Request { quiet, ..request }),
@@ -144,9 +146,10 @@ impl Line {
 
     /// The result for a line that is not a known command.
     pub(crate) fn unknown(tokens: &Tokens<'_>) -> Line {
-        match tokens.last().starts_with(b"HTTP/") {
-            true => Line::Foreign(ConnectionRefusal::Http),
-            false => Line::refused(Refusal::Unknown),
+        if tokens.last().starts_with(b"HTTP/") {
+            Line::Foreign(ConnectionRefusal::Http)
+        } else {
+            Line::refused(Refusal::Unknown)
         }
     }
 }
@@ -221,7 +224,9 @@ impl Decoder {
         match tokens.at(0) {
             // Every command has at least two letters.
             [] | [_] => Line::refused(Refusal::Unknown),
-            [b'm', command] => meta::read(*command, &tokens, self.limits),
+            [b'm', b'a' | b'd' | b'e' | b'g' | b'n' | b's'] => {
+                Line::Foreign(ConnectionRefusal::Meta)
+            }
             b"get" | b"gets" | b"gat" | b"gats" | b"bget" => classic::read_get(&tokens, line),
             command => classic::read(command, &tokens, self.limits),
         }
@@ -229,18 +234,14 @@ impl Decoder {
 }
 
 fn filled(mut request: Request, value: Bytes) -> Request {
-    match &mut request.command {
-        Command::Set(set) => set.value = value,
-        Command::MetaSet(meta) => meta.own.set.value = value,
-        _ => {}
+    if let Command::Set(set) = &mut request.command {
+        set.value = value;
     }
     request
 }
 
-/// Meta commands report errors even with `q`.
 fn reject(pending: PendingRequest) -> Request {
-    let quiet = pending.request.quiet && matches!(pending.request.command, Command::Set(_));
-    Request { command: Command::Refused(Refusal::BadValue), quiet }
+    Request { command: Command::Refused(Refusal::BadValue), quiet: pending.request.quiet }
 }
 
 /// Removes a line from the front of `input`, and returns it without its end. `None` if no line is complete.

@@ -1,15 +1,13 @@
 //! Executes requests against [`Items`], and writes the same answers as memcached.
 //!
 //! Each command edits one key atomically ([`Items::edit`]); `get` and `gat` of several keys are several edits,
-//! as in memcached. No answer is written if the client does not want one (`noreply`). The meta commands are in
-//! `meta_execute.rs`; the function that stores a value is here and is used by both.
+//! as in memcached. No answer is written if the client does not want one (`noreply`).
 
 use crate::answer::Answer;
 use crate::classic::KEY_BYTES_MAX;
 use crate::decoder::Limits;
 use crate::item::{Edit, EditResult, Expiry, Item, Items, Moment, NewCas, SetRefusal};
 use crate::line;
-use crate::meta_execute;
 use crate::request::{
     Arithmetic, Command, Direction, Get, Mode, OversizedValue, Refusal, Request, StorageCommand,
     Touch,
@@ -36,12 +34,6 @@ pub fn execute(
     let (quiet, before) = (request.quiet, answer.mark());
     match &request.command {
         Command::Get(get) => fetch(get, items, now, answer),
-        Command::MetaGet(meta) => meta_execute::get(meta, quiet, items, now, answer),
-        Command::MetaSet(meta) => meta_execute::set(meta, quiet, items, limits, now, answer),
-        Command::MetaDelete(meta) => meta_execute::delete(meta, quiet, items, now, answer),
-        Command::MetaArithmetic(meta) => meta_execute::arithmetic(meta, quiet, items, now, answer),
-        Command::MetaDebug { key } => meta_execute::debug(key, items, now, answer),
-        Command::MetaNoOp => answer.line("MN").done(),
         Command::Stats(of, more) => stats((of.as_deref(), more.as_deref()), items, now, answer),
         Command::Version => answer.text(b"VERSION ").line(items.version()).done(),
         Command::Quit => return Next::Close,
@@ -64,15 +56,15 @@ fn classic(
     answer: &mut Answer,
 ) {
     let line = match command {
-        Command::Set(set) => store(set, OlderCas::Refuse, false, items, limits, now).as_line(),
+        Command::Set(set) => store(set, items, limits, now).as_line(),
         Command::Delete(delete) => match remove(&delete.key, items, now) {
             ItemPresence::Yes => "DELETED",
             ItemPresence::No => "NOT_FOUND",
         },
         Command::Touch(touch) => self::touch(touch, items, now),
-        Command::Arithmetic(arithmetic) => match count(arithmetic, 0, items, now) {
-            ArithmeticResult::Item(_, number) => return answer.number(number).text(b"\r\n").done(),
-            ArithmeticResult::NotFound | ArithmeticResult::Exists => "NOT_FOUND",
+        Command::Arithmetic(arithmetic) => match count(arithmetic, items, now) {
+            ArithmeticResult::Number(number) => return answer.number(number).text(b"\r\n").done(),
+            ArithmeticResult::NotFound => "NOT_FOUND",
             ArithmeticResult::Refused(refusal) => refusal.as_str(),
         },
         Command::Flush(expiry) => {
@@ -105,7 +97,6 @@ fn fetch(get: &Get, items: &impl Items, now: Moment, answer: &mut Answer) {
             Some(expiry) => touch_item(key, expiry, items, now),
         };
         let Some(item) = item else { continue };
-        item.seen.fetch(now);
         answer.text(b"VALUE ").text(key).text(b" ").number(item.flags.into());
         answer.text(b" ").number(item.value.len() as u64);
         if get.cas {
@@ -123,7 +114,7 @@ fn touch(touch: &Touch, items: &impl Items, now: Moment) -> &'static str {
     }
 }
 
-/// Sets a new expiry time, and returns the item as it was before. As in memcached this counts as a read.
+/// Sets a new expiry time, and returns the item as it was before.
 fn touch_item(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Option<Item> {
     let mut found = None;
     items.edit(key, now, &mut |item| {
@@ -133,14 +124,11 @@ fn touch_item(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Op
             None => Edit::Keep,
         }
     });
-    if let Some(item) = &found {
-        item.seen.fetch(now);
-    }
     found
 }
 
 /// Whether there was an item.
-pub(crate) enum ItemPresence {
+enum ItemPresence {
     Yes,
     No,
 }
@@ -156,7 +144,7 @@ fn remove(key: &[u8], items: &impl Items, now: Moment) -> ItemPresence {
     found
 }
 
-pub(crate) fn discard(oversized: &OversizedValue, items: &impl Items, now: Moment) -> &'static str {
+fn discard(oversized: &OversizedValue, items: &impl Items, now: Moment) -> &'static str {
     if oversized.discards {
         items.edit(&oversized.key, now, &mut |_| Edit::Discard);
     }
@@ -165,9 +153,9 @@ pub(crate) fn discard(oversized: &OversizedValue, items: &impl Items, now: Momen
 
 /// The result of storing a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoreResult {
-    /// The value is stored, with this `cas` number.
-    Yes(u64),
+enum StoreResult {
+    /// The value is stored.
+    Yes,
     /// The item has another `cas` number.
     Exists,
     /// There is no item to compare with.
@@ -181,7 +169,7 @@ pub(crate) enum StoreResult {
 impl StoreResult {
     fn as_line(self) -> &'static str {
         match self {
-            StoreResult::Yes(_) => "STORED",
+            StoreResult::Yes => "STORED",
             StoreResult::Exists => "EXISTS",
             StoreResult::NotFound => "NOT_FOUND",
             StoreResult::No => "NOT_STORED",
@@ -190,31 +178,14 @@ impl StoreResult {
     }
 }
 
-/// How to treat a `cas` number that is older than the item's (`ms` with `I`).
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OlderCas {
-    /// Store the value, and mark it as stale.
-    Accept,
-    /// Do not store the value.
-    Refuse,
-}
-
 /// Stores a value according to its mode.
-pub(crate) fn store(
-    set: &StorageCommand,
-    older: OlderCas,
-    binary_key: bool,
-    items: &impl Items,
-    limits: Limits,
-    now: Moment,
-) -> StoreResult {
+fn store(set: &StorageCommand, items: &impl Items, limits: Limits, now: Moment) -> StoreResult {
     let mut said = StoreResult::No;
     let edited = items.edit(&set.key, now, &mut |old| {
-        let mut item = Item::new(set.value.clone(), set.flags, set.expiry.end(now), now);
-        item.binary_key = binary_key;
+        let item = Item::new(set.value.clone(), set.flags, set.expiry.end(now), now);
         let put = match old {
             None => without_old(set, item),
-            Some(old) => with_old(set, older, old, item, limits, now),
+            Some(old) => with_old(set, old, item, limits, now),
         };
         put.unwrap_or_else(|stored| {
             said = stored;
@@ -222,7 +193,7 @@ pub(crate) fn store(
         })
     });
     match edited {
-        EditResult::Done(Some(item)) => StoreResult::Yes(item.cas),
+        EditResult::Done(Some(_)) => StoreResult::Yes,
         EditResult::Done(None) => said,
         EditResult::Not(SetRefusal::Changed) if set.mode == Mode::Cas => StoreResult::Exists,
         EditResult::Not(SetRefusal::Changed) => StoreResult::No,
@@ -232,47 +203,39 @@ pub(crate) fn store(
     }
 }
 
-fn without_old(set: &StorageCommand, item: Item) -> Result<Edit<'_>, StoreResult> {
+fn without_old(set: &StorageCommand, item: Item) -> Result<Edit, StoreResult> {
     match set.mode {
-        Mode::Set | Mode::Add => Ok(Edit::Put(item, &set.page)),
+        Mode::Set | Mode::Add => Ok(Edit::Put(item)),
         Mode::Cas => Err(StoreResult::NotFound),
         Mode::Replace | Mode::Append | Mode::Prepend => Err(StoreResult::No),
     }
 }
 
-fn with_old<'s>(
-    set: &'s StorageCommand,
-    older: OlderCas,
+fn with_old(
+    set: &StorageCommand,
     old: &Item,
-    mut item: Item,
+    item: Item,
     limits: Limits,
     now: Moment,
-) -> Result<Edit<'s>, StoreResult> {
+) -> Result<Edit, StoreResult> {
     match set.mode {
-        Mode::Set | Mode::Replace => Ok(Edit::Put(item, &set.page)),
+        Mode::Set | Mode::Replace => Ok(Edit::Put(item)),
         Mode::Add => Err(StoreResult::No),
-        Mode::Cas if set.cas != 0 && set.cas == old.cas => Ok(Edit::Put(item, &set.page)),
-        Mode::Cas if set.cas < old.cas && set.cas != 0 && older == OlderCas::Accept => {
-            (item.ends, item.stale, item.won) = (old.ends, true, old.won);
-            Ok(Edit::Put(item, &set.page))
-        }
+        Mode::Cas if set.cas != 0 && set.cas == old.cas => Ok(Edit::Put(item)),
         Mode::Cas => Err(StoreResult::Exists),
-        Mode::Append | Mode::Prepend if set.cas != 0 && set.cas != old.cas => {
-            Err(StoreResult::Exists)
-        }
         Mode::Append => concatenate(old, &old.value, &set.value, &set.key, limits, now),
         Mode::Prepend => concatenate(old, &set.value, &old.value, &set.key, limits, now),
     }
 }
 
-fn concatenate<'s>(
+fn concatenate(
     old: &Item,
     first: &[u8],
     second: &[u8],
     key: &[u8],
     limits: Limits,
     now: Moment,
-) -> Result<Edit<'s>, StoreResult> {
+) -> Result<Edit, StoreResult> {
     if !limits.allow(key.len(), old.flags, first.len() + second.len()) {
         return Err(StoreResult::No);
     }
@@ -280,32 +243,21 @@ fn concatenate<'s>(
     Ok(Edit::Change(old.remade(value, now), NewCas::Yes))
 }
 
-/// The result of `incr`, `decr` and `ma`.
-pub(crate) enum ArithmeticResult {
-    /// The item, and its new number.
-    Item(Item, u64),
+/// The result of `incr` and `decr`.
+enum ArithmeticResult {
+    /// The new number of the item.
+    Number(u64),
     /// There is no item.
     NotFound,
-    /// The item has another `cas` number.
-    Exists,
     /// The value of the item is not a number.
     Refused(Refusal),
 }
 
-/// Adds to a number or subtracts from it. `cas` is the number that the item must have; 0 for any.
-pub(crate) fn count(
-    arithmetic: &Arithmetic,
-    cas: u64,
-    items: &impl Items,
-    now: Moment,
-) -> ArithmeticResult {
+/// Adds to a number or subtracts from it.
+fn count(arithmetic: &Arithmetic, items: &impl Items, now: Moment) -> ArithmeticResult {
     let (mut counted, mut number) = (ArithmeticResult::NotFound, 0);
     let edited = items.edit(&arithmetic.key, now, &mut |item| {
         let Some(item) = item else { return Edit::Keep };
-        if cas != 0 && item.cas != cas && !item.value.is_empty() {
-            counted = ArithmeticResult::Exists;
-            return Edit::Keep;
-        }
         match apply_arithmetic(item, arithmetic, now) {
             Some((changed, to)) => {
                 number = to;
@@ -318,7 +270,7 @@ pub(crate) fn count(
         }
     });
     match edited {
-        EditResult::Done(Some(item)) => ArithmeticResult::Item(item, number),
+        EditResult::Done(Some(_)) => ArithmeticResult::Number(number),
         EditResult::Done(None) => counted,
         EditResult::Not(_) => ArithmeticResult::NotFound,
     }
@@ -335,9 +287,11 @@ fn apply_arithmetic(item: &Item, arithmetic: &Arithmetic, now: Moment) -> Option
     let blanks = item.value.len().saturating_sub(value.len());
     value.extend(std::iter::repeat_n(' ', blanks));
     let value = Bytes::from(value);
-    let changed = match value.len() > item.value.len() {
-        true => item.remade(value, now),
-        false => Item { value, ..item.clone() },
+    // As in memcached, a longer number is a new item.
+    let changed = if value.len() > item.value.len() {
+        item.remade(value, now)
+    } else {
+        Item { value, ..item.clone() }
     };
     Some((changed, number))
 }

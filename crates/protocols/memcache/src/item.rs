@@ -1,12 +1,10 @@
 //! An item stored under a key, and the trait of the store that holds the items.
 //!
-//! An item has a value, the client's flags, a number for `cas`, an expiry time, and the state of the meta
-//! commands (stale, token won). An [`Item`] is cheap to copy. The store serialises concurrent edits of a key;
-//! nothing here locks. Times are in milliseconds; memcached's own are in seconds.
+//! An item has a value, the client's flags, a number for `cas` and an expiry time. An [`Item`] is cheap to copy.
+//! The store serialises concurrent edits of a key; nothing here locks. Times are in milliseconds; memcached's
+//! own are in seconds.
 
 use bytes::Bytes;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A point in time, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,39 +48,6 @@ impl Expiry {
     }
 }
 
-/// Whether and when an item was last read. The copies of an item share it.
-#[derive(Debug, Default)]
-pub struct LastRead {
-    fetched: AtomicBool,
-    at: AtomicU64,
-}
-
-impl LastRead {
-    /// The state of an item that was stored at `now` and has not been read.
-    pub fn new(now: Moment) -> Arc<LastRead> {
-        Arc::new(LastRead { fetched: AtomicBool::new(false), at: AtomicU64::new(now.0) })
-    }
-
-    pub(crate) fn fetched(&self) -> bool {
-        self.fetched.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn seconds_since(&self, now: Moment) -> u64 {
-        now.0.saturating_sub(self.at.load(Ordering::Relaxed)) / 1_000
-    }
-
-    /// Records a read. The atomics are written only if they change, so that their cache lines stay shared
-    /// between cores.
-    pub(crate) fn fetch(&self, now: Moment) {
-        if !self.fetched() {
-            self.fetched.store(true, Ordering::Relaxed);
-        }
-        if self.seconds_since(now) > 0 {
-            self.at.store(now.0, Ordering::Relaxed);
-        }
-    }
-}
-
 /// An item stored under a key.
 #[derive(Clone, Debug)]
 pub struct Item {
@@ -96,25 +61,15 @@ pub struct Item {
     pub ends: Option<Moment>,
     /// The time at which the item was stored.
     pub stored: Moment,
-    /// Whether the item is marked as stale (`md` with `I`) and should be computed again.
-    pub stale: bool,
-    /// Whether a client has received the token to compute the item again.
-    pub won: bool,
-    /// Whether the key was sent in base64.
-    pub binary_key: bool,
-    /// Whether and when the item was last read.
-    pub seen: Arc<LastRead>,
 }
 
 impl Item {
     /// A new item, which has no `cas` number yet.
     pub(crate) fn new(value: Bytes, flags: u32, ends: Option<Moment>, now: Moment) -> Item {
-        let (cas, stale, won, binary_key, seen) = (0, false, false, false, LastRead::new(now));
-        Item { value, flags, cas, ends, stored: now, stale, won, binary_key, seen }
+        Item { value, flags, cas: 0, ends, stored: now }
     }
 
-    /// An item with another value and the same expiry time, client flags and `cas` number. Everything else is
-    /// reset.
+    /// An item with another value, stored at `now`, and the same expiry time, client flags and `cas` number.
     pub(crate) fn remade(&self, value: Bytes, now: Moment) -> Item {
         Item { cas: self.cas, ..Item::new(value, self.flags, self.ends, now) }
     }
@@ -123,30 +78,16 @@ impl Item {
     pub fn has_ended(&self, now: Moment) -> bool {
         self.ends.is_some_and(|ends| ends <= now)
     }
-
-    /// The remaining lifetime in seconds, rounded up; `None` if the item does not expire.
-    pub(crate) fn seconds_left(&self, now: Moment) -> Option<u64> {
-        self.ends.map(|ends| ends.0.saturating_sub(now.0).div_ceil(1_000))
-    }
-}
-
-/// The page metadata of an item (`ms` with `P` and `L`). memcached ignores both flags.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
-    /// The token of `P`: the tags of the page.
-    pub tags: Option<Box<[u8]>>,
-    /// The token of `L`: the lease of the page.
-    pub lease: Option<Box<[u8]>>,
 }
 
 /// The edit to apply to an item.
 #[derive(Debug)]
-pub enum Edit<'s> {
+pub enum Edit {
     /// Leave the item unchanged.
     Keep,
-    /// Create or replace the item, with its page metadata. It gets a new `cas` number.
-    Put(Item, &'s Page),
-    /// Change the item: another expiry time, another value computed from the old one, or a mark.
+    /// Create or replace the item. It gets a new `cas` number.
+    Put(Item),
+    /// Change the item: another expiry time, or another value computed from the old one.
     Change(Item, NewCas),
     /// Remove the item, because a client requests it. Also used if there is no item.
     Remove,
@@ -204,11 +145,11 @@ pub trait Items {
 
     /// Calls `edit` with the item under `key` (`None` if there is none, or if it has expired), and applies the
     /// result. No other edit of this key happens in between. The store assigns the `cas` numbers.
-    fn edit<'s>(
+    fn edit(
         &self,
         key: &[u8],
         now: Moment,
-        edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
+        edit: &mut dyn FnMut(Option<&Item>) -> Edit,
     ) -> EditResult;
 
     /// `flush_all`: items stored up to the time `at` are removed from that time on.

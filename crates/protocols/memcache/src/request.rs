@@ -2,7 +2,7 @@
 //!
 //! A request owns its data. The text of each refusal is exactly the line that memcached sends.
 
-use crate::item::{Expiry, Page};
+use crate::item::Expiry;
 use bytes::Bytes;
 
 /// A request after parsing, with its command.
@@ -10,7 +10,7 @@ use bytes::Bytes;
 pub struct Request {
     /// The command to execute.
     pub command: Command,
-    /// Whether the client wants no answer: `noreply`, or `q` of the meta commands.
+    /// Whether the client wants no answer (`noreply`).
     pub quiet: bool,
 }
 
@@ -27,21 +27,6 @@ pub enum Command {
     Touch(Touch),
     /// `incr`, `decr`.
     Arithmetic(Arithmetic),
-    /// `mg`.
-    MetaGet(Meta<MetaGet>),
-    /// `ms`.
-    MetaSet(Meta<MetaSet>),
-    /// `md`.
-    MetaDelete(Meta<MetaDelete>),
-    /// `ma`.
-    MetaArithmetic(Meta<MetaArithmetic>),
-    /// `me`.
-    MetaDebug {
-        /// The key of the item.
-        key: Bytes,
-    },
-    /// `mn`.
-    MetaNoOp,
     /// `flush_all`, with its delay.
     Flush(Expiry),
     /// `stats`, with its first and second argument.
@@ -60,10 +45,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether the command removes an item: `delete` and `md`.
+    /// Whether the command removes an item.
     #[must_use]
     pub fn is_delete(&self) -> bool {
-        matches!(self, Command::Delete(_) | Command::MetaDelete(_))
+        matches!(self, Command::Delete(_))
     }
 }
 
@@ -110,8 +95,6 @@ pub struct StorageCommand {
     pub cas: u64,
     /// The value of the item.
     pub value: Bytes,
-    /// The page metadata, which only `ms` can set.
-    pub page: Page,
 }
 
 /// The arguments of a `delete` command.
@@ -150,88 +133,6 @@ pub struct Arithmetic {
     pub delta: u64,
 }
 
-/// A meta command: its key, its flags in order, and the arguments of this command.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Meta<M> {
-    /// The key of the item, decoded.
-    pub key: Bytes,
-    /// Whether the key was sent in base64.
-    pub binary_key: bool,
-    /// The flags that affect the answer, in order.
-    pub flags: Vec<Flag>,
-    /// The arguments of the command.
-    pub own: M,
-}
-
-/// A flag that is answered, or whose position matters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flag {
-    /// `c`: return the `cas` number of the item.
-    Cas,
-    /// `f`: return the client's flags.
-    ClientFlags,
-    /// `h`: return whether the item was read before.
-    Hit,
-    /// `k`: return the key.
-    Key,
-    /// `l`: return the seconds since the item was last read.
-    LastAccess,
-    /// `O`: return this opaque token, which includes the letter.
-    Opaque(Bytes),
-    /// `s`: return the length of the value in bytes.
-    Size,
-    /// `t`: return the remaining lifetime in seconds.
-    Left,
-    /// `N`: create the item with this expiry time if it is missing.
-    Vivify(Expiry),
-    /// `R`: win the recache token if the item has less remaining lifetime than this.
-    Recache(Expiry),
-    /// `T`: set a new expiry time.
-    Touch(Expiry),
-}
-
-/// The arguments of `mg`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MetaGet {
-    /// `v`: return the value.
-    pub value: bool,
-    /// `u`: do not record this read.
-    pub unseen: bool,
-}
-
-/// The arguments of `ms`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MetaSet {
-    /// The value and how to store it.
-    pub set: StorageCommand,
-    /// `I`: accept an older `cas` number, but mark the item as stale.
-    pub invalidate: bool,
-}
-
-/// The arguments of `md`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MetaDelete {
-    /// `C`: the `cas` number that the item must have; 0 is compared as well.
-    pub cas: Option<u64>,
-    /// `I`: mark the item as stale instead of removing it.
-    pub invalidate: bool,
-}
-
-/// The arguments of `ma`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MetaArithmetic {
-    /// The direction of the arithmetic operation.
-    pub direction: Direction,
-    /// The number to add or subtract.
-    pub delta: u64,
-    /// The number with which a missing item is created.
-    pub initial: u64,
-    /// The `cas` number that the item must have; 0 for any.
-    pub cas: u64,
-    /// `v`: return the number.
-    pub value: bool,
-}
-
 /// A storage command whose value is too large.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OversizedValue {
@@ -262,32 +163,6 @@ pub enum Refusal {
     BadDelta,
     /// The item for `incr` or `decr` is not a number.
     NotANumber,
-    /// A flag is unknown.
-    UnknownFlag,
-    /// A flag occurs twice.
-    DuplicateFlag,
-    /// A flag of `md` or `ma` is unknown or occurs twice.
-    UnknownOrDuplicateFlag,
-    /// `mg` has too many flags.
-    TooManyOptions,
-    /// Another meta command has too many flags.
-    TooManyFlags,
-    /// A key is not valid base64.
-    BadKey,
-    /// The token of a flag is invalid.
-    BadToken,
-    /// The token of `M` is not exactly one letter.
-    BadModeLength,
-    /// The token of `J` is not a number.
-    BadInitial,
-    /// The token of `D` is not a number.
-    BadMetaDelta,
-    /// The mode `M` of `ms` is unknown.
-    BadSetMode,
-    /// The mode `M` of `ma` is unknown.
-    BadArithmeticMode,
-    /// The token of `O` is longer than 31 bytes.
-    OpaqueTooLong,
     /// A value is too large.
     TooLarge,
     /// There is no memory for a value.
@@ -313,19 +188,6 @@ impl Refusal {
             Refusal::BadExpiry => "CLIENT_ERROR invalid exptime argument",
             Refusal::BadDelta => "CLIENT_ERROR invalid numeric delta argument",
             Refusal::NotANumber => "CLIENT_ERROR cannot increment or decrement non-numeric value",
-            Refusal::UnknownFlag => "CLIENT_ERROR invalid flag",
-            Refusal::DuplicateFlag => "CLIENT_ERROR duplicate flag",
-            Refusal::UnknownOrDuplicateFlag => "CLIENT_ERROR invalid or duplicate flag",
-            Refusal::TooManyOptions => "CLIENT_ERROR options flags are too long",
-            Refusal::TooManyFlags => "CLIENT_ERROR options flags too long",
-            Refusal::BadKey => "CLIENT_ERROR error decoding key",
-            Refusal::BadToken => "CLIENT_ERROR bad token in command line format",
-            Refusal::BadModeLength => "CLIENT_ERROR incorrect length for M token",
-            Refusal::BadInitial => "CLIENT_ERROR invalid numeric initial value",
-            Refusal::BadMetaDelta => "CLIENT_ERROR invalid numeric delta value",
-            Refusal::BadSetMode => "CLIENT_ERROR invalid mode for ms M token",
-            Refusal::BadArithmeticMode => "CLIENT_ERROR invalid mode for ma M token",
-            Refusal::OpaqueTooLong => "CLIENT_ERROR opaque token too long",
             Refusal::TooLarge => "SERVER_ERROR object too large for cache",
             Refusal::NoRoom => "SERVER_ERROR out of memory storing object",
             Refusal::UnreadablePage => "CLIENT_ERROR unreadable page line",

@@ -4,7 +4,7 @@
 mod memory;
 
 use bytes::BytesMut;
-use memcache::{Command, Decoder, Limits, Moment, Step};
+use memcache::{Command, ConnectionRefusal, Decoder, Limits, Moment, Step};
 use memory::{Connection, Memory};
 use proptest::prelude::*;
 
@@ -26,12 +26,9 @@ fn conversation() -> impl Strategy<Value = Vec<u8>> {
             "decr",
             "touch",
             "delete",
-            "mg",
             "ms",
-            "md",
-            "ma",
-            "me",
-            "mn",
+            "verbosity",
+            "version",
             "flush_all",
             "noreply",
             "a",
@@ -41,22 +38,7 @@ fn conversation() -> impl Strategy<Value = Vec<u8>> {
             "-1",
             "99",
             "300",
-            "v",
-            "q",
-            "k",
-            "t",
-            "N30",
-            "T30",
-            "R60",
-            "I",
             "b",
-            "c",
-            "Oabc",
-            "MA",
-            "M",
-            "C1",
-            "Ptag,tag",
-            "Ltoken",
             "\r\n",
             "\r\n",
             "\n",
@@ -156,9 +138,9 @@ fn a_value_that_is_too_large_is_forgotten_as_it_comes() {
         assert_eq!(decoder.next(&mut input), Step::More(1));
         assert!(input.is_empty());
     }
-    input.extend_from_slice(b"\r\nmn\r\n");
+    input.extend_from_slice(b"\r\nversion\r\n");
     let Step::Request(request) = decoder.next(&mut input) else { panic!("a request") };
-    assert_eq!(request.command, Command::MetaNoOp);
+    assert_eq!(request.command, Command::Version);
 }
 
 #[test]
@@ -176,14 +158,23 @@ fn times_are_counted_from_the_moment_given() {
     // A number above thirty days is a time since 1970.
     let said = format!("set a 0 60 1\r\nx\r\nset b 0 {} 1\r\nx\r\n", NOW.0 / 1_000 + 60);
     connection.send(said.as_bytes(), NOW);
-    assert_eq!(connection.send(b"mg a t\r\nmg b t\r\n", at(59)), b"HD t1\r\nHD t1\r\n");
-    assert_eq!(connection.send(b"mg a t\r\nmg b t\r\n", at(60)), b"EN\r\nEN\r\n");
+    let found = |key: char| format!("VALUE {key} 0 1\r\nx\r\nEND\r\n").into_bytes();
+    let get_both = b"get a\r\nget b\r\n";
+    assert_eq!(connection.send(get_both, at(59)), [found('a'), found('b')].concat());
+    assert_eq!(connection.send(get_both, at(60)), b"END\r\nEND\r\n");
     connection.send(b"set c 0 0 1\r\nx\r\nflush_all 10\r\n", at(60));
-    assert_eq!(connection.send(b"mg c\r\n", at(69)), b"HD\r\n");
-    assert_eq!(
-        connection.send(b"mg c\r\nset c 0 0 1\r\ny\r\nmg c\r\n", at(70)),
-        b"EN\r\nSTORED\r\nHD\r\n"
-    );
-    connection.send(b"mg c\r\n", at(80));
-    assert_eq!(connection.send(b"mg c l h\r\n", at(99)), b"HD l19 h1\r\n");
+    assert_eq!(connection.send(b"get c\r\n", at(69)), found('c'));
+    let again = b"get c\r\nset c 0 0 1\r\nx\r\nget c\r\n";
+    let answer = [b"END\r\nSTORED\r\n", &found('c')[..]].concat();
+    assert_eq!(connection.send(again, at(70)), answer);
+}
+
+/// The value after an `ms` line would otherwise be parsed as commands.
+#[test]
+fn a_meta_command_ends_the_connection() {
+    let mut decoder = Decoder::new(Limits::default());
+    let mut input = BytesMut::from("version\r\nms a 13\r\nset b 0 0 1\r\n");
+    assert!(matches!(decoder.next(&mut input), Step::Request(_)));
+    assert_eq!(decoder.next(&mut input), Step::Close(ConnectionRefusal::Meta));
+    assert_eq!(ConnectionRefusal::Meta.as_str(), "meta-commands");
 }

@@ -144,10 +144,7 @@ fn purge_keys(fields: &HeaderMap) -> Result<Purge, PurgeRefusal> {
 fn tags_wanted(fields: &HeaderMap) -> Result<Vec<Selection>, PurgeRefusal> {
     let mut found = TagSelection::default();
     found.fields(fields, &[])?;
-    match found.is_empty() {
-        true => Err(PurgeRefusal::TagsMissing),
-        false => Ok(found.selected()),
-    }
+    if found.is_empty() { Err(PurgeRefusal::TagsMissing) } else { Ok(found.selected()) }
 }
 
 /// The pages that a URL selects, depending on wildcards at its end and on `X-Purge-Method`.
@@ -173,9 +170,10 @@ fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selection>, P
             Ok(vec![searched(read_url_pattern(&format!("^{address}"))?), Selection::Url(address)])
         }
         None if is("regex") => {
-            let found = match has_expression(&address) {
-                true => searched(read_url_pattern(&format!("^{address}"))?),
-                false => beginning(&address),
+            let found = if has_expression(&address) {
+                searched(read_url_pattern(&format!("^{address}"))?)
+            } else {
+                beginning(&address)
             };
             Ok(vec![found, Selection::Url(address)])
         }
@@ -229,10 +227,8 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Purg
     let content_type = text(fields, &["x-content-type"])?;
     let is_described = url.is_some() || content_type.is_some() || hosts.is_some();
     let content_type = content_type.filter(any).map(Pattern::read).transpose()?;
-    let scope = match is_described || found.any_tag == AnyTag::Yes {
-        true => Scope::Site,
-        false => Scope::NamedHost,
-    };
+    let scope =
+        if is_described || found.any_tag == AnyTag::Yes { Scope::Site } else { Scope::NamedHost };
     let mut selected = match (url, found.any_tag) {
         (Some(url), _) => vec![searched(read_url_pattern(url)?)],
         (None, AnyTag::No) if !is_described => {
@@ -354,10 +350,7 @@ fn listed(
             _ => line.split(|byte| *byte == b',').for_each(&mut add),
         }
     }
-    match tags.len() > TAGS_MAX {
-        true => Err(PurgeRefusal::TooManyTags),
-        false => Ok(tags),
-    }
+    if tags.len() > TAGS_MAX { Err(PurgeRefusal::TooManyTags) } else { Ok(tags) }
 }
 
 /// The first line of the first field in `names` that the request has.

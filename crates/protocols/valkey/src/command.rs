@@ -27,9 +27,10 @@ fn word(out: &mut Vec<u8>, word: &[u8]) {
 /// `AUTH`. Without a user name, the server authenticates the user `default`.
 #[must_use]
 pub fn authenticate(user: &str, password: &str) -> Vec<u8> {
-    match user.is_empty() {
-        true => command(&[b"AUTH", password.as_bytes()]),
-        false => command(&[b"AUTH", user.as_bytes(), password.as_bytes()]),
+    if user.is_empty() {
+        command(&[b"AUTH", password.as_bytes()])
+    } else {
+        command(&[b"AUTH", user.as_bytes(), password.as_bytes()])
     }
 }
 

@@ -63,9 +63,10 @@ impl Place {
     ) -> Option<Place> {
         let id = last.unwrap_or(self.id);
         let after = Place { id, added: self.added + count, ..Place::default() };
-        let is_there = match is_all {
-            true => (now.id, now.added) == (after.id, after.added),
-            false => now.has_all(&after),
+        let is_there = if is_all {
+            (now.id, now.added) == (after.id, after.added)
+        } else {
+            now.has_all(&after)
         };
         (is_there && !self.is_lost_by(now)).then_some(after)
     }

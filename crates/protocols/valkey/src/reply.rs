@@ -218,9 +218,10 @@ fn line(bytes: &[u8], max: usize) -> Result<Option<&[u8]>, ReplyError> {
 fn number(line: &[u8]) -> Result<i64, ReplyError> {
     let text = str::from_utf8(line).map_err(|_| ReplyError::Malformed)?;
     let digits = text.strip_prefix('-').unwrap_or(text);
-    match digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse().map_err(|_| ReplyError::Malformed),
-        false => Err(ReplyError::Malformed),
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().map_err(|_| ReplyError::Malformed)
+    } else {
+        Err(ReplyError::Malformed)
     }
 }
 

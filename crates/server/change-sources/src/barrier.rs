@@ -37,25 +37,16 @@ pub fn asks() -> (Asks, Questions) {
     mpsc::channel(ASKING_MAX)
 }
 
-/// Waits for all of a site's databases. If another process follows them, the request goes to it.
+/// Waits until all commits of a site's databases so far are applied, for at most the longest of their
+/// time limits.
 pub async fn barrier(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
-    if sources.feeds.is_empty() {
+    let Some(bound) = sources.feeds.iter().map(|feed| feed.config.barrier).max() else {
         return Propagation::NotNeeded;
-    }
-    let waited = if site.is_leaving() { Propagation::TimedOut } else { own(site, sources).await };
-    match site.successor() {
-        // It may have taken over while the query was in progress here.
-        Some(successor) if waited == Propagation::TimedOut => {
-            let bound = sources.feeds.iter().map(|feed| feed.config.barrier).max();
-            let host = site.config.hosts.canonical.as_deref();
-            successor.barrier(host, bound.unwrap_or_default()).await
-        }
-        // Nothing is answered from the cache any more.
-        None if site.is_leaving() => Propagation::NotNeeded,
-        _ => waited,
-    }
+    };
+    site.changes().committed(own(site, sources), bound).await
 }
 
+/// Waits for the site's databases, each for at most its own time limit.
 async fn own(site: &Arc<SiteState>, sources: &ChangeSources) -> Propagation {
     let own = |feed: &Arc<Feed>| one(site.clone(), feed.clone());
     let waiting: Vec<_> =

@@ -12,14 +12,27 @@ pub enum ConnectionError {
     Io(io::Error),
     /// The database refused, or sent an invalid message: the reason's name, and a sentence.
     Said(&'static str, String),
+    /// The same, and a new attempt fails in the same way until an operator changes a setting.
+    Lasting(&'static str, String),
 }
 
 impl ConnectionError {
+    /// Creates the error for a refusal with this name and sentence. `is_lasting`: a new attempt fails in
+    /// the same way until an operator changes a setting.
+    pub fn of(name: &'static str, text: &dyn fmt::Display, is_lasting: bool) -> ConnectionError {
+        let text = text.to_string();
+        if is_lasting {
+            ConnectionError::Lasting(name, text)
+        } else {
+            ConnectionError::Said(name, text)
+        }
+    }
+
     /// Returns the reason's name for the log.
     pub fn as_str(&self) -> &'static str {
         match self {
             ConnectionError::Io(_) => "connection",
-            ConnectionError::Said(name, _) => name,
+            ConnectionError::Said(name, _) | ConnectionError::Lasting(name, _) => name,
         }
     }
 }
@@ -28,7 +41,7 @@ impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ConnectionError::Io(error) => error.fmt(f),
-            ConnectionError::Said(_, text) => f.write_str(text),
+            ConnectionError::Said(_, text) | ConnectionError::Lasting(_, text) => f.write_str(text),
         }
     }
 }
@@ -73,26 +86,9 @@ impl StreamFault {
 impl From<ConnectionError> for StreamFault {
     fn from(failed: ConnectionError) -> StreamFault {
         let then = match &failed {
-            ConnectionError::Said(name, _) if FOR_THE_OPERATOR.contains(name) => Recovery::Unusable,
-            _ => Recovery::Again,
+            ConnectionError::Lasting(..) => Recovery::Unusable,
+            ConnectionError::Io(_) | ConnectionError::Said(..) => Recovery::Again,
         };
         StreamFault { name: failed.as_str(), text: failed.to_string(), then }
     }
 }
-
-/// Reasons that a new attempt cannot resolve.
-const FOR_THE_OPERATOR: [&str; 13] = [
-    "bad-certificate",
-    "no-binary-log",
-    "no-tls",
-    "access-denied",
-    "not-permitted",
-    "no-such-table",
-    "unknown-plugin",
-    "password-in-the-clear",
-    "old-server",
-    "no-stream",
-    "no-such-database",
-    "unknown-method",
-    "bad-proof",
-];

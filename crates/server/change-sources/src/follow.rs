@@ -256,9 +256,10 @@ async fn open(
     if !touched.is_everything() {
         let mut looked = None;
         // Long texts are searched where they delay no client.
-        match touched.text_bytes() > TEXT_BYTES {
-            true => off_the_way(&mut || looked = site.terms.look(&touched)),
-            false => looked = site.terms.look(&touched),
+        if touched.text_bytes() > TEXT_BYTES {
+            off_the_way(&mut || looked = site.terms.look(&touched))
+        } else {
+            looked = site.terms.look(&touched)
         }
         let (searches, look) = looked.unzip();
         let searches = searches.iter().flatten().map(|tag| ChangeTarget::Tag(tag));

@@ -67,7 +67,7 @@ pub struct ChangeSources {
     /// The databases whose changes invalidate pages, and the stream by which other nodes publish theirs.
     pub feeds: Vec<Arc<Feed>>,
     /// The other nodes, if there are any.
-    pub others: Option<Arc<Peers>>,
+    pub peers: Option<Arc<Peers>>,
 }
 
 impl ChangeSources {
@@ -77,20 +77,20 @@ impl ChangeSources {
         let followed = config.databases.iter().chain(&config.cluster);
         ChangeSources {
             feeds: followed.map(|one| Arc::new(Feed::new(one.clone()))).collect(),
-            others: config.cluster.clone().map(|stream| Arc::new(Peers::new(stream))),
+            peers: config.cluster.clone().map(|stream| Arc::new(Peers::new(stream))),
         }
     }
 
     /// The interface by which changes reach the other nodes.
     #[must_use]
     pub fn cluster(&self) -> Option<Arc<dyn Cluster>> {
-        self.others.clone().map(|others| others as Arc<dyn Cluster>)
+        self.peers.clone().map(|peers| peers as Arc<dyn Cluster>)
     }
 
     /// The number of changes that have not been sent to the other nodes yet.
     #[must_use]
     pub fn pending_publications(&self) -> u64 {
-        self.others.as_ref().map_or(0, |others| others.pending())
+        self.peers.as_ref().map_or(0, |peers| peers.pending())
     }
 }
 
@@ -283,21 +283,21 @@ pub fn close_gates(site: &SiteState, sources: &ChangeSources) {
 ///
 /// # Errors
 /// A database is reachable, but its rules or its settings do not fit: a sentence for the operator.
-/// A database that is unreachable, or does not respond within `patience`, is no error. The follower
+/// A database that is unreachable, or does not respond within `first_timeout`, is no error. The follower
 /// tries it again.
 pub async fn start<'s>(
     sites: impl Iterator<Item = (&'s Arc<SiteState>, &'s ChangeSources)>,
-    patience: Duration,
+    first_timeout: Duration,
     stop: &PhaseWatch,
 ) -> Result<(), String> {
     let mut all = JoinSet::new();
     for (site, sources) in sites {
-        if let Some(others) = &sources.others {
-            others.begin(site);
+        if let Some(peers) = &sources.peers {
+            peers.begin(site);
         }
         for feed in &sources.feeds {
             feed.gate.close(site, feed.name());
-            all.spawn(start_one(site.clone(), feed.clone(), patience, stop.clone()));
+            all.spawn(start_one(site.clone(), feed.clone(), first_timeout, stop.clone()));
         }
     }
     while let Some(started) = all.join_next().await {
@@ -309,13 +309,13 @@ pub async fn start<'s>(
 async fn start_one(
     site: Arc<SiteState>,
     feed: Arc<Feed>,
-    patience: Duration,
+    first_timeout: Duration,
     stop: PhaseWatch,
 ) -> Result<(), String> {
     let questions = feed.questions.lock().unwrap_or_else(PoisonError::into_inner).take();
     // A database is followed only once.
     let Some(questions) = questions else { return Ok(()) };
-    let first = timeout(patience, source::connect(&feed.config, Aim::Follow)).await;
+    let first = timeout(first_timeout, source::connect(&feed.config, Aim::Follow)).await;
     let (name, place) = (&feed.config.name, &feed.config.server.place);
     let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");
     match &first {
@@ -380,10 +380,10 @@ pub async fn ended(sources: &ChangeSources) {
 /// wait for it. Call it after [`ended`]. It runs as a separate task, so that an unreachable stream
 /// delays nothing. The task ends when the nodes are informed, or cannot be.
 pub fn gone(sources: &ChangeSources) -> JoinHandle<()> {
-    let others = sources.others.clone();
+    let peers = sources.peers.clone();
     tokio::spawn(async move {
-        if let Some(others) = others {
-            others.gone().await;
+        if let Some(peers) = peers {
+            peers.gone().await;
         }
     })
 }

@@ -128,7 +128,7 @@ pub async fn within<T>(
 }
 
 fn wrong(why: String) -> ConnectionError {
-    ConnectionError::Said("bad-certificate", why)
+    ConnectionError::Lasting("bad-certificate", why)
 }
 
 /// Creates the TLS client configuration for these trust settings.

@@ -81,9 +81,10 @@ fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> std::f
 /// Quotes text of more than one word, unless it is quoted already.
 fn one_word(text: String) -> String {
     let is_plain = |letter: char| !letter.is_whitespace() && !letter.is_control() && letter != '"';
-    match text.starts_with('"') || (!text.is_empty() && text.chars().all(is_plain)) {
-        true => text,
-        false => format!("{text:?}"),
+    if text.starts_with('"') || (!text.is_empty() && text.chars().all(is_plain)) {
+        text
+    } else {
+        format!("{text:?}")
     }
 }
 

@@ -36,9 +36,10 @@ pub(crate) fn server_name(text: &str) -> Result<ServerName, String> {
         Some((host, number)) => (host, Some(port(number)?)),
         None => (text, None),
     };
-    match is_host(host) {
-        true => Ok(ServerName { host: host.to_ascii_lowercase(), port }),
-        false => Err("write the site's one host, such as example.org".into()),
+    if is_host(host) {
+        Ok(ServerName { host: host.to_ascii_lowercase(), port })
+    } else {
+        Err("write the site's one host, such as example.org".into())
     }
 }
 
@@ -56,10 +57,7 @@ pub(crate) fn asked(text: &str) -> Result<String, String> {
         let inside = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         inside.is_some_and(|inside| inside.parse::<Ipv6Addr>().is_ok())
     };
-    match is_host(host) || is_v6() {
-        true => Ok(format!("{host}:{port}")),
-        false => Err(wrong.into()),
-    }
+    if is_host(host) || is_v6() { Ok(format!("{host}:{port}")) } else { Err(wrong.into()) }
 }
 
 /// Parses the address at which nginx listens: `80`, `:80`, `*:80`, `address:80` or `unix:/path`.
@@ -89,9 +87,10 @@ pub(crate) fn root(text: &str) -> Result<String, String> {
 /// Validates the name of a cookie (RFC 6265 section 4.1.1: a token), in which `*` matches anything.
 pub(crate) fn cookie(text: &str) -> Result<String, String> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    match !text.is_empty() && text.bytes().all(is_token) {
-        true => Ok(text.to_owned()),
-        false => Err("write the name of a cookie, in which * stands for anything: SESS*".into()),
+    if !text.is_empty() && text.bytes().all(is_token) {
+        Ok(text.to_owned())
+    } else {
+        Err("write the name of a cookie, in which * stands for anything: SESS*".into())
     }
 }
 

@@ -86,7 +86,7 @@ pub enum Command {
     Doctor(DoctorArgs),
 }
 
-/// `pagewell serve`
+/// The options of `pagewell serve`.
 #[derive(Args, Debug, Default, Clone)]
 pub struct ServeArgs {
     /// The site's directory: the document root, or the directory that contains it as public, web,
@@ -128,7 +128,7 @@ pub struct ServeArgs {
     pub take_over: bool,
 }
 
-/// `pagewell config`
+/// The options of `pagewell config`.
 #[derive(Args, Debug)]
 pub struct ConfigArgs {
     /// Only values that are set, by the file or by flags
@@ -139,7 +139,7 @@ pub struct ConfigArgs {
     pub serve: ServeArgs,
 }
 
-/// `pagewell check`
+/// The options of `pagewell check`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
     /// The site's directory, if `serve` gets one
@@ -155,7 +155,7 @@ pub struct CheckArgs {
     pub running: bool,
 }
 
-/// `pagewell changes`
+/// The options of `pagewell changes`.
 #[derive(Args, Debug)]
 pub struct ChangesArgs {
     /// The subcommand to run.
@@ -170,7 +170,7 @@ pub enum ChangesCommand {
     Suggest(SuggestArgs),
 }
 
-/// `pagewell changes suggest`
+/// The options of `pagewell changes suggest`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("where").required(true))]
 pub struct SuggestArgs {
@@ -193,7 +193,7 @@ pub enum Application {
     WordPress,
 }
 
-/// `pagewell doctor`
+/// The options of `pagewell doctor`.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
     /// The site's directory, if Pagewell gets one
@@ -210,7 +210,7 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// `pagewell nginx-config`
+/// The options of `pagewell nginx-config`.
 #[derive(Args, Debug)]
 pub struct NginxConfigArgs {
     /// The site's host, with its port if that differs from nginx's port. Requests for other hosts are
@@ -255,7 +255,7 @@ pub struct ControlArgs {
     pub token_file: Option<PathBuf>,
 }
 
-/// `pagewell stats`
+/// The options of `pagewell stats`.
 #[derive(Args, Debug)]
 pub struct StatsArgs {
     /// Print one JSON object of numbers, with the numbers of each site if there are several
@@ -266,7 +266,7 @@ pub struct StatsArgs {
     pub control: ControlArgs,
 }
 
-/// `pagewell explain`
+/// The options of `pagewell explain`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("about").required(true))]
 pub struct ExplainArgs {
@@ -293,7 +293,7 @@ pub struct ExplainArgs {
     /// The site with this host
     #[arg(long, value_name = "HOST", conflicts_with = "changes")]
     pub site: Option<String>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// The Pagewell to call.
@@ -301,10 +301,10 @@ pub struct ExplainArgs {
     pub control: ControlArgs,
 }
 
-/// `pagewell misses`
+/// The options of `pagewell misses`.
 #[derive(Args, Debug)]
 pub struct MissesArgs {
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// The Pagewell to call.
@@ -312,7 +312,7 @@ pub struct MissesArgs {
     pub control: ControlArgs,
 }
 
-/// `pagewell top`
+/// The options of `pagewell top`.
 #[derive(Args, Debug)]
 pub struct TopArgs {
     /// Show the site with this host first, instead of all sites
@@ -323,7 +323,7 @@ pub struct TopArgs {
     pub control: ControlArgs,
 }
 
-/// `pagewell invalidate`
+/// The options of `pagewell invalidate`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub struct InvalidateArgs {
@@ -340,7 +340,7 @@ pub struct InvalidateArgs {
     /// Purge only in the site with this host [default: every site]
     #[arg(long, value_name = "HOST")]
     pub site: Option<String>,
-    /// Purge every page
+    /// Purge every page, of all sites unless --site is given
     #[arg(long, group = "what", conflicts_with_all = ["tags", "urls", "prefixes"])]
     pub all: bool,
     /// Soft purge: mark pages stale instead of removing them; they may be served stale if they allow it

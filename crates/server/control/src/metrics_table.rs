@@ -86,7 +86,7 @@ pub const FIGURES: [Figure; 14] = [
         name: "unused",
         help: "Pages removed because they were not requested for as long as `cache.inactive`.",
         kind: Kind::Counter,
-        read: |_, store| store.counters.unused,
+        read: |_, store| store.counters.inactive,
     },
     Figure {
         name: "dropped",

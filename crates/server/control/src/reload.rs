@@ -37,7 +37,7 @@ struct State {
     /// The configuration file as parsed TOML.
     written: toml::Table,
     /// The default site, if it is not the one of the start. This may be the only reference to it.
-    _door: Option<Arc<Site>>,
+    _default_site: Option<Arc<Site>>,
 }
 
 /// The result of a successful reload.
@@ -81,7 +81,7 @@ impl Reload {
     /// The file cannot be read.
     pub fn of(args: &ServeArgs) -> Result<Option<Reload>, String> {
         let Some(file) = args.config.clone() else { return Ok(None) };
-        let state = Mutex::new(State { written: written(&file)?, _door: None });
+        let state = Mutex::new(State { written: written(&file)?, _default_site: None });
         Ok(Some(Reload { args: args.clone(), file, state }))
     }
 
@@ -120,7 +120,7 @@ impl Reload {
             return Err(NotReloaded::NeedsRestart(fixed));
         }
         let (dropped, successor) = put_in_place(default_site, Arc::new(config)).await;
-        *state = State { written, _door: Some(successor) };
+        *state = State { written, _default_site: Some(successor) };
         Ok(ReloadResult { changed, dropped })
     }
 }

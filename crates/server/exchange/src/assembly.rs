@@ -313,9 +313,10 @@ impl Page {
         if SAID.is_due(self.site.clock.monotonic()) {
             tracing::warn!(event = "fragment-failed", page = page.uri(), src, reason);
         }
-        match include.may_be_left_out || self.is_of_write {
-            true => Ok(VecDeque::new()),
-            false => Err("fragment-failed"),
+        if include.may_be_left_out || self.is_of_write {
+            Ok(VecDeque::new())
+        } else {
+            Err("fragment-failed")
         }
     }
 
@@ -334,12 +335,11 @@ impl Page {
         };
         let answered = timeout_at(self.until, answer).await;
         let (is_template, content) = answered.unwrap_or(Err("too-late"))?;
-        match is_template {
-            false if content.is_empty() => Ok(VecDeque::new()),
+        if is_template {
             // The turn has been released, so nested fragments cannot deadlock.
-            true => self.put_together(content, target, depth + 1).await,
-            false => Ok(VecDeque::from([content])),
+            return self.put_together(content, target, depth + 1).await;
         }
+        Ok(if content.is_empty() { VecDeque::new() } else { VecDeque::from([content]) })
     }
 
     async fn answered(&self, target: TargetUri) -> Result<Response<ResponseBody>, &'static str> {

@@ -372,18 +372,12 @@ impl ContentBuffer {
 
     /// Returns the collected content.
     pub fn into_bytes(self) -> Bytes {
-        match self.all.is_empty() {
-            true => self.first,
-            false => Bytes::from(self.all),
-        }
+        if self.all.is_empty() { self.first } else { Bytes::from(self.all) }
     }
 
     /// The collected content as a `Vec`, to be extended.
     pub fn into_vec(self) -> Vec<u8> {
-        match self.all.is_empty() {
-            true => self.first.to_vec(),
-            false => self.all,
-        }
+        if self.all.is_empty() { self.first.to_vec() } else { self.all }
     }
 }
 

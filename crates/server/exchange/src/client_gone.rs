@@ -27,8 +27,8 @@ pub enum OnClientGone {
 }
 
 /// Whether a request continues until the response head although its client has disconnected.
-pub fn must_await_response(site: &Site, patience: OnClientGone) -> bool {
-    patience == OnClientGone::AwaitHead || may_report_change(site)
+pub fn must_await_response(site: &Site, on_client_gone: OnClientGone) -> bool {
+    on_client_gone == OnClientGone::AwaitHead || may_report_change(site)
 }
 
 /// Forwards a safe request to the origin, and applies the invalidations that its response head reports.
@@ -38,9 +38,9 @@ pub fn must_await_response(site: &Site, patience: OnClientGone) -> bool {
 pub async fn send(
     site: &Arc<Site>,
     mut outgoing: OriginRequest,
-    patience: OnClientGone,
+    on_client_gone: OnClientGone,
 ) -> Result<Result<OriginResponse, Unsent>, JoinError> {
-    if !must_await_response(site, patience) {
+    if !must_await_response(site, on_client_gone) {
         return Ok(send_following(site, &mut outgoing).await);
     }
     let (site, reached) = (site.clone(), outgoing.progress.clone());
@@ -63,13 +63,14 @@ pub async fn unless_left<T>(
 ) -> Option<T> {
     let mut sending = pin!(sending);
     tokio::select! {
-        biased;
-        sent = &mut sending => Some(sent),
-        () = left => match reached.may_have() {
-            true => Some(sending.await),
-            false => None,
-        },
-    }
+            biased;
+            sent = &mut sending => Some(sent),
+            () = left => if reached.may_have() {
+    Some(sending.await)
+    } else {
+    None
+    },
+        }
 }
 
 /// Runs `sending` in a task of its own, which continues when the client disconnects.

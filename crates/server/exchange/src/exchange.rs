@@ -44,9 +44,10 @@ pub async fn answer(
     panics::may_happen(Place::Store);
     // Bytes after chunked content are not read, so this response closes the connection.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let response = match purge::is_purge_request(default_site, &request) {
-        true => purge::answer(default_site, &request, client).await,
-        false => by_site(default_site, request.map(Some), client).await,
+    let response = if purge::is_purge_request(default_site, &request) {
+        purge::answer(default_site, &request, client).await
+    } else {
+        by_site(default_site, request.map(Some), client).await
     };
     closing(last, response)
 }
@@ -178,7 +179,7 @@ pub async fn dispatch(
         // After a handover the successor has the cache and receives the invalidations. During
         // shutdown no process has it, and the other nodes do not wait for this one. This cache may
         // be outdated, so the request bypasses it.
-        (Kind::Get | Kind::Head, _) if site.is_leaving() => {
+        (Kind::Get | Kind::Head, _) if !site.answers_from_cache() => {
             let detail = site.successor().map_or(successor::STOPPING, |_| successor::HANDED_OVER);
             let (forward, detail) = (ForwardReason::Bypass, Some(detail));
             let why = ForwardCause { forward, detail, on_client_gone: OnClientGone::Abort };
@@ -291,14 +292,14 @@ async fn bypass(
     (plan, because): (&Plan, BypassBecause),
 ) -> Response<ResponseBody> {
     tell_bypassed(site, request.headers(), &target, plan, because.as_str());
-    let patience = match because {
+    let on_client_gone = match because {
         BypassBecause::SessionCookie => OnClientGone::AwaitHead,
         _ => OnClientGone::Abort,
     };
     let why = ForwardCause {
         forward: ForwardReason::Bypass,
         detail: Some(because.as_str()),
-        on_client_gone: patience,
+        on_client_gone,
     };
     Box::pin(forward::pass_bypassed(site, request, target, client, why, None)).await
 }

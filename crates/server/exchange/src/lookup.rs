@@ -144,10 +144,7 @@ pub fn decide_by(
     let (others, other) = under(&plain);
     let is_for_all = others.iter().all(|page| page.payload().stored.says_no_vary());
     let is_better = matches!(other, Verdict::Reuse { .. }) || candidates.as_slice().is_empty();
-    match is_for_all && is_better {
-        true => (others, other),
-        false => (candidates, verdict),
-    }
+    if is_for_all && is_better { (others, other) } else { (candidates, verdict) }
 }
 
 /// Decides whether the fallback page answers a request whose render has failed with `failure` (RFC
@@ -181,9 +178,10 @@ pub fn choose_on_failure(
 /// The verdict if the selected page may not be used for this client.
 #[cold]
 fn unusable(request: &RequestFacts<'_>) -> Verdict {
-    match request.cache_control.only_if_cached {
+    if request.cache_control.only_if_cached {
         // RFC 9111 section 5.2.1.7.
-        true => Verdict::Unsatisfied,
-        false => Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None },
+        Verdict::Unsatisfied
+    } else {
+        Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None }
     }
 }

@@ -111,8 +111,11 @@ pub async fn answer(
 
 /// The reason for forwarding a request with a session cookie.
 fn passed_on(detail: &'static str) -> ForwardCause {
-    let patience = OnClientGone::AwaitHead;
-    ForwardCause { forward: ForwardReason::Bypass, detail: Some(detail), on_client_gone: patience }
+    ForwardCause {
+        forward: ForwardReason::Bypass,
+        detail: Some(detail),
+        on_client_gone: OnClientGone::AwaitHead,
+    }
 }
 
 /// The key of an owner's copy. It contains the target as the client sent it, because the origin

@@ -158,12 +158,11 @@ async fn carry_out(
     let mut done = Done::default();
     for site in sites {
         let searches = purge.hard.iter().chain(&purge.soft).any(|one| needs_search(site, one));
-        let _place = match searches {
-            true => {
-                let _waiting = site.searches.waiting.try_acquire().map_err(|_| Busy)?;
-                Some(site.searches.running.acquire().await.map_err(|_| Busy)?)
-            }
-            false => None,
+        let _place = if searches {
+            let _waiting = site.searches.waiting.try_acquire().map_err(|_| Busy)?;
+            Some(site.searches.running.acquire().await.map_err(|_| Busy)?)
+        } else {
+            None
         };
         let (purge, pages, of_site, by) = (purge.clone(), pages.clone(), site.clone(), by.clone());
         // In a blocking thread, because purging a million pages takes time.
@@ -320,10 +319,8 @@ fn search(
             return false;
         }
         let Some((host, url)) = of_key(page.key().bytes()) else { return true };
-        let aliases = match hosts.canonical.as_deref() == Some(host) {
-            true => &hosts.aliases[..],
-            false => &[],
-        };
+        let aliases =
+            if hosts.canonical.as_deref() == Some(host) { &hosts.aliases[..] } else { &[] };
         let content_type = page.field(&header::CONTENT_TYPE);
         conditions.hold(&PageProperties { host, aliases, url, content_type })
     };
@@ -367,10 +364,7 @@ fn told(
 ) -> Response<ResponseBody> {
     let none = done.dropped + done.marked == 0;
     // Nginx Helper interprets 404 as "was not cached"; other clients interpret it as an error.
-    let code = match method == Method::GET && none {
-        true => StatusCode::NOT_FOUND,
-        false => StatusCode::OK,
-    };
+    let code = if method == Method::GET && none { StatusCode::NOT_FOUND } else { StatusCode::OK };
     let status = if code == StatusCode::OK { "ok" } else { "not cached" };
     let taken = taken.as_str();
     let Done { number, dropped, marked } = done;

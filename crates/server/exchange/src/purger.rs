@@ -73,10 +73,7 @@ fn check_with(purging: &Purging, headers: &HeaderMap, client: &Client) -> Result
     if let Some(right) = &purging.token
         && let Some(given) = token(headers)
     {
-        return match same(given, right.as_bytes()) {
-            true => Ok(()),
-            false => Err(MayNot::TokenWrong),
-        };
+        return if same(given, right.as_bytes()) { Ok(()) } else { Err(MayNot::TokenWrong) };
     }
     if !purging.from.have_peer(client.peer) {
         return Err(MayNot::NotListed);
@@ -99,9 +96,10 @@ fn check_with(purging: &Purging, headers: &HeaderMap, client: &Client) -> Result
         return Err(MayNot::CrossSite);
     }
     let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
-    match site.is_none_or(|site| matches!(site, b"none" | b"same-origin")) {
-        true => Ok(()),
-        false => Err(MayNot::CrossSite),
+    if site.is_none_or(|site| matches!(site, b"none" | b"same-origin")) {
+        Ok(())
+    } else {
+        Err(MayNot::CrossSite)
     }
 }
 

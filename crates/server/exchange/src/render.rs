@@ -187,10 +187,7 @@ pub async fn refresh(site: Arc<Site>, mut ask: RenderRequest) -> RefreshOutcome 
     ask.look_again(&candidates, verdict);
     let (render, outcome) = Render::for_nobody(&site, ask, right);
     render.run(script).await;
-    match outcome.is_outdated.load(Relaxed) {
-        true => RefreshOutcome::Overtaken,
-        false => RefreshOutcome::Done,
-    }
+    if outcome.is_outdated.load(Relaxed) { RefreshOutcome::Overtaken } else { RefreshOutcome::Done }
 }
 
 /// Renders, unless the page was stored between the look-up and the turn. The pages to validate and
@@ -378,12 +375,13 @@ impl Render {
     ) -> Option<Result<OriginResponse, Unsent>> {
         let (site, reached) = (self.site.clone(), request.progress.clone());
         let mut sending = pin!(crate::send::send_following(&site, request));
-        match must_await_response(&site, OnClientGone::Abort) {
-            true => unless_left(sending.as_mut(), self.abandoned(), &reached).await,
-            false => tokio::select! {
+        if must_await_response(&site, OnClientGone::Abort) {
+            unless_left(sending.as_mut(), self.abandoned(), &reached).await
+        } else {
+            tokio::select! {
                 sent = &mut sending => Some(sent),
                 () = self.abandoned() => None,
-            },
+            }
         }
     }
 
@@ -464,9 +462,10 @@ impl Render {
         status.forward_status = Some(response.status);
         // The propagation state of a change has precedence over the reason for not storing.
         status.detail = response.waited.detail();
-        let kept = match is_stream(&response.headers) {
-            true => Err("streamed"),
-            false => revised::keep(&self.site, &self.ask, &response, sent),
+        let kept = if is_stream(&response.headers) {
+            Err("streamed")
+        } else {
+            revised::keep(&self.site, &self.ask, &response, sent)
         };
         match kept {
             // The followers keep waiting, because the response will be a page.
@@ -485,10 +484,9 @@ impl Render {
                 self.ask.ranges = Ranges::Forwarded;
                 return Attempt::ForRange(self);
             }
-            // The response is for one client, and the application may use more fields of the
-            // request.
+            // The response is for one client. The request had no custom fields, which the application
+            // may use; the next response is for this client.
             Err(reason) if self.ask.can_send_custom(&self.site) => {
-                // The request had no custom fields; the next response is for this client.
                 self.end_older(&response, reason);
                 self.ask.send_custom();
                 self.not_shareable();

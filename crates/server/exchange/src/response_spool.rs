@@ -258,10 +258,7 @@ impl SpoolInner {
 
     fn queue_of_client(&self) -> Result<MutexGuard<'_, Queue>, ClientGone> {
         let queue = self.queue();
-        match queue.is_gone {
-            true => Err(ClientGone),
-            false => Ok(queue),
-        }
+        if queue.is_gone { Err(ClientGone) } else { Ok(queue) }
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

@@ -27,10 +27,8 @@ pub async fn send_following(
     site: &Arc<Site>,
     request: &mut OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
-    let hand = match may_report_change(site) {
-        true => Some(PendingChange::begin(site.state()).await),
-        false => None,
-    };
+    let hand =
+        if may_report_change(site) { Some(PendingChange::begin(site.state()).await) } else { None };
     request.litespeed = site.config.dialects.litespeed;
     esi::announce(site, &mut request.headers);
     let method = request.method.clone();

@@ -105,10 +105,7 @@ impl Recipient {
     /// Ready when the client is to be disconnected.
     pub fn poll_cut(&self, cx: &Context<'_>) -> Poll<()> {
         *self.waker() = Some(cx.waker().clone());
-        match self.is_cut() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
+        if self.is_cut() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn begins(&self) {
@@ -427,9 +424,10 @@ impl Table {
         }
         // Connections that were just disconnected have not ended yet.
         let is_due = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_AGAIN);
-        match is_due && all - self.excused.min(all) > self.bytes_max {
-            true => self.relieve(),
-            false => Vec::new(),
+        if is_due && all - self.excused.min(all) > self.bytes_max {
+            self.relieve()
+        } else {
+            Vec::new()
         }
     }
 
@@ -444,9 +442,10 @@ impl Table {
     /// Removes a client that waits for nothing.
     fn without(&mut self, number: usize) -> Option<WaitingClient> {
         let waiting = self.clients.get(&number)?;
-        match waiting.contents.is_empty() && waiting.responses == 0 {
-            true => self.clients.remove(&number),
-            false => None,
+        if waiting.contents.is_empty() && waiting.responses == 0 {
+            self.clients.remove(&number)
+        } else {
+            None
         }
     }
 

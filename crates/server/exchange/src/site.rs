@@ -75,16 +75,16 @@ impl Deref for Site {
 }
 
 impl Site {
-    /// Creates a site. `is_door`: it is the default site, to which connections come first.
+    /// Creates a site. `is_default`: it is the default site, to which connections come first.
     pub fn new(
         config: Arc<Config>,
         clock: Clock,
         origin: Origin,
         other_sites: SiteTable,
-        is_door: bool,
+        is_default: bool,
     ) -> Arc<Site> {
         let limits = &config.limits;
-        let log = config.access_log.as_ref().filter(|_| is_door);
+        let log = config.access_log.as_ref().filter(|_| is_default);
         let files_bytes = SiteState::files_bytes(&config) as u64;
         let files = config.site.files.clone();
         let fill_limits = FillLimits { followers_max: limits.followers, ..FillLimits::default() };
@@ -103,7 +103,7 @@ impl Site {
             per_address: Arc::default(),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             current: Arc::default(),
-            state: SiteState::new(config, clock, sources.cluster(), is_door),
+            state: SiteState::new(config, clock, sources.cluster(), is_default),
             sources,
         });
         *site.current() = Arc::downgrade(&site);

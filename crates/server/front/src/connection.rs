@@ -142,7 +142,7 @@ async fn serve_http1<IO>(
     let (in_flight, slot) = (Arc::new(InFlight::default()), Slot::default());
     let _ending = in_flight.ending();
     let redirected = exchange::is_redirected(&site, client.scheme);
-    let hits = (site.config.hits_in_front && !redirected && !site.is_leaving())
+    let hits = (site.config.hits_in_front && !redirected && site.answers_from_cache())
         .then(|| HitFinder::new(site.clone(), client.proxy_trust, client.scheme));
     let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
     let mut front = front.logged(&client);
@@ -255,7 +255,7 @@ fn say_whether_last<B>(in_flight: &InFlight, response: &mut Response<B>) {
 /// connection reaches the new process. Checked after the response was generated, because that may take
 /// long.
 fn end_if_leaving<B>(site: &Site, response: &mut Response<B>) {
-    if site.is_leaving() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+    if !site.answers_from_cache() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }

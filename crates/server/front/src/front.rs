@@ -382,10 +382,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     /// Writes buffered interim responses before hyper's output. They are dropped if hyper is in the
     /// middle of a 100 (Continue), because the final response may follow it directly.
     fn poll_before_writing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.unflushed && self.early.0.is_empty() {
-            false => ready!(self.poll_early(cx))?,
-            true if self.in_flight.has_early() => drop(self.in_flight.take_early()),
-            true => {}
+        if !self.unflushed || !self.early.0.is_empty() {
+            ready!(self.poll_early(cx))?;
+        } else if self.in_flight.has_early() {
+            drop(self.in_flight.take_early());
         }
         self.unflushed = true;
         Poll::Ready(Ok(()))
@@ -583,9 +583,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         // A hit that has begun is written to its end.
         ready!(front.poll_hit(cx))?;
         // hyper sees an end of data, but the new protocol begins here.
-        match front.slot.is_agreed() {
-            true => Pin::new(&mut front.io).poll_flush(cx),
-            false => Pin::new(&mut front.io).poll_shutdown(cx),
+        if front.slot.is_agreed() {
+            Pin::new(&mut front.io).poll_flush(cx)
+        } else {
+            Pin::new(&mut front.io).poll_shutdown(cx)
         }
     }
 }

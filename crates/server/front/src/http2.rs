@@ -171,9 +171,10 @@ impl Activity {
     /// The notification is subscribed to once.
     async fn cut(&self) {
         let mut waits = false;
-        let cut = poll_fn(|cx| match waits && !self.client.is_cut() {
-            true => Poll::Pending,
-            false => {
+        let cut = poll_fn(|cx| {
+            if waits && !self.client.is_cut() {
+                Poll::Pending
+            } else {
                 waits = true;
                 self.client.poll_cut(cx)
             }
@@ -257,9 +258,10 @@ pub async fn serve<IO>(
         client.extras.trace = Trace::of(site.state(), &request, &client);
         let mut entry = Entry::of(&site, &request, &client);
         async move {
-            let response = match has_place {
-                true => answer(&site, request, &client).await,
-                false => refuse(&site, Refusal::TooManyStreams),
+            let response = if has_place {
+                answer(&site, request, &client).await
+            } else {
+                refuse(&site, Refusal::TooManyStreams)
             };
             if let Some(trace) = &client.extras.trace {
                 trace.answered(&response);

@@ -81,11 +81,12 @@ async fn welcome(
         return;
     };
     // If the proxy does not know the client, header fields that it forwards are not trusted.
-    let proxy_trust =
-        match said != ProxyClient::Unknown && site.config.trusted_proxies.have_peer(peer) {
-            true => Peer::Trusted,
-            false => Peer::Anybody,
-        };
+    let proxy_trust = if said != ProxyClient::Unknown && site.config.trusted_proxies.have_peer(peer)
+    {
+        Peer::Trusted
+    } else {
+        Peer::Anybody
+    };
     let address_source = match said {
         ProxyClient::Own => AddressSource::Socket,
         ProxyClient::Client { .. } => AddressSource::Proxy,
@@ -137,9 +138,10 @@ async fn introduced(
     site: &Site,
 ) -> Option<ProxyClient> {
     let header = async {
-        match site.config.trusted_proxies.have_peer(peer) {
-            true => read_header(io).await,
-            false => Err(ProxyRefusal::Untrusted),
+        if site.config.trusted_proxies.have_peer(peer) {
+            read_header(io).await
+        } else {
+            Err(ProxyRefusal::Untrusted)
         }
     };
     let refused = match timeout(site.limits.header_timeout, header).await {

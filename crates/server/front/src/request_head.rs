@@ -71,10 +71,8 @@ pub fn inspect(bytes: &[u8], limits: &Limits) -> Inspection {
     let decisive = Decisive::of(&request);
     match check(&bytes[..head_bytes], &request, &decisive, limits) {
         Ok(framing) => {
-            let upgrade = match decisive.upgrade {
-                true => read_upgrade(&request, framing),
-                false => Upgrade::None,
-            };
+            let upgrade =
+                if decisive.upgrade { read_upgrade(&request, framing) } else { Upgrade::None };
             Inspection::Complete { head_bytes, framing, upgrade }
         }
         Err(refusal) => Inspection::Refused(refusal),

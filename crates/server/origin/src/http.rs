@@ -156,12 +156,11 @@ impl HttpOrigin {
                 if error.is_connect() && matches!(failure, Failure::TimedOut) {
                     self.places.limit_hits.note(Limit::OriginConnectTimeout);
                 }
-                match error.is_connect() {
-                    true => {
-                        let error = innermost(&error);
-                        tracing::warn!(event = "origin-refused", address = %self.authority, error);
-                    }
-                    false => log_failure(&url, failure, &innermost(&error)),
+                if error.is_connect() {
+                    let error = innermost(&error);
+                    tracing::warn!(event = "origin-refused", address = %self.authority, error);
+                } else {
+                    log_failure(&url, failure, &innermost(&error))
                 }
                 Err(failure.into())
             }

@@ -53,10 +53,7 @@ impl Pace {
         let due = (rate as f64) * self.waited.as_secs_f64();
         let moved = std::mem::take(&mut self.moved);
         self.waited = Duration::ZERO;
-        match (moved as f64) < due {
-            true => Verdict::TooSlow,
-            false => Verdict::FastEnough,
-        }
+        if (moved as f64) < due { Verdict::TooSlow } else { Verdict::FastEnough }
     }
 }
 

@@ -103,10 +103,7 @@ impl PrivateFpm {
     /// Creates the directory again if it was removed. The path stays the same, because the origin
     /// refers to the socket by it.
     fn restore(&mut self) -> Result<(), String> {
-        match self.directory.is_there() {
-            true => Ok(()),
-            false => self.directory.make_again(),
-        }
+        if self.directory.is_there() { Ok(()) } else { self.directory.make_again() }
     }
 
     /// Completes when the socket has disappeared.
@@ -127,9 +124,10 @@ impl PrivateFpm {
 /// There is no such program: a sentence for the operator.
 pub fn find_binary(options: &OwnPhp) -> Result<PathBuf, String> {
     if let Some(binary) = &options.binary {
-        return match binary.is_file() {
-            true => Ok(binary.clone()),
-            false => Err(format!("php.binary: there is no file {}", binary.display())),
+        return if binary.is_file() {
+            Ok(binary.clone())
+        } else {
+            Err(format!("php.binary: there is no file {}", binary.display()))
         };
     }
     newest_binary().ok_or_else(|| {

@@ -306,9 +306,10 @@ fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) ->
         return Route::Script(Script { filename, name: name.into(), path_info: String::new() });
     }
     // A link with another extension that leads to a script would reveal its source.
-    match is_never_shown(root.files, &filename) || is_never_shown(root.files, &full) {
-        true => Route::Hidden(Withheld::Source),
-        false => Route::Static(filename),
+    if is_never_shown(root.files, &filename) || is_never_shown(root.files, &full) {
+        Route::Hidden(Withheld::Source)
+    } else {
+        Route::Static(filename)
     }
 }
 

@@ -234,9 +234,10 @@ impl PieceReader {
 /// memory. If `/var/tmp` is not writable, as in a container with a read-only system, `/tmp`. Blocks.
 fn usual_directory() -> PathBuf {
     let var = Path::new("/var/tmp");
-    match std::env::var_os("TMPDIR").is_none() && unnamed(var).is_ok() {
-        true => var.to_owned(),
-        false => std::env::temp_dir(),
+    if std::env::var_os("TMPDIR").is_none() && unnamed(var).is_ok() {
+        var.to_owned()
+    } else {
+        std::env::temp_dir()
     }
 }
 

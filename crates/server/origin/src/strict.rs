@@ -238,9 +238,10 @@ impl HeadCheck {
             }
             self.has_coding = true;
         }
-        match self.has_length && self.has_coding {
-            true => Err("Content-Length beside Transfer-Encoding"),
-            false => Ok(()),
+        if self.has_length && self.has_coding {
+            Err("Content-Length beside Transfer-Encoding")
+        } else {
+            Ok(())
         }
     }
 

@@ -201,9 +201,10 @@ impl Upload {
             None => return Poll::Ready(None),
             Some(Err(error)) => {
                 let timed_out = source_is_timeout(&error);
-                upload.flaw.is(match timed_out {
-                    true => Refusal::ContentTimeout,
-                    false => Refusal::ContentMalformed,
+                upload.flaw.is(if timed_out {
+                    Refusal::ContentTimeout
+                } else {
+                    Refusal::ContentMalformed
                 });
                 return Poll::Ready(Some(Err(UploadFailed)));
             }

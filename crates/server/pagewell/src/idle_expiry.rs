@@ -2,7 +2,7 @@
 //! if it is set.
 //!
 //! The store records in which of the last scans each page was requested (`page_store`,
-//! `unused.rs`). One scan runs per eighth of that time, in batches of some hundred pages with a
+//! `inactive.rs`). One scan runs per eighth of that time, in batches of some hundred pages with a
 //! pause in between. So hits and changes wait for at most one batch. A page stays for at least that
 //! time after its last request, and is removed within the next eighth. If the time is reconfigured,
 //! or the machine's clock is set back, counting starts again: a page may then stay longer, never
@@ -73,12 +73,12 @@ impl Rounds {
 async fn make_round(site: &Site, older: AgeStep, stop: &PhaseWatch) {
     let mut round = IdleScan::new(older);
     while !round.is_over() && !stop.borrow().is_leaving() {
-        let mut unused = site.store.grow_older(&mut round);
-        unused.retain(|page| !is_of_client(page.key().bytes()));
-        if site.store.drop_unused(&unused) > 0 {
+        let mut inactive = site.store.grow_older(&mut round);
+        inactive.retain(|page| !is_of_client(page.key().bytes()));
+        if site.store.remove_inactive(&inactive) > 0 {
             site.untidy.notify_one();
         }
-        drop(unused);
+        drop(inactive);
         tokio::time::sleep(BETWEEN_BATCHES).await;
     }
     site.counters.unused_rounds.add();

@@ -119,15 +119,14 @@ fn once(task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
 fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
     once(async {
         let done = client::invalidate(args).await?;
-        let (did, count) = match args.soft {
-            true => ("marked", done.marked),
-            false => ("purged", done.dropped),
-        };
+        let (did, count) =
+            if args.soft { ("marked", done.marked) } else { ("purged", done.dropped) };
         let pages = if count == 1 { "page" } else { "pages" };
         say(&format!("{did} {count} {pages} (change {})", done.number))?;
-        match done.late {
-            true => Err("the cluster's other nodes have not applied it yet: they will when the cluster's stream can be reached again".into()),
-            false => Ok(()),
+        if done.late {
+            Err("the cluster's other nodes have not applied it yet: they will when the cluster's stream can be reached again".into())
+        } else {
+            Ok(())
         }
     })
 }
@@ -147,15 +146,14 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     let (config, _) = args.read()?;
     let reload = Reload::of(args)?;
     let standing = privileges::standing(&config)?;
-    let predecessor = match args.take_over {
-        true => Predecessor::find(&config.admin, standing.becomes(), &mut passed)?,
-        false => None,
+    let predecessor = if args.take_over {
+        Predecessor::find(&config.admin, standing.becomes(), &mut passed)?
+    } else {
+        None
     };
-    let prepared =
-        OpenedResources::open(&config, passed).map_err(|error| match args.take_over {
-            true => error.sentence,
-            false => open_error(error, &config),
-        })?;
+    let prepared = OpenedResources::open(&config, passed).map_err(|error| {
+        if args.take_over { error.sentence } else { open_error(error, &config) }
+    })?;
     // Before other threads are started.
     release_memory::long_at_once();
     privileges::drop_to(&standing, &config)?;

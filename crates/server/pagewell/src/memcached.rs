@@ -1,4 +1,4 @@
-//! The memcached port: serves connections in memcached's protocols, and stores their items.
+//! The memcached port: serves connections in memcached's text protocol, and stores their items.
 //!
 //! The items are in the site's page store, under keys that no HTTP request can have, and are
 //! invalidated like pages (`keeper.rs`). When the origin began to generate an item is unknown, unless
@@ -90,13 +90,13 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
     mut stop: PhaseWatch,
 ) {
     let (mut decoder, mut input) = (Opening::new(limits), BytesMut::new());
-    let (mut answer, mut hand) = (Answer::default(), None);
+    let (mut answer, mut deletions) = (Answer::default(), None);
     let seen = stop.clone();
     let mut leaving = pin!(stop.wait_for(Phase::is_leaving));
     loop {
-        let next = step(&mut decoder, &mut input, limits, keeper, (&mut answer, &mut hand));
+        let next = step(&mut decoder, &mut input, limits, keeper, (&mut answer, &mut deletions));
         let is_due = next != After::Go || answer.len() >= ANSWER_BYTES;
-        if is_due && !sent(&mut io, &mut answer, keeper.site(), hand.take()).await {
+        if is_due && !sent(&mut io, &mut answer, keeper.site(), deletions.take()).await {
             return;
         }
         match next {
@@ -115,9 +115,10 @@ async fn connection<IO: AsyncRead + AsyncWrite + Unpin>(
                 let may_rest = input.is_empty() && more == 1;
                 let reading = io.read_buf(&mut input);
                 let read = async {
-                    match may_rest {
-                        true => reading.await.ok(),
-                        false => timeout(SILENT, reading).await.ok().and_then(Result::ok),
+                    if may_rest {
+                        reading.await.ok()
+                    } else {
+                        timeout(SILENT, reading).await.ok().and_then(Result::ok)
                     }
                 };
                 let read = tokio::select! {
@@ -182,16 +183,16 @@ fn step(
     input: &mut BytesMut,
     limits: Limits,
     keeper: &Keeper,
-    (answer, hand): (&mut Answer, &mut Option<PendingChange>),
+    (answer, deletions): (&mut Answer, &mut Option<PendingChange>),
 ) -> After {
     match decoder.next(input) {
         Step::More(more) => After::Read(more),
         Step::Close(why) => closed(why.as_str()),
         Step::Request(request) if decoder.is_foreign(&request.command) => closed("no-command"),
         // Another process owns the items now.
-        Step::Request(_) if keeper.site().is_leaving() => After::Close,
+        Step::Request(_) if !keeper.site().answers_from_cache() => After::Close,
         Step::Request(request)
-            if !begun(&request.command, hand, || {
+            if !begun(&request.command, deletions, || {
                 PendingChange::begin_at_once(keeper.site().state())
             }) =>
         {
@@ -199,13 +200,7 @@ fn step(
         }
         Step::Request(request) => {
             let now = Moment(keeper.site().clock.now().0);
-            let next = execute(&request, keeper, limits, now, answer);
-            if keeper.site().has_lost_change() {
-                // Without a response: the process that owns the pages did not receive the change.
-                answer.clear();
-                return After::Close;
-            }
-            match next {
+            match execute(&request, keeper, limits, now, answer) {
                 Next::Go => After::Go,
                 Next::Close => After::Close,
             }
@@ -243,26 +238,30 @@ impl Opening {
 
 /// Registers a deletion before it is published to other nodes; `false` if the process accepts none
 /// any more. One registration covers all requests that are answered at once, including quiet ones.
-fn begun<P>(command: &Command, hand: &mut Option<P>, begin: impl FnOnce() -> Option<P>) -> bool {
-    if command.is_delete() && hand.is_none() {
-        *hand = begin();
-        return hand.is_some();
+fn begun<P>(
+    command: &Command,
+    deletions: &mut Option<P>,
+    begin: impl FnOnce() -> Option<P>,
+) -> bool {
+    if command.is_delete() && deletions.is_none() {
+        *deletions = begin();
+        return deletions.is_some();
     }
     true
 }
 
-/// Sends and clears the response; `false` if the client does not take it. `hand` is the registration of
-/// the deletions that it acknowledges.
+/// Sends and clears the response; `false` if the client does not take it. `deletions` stands for the
+/// deletions that it acknowledges.
 async fn sent<IO: AsyncWrite + Unpin>(
     io: &mut IO,
     answer: &mut Answer,
     site: &Site,
-    hand: Option<PendingChange>,
+    deletions: Option<PendingChange>,
 ) -> bool {
     // Other nodes may have the deleted item cached. The protocol cannot express that the invalidation
     // is late.
-    if let Some(hand) = hand {
-        hand.acknowledge().await;
+    if let Some(deletions) = deletions {
+        deletions.acknowledge().await;
     }
     let is_sent = written(io, answer, site.limits.write_timeout).await;
     answer.clear();
@@ -270,8 +269,12 @@ async fn sent<IO: AsyncWrite + Unpin>(
 }
 
 /// Sends the response with vectored writes. `false` if a write fails or makes no progress for
-/// `patience`.
-async fn written<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &Answer, patience: Duration) -> bool {
+/// `write_timeout`.
+async fn written<IO: AsyncWrite + Unpin>(
+    io: &mut IO,
+    answer: &Answer,
+    write_timeout: Duration,
+) -> bool {
     let mut parts = answer.parts();
     loop {
         let mut pieces = [IoSlice::new(&[]); PIECES];
@@ -282,7 +285,7 @@ async fn written<IO: AsyncWrite + Unpin>(io: &mut IO, answer: &Answer, patience:
             return true;
         }
         while !left.is_empty() {
-            match timeout(patience, io.write_vectored(left)).await {
+            match timeout(write_timeout, io.write_vectored(left)).await {
                 Ok(Ok(written)) if written > 0 => IoSlice::advance_slices(&mut left, written),
                 _ => return false,
             }
@@ -305,20 +308,22 @@ mod tests {
 
     #[test]
     fn once_nothing_is_begun_any_more_nothing_is_deleted() {
-        let (in_hand, mut hand) = (Arc::new(PendingChanges::default()), None);
-        let begun = |line, hand: &mut _| begun(&command(line), hand, || in_hand.begin());
-        assert!(begun("get k\r\n", &mut hand) && hand.is_none());
-        assert!(begun("delete k\r\n", &mut hand) && hand.is_some());
-        assert_eq!(in_hand.close(), 1, "it is waited for");
+        let (pending, mut deletions) = (Arc::new(PendingChanges::default()), None);
+        let begun = |line, deletions: &mut _| begun(&command(line), deletions, || pending.begin());
+        assert!(begun("get k\r\n", &mut deletions) && deletions.is_none());
+        assert!(begun("delete k\r\n", &mut deletions) && deletions.is_some());
+        assert_eq!(pending.close(), 1, "it is waited for");
         // One registration covers both.
-        assert!(begun("md k q\r\n", &mut hand));
-        assert_eq!(in_hand.count(), 1);
-        hand = None;
-        for line in ["delete k\r\n", "delete k noreply\r\n", "md k\r\n"] {
-            assert!(!begun(line, &mut hand), "{line}");
+        assert!(begun("delete k noreply\r\n", &mut deletions));
+        assert_eq!(pending.count(), 1);
+        deletions = None;
+        for line in ["delete k\r\n", "delete k noreply\r\n"] {
+            assert!(!begun(line, &mut deletions), "{line}");
         }
         // These are not published to other nodes.
-        assert!(begun("mg k v\r\n", &mut hand) && begun("set k 0 0 1\r\nx\r\n", &mut hand));
-        assert_eq!(in_hand.count(), 0);
+        assert!(
+            begun("get k\r\n", &mut deletions) && begun("set k 0 0 1\r\nx\r\n", &mut deletions)
+        );
+        assert_eq!(pending.count(), 0);
     }
 }

@@ -64,9 +64,10 @@ impl OpenedResources {
                 all.iter().map(|address| BoundSocket::open_for_visitors(address, &mut passed));
             each.collect::<Result<Vec<_>, NotOpened>>()
         };
-        let tls = match config.listen_tls.is_empty() {
-            true => None,
-            false => Some(Arc::new(Tls::load(&config.tls)?)),
+        let tls = if config.listen_tls.is_empty() {
+            None
+        } else {
+            Some(Arc::new(Tls::load(&config.tls)?))
         };
         let (listen, listen_tls) = (bind(&config.listen)?, bind(&config.listen_tls)?);
         let items = config
@@ -347,10 +348,7 @@ impl Server {
         let all_told = self.following.as_ref().is_none_or(Following::has_ended);
         let of_site = |site: &Arc<Site>| {
             let is_idle = site.pending.close() == 0;
-            match is_idle && all_told && !site.has_lost_change() {
-                true => End::AllHeard,
-                false => End::NotAll,
-            }
+            if is_idle && all_told && !site.has_lost_change() { End::AllHeard } else { End::NotAll }
         };
         default_site.all_sites().map(of_site).collect()
     }
@@ -437,10 +435,10 @@ async fn take_place(
     };
     // The old process reports its pending changes, and all of them must arrive.
     let snapshots = default_site.all_sites().filter_map(|site| site.snapshots.as_ref());
-    let in_hand = snapshots.map(Snapshots::begin_in_flight).collect();
+    let in_flight = snapshots.map(Snapshots::begin_in_flight).collect();
     // No process accepts connections now, so an unresponsive database is not waited for.
     start_all(default_site, snapshot::Before::HandedOver, IN_BETWEEN, stopped).await?;
-    placed.serve(default_site, in_hand).await.map(Some)
+    placed.serve(default_site, in_flight).await.map(Some)
 }
 
 /// Duplicates the listening sockets for a process that takes over.
@@ -453,17 +451,17 @@ fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>
 }
 
 /// Opens the snapshot of each site, then follows their databases. It waits for each database for at
-/// most `patience`.
+/// most `first_timeout`.
 async fn start_all(
     default_site: &Arc<Site>,
     before: snapshot::Before,
-    patience: Duration,
+    first_timeout: Duration,
     stopped: &PhaseWatch,
 ) -> Result<(), String> {
     let begin = |site: &Arc<Site>| Ok((site.clone(), snapshot::begin(site, before)?));
     let loading = default_site.all_sites().map(begin).collect::<Result<Vec<_>, String>>()?;
     let sites = default_site.all_sites().map(|site| (site.state(), &*site.sources));
-    change_sources::start(sites, patience, stopped).await?;
+    change_sources::start(sites, first_timeout, stopped).await?;
     for (site, loading) in loading {
         tokio::spawn(snapshot::run(site, loading, stopped.clone()));
     }

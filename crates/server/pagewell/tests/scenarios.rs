@@ -118,9 +118,10 @@ impl Binary {
             .args(if says_memory { &[][..] } else { &["--memory", "64M"] })
             .arg("--config")
             .arg(&path)
-            .args(match config.toml.contains("[[site]]") {
-                true => vec![],
-                false => vec!["--origin".to_owned(), format!("http://{}", config.origin)],
+            .args(if config.toml.contains("[[site]]") {
+                vec![]
+            } else {
+                vec!["--origin".to_owned(), format!("http://{}", config.origin)]
             })
             .args(&config.flags)
             .stdout(Stdio::piped())

@@ -4,8 +4,8 @@
 
 #[path = "take_over/database.rs"]
 mod database;
-#[path = "take_over/in_hand.rs"]
-mod in_hand;
+#[path = "take_over/in_flight.rs"]
+mod in_flight;
 
 use acceptance::{BOUND, Raw, Site, binary, cache_status, client, counter, is_hit, until};
 use config::Address as Configured;

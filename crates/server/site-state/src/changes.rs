@@ -18,6 +18,7 @@
 use crate::SiteState;
 use crate::history::{ChangeRecorder, ChangeSource};
 use crate::page::StoredPage;
+use crate::propagation::Propagation;
 use crate::runtime::off_the_way;
 use crate::successor::HandOver;
 use crate::terms::SearchedPages;
@@ -25,6 +26,7 @@ use page_store::{
     AppliedChange, Change, ChangeTarget, Keys, Number, OpenChange, PagePredicate, ReportedPage,
     Strength,
 };
+use std::time::Duration;
 
 /// A change that purges this many pages leaves entries of the index to be tidied.
 const UNTIDY_PAGES: u64 = 1_000;
@@ -145,6 +147,27 @@ impl<'s> Changes<'s> {
         self.hand_on(targets, Strength::Drop);
     }
 
+    /// Waits until everything that the site's databases have committed is applied by the process that
+    /// answers from its cache. `here` waits for this process. If another one has taken over, it is
+    /// asked, and waits for at most `bound`.
+    pub async fn committed(
+        &self,
+        here: impl Future<Output = Propagation>,
+        bound: Duration,
+    ) -> Propagation {
+        let site = self.site;
+        let applied = if site.answers_from_cache() { here.await } else { Propagation::TimedOut };
+        match site.successor() {
+            // It may have taken over while this process waited.
+            Some(successor) if applied == Propagation::TimedOut => {
+                successor.barrier(site.config.hosts.canonical.as_deref(), bound).await
+            }
+            // Nothing is answered from the cache any more.
+            None if !site.answers_from_cache() => Propagation::NotNeeded,
+            _ => applied,
+        }
+    }
+
     /// Publishes a change only to the other nodes, because it has been applied here already.
     pub fn publish(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         if let Some(cluster) = &self.site.cluster {
@@ -166,7 +189,7 @@ impl<'s> Changes<'s> {
     /// belong to it or to a later process, and the change must not be acknowledged.
     fn hand_on(&self, targets: &[ChangeTarget<'_>], strength: Strength) {
         let site = self.site;
-        if !site.is_leaving() {
+        if site.answers_from_cache() {
             return;
         }
         let Some(successor) = site.successor() else { return };

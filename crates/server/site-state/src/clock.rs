@@ -71,9 +71,10 @@ impl Clock {
     /// The time at a moment that [`instant`](Self::instant) has returned, so that one reading of the
     /// machine's clock serves both.
     pub fn at(&self, instant: Instant) -> Timestamp {
-        let counted = match self.inner.runs {
-            true => instant.saturating_duration_since(self.inner.started),
-            false => Duration::ZERO,
+        let counted = if self.inner.runs {
+            instant.saturating_duration_since(self.inner.started)
+        } else {
+            Duration::ZERO
         };
         let counted_ms = counted.as_secs() * 1000 + u64::from(counted.subsec_millis());
         let offset_ms = self.inner.offset_ms.load(Ordering::Relaxed);

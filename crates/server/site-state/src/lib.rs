@@ -14,8 +14,22 @@
 //! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `terms`, `uncovered_tags` |
 //! | requests | `client`, `request_fields`, `refusal`, `trailers`, `per_address` |
 //! | the memcached port | `memcached_keys`, `memcached_leases` |
-//! | observation | `clock`, `counters`, `limit_hits` (limits), `why` (history), `traces`, `panics` |
-//! | memory | `let_go` returns unused memory to the system |
+//! | observation | `clock`, `counters`, `limit_hits` (limits), `history`, `traces`, `panics` |
+//! | memory | `release_memory` returns unused memory to the system |
+//!
+//! Counts of work in flight, in this crate and above. Each answers another question:
+//!
+//! | question | answered by |
+//! |---|---|
+//! | may another change follow before this process ends? | [`pending_changes`]: one guard for each operation |
+//! | if it is killed now, does the journal lack a change? | [`journal`]: the same guard, unless the operation is executed at once; also for the predecessor's operations |
+//! | has a change not reached the other nodes? | `Cluster` (`change-sources`, `valkey/peers.rs`): numbers of changes |
+//! | does one address use too much? | [`per_address`]: connections, HTTP/2 requests |
+//! | does an HTTP/1 connection wait for hyper? | `exchange`, `in_flight.rs` |
+//! | has an HTTP/2 client taken its responses? | `front`, `http2.rs` (`Activity`) and `http2/streams.rs` |
+//! | may another request go to the origin? | `origin`, `places.rs`: permits and the queue |
+//! | who renders a page, and how many requests wait for it? | `page-store`, `fill.rs` |
+//! | may a connection of the control interface be closed? | `control`, `api/places.rs` |
 
 pub mod changes;
 pub mod client;

@@ -25,9 +25,6 @@ use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The memory that an item needs in addition to its value: the time of its last read.
-const SEEN_BYTES: usize = size_of::<memcache::LastRead>() + 2 * size_of::<usize>();
-
 /// The metadata of a stored page. The bytes to send follow it and the key in the same allocation:
 /// [`ReadPage`] reads both.
 pub struct StoredPage {
@@ -113,7 +110,7 @@ impl RareParts {
         let beside = self.beside.as_deref().map_or(0, |beside| {
             let own = match beside {
                 InternalPart::Internal(fields) => fields_bytes(fields),
-                InternalPart::Item(item) => allocated(SEEN_BYTES) + allocated(item.value.len()),
+                InternalPart::Item(item) => allocated(item.value.len()),
             };
             allocated(size_of::<InternalPart>()) + own
         });
@@ -239,10 +236,7 @@ impl Payload for StoredPage {
     /// cookies in its key; `rewarm` detects that when it computes the key again.
     fn audience(&self) -> Audience {
         let anybodys = self.stored.nominated().is_empty() && !self.stored.is_private();
-        match anybodys && self.item().is_none() {
-            true => Audience::Anybody,
-            false => Audience::Somebody,
-        }
+        if anybodys && self.item().is_none() { Audience::Anybody } else { Audience::Somebody }
     }
 }
 

@@ -31,6 +31,8 @@ use tokio::sync::Notify;
 
 /// Static files may use this fraction (1/`FILES_SHARE`) of the page budget.
 const FILES_SHARE: usize = 8;
+/// The number of no version of the configuration.
+const NO_READING: u64 = u64::MAX;
 
 /// A site with one version of the configuration.
 pub struct SiteState {
@@ -75,7 +77,7 @@ pub struct Lasting {
     pub exporter: Option<Exporter>,
     /// Whether this process still answers from its cache, and which process does instead.
     pub leaving: Leaving,
-    /// The current version of the configuration; `u64::MAX` once another process has the pages.
+    /// The current version of the configuration; [`NO_READING`] once another process has the pages.
     current_reading: AtomicU64,
     /// The site with that version. The lock guards only this value.
     current: Mutex<Weak<SiteState>>,
@@ -91,16 +93,16 @@ impl Deref for SiteState {
 }
 
 impl SiteState {
-    /// Creates the state of a site. `cluster` publishes its changes to other nodes. `is_door`: it
+    /// Creates the state of a site. `cluster` publishes its changes to other nodes. `is_default`: it
     /// is the default site, to which connections come first.
     pub fn new(
         config: Arc<Config>,
         clock: Clock,
         cluster: Option<Arc<dyn Cluster>>,
-        is_door: bool,
+        is_default: bool,
     ) -> Arc<SiteState> {
         let limits = Arc::new(config.limits.clone());
-        let lasting = Arc::new(Lasting::new(&config, clock, cluster, is_door));
+        let lasting = Arc::new(Lasting::new(&config, clock, cluster, is_default));
         let state = Arc::new(SiteState { config, limits, reading: 0, lasting });
         *state.lasting.current() = Arc::downgrade(&state);
         state
@@ -145,20 +147,28 @@ impl SiteState {
     /// Stops answering from the cache; from now on every change is also sent to the successor.
     pub fn leave(&self, successor: Arc<dyn SuccessorProcess>) {
         self.leaving.to(successor);
-        self.lasting.current_reading.store(u64::MAX, Ordering::Release);
+        self.lasting.current_reading.store(NO_READING, Ordering::Release);
     }
 
     /// Stops answering from the cache, while the server stops. Other nodes need not wait for this
     /// one.
     pub fn leave_alone(&self) {
         self.leaving.alone();
-        self.lasting.current_reading.store(u64::MAX, Ordering::Release);
+        self.lasting.current_reading.store(NO_READING, Ordering::Release);
     }
 
-    /// Whether this process no longer answers from its cache.
+    /// Whether a reload has activated another version of the configuration. Also false once another
+    /// process has the pages: the store of this one is no longer read.
+    pub fn is_replaced(&self) -> bool {
+        let current = self.lasting.current_reading.load(Ordering::Acquire);
+        current != self.reading && current != NO_READING
+    }
+
+    /// Whether this process answers from its cache. It stops once another process has the pages, or
+    /// when the server stops.
     #[inline]
-    pub fn is_leaving(&self) -> bool {
-        self.leaving.is()
+    pub fn answers_from_cache(&self) -> bool {
+        !self.leaving.is()
     }
 
     /// The process that has the pages, while it exists.
@@ -197,7 +207,7 @@ impl SiteState {
     /// Whether pages outside this store may be used: of a snapshot that is not loaded yet, or of
     /// the process that has taken over.
     pub fn has_pages_elsewhere(&self) -> bool {
-        self.is_leaving() || self.snapshots.as_ref().is_some_and(|all| !all.is_taken_up())
+        !self.answers_from_cache() || self.snapshots.as_ref().is_some_and(|all| !all.is_taken_up())
     }
 
     /// The target of the shared page, if it differs from the request's. It has the canonical host,
@@ -246,7 +256,7 @@ impl Lasting {
         config: &Config,
         clock: Clock,
         cluster: Option<Arc<dyn Cluster>>,
-        is_door: bool,
+        is_default: bool,
     ) -> Lasting {
         let limits = &config.limits;
         let pages_bytes = config.memory_bytes - SiteState::files_bytes(config);
@@ -277,7 +287,7 @@ impl Lasting {
             name: page_store::Site(0),
             leases,
             clock,
-            exporter: config.traces.as_ref().filter(|_| is_door).map(Exporter::new),
+            exporter: config.traces.as_ref().filter(|_| is_default).map(Exporter::new),
             pending: Arc::default(),
             leaving: Leaving::default(),
             current_reading: AtomicU64::new(0),

@@ -121,12 +121,15 @@ impl Terms {
             let (kind, search) = text.split_once(':').unwrap_or((&text, ANY));
             let Some(kind) = self.kinds.get(kind) else { continue };
             let is_text = matches!(text, Cow::Borrowed(_));
-            match is_text && search != ANY && self.tells_apart(&text, since, pages) {
-                true => drop(apart.insert(kind)),
+            let kinds = if is_text && search != ANY && self.tells_apart(&text, since, pages) {
+                &mut apart
+            } else if search == ANY {
                 // The library adds this tag to each search tag. Alone, it stands for every search.
-                false if search == ANY => drop(whole.insert(kind)),
-                false => drop(any.insert(kind)),
-            }
+                &mut whole
+            } else {
+                &mut any
+            };
+            kinds.insert(kind);
         }
         any.extend(whole.difference(&apart));
         for kind in any {

@@ -45,7 +45,7 @@ struct OpenSpan {
     state: Option<HeaderValue>,
     site: Arc<SiteState>,
     begun: Instant,
-    told: Mutex<SpanFacts>,
+    facts: Mutex<SpanFacts>,
 }
 
 /// The facts about a request that its span contains.
@@ -86,7 +86,7 @@ impl Trace {
         let state = given.as_ref().and_then(|_| headers.get(TRACE_STATE).cloned());
         let host = request.uri().authority().map(|authority| authority.as_str().to_owned());
         let host = host.or_else(|| Some(headers.get(header::HOST)?.to_str().ok()?.to_owned()));
-        let told = SpanFacts {
+        let facts = SpanFacts {
             method: request.method().clone(),
             scheme: client.scheme,
             host: host.unwrap_or_default(),
@@ -100,15 +100,15 @@ impl Trace {
             state,
             site: default_site.clone(),
             begun: default_site.clock.instant(),
-            told: Mutex::new(told),
+            facts: Mutex::new(facts),
         })))
     }
 
     /// Records the status and `Cache-Status` of the response.
     pub fn answered<B>(&self, response: &Response<B>) {
         let cache = response.headers().get_all("cache-status").iter().next_back().cloned();
-        let mut told = self.0.facts();
-        (told.status, told.cache) = (Some(response.status().as_u16()), cache);
+        let mut facts = self.0.facts();
+        (facts.status, facts.cache) = (Some(response.status().as_u16()), cache);
     }
 
     /// Starts the span of an origin request.
@@ -126,7 +126,7 @@ impl Trace {
 
 impl OpenSpan {
     fn facts(&self) -> std::sync::MutexGuard<'_, SpanFacts> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn span(&self, place: TraceParent, parent: Option<u64>, kind: Kind, begun: Instant) -> Span {
@@ -134,21 +134,21 @@ impl OpenSpan {
         let ended = clock.instant();
         let begun_ns = clock.at(begun).0.saturating_mul(1_000_000);
         let took = ended.saturating_duration_since(begun).as_nanos() as u64;
-        let told = self.facts();
+        let facts = self.facts();
         Span {
             trace: place.trace,
             number: place.span,
             parent,
             kind,
-            method: told.method.clone(),
+            method: facts.method.clone(),
             begun_ns,
             ended_ns: begun_ns.saturating_add(took),
-            scheme: told.scheme,
-            host: told.host.clone(),
-            path: told.path.clone(),
-            status: told.status,
-            failed: told.status.is_none_or(|status| status >= 500),
-            cache: told.cache.as_ref().and_then(|value| value.to_str().ok()).map(str::to_owned),
+            scheme: facts.scheme,
+            host: facts.host.clone(),
+            path: facts.path.clone(),
+            status: facts.status,
+            failed: facts.status.is_none_or(|status| status >= 500),
+            cache: facts.cache.as_ref().and_then(|value| value.to_str().ok()).map(str::to_owned),
         }
     }
 }
@@ -174,13 +174,13 @@ pub struct OriginSpan {
 impl OriginSpan {
     /// Ends the span. `status` is `None` if there was no response.
     pub fn ended(self, status: Option<StatusCode>) {
-        self.told(Kind::Client, |span| {
+        self.end_as(Kind::Client, |span| {
             span.status = status.map(|status| status.as_u16());
             span.failed = span.status.is_none_or(|status| status >= 500);
         });
     }
 
-    fn told(self, kind: Kind, ending: impl FnOnce(&mut Span)) {
+    fn end_as(self, kind: Kind, ending: impl FnOnce(&mut Span)) {
         let own = &self.trace.0;
         if self.place.sampled == Sampling::Yes
             && let Some(exporter) = &own.site.exporter
@@ -199,7 +199,7 @@ pub struct Waits(OriginSpan);
 impl Waits {
     /// Ends the span; `is_applied` is false if the wait ended before the changes were applied.
     pub fn ended(self, is_applied: bool) {
-        self.0.told(Kind::Internal, |span| span.failed = !is_applied);
+        self.0.end_as(Kind::Internal, |span| span.failed = !is_applied);
     }
 }
 

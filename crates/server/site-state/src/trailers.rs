@@ -55,9 +55,10 @@ const NEVER: &[&str] = &[
 pub fn wanted(headers: &HeaderMap) -> Trailers {
     let lines = headers.get_all(header::TE).iter();
     let mut words = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    match words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"trailers")) {
-        true => Trailers::Wanted,
-        false => Trailers::Dropped,
+    if words.any(|word| word.trim_ascii().eq_ignore_ascii_case(b"trailers")) {
+        Trailers::Wanted
+    } else {
+        Trailers::Dropped
     }
 }
 

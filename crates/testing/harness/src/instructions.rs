@@ -192,9 +192,10 @@ fn ask(address: SocketAddr, headers: &[(&str, &str)], hits: u64) -> Result<(), S
     let mut load = Load::new(address, TARGET, 1, LoadEnd::Requests(hits));
     load.headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     let report = load.run().map_err(|error| fault(StartReason::Refused, error))?;
-    match report.requests == hits {
-        true => Ok(()),
-        false => Err(fault(StartReason::Refused, format!("not all were answered: {report:?}"))),
+    if report.requests == hits {
+        Ok(())
+    } else {
+        Err(fault(StartReason::Refused, format!("not all were answered: {report:?}")))
     }
 }
 
@@ -210,9 +211,10 @@ fn ask_by_http2(
     let output = command.arg(format!("http://{address}{TARGET}")).output();
     let output = output.map_err(|error| fault(StartReason::CannotSpawn, error))?;
     let said = String::from_utf8_lossy(&output.stdout);
-    match said.contains(&format!(" {hits} succeeded, 0 failed")) {
-        true => Ok(()),
-        false => Err(fault(StartReason::Refused, format!("not all were answered: {said}"))),
+    if said.contains(&format!(" {hits} succeeded, 0 failed")) {
+        Ok(())
+    } else {
+        Err(fault(StartReason::Refused, format!("not all were answered: {said}")))
     }
 }
 

@@ -43,9 +43,10 @@ impl Template {
         let mut copy = Command::new("cp");
         copy.args(["-a", "--reflink=auto", "--"]).arg(from).arg(to).stdin(Stdio::null());
         let done = copy.output().map_err(|error| wrong(&error.to_string()))?;
-        match done.status.success() {
-            true => Ok(()),
-            false => Err(wrong(&String::from_utf8_lossy(&done.stderr))),
+        if done.status.success() {
+            Ok(())
+        } else {
+            Err(wrong(&String::from_utf8_lossy(&done.stderr)))
         }
     }
 }

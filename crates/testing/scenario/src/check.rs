@@ -48,9 +48,10 @@ pub(crate) fn response(
             Err(error) => wrong.push(error),
         }
     }
-    let decoded = match expect.decoded {
-        true => decoded(response).map_err(|why| wrong.push(why)).unwrap_or_default(),
-        false => response.body.bytes.clone(),
+    let decoded = if expect.decoded {
+        decoded(response).map_err(|why| wrong.push(why)).unwrap_or_default()
+    } else {
+        response.body.bytes.clone()
     };
     wrong.extend(expect.body.as_ref().and_then(|t| body(t, &decoded, blanks).err()));
     let status = CacheStatus::read(response);
@@ -154,12 +155,13 @@ pub(crate) fn body(test: &BodyTest, got: &[u8], blanks: &Blanks) -> Result<(), M
         BodyTest::Contains(_) => contains(got, &wanted),
         BodyTest::Lacks(_) => !contains(got, &wanted),
     };
-    match fits {
-        true => Ok(()),
-        false => Err(Mismatch::new(
+    if fits {
+        Ok(())
+    } else {
+        Err(Mismatch::new(
             format!("content {what}| {}", shorten(&wanted, SHOWN)),
             format!("content | {}", shorten(got, SHOWN)),
-        )),
+        ))
     }
 }
 

@@ -156,9 +156,10 @@ fn receive(connection: &mut Connection, is_head: bool) -> Result<Response, Troub
     };
     // RFC 9112 section 6.3, rules 1 and 2: no content, whatever the fields announce.
     let without = is_head || status < 200 || matches!(status, 204 | 304);
-    let body = match without {
-        true => Body { bytes: Vec::new(), complete: true },
-        false => connection.read_body(&head, true)?,
+    let body = if without {
+        Body { bytes: Vec::new(), complete: true }
+    } else {
+        connection.read_body(&head, true)?
     };
     let framed = head.field("content-length").is_some()
         || head.lists("transfer-encoding", "chunked")

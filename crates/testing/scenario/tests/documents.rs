@@ -8,10 +8,7 @@ use std::path::{Path, PathBuf};
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).expect("a directory") {
         let path = entry.expect("an entry").path();
-        match path.is_dir() {
-            true => files(&path, found),
-            false => found.push(path),
-        }
+        if path.is_dir() { files(&path, found) } else { found.push(path) }
     }
 }
 

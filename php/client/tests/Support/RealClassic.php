@@ -111,6 +111,20 @@ final class RealClassic
         return trim((string) fgets($socket));
     }
 
+    /** Seconds from when a page was stored over the memcached port until it expires; null if it does not. */
+    public function lifetime(string $path): ?int
+    {
+        $socket = stream_socket_client(str_replace('unix:', 'unix://', $this->admin()), timeout: 20);
+        if ($socket === false) {
+            throw new \RuntimeException('the control interface is not there');
+        }
+        $asked = json_encode(['url' => $path]);
+        fwrite($socket, implode("\r\n", ['POST /v1/explain HTTP/1.0', 'Host: localhost', 'Content-Type: application/json', 'Content-Length: ' . strlen($asked), '', $asked]));
+        [, $content] = explode("\r\n\r\n", (string) stream_get_contents($socket), 2) + ['', ''];
+        $item = json_decode($content, true, flags: JSON_THROW_ON_ERROR)['memcached'][0];
+        return $item['ends_at_ms'] === null ? null : intdiv($item['ends_at_ms'] - $item['stored_at_ms'], 1_000);
+    }
+
     /** @return list<string> the examples of the manual in this language */
     public static function examples(string $language): array
     {

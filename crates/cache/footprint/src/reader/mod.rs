@@ -244,14 +244,13 @@ impl StatementReader {
         let period = Part::Token(Token::Period);
         let mut words = parts.iter().step_by(2).filter_map(Part::word);
         let (first, second) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        let is_known = match parts.get(1) == Some(&period) {
-            true => self.schema.is_database(first) && self.schema.table_id(second).is_some(),
-            false => first.eq_ignore_ascii_case("dual") || self.schema.table_id(first).is_some(),
-        };
-        let name = if parts.get(1) == Some(&period) {
-            format!("{first}.{second}")
+        let (is_known, name) = if parts.get(1) == Some(&period) {
+            let is_known = self.schema.is_database(first) && self.schema.table_id(second).is_some();
+            (is_known, format!("{first}.{second}"))
         } else {
-            first.to_owned()
+            let is_known =
+                first.eq_ignore_ascii_case("dual") || self.schema.table_id(first).is_some();
+            (is_known, first.to_owned())
         };
         if is_known { Ok(()) } else { Err(UnknownReads::Table(name)) }
     }

@@ -194,9 +194,8 @@ impl Walk<'_> {
                 [NamePart::Identifier(name)] => later.contains(&name.value.to_lowercase()),
                 _ => false,
             };
-            let read = visit_relations(&table.query, |name| match is_later(name) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            let read = visit_relations(&table.query, |name| {
+                if is_later(name) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             absent(&[read.is_break()])?;
         }

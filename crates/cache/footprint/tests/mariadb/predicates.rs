@@ -126,9 +126,10 @@ impl Generator<'_> {
         match if self.is_plain { self.random.one(&PLAIN_ATOMS) } else { self.random.below(28) } {
             0..=7 => {
                 let (op, constant) = (self.comparison(), self.constant(column.class));
-                match self.random.chance(5) {
-                    true => format!("{constant} {op} {text}"),
-                    false => format!("{text} {op} {constant}"),
+                if self.random.chance(5) {
+                    format!("{constant} {op} {text}")
+                } else {
+                    format!("{text} {op} {constant}")
                 }
             }
             8 => {
@@ -250,10 +251,11 @@ impl Generator<'_> {
 
     /// A text constant, as the mode of the session writes it.
     pub fn quoted(&mut self, text: &str) -> String {
-        let text = match self.mode.has_plain_backslashes {
-            true => text.to_owned(),
+        let text = if self.mode.has_plain_backslashes {
+            text.to_owned()
+        } else {
             // `\%` and `\_` stay as they are in a text.
-            false => text.replace('\\', "\\\\").replace("\\\\%", "\\%").replace("\\\\_", "\\_"),
+            text.replace('\\', "\\\\").replace("\\\\%", "\\%").replace("\\\\_", "\\_")
         };
         match self.random.below(6) {
             0 if !self.mode.has_ansi_quotes => format!("\"{}\"", text.replace('"', "\"\"")),

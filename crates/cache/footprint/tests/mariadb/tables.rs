@@ -4,7 +4,7 @@
 
 use harness::Random;
 
-/// What the values of a column are.
+/// The class of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     Integer,

@@ -11,7 +11,10 @@ use footprint::schema::{SqlColumn, SqlSchema};
 use footprint::{Reads, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader, UnknownReads};
 use std::sync::Arc;
 
-const TABLES: [(&str, &[(&str, &str, &str)]); 3] = [
+/// A table: its name, and for each column name, type and key.
+type Definition = (&'static str, &'static [(&'static str, &'static str, &'static str)]);
+
+const TABLES: [Definition; 3] = [
     (
         "post",
         &[

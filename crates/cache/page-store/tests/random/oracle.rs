@@ -278,7 +278,7 @@ impl Oracle {
     }
 
     /// Drops the pages without a request in eight scans; returns their number.
-    pub fn drop_unused(&mut self) -> u64 {
+    pub fn remove_inactive(&mut self) -> u64 {
         let before = self.pages.len();
         self.pages.retain(|page| page.rounds < 9);
         (before - self.pages.len()) as u64

@@ -41,17 +41,17 @@ impl Items for Memory {
         self.inside.lock().expect("no test panics under it").found(key, now).cloned()
     }
 
-    fn edit<'s>(
+    fn edit(
         &self,
         key: &[u8],
         now: Moment,
-        edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
+        edit: &mut dyn FnMut(Option<&Item>) -> Edit,
     ) -> EditResult {
         let mut inside = self.inside.lock().expect("no test panics under it");
         let found = inside.found(key, now).cloned();
         match edit(found.as_ref()) {
             Edit::Keep => EditResult::Done(None),
-            Edit::Put(item, _) => inside.put(key, item, NewCas::Yes),
+            Edit::Put(item) => inside.put(key, item, NewCas::Yes),
             Edit::Change(item, new) => inside.put(key, item, new),
             Edit::Remove | Edit::Discard => {
                 inside.items.remove(key);

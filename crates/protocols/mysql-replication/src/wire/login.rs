@@ -103,6 +103,19 @@ impl LoginRefused {
             LoginRefused::Packet(refusal) => refusal.as_str(),
         }
     }
+
+    /// Whether a new attempt fails in the same way until a setting or an account is changed.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            LoginRefused::Server(error) => error.kind().is_lasting(),
+            LoginRefused::NoTls
+            | LoginRefused::OldServer
+            | LoginRefused::UnknownPlugin(_)
+            | LoginRefused::PasswordInTheClear => true,
+            LoginRefused::TooManySteps | LoginRefused::Packet(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for LoginRefused {

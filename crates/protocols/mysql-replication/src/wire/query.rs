@@ -119,6 +119,15 @@ impl QueryRefused {
             QueryRefused::Packet(refusal) => refusal.as_str(),
         }
     }
+
+    /// Whether a new attempt fails in the same way until a setting or an account is changed.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            QueryRefused::Server(error) => error.kind().is_lasting(),
+            QueryRefused::TooMuch | QueryRefused::Packet(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for QueryRefused {

@@ -93,6 +93,23 @@ impl ServerErrorKind {
             ServerErrorKind::Other => "other",
         }
     }
+
+    /// Whether a new attempt fails in the same way until a setting or an account is changed.
+    #[must_use]
+    pub fn is_lasting(self) -> bool {
+        match self {
+            ServerErrorKind::AccessDenied
+            | ServerErrorKind::NotPermitted
+            | ServerErrorKind::NoBinaryLog
+            | ServerErrorKind::NoSuchTable => true,
+            ServerErrorKind::PositionGone
+            | ServerErrorKind::ServerIdTaken
+            | ServerErrorKind::TooManyConnections
+            | ServerErrorKind::Ended
+            | ServerErrorKind::HostBlocked
+            | ServerErrorKind::Other => false,
+        }
+    }
 }
 
 impl ServerError {

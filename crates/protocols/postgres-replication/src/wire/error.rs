@@ -59,6 +59,22 @@ impl ServerErrorKind {
             ServerErrorKind::Other => "server-error",
         }
     }
+
+    /// Whether a new attempt fails in the same way until a setting or an account is changed.
+    #[must_use]
+    pub fn is_lasting(self) -> bool {
+        match self {
+            ServerErrorKind::AccessDenied
+            | ServerErrorKind::NotPermitted
+            | ServerErrorKind::NoSuchDatabase => true,
+            ServerErrorKind::NotThere
+            | ServerErrorKind::InUse
+            | ServerErrorKind::NotInState
+            | ServerErrorKind::Full
+            | ServerErrorKind::Away
+            | ServerErrorKind::Other => false,
+        }
+    }
 }
 
 impl ServerError {

@@ -114,6 +114,19 @@ impl LoginRefused {
             LoginRefused::Frame(refusal) => refusal.as_str(),
         }
     }
+
+    /// Whether a new attempt fails in the same way until a setting or an account is changed.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            LoginRefused::Server(error) => error.kind().is_lasting(),
+            LoginRefused::UnknownMethod(_)
+            | LoginRefused::PasswordInTheClear
+            | LoginRefused::NoPassword
+            | LoginRefused::BadProof(_) => true,
+            LoginRefused::Frame(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for LoginRefused {

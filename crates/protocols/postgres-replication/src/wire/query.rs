@@ -104,6 +104,15 @@ impl QueryRefused {
             QueryRefused::Frame(refusal) => refusal.as_str(),
         }
     }
+
+    /// Whether a new attempt fails in the same way until a setting or an account is changed.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            QueryRefused::Server(error) => error.kind().is_lasting(),
+            QueryRefused::TooMuch | QueryRefused::Frame(_) => false,
+        }
+    }
 }
 
 impl fmt::Display for QueryRefused {

@@ -105,8 +105,8 @@ impl Connection {
         loop {
             let packet = self.receive().await?;
             let read = reading.read(&packet);
-            let read =
-                read.map_err(|error| ConnectionError::Said(error.as_str(), error.to_string()))?;
+            let read = read
+                .map_err(|error| ConnectionError::of(error.as_str(), &error, error.is_lasting()))?;
             if let Some(rows) = read {
                 return Ok(rows);
             }
@@ -178,7 +178,7 @@ impl Packets {
 }
 
 fn refused(error: LoginRefused) -> ConnectionError {
-    ConnectionError::Said(error.as_str(), error.to_string())
+    ConnectionError::of(error.as_str(), &error, error.is_lasting())
 }
 
 fn account(server: &DatabaseServer) -> Account {

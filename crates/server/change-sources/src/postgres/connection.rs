@@ -112,7 +112,7 @@ impl Connection {
         let mut reading = Query::new(QueryLimits::default());
         loop {
             let read = reading.read(&self.receive().await?);
-            if let Some(rows) = read.map_err(|error| said(error.as_str(), &error))? {
+            if let Some(rows) = read.map_err(|error| unanswered(&error))? {
                 return Ok(rows);
             }
         }
@@ -203,7 +203,7 @@ async fn over_tls(mut link: Link, server: &DatabaseServer) -> Result<Link, Conne
         _ => {
             let why =
                 "the server does not speak TLS: ssl = on in postgresql.conf, with a certificate";
-            Err(ConnectionError::Said("no-tls", why.into()))
+            Err(ConnectionError::Lasting("no-tls", why.into()))
         }
     }
 }
@@ -213,7 +213,12 @@ fn said(name: &'static str, error: &dyn std::fmt::Display) -> ConnectionError {
 }
 
 fn refused(refused: LoginRefused) -> ConnectionError {
-    said(refused.as_str(), &refused)
+    ConnectionError::of(refused.as_str(), &refused, refused.is_lasting())
+}
+
+/// Converts the error of a statement.
+pub fn unanswered(refused: &QueryRefused) -> ConnectionError {
+    ConnectionError::of(refused.as_str(), refused, refused.is_lasting())
 }
 
 fn account(server: &DatabaseServer) -> Account {

@@ -12,7 +12,7 @@
 //! here: applying transactions.
 
 use super::catalogue::{self, Catalogue};
-use super::connection::Connection;
+use super::connection::{Connection, unanswered};
 use super::setup;
 use super::touch::{Definitions, Tables};
 use crate::fault::{ConnectionError, Recovery, StreamFault};
@@ -87,7 +87,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
         spare,
         transactions,
         slot_at: slot.at,
-        told: slot.at,
+        confirmed: slot.at,
         keep_bytes: slot.keep_bytes,
         committed: place(&committed),
         prints,
@@ -114,7 +114,7 @@ async fn read(
 async fn prints_of(connection: &mut Connection, sql: &str) -> Result<Prints, ConnectionError> {
     let rows = connection.query(sql).await?;
     let text = |column| rows.text(0, column).unwrap_or_default();
-    Ok(Prints { tables: text(0), told: text(1), publication: text(2) })
+    Ok(Prints { tables: text(0), published: text(1), publication: text(2) })
 }
 
 /// The last fingerprints of the followed tables (`catalogue::prints`).
@@ -123,7 +123,7 @@ struct Prints {
     /// The fingerprint of their definitions.
     tables: String,
     /// The fingerprint of what the publication sends of them.
-    told: String,
+    published: String,
     /// The fingerprint of the publication itself.
     publication: String,
 }
@@ -156,7 +156,7 @@ pub struct Stream {
     slot_at: Lsn,
     /// The position that was confirmed to the slot, and the most log in bytes to keep for
     /// snapshots.
-    told: Lsn,
+    confirmed: Lsn,
     keep_bytes: u64,
     /// The committed position at the time of connecting.
     committed: Lsn,
@@ -196,9 +196,7 @@ impl Stream {
                 gap("slot-lost", error.to_string())
             }
             Err(QueryRefused::Server(error)) => Err(broken(&error, Recovery::Again)),
-            Err(refused) => {
-                Err(ConnectionError::Said(refused.as_str(), refused.to_string()).into())
-            }
+            Err(refused) => Err(unanswered(&refused).into()),
         }
     }
 
@@ -252,10 +250,10 @@ impl Stream {
         forget: Forget<'_>,
     ) -> Result<ConfirmedLog, StreamFault> {
         let forgotten = forget(&Position::Postgres(applied), self.keep_bytes);
-        let forgotten = forgotten.as_ref().map_or(self.told, place).min(applied);
-        self.told = self.told.max(forgotten);
-        self.connection.say(applied, self.told, reply).await?;
-        Ok(if self.told >= applied { ConfirmedLog::Everything } else { ConfirmedLog::Less })
+        let forgotten = forgotten.as_ref().map_or(self.confirmed, place).min(applied);
+        self.confirmed = self.confirmed.max(forgotten);
+        self.connection.say(applied, self.confirmed, reply).await?;
+        Ok(if self.confirmed >= applied { ConfirmedLog::Everything } else { ConfirmedLog::Less })
     }
 
     async fn frame(
@@ -280,8 +278,8 @@ impl Stream {
                     // A server that shuts down waits for this confirmation. Everything up to here
                     // is applied, because the caller applies a transaction before it requests the
                     // next.
-                    let told = self.say(before, Reply::NotNeeded, forget).await?;
-                    if told == ConfirmedLog::Less {
+                    let confirmed = self.say(before, Reply::NotNeeded, forget).await?;
+                    if confirmed == ConfirmedLog::Less {
                         let text =
                             "the server wants to hear that nothing is kept, as when it stops";
                         let (name, text) = (ServerErrorKind::Away.as_str(), text.into());
@@ -360,9 +358,10 @@ impl Stream {
         let publication = prints_of(&mut self.spare, &prints).await?.publication;
         // If other tables are followed now, there is no earlier fingerprint: it is queried once
         // more.
-        self.seen = match prints == self.prints {
-            true => Prints { publication, ..seen },
-            false => Prints { publication, ..Prints::default() },
+        self.seen = if prints == self.prints {
+            Prints { publication, ..seen }
+        } else {
+            Prints { publication, ..Prints::default() }
         };
         self.prints = prints;
         let mut touched = TouchedTags::default();

@@ -98,7 +98,7 @@ impl Connection {
         }
         good(reply)?;
         let why = format!("{key} is no stream, or the server is older than Redis 7.0");
-        Err(ConnectionError::Said("old-server", why))
+        Err(ConnectionError::Lasting("old-server", why))
     }
 
     /// Sends commands without waiting for their replies.
@@ -140,13 +140,12 @@ pub fn good(reply: Reply) -> Result<Reply, ConnectionError> {
     // The text is shown in logs and on terminals.
     let shown = |character: char| if character.is_control() { ' ' } else { character };
     let text: String = text.chars().take(ERROR_CHARACTERS).map(shown).collect();
-    let name = match text.split(' ').next() {
-        Some("NOAUTH" | "WRONGPASS") => "access-denied",
-        Some("NOPERM") => "not-permitted",
-        Some("WRONGTYPE") => "no-stream",
+    Err(match text.split(' ').next() {
+        Some("NOAUTH" | "WRONGPASS") => ConnectionError::Lasting("access-denied", text),
+        Some("NOPERM") => ConnectionError::Lasting("not-permitted", text),
+        Some("WRONGTYPE") => ConnectionError::Lasting("no-stream", text),
         // A password for a user without one gives `ERR AUTH <password> called without any …`.
-        Some("ERR") if text.contains("AUTH") => "access-denied",
-        _ => "refused",
-    };
-    Err(ConnectionError::Said(name, text))
+        Some("ERR") if text.contains("AUTH") => ConnectionError::Lasting("access-denied", text),
+        _ => ConnectionError::Said("refused", text),
+    })
 }

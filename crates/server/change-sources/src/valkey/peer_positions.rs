@@ -133,10 +133,8 @@ fn saying(text: &str) -> Option<Saying> {
         let _beat: u64 = words.next()?.parse().ok()?;
     }
     let silent_max = Duration::from_millis(words.next()?.parse().ok()?);
-    let read = match is_gone {
-        true => PeerPosition::Gone,
-        false => PeerPosition::UpTo(up_to, words.next()?.into()),
-    };
+    let read =
+        if is_gone { PeerPosition::Gone } else { PeerPosition::UpTo(up_to, words.next()?.into()) };
     Some(Saying { read, silent_max, host_name: words.next().and_then(HostName::checked) })
 }
 

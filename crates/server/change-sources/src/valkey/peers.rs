@@ -58,9 +58,9 @@ pub struct Peers {
     stream: SharedStream,
     queue: Mutex<Queue>,
     /// The number of the last published change.
-    told: AtomicU64,
+    published: AtomicU64,
     /// The number of the last change that all nodes have applied.
-    heard: watch::Sender<u64>,
+    applied: watch::Sender<u64>,
     put: Notify,
     is_begun: AtomicBool,
     nodes: NodeList,
@@ -182,10 +182,10 @@ impl Peers {
     /// Creates the publisher for this stream. Nothing is published before [`begin`](Self::begin).
     #[must_use]
     pub fn new(config: Arc<Database>) -> Peers {
-        let (queue, heard) = (Mutex::default(), watch::Sender::new(0));
-        let (told, put, is_begun) = (AtomicU64::new(0), Notify::new(), AtomicBool::new(false));
+        let (queue, applied) = (Mutex::default(), watch::Sender::new(0));
+        let (published, put, is_begun) = (AtomicU64::new(0), Notify::new(), AtomicBool::new(false));
         let nodes = NodeList::default();
-        Peers { stream: shared(&config), config, queue, told, heard, put, is_begun, nodes }
+        Peers { stream: shared(&config), config, queue, published, applied, put, is_begun, nodes }
     }
 
     /// Queues a change that has to be published.
@@ -237,9 +237,9 @@ impl Peers {
         if bound.is_zero() {
             return Propagation::NotNeeded;
         }
-        let mut heard = self.heard.subscribe();
+        let mut applied = self.applied.subscribe();
         let until = since.unwrap_or_else(Instant::now) + bound;
-        match tokio::time::timeout_at(until, heard.wait_for(|heard| *heard >= last)).await {
+        match tokio::time::timeout_at(until, applied.wait_for(|applied| *applied >= last)).await {
             Ok(Ok(_)) => Propagation::Applied,
             Ok(Err(_)) | Err(_) => Propagation::TimedOut,
         }
@@ -249,7 +249,7 @@ impl Peers {
     fn write_down(&self, snapshots: Option<&Snapshots>) {
         let Some(snapshots) = snapshots else { return };
         let mut queue = self.queue();
-        if !queue.is_marked && self.told.load(Ordering::Acquire) < queue.last {
+        if !queue.is_marked && self.published.load(Ordering::Acquire) < queue.last {
             queue.is_marked = snapshots.mark_unpublished();
         }
     }
@@ -259,7 +259,7 @@ impl Peers {
         let Some(snapshots) = snapshots else { return };
         let mut queue = self.queue();
         let is_marked = queue.is_marked || snapshots.lacks_mark();
-        if is_marked && self.told.load(Ordering::Acquire) == queue.last {
+        if is_marked && self.published.load(Ordering::Acquire) == queue.last {
             queue.is_marked = !snapshots.unmark_unpublished();
         }
     }
@@ -267,7 +267,7 @@ impl Peers {
     /// Returns the number of pending changes: those that are not in the stream yet.
     #[must_use]
     pub fn pending(&self) -> u64 {
-        self.queue().last.saturating_sub(self.told.load(Ordering::Acquire))
+        self.queue().last.saturating_sub(self.published.load(Ordering::Acquire))
     }
 
     /// Returns the other nodes of the cluster, as last seen, at most some seconds ago.
@@ -370,7 +370,7 @@ impl Peers {
             let id = id(good(connection.receive(Duration::ZERO).await?)?)?;
             // This entry is published, even if a later one fails.
             let Some(Waiting { number, since, .. }) = batch.pop_front() else { break };
-            self.told.fetch_max(number, Ordering::AcqRel);
+            self.published.fetch_max(number, Ordering::AcqRel);
             site.counters.cluster_published.add();
             *is_another_stream |= track(sent, PublishedChange { number, id, since });
         }
@@ -411,7 +411,7 @@ impl Peers {
         let next = next.or_else(|| queue.waiting.front().map(|one| one.since));
         queue.waits_since = next.filter(|_| queue.last > last);
         drop(queue);
-        self.heard.send_replace(last);
+        self.applied.send_replace(last);
         StepProgress::Yes
     }
 
@@ -456,8 +456,8 @@ fn unread() -> ConnectionError {
 }
 
 /// Publishes queued changes until the process ends, including those that are queued while it ends.
-async fn run(others: Arc<Peers>, site: Arc<SiteState>) {
-    others.run(&site).await;
+async fn run(peers: Arc<Peers>, site: Arc<SiteState>) {
+    peers.run(&site).await;
 }
 
 #[cfg(test)]

@@ -196,9 +196,8 @@ impl Format {
     /// Like [`Format::client`], but reuses the memory of `client`.
     pub fn set_client(&self, client: &mut ClientText, address: Option<IpAddr>) {
         client.text.clear();
-        let masked = address.map(|address| match self.masks.addresses {
-            true => network_of(address),
-            false => address.to_canonical(),
+        let masked = address.map(|address| {
+            if self.masks.addresses { network_of(address) } else { address.to_canonical() }
         });
         // Writing to memory does not fail.
         let _ = match masked {

@@ -42,11 +42,10 @@ pub enum AccessLogTo {
 pub(super) fn resolve(raw: &raw::AccessLog) -> Result<Option<AccessLog>, LoadError> {
     let Some(to) = &raw.to else {
         let said = raw.format.is_some() || raw.buffer.is_some();
-        return match said || raw.mask_addresses.is_some() || raw.mask_queries.is_some() {
-            true => {
-                wrong("access_log.to", "the destination is missing: write a file, stdout or syslog")
-            }
-            false => Ok(None),
+        return if said || raw.mask_addresses.is_some() || raw.mask_queries.is_some() {
+            wrong("access_log.to", "the destination is missing: write a file, stdout or syslog")
+        } else {
+            Ok(None)
         };
     };
     let masks = Masks {

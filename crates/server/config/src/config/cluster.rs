@@ -30,9 +30,10 @@ pub(super) fn resolve(
     let Some(url) = url else {
         let texts = [key, lag, lag_max, barrier];
         let others = texts.iter().any(|text| text.is_some()) || keep.is_some();
-        return match others || password_file.is_some() {
-            true => wrong("cluster.url", "is required, because it turns the cluster on"),
-            false => Ok(None),
+        return if others || password_file.is_some() {
+            wrong("cluster.url", "is required, because it turns the cluster on")
+        } else {
+            Ok(None)
         };
     };
     if databases.iter().any(|database| database.name == CLUSTER) {

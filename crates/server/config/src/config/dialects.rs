@@ -23,10 +23,7 @@ pub struct Dialects {
 /// Checks and completes `[dialects]`.
 pub(super) fn resolve(raw: &raw::Dialects) -> Result<Dialects, LoadError> {
     let pass_on = raw.pass_on.iter().map(|name| field(name)).collect::<Result<_, _>>()?;
-    let litespeed = match raw.litespeed.unwrap_or(true) {
-        true => FieldUse::Obey,
-        false => FieldUse::Ignore,
-    };
+    let litespeed = if raw.litespeed.unwrap_or(true) { FieldUse::Obey } else { FieldUse::Ignore };
     Ok(Dialects { litespeed, pass_on })
 }
 

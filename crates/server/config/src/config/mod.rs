@@ -179,10 +179,7 @@ impl Config {
     /// The first bytes that connections to this address must send.
     #[inline]
     pub fn begin_at(&self, address: &Address) -> Begin {
-        match self.proxied.contains(address) {
-            true => Begin::Proxied,
-            false => Begin::Client,
-        }
+        if self.proxied.contains(address) { Begin::Proxied } else { Begin::Client }
     }
 }
 

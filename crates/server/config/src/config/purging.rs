@@ -36,9 +36,10 @@ pub(super) fn resolve(raw: &raw::Purge) -> Result<Purging, LoadError> {
 
 fn path(text: &str) -> Result<String, LoadError> {
     let path = text.trim_end_matches('/');
-    match path.len() > 1 && path.starts_with('/') && !path.contains(['?', '#', '*', ' ']) {
-        true => Ok(path.to_owned()),
-        false => wrong("purge.get_below", format!("{text:?}: write a path, such as /purge")),
+    if path.len() > 1 && path.starts_with('/') && !path.contains(['?', '#', '*', ' ']) {
+        Ok(path.to_owned())
+    } else {
+        wrong("purge.get_below", format!("{text:?}: write a path, such as /purge"))
     }
 }
 

@@ -54,14 +54,15 @@ pub fn load(path: &Path) -> Result<(File, String), LoadError> {
 fn resolve_admin(file: &File) -> Result<(Address, Option<String>), LoadError> {
     let admin = parse_address("admin", file.admin.as_deref().unwrap_or("127.0.0.1:8081"))?;
     let token = read_token("admin_token_file", file.admin_token_file.as_deref())?;
-    match admin.is_local() || token.is_some() {
-        true => Ok((admin, token)),
-        false => wrong(
+    if admin.is_local() || token.is_some() {
+        Ok((admin, token))
+    } else {
+        wrong(
             "admin",
             format!(
                 "{admin} can be reached from other machines; set admin_token_file, or use a loopback address or a unix: path"
             ),
-        ),
+        )
     }
 }
 
@@ -177,10 +178,7 @@ pub(super) fn memory_bytes(file: &File) -> Result<usize, LoadError> {
         Some(text) => parse_bytes(text).or_else(|e| wrong("memory", e))? as usize,
         None => machine_memory_bytes() / 4,
     };
-    match bytes < 1 << 20 {
-        true => wrong("memory", "the page budget needs at least 1M"),
-        false => Ok(bytes),
-    }
+    if bytes < 1 << 20 { wrong("memory", "the page budget needs at least 1M") } else { Ok(bytes) }
 }
 
 fn resolve_limits(file: &File) -> Result<Limits, LoadError> {
@@ -242,9 +240,10 @@ fn resolve_proxied(
     }
     let found = |word: &String| {
         let address = parse_address(KEY, word)?;
-        match served.iter().any(|all| all.contains(&address)) {
-            true => Ok(address),
-            false => wrong(KEY, format!("{word:?} is in neither listen nor listen_tls")),
+        if served.iter().any(|all| all.contains(&address)) {
+            Ok(address)
+        } else {
+            wrong(KEY, format!("{word:?} is in neither listen nor listen_tls"))
         }
     };
     words.iter().map(found).collect()
@@ -275,9 +274,10 @@ fn resolve_redirect(file: &File) -> Result<Option<StatusCode>, LoadError> {
 
 pub(super) fn parse_address(key: &str, text: &str) -> Result<Address, LoadError> {
     if let Some(path) = text.strip_prefix("unix:") {
-        return match path.starts_with('/') {
-            true => Ok(Address::Unix(PathBuf::from(path))),
-            false => wrong(key, format!("{text:?}: a unix: path must begin with /")),
+        return if path.starts_with('/') {
+            Ok(Address::Unix(PathBuf::from(path)))
+        } else {
+            wrong(key, format!("{text:?}: a unix: path must begin with /"))
         };
     }
     let with_host = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
@@ -380,19 +380,19 @@ fn scripts(site: &raw::Site) -> Result<Vec<String>, LoadError> {
     }
     let own = site.front_controller.as_deref().map(Path::new).and_then(Path::extension);
     scripts.extend(own.and_then(|own| own.to_str()).map(str::to_owned));
-    match scripts.is_empty() {
-        true => wrong("site.scripts", "name at least one, such as \".php\""),
-        false => Ok(scripts),
+    if scripts.is_empty() {
+        wrong("site.scripts", "name at least one, such as \".php\"")
+    } else {
+        Ok(scripts)
     }
 }
 
 /// Returns the script for paths that are not files, relative to the root.
 fn front_controller(root: &Path, below: &str) -> Result<String, LoadError> {
-    match root.join(below).is_file() {
-        true => Ok(below.to_owned()),
-        false => {
-            wrong("site.front_controller", format!("there is no {below} in {}", root.display()))
-        }
+    if root.join(below).is_file() {
+        Ok(below.to_owned())
+    } else {
+        wrong("site.front_controller", format!("there is no {below} in {}", root.display()))
     }
 }
 
@@ -459,9 +459,10 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
     };
     // If Pagewell compresses content itself, the origin never gets the field, so no page depends on
     // it.
-    let accept_encoding = match super::codings::resolve(&file.codings)?.are_made() {
-        true => FieldUse::Ignore,
-        false => FieldUse::Obey,
+    let accept_encoding = if super::codings::resolve(&file.codings)?.are_made() {
+        FieldUse::Ignore
+    } else {
+        FieldUse::Obey
     };
     let mut policy = Policy {
         request_directives,

@@ -110,9 +110,10 @@ fn budget(text: &str, total: usize) -> Result<usize, LoadError> {
         Some(Ok(percent @ 1..=100)) => total / 100 * usize::from(percent),
         Some(_) => return wrong("site.memory", format!("{text:?}: must be 1% to 100%")),
     };
-    match bytes < SITE_BYTES_MIN {
-        true => wrong("site.memory", format!("{text:?}: a site needs at least 1M")),
-        false => Ok(bytes),
+    if bytes < SITE_BYTES_MIN {
+        wrong("site.memory", format!("{text:?}: a site needs at least 1M"))
+    } else {
+        Ok(bytes)
     }
 }
 

@@ -40,9 +40,10 @@ pub(super) fn resolve(
 ) -> Result<Option<Snapshot>, LoadError> {
     let raw = &file.snapshot;
     let Some(directory) = &raw.directory else {
-        return match raw.every.is_some() || raw.max_size.is_some() || raw.unwatched.is_some() {
-            true => wrong("snapshot.directory", "is required, because it turns snapshots on"),
-            false => Ok(None),
+        return if raw.every.is_some() || raw.max_size.is_some() || raw.unwatched.is_some() {
+            wrong("snapshot.directory", "is required, because it turns snapshots on")
+        } else {
+            Ok(None)
         };
     };
     let every = match raw.every.as_deref().map(parse_duration) {

@@ -502,7 +502,7 @@ const REST: &[OptionRow] = &[
         "memcached.listen",
         "",
         "none",
-        "Addresses for memcached's text and meta protocols: `address:port` or `unix:path`; one, or a list. Only addresses of this machine, and only with a single site.",
+        "Addresses for memcached's text protocol: `address:port` or `unix:path`; one, or a list. Only addresses of this machine, and only with a single site.",
     ),
     row(
         "memcached.socket_mode",

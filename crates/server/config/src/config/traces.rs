@@ -28,9 +28,10 @@ pub struct Traces {
 /// Checks and completes `[traces]`; `None` if nothing is traced.
 pub(super) fn resolve(raw: &raw::Traces) -> Result<Option<Traces>, LoadError> {
     let Some(to) = &raw.to else {
-        return match raw.share.is_some() || raw.service.is_some() {
-            true => wrong("traces.to", "is required, because it turns traces on"),
-            false => Ok(None),
+        return if raw.share.is_some() || raw.service.is_some() {
+            wrong("traces.to", "is required, because it turns traces on")
+        } else {
+            Ok(None)
         };
     };
     let uri: Option<Uri> = to.parse().ok();

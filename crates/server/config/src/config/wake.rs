@@ -58,9 +58,10 @@ fn one(raw: &raw::Wake, host: Option<&str>, scheme: &'static str) -> Result<Wake
     };
     let every =
         parse_duration(&raw.every).map_err(|why| LoadError(format!("wake.every: {why}")))?;
-    match EVERY[0] <= every && every <= EVERY[1] {
-        true => Ok(Wake { target, every }),
-        false => wrong("every", format!("{:?}: must be \"1s\" to \"1d\"", raw.every)),
+    if EVERY[0] <= every && every <= EVERY[1] {
+        Ok(Wake { target, every })
+    } else {
+        wrong("every", format!("{:?}: must be \"1s\" to \"1d\"", raw.every))
     }
 }
 

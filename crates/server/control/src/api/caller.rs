@@ -38,9 +38,10 @@ pub(super) fn check_browser(headers: &HeaderMap) -> Result<(), ControlError> {
         let origin = origin.split_once("://").map(|(_, authority)| authority);
         origin.is_some() && origin == host(headers)
     };
-    match fetched_here && text("origin").is_none_or(own) {
-        true => Ok(()),
-        false => Err(ControlError::CrossSite),
+    if fetched_here && text("origin").is_none_or(own) {
+        Ok(())
+    } else {
+        Err(ControlError::CrossSite)
     }
 }
 

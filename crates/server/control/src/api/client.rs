@@ -58,9 +58,10 @@ fn tags(given: &[String]) -> Result<Vec<String>, String> {
         return Err(format!("standard input has more than {CALL_BYTES} bytes"));
     }
     tags.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
-    match tags.is_empty() {
-        true => Err("standard input names no tag: write one to a line".into()),
-        false => Ok(tags),
+    if tags.is_empty() {
+        Err("standard input names no tag: write one to a line".into())
+    } else {
+        Ok(tags)
     }
 }
 
@@ -72,9 +73,10 @@ pub async fn stats(args: &StatsArgs) -> Result<String, String> {
     let answer = call_control(&args.control, Method::GET, "/v1/stats", Vec::new()).await?;
     let value: serde_json::Value =
         serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
-    match args.json {
-        true => serde_json::to_string_pretty(&value).map_err(|error| error.to_string()),
-        false => Ok(table(&value)),
+    if args.json {
+        serde_json::to_string_pretty(&value).map_err(|error| error.to_string())
+    } else {
+        Ok(table(&value))
     }
 }
 
@@ -130,9 +132,10 @@ fn shown(
 ) -> Result<String, String> {
     let told: serde_json::Value =
         serde_json::from_slice(answer).map_err(|error| error.to_string())?;
-    match json {
-        true => serde_json::to_string_pretty(&told).map_err(|error| error.to_string()),
-        false => Ok(words(&told).trim_end().to_owned()),
+    if json {
+        serde_json::to_string_pretty(&told).map_err(|error| error.to_string())
+    } else {
+        Ok(words(&told).trim_end().to_owned())
     }
 }
 

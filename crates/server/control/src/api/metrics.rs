@@ -27,9 +27,10 @@ impl Format {
     pub fn accepted(headers: &HeaderMap) -> Format {
         let lines = headers.get_all(header::ACCEPT).iter();
         let mut named = lines.filter_map(|line| line.to_str().ok());
-        match named.any(|line| line.contains("application/openmetrics-text")) {
-            true => Format::OpenMetrics,
-            false => Format::Prometheus,
+        if named.any(|line| line.contains("application/openmetrics-text")) {
+            Format::OpenMetrics
+        } else {
+            Format::Prometheus
         }
     }
 

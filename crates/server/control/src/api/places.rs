@@ -5,7 +5,7 @@
 //! | state | when | may be closed |
 //! |---|---|---|
 //! | `New` | connected, with no call yet, for at most [`HEAD_START`] | no |
-//! | `InHand` | from the arrival of a call until its answer is received | no |
+//! | `Called` | from the arrival of a call until its answer is received | no |
 //! | `Idle` | otherwise | the one that is idle longest, first |
 //! | `Leaving` | it is being closed | |
 //!
@@ -36,7 +36,7 @@ struct ConnectionSlots {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     New,
-    InHand,
+    Called,
     /// The number of the transition to idle.
     Idle(u64),
     Leaving,
@@ -87,7 +87,7 @@ impl ConnectionSlots {
         }
         let idle = self.all.iter_mut().filter_map(|(go, state)| match *state {
             State::Idle(since) => Some((since, go, state)),
-            State::New | State::InHand | State::Leaving => None,
+            State::New | State::Called | State::Leaving => None,
         });
         if let Some((_, go, state)) = idle.min_by_key(|(since, ..)| *since) {
             *state = State::Leaving;
@@ -103,7 +103,7 @@ impl Place {
         let mut taken = self.places.taken();
         let state = taken.state(&self.go);
         if *state != State::Leaving {
-            *state = State::InHand;
+            *state = State::Called;
         }
         Call(self.clone())
     }
@@ -133,7 +133,7 @@ impl Place {
 impl Drop for Call {
     fn drop(&mut self) {
         let mut taken = self.0.places.taken();
-        if *taken.state(&self.0.go) == State::InHand {
+        if *taken.state(&self.0.go) == State::Called {
             taken.rests(&self.0.go);
         }
     }
@@ -163,7 +163,7 @@ mod tests {
     fn the_longest_idle_goes_and_no_other() {
         let places = Arc::new(Places::default());
         let mut all: Vec<_> = (0..CONNECTIONS).map(|_| places.enter()).collect();
-        let _in_hand = all[0].begin();
+        let _call = all[0].begin();
         drop(all[2].begin());
         drop(all[1].begin());
         drop(all[3].begin());

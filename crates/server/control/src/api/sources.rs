@@ -19,7 +19,7 @@ pub(super) fn sources(default_site: &Arc<Site>) -> Value {
     for site in default_site.all_sites() {
         let host = &site.config.hosts.canonical;
         databases.extend(site.sources.feeds.iter().map(|feed| database(site, feed)));
-        let peers = site.sources.others.iter().flat_map(|others| others.nodes());
+        let peers = site.sources.peers.iter().flat_map(|peers| peers.nodes());
         nodes.extend(peers.map(|peer| node(host.as_deref(), &peer, now)));
     }
     json!({

@@ -70,9 +70,12 @@ pub(super) fn ask(url: &str) -> Result<Answer, String> {
 fn ask_of(url: &str, own: Option<&SiteAddresses>) -> Result<Answer, String> {
     let place = Place::read(url)?;
     let first = answer(url, &exchange(&place, own).unwrap_or_default());
-    let to = first.location.as_deref().map(|to| match to.starts_with('/') {
-        true => format!("{}://{}{to}", place.scheme(), place.authority),
-        false => to.to_owned(),
+    let to = first.location.as_deref().map(|to| {
+        if to.starts_with('/') {
+            format!("{}://{}{to}", place.scheme(), place.authority)
+        } else {
+            to.to_owned()
+        }
     });
     let Some(to) = to else { return Ok(first) };
     let first = Answer { location: Some(to.clone()), ..first };
@@ -125,9 +128,10 @@ impl<'a> Place<'a> {
 
     fn address(&self) -> std::io::Result<SocketAddr> {
         let port = if self.secure { 443 } else { 80 };
-        let place = match self.host() == self.authority {
-            true => format!("{}:{port}", self.authority),
-            false => self.authority.to_owned(),
+        let place = if self.host() == self.authority {
+            format!("{}:{port}", self.authority)
+        } else {
+            self.authority.to_owned()
         };
         place.to_socket_addrs()?.next().ok_or(ErrorKind::AddrNotAvailable.into())
     }
@@ -138,9 +142,10 @@ fn exchange(place: &Place<'_>, own: Option<&SiteAddresses>) -> std::io::Result<V
     let stream = TcpStream::connect_timeout(&address, WITHIN)?;
     stream.set_read_timeout(Some(WITHIN))?;
     stream.set_write_timeout(Some(WITHIN))?;
-    match place.secure {
-        true => read_answer(place, secure(place, stream)?),
-        false => read_answer(place, stream),
+    if place.secure {
+        read_answer(place, secure(place, stream)?)
+    } else {
+        read_answer(place, stream)
     }
 }
 

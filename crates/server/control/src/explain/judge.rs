@@ -1,12 +1,6 @@
-//! Determines how a request would be answered: the steps of `exchange`, without executing them.
-//!
-//! | verdict | meaning |
-//! |---|---|
-//! | `hit` | from the cache, fresh |
-//! | `stale` | from the cache, while it is refreshed |
-//! | `render` | fetched from the origin; the response may be stored |
-//! | `bypass` | forwarded to the origin; nothing is stored |
-//! | `answered` | answered by Pagewell itself: a file, a redirect, an error |
+//! Determines how a request would be answered: the steps of `exchange`, without executing them. The
+//! result is a [`Judgement`] with an [`ExplainVerdict`]; `sentence.rs` puts both into words. Nothing
+//! is counted, stored or sent to the origin.
 
 use super::{ExplainRequest, client};
 use config::steering_fields::is_from_clients;
@@ -29,6 +23,34 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 
+/// How a request would be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExplainVerdict {
+    /// From the cache, fresh.
+    Hit,
+    /// From the cache, while it is refreshed.
+    Stale,
+    /// It is fetched from the origin, and the response may be stored.
+    Render,
+    /// It is forwarded to the origin, and nothing is stored.
+    Bypass,
+    /// By Pagewell itself: a file, a redirect, an error.
+    Answered,
+}
+
+impl ExplainVerdict {
+    /// The name of the verdict in the control API.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            ExplainVerdict::Hit => "hit",
+            ExplainVerdict::Stale => "stale",
+            ExplainVerdict::Render => "render",
+            ExplainVerdict::Bypass => "bypass",
+            ExplainVerdict::Answered => "answered",
+        }
+    }
+}
+
 /// The result of judging a request.
 pub(super) struct Judgement {
     /// The normalised URL of the page.
@@ -37,7 +59,7 @@ pub(super) struct Judgement {
     pub(super) key: Vec<u8>,
     /// The rule that applies.
     pub(super) rule: Value,
-    pub(super) verdict: &'static str,
+    pub(super) verdict: ExplainVerdict,
     /// The reason for the verdict.
     pub(super) reason: Option<&'static str>,
     /// The names of the cookies that cause the bypass.
@@ -59,7 +81,7 @@ pub(super) struct Judgement {
 }
 
 /// A verdict, its reason, and its page.
-type VerdictWithPage = (&'static str, Option<&'static str>, Option<SharedPage>);
+type VerdictWithPage = (ExplainVerdict, Option<&'static str>, Option<SharedPage>);
 
 /// Determines how a request would be answered.
 pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
@@ -72,9 +94,11 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let plain = || key_without_vary(&key);
     let remembered = site.history.of_key(&key).or_else(|| site.history.of_key(&plain()?));
     let (verdict, reason, page) = match facts.method {
-        _ if is_redirected(site, target.scheme) => ("answered", Some("to-https"), None),
+        _ if is_redirected(site, target.scheme) => {
+            (ExplainVerdict::Answered, Some("to-https"), None)
+        }
         Kind::Get | Kind::Head => verdict_with_page(asked, &shared, &plan, &candidates, decided),
-        _ => ("bypass", Some(ForwardReason::Method.as_str()), None),
+        _ => (ExplainVerdict::Bypass, Some(ForwardReason::Method.as_str()), None),
     };
     let fields = site_state::request_fields::AsSent(headers);
     let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
@@ -131,25 +155,27 @@ fn verdict_with_page(
     decided: Verdict,
 ) -> VerdictWithPage {
     if let Handling::Bypass(because) = plan.handling {
-        return ("bypass", Some(because.as_str()), None);
+        return (ExplainVerdict::Bypass, Some(because.as_str()), None);
     }
     let page = |at: usize| candidates.as_slice().get(at).cloned();
     let (why, old) = match decided {
         Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
-            return ("hit", None, page(candidate));
+            return (ExplainVerdict::Hit, None, page(candidate));
         }
         Verdict::Reuse { candidate, state: Reuse::Stale(because), .. } => {
             let because = match because {
                 StaleBecause::WhileRevalidate => "stale-while-revalidate",
                 StaleBecause::MaxStale => "max-stale",
             };
-            return ("stale", Some(because), page(candidate));
+            return (ExplainVerdict::Stale, Some(because), page(candidate));
         }
-        Verdict::Unsatisfied => return ("answered", Some("only-if-cached"), None),
+        Verdict::Unsatisfied => {
+            return (ExplainVerdict::Answered, Some("only-if-cached"), None);
+        }
         Verdict::Forward { why: ForwardReason::Bypass, .. } => {
             let is_signed = asked.headers.contains_key(header::AUTHORIZATION);
             let reason = if is_signed { "authorization" } else { "unknown-cookie" };
-            return ("bypass", Some(reason), None);
+            return (ExplainVerdict::Bypass, Some(reason), None);
         }
         Verdict::Forward { why, validate, fallback } => {
             let old = validate.or(fallback).and_then(page);
@@ -159,8 +185,8 @@ fn verdict_with_page(
         }
     };
     match answered_here(&asked.site, shared) {
-        Some(reason) => ("answered", Some(reason), None),
-        None => ("render", Some(why.as_str()), old),
+        Some(reason) => (ExplainVerdict::Answered, Some(reason), None),
+        None => (ExplainVerdict::Render, Some(why.as_str()), old),
     }
 }
 
@@ -180,14 +206,14 @@ fn answered_here(site: &Arc<Site>, target: &TargetUri) -> Option<&'static str> {
 
 /// If nothing is stored because the last response could not be, that is the reason to show.
 fn reason_now(
-    verdict: &str,
+    verdict: ExplainVerdict,
     reason: Option<&'static str>,
     page: Option<&SharedPage>,
     remembered: Option<&Entry>,
 ) -> Option<&'static str> {
     let last = remembered.and_then(|entry| entry.render.as_ref()).map(|render| render.outcome);
     match (verdict, page, last) {
-        ("render", None, Some(Outcome::NotStored(not_stored))) => Some(not_stored),
+        (ExplainVerdict::Render, None, Some(Outcome::NotStored(not_stored))) => Some(not_stored),
         _ => reason,
     }
 }

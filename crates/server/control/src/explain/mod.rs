@@ -145,7 +145,7 @@ pub fn url(asked: &ExplainRequest) -> Value {
         "host_is_a_guess": asked.is_guess,
         "key": shown::parts_of(&judged.key),
         "rule": judged.rule,
-        "verdict": judged.verdict,
+        "verdict": judged.verdict.as_str(),
         "reason": judged.reason,
         "sentence": sentence::of(&judged, now.0),
         "remedy": sentence::remedy(&judged),

@@ -2,7 +2,7 @@
 //! are in backquotes, as in the manual. The advice is in `history::remedies`, except for what depends
 //! on the page itself.
 
-use super::judge::Judgement;
+use super::judge::{ExplainVerdict, Judgement};
 use site_state::history::Outcome;
 use site_state::history::memory::{Entry, LastRender};
 use site_state::history::remedies;
@@ -10,55 +10,46 @@ use site_state::page::SharedPage;
 
 /// Returns the sentence. `now_ms` is the time, in milliseconds since 1970.
 pub(super) fn of(judged: &Judgement, now_ms: u64) -> String {
+    let reason = judged.reason.unwrap_or_default();
     match judged.verdict {
-        "hit" => "It is answered from the cache.".into(),
-        "stale" => {
-            let reason = judged.reason.unwrap_or_default();
-            format!(
-                "It is answered from the cache although it is stale (`{reason}`), while it is refreshed."
-            )
-        }
-        "answered" => format!(
-            "Pagewell answers it without the origin (`{}`), and no page is stored.",
-            judged.reason.unwrap_or_default()
+        ExplainVerdict::Hit => "It is answered from the cache.".into(),
+        ExplainVerdict::Stale => format!(
+            "It is answered from the cache although it is stale (`{reason}`), while it is refreshed."
         ),
-        "bypass" => {
-            let because = because(judged, judged.reason.unwrap_or_default());
-            match judged.may_be_private {
-                true => format!(
-                    "It is answered from the visitor's private copy, or forwarded to the origin and may be stored \
-                     for this visitor only: {because}."
-                ),
-                false => format!(
-                    "It is forwarded to the origin, and the response is not stored: {because}."
-                ),
-            }
+        ExplainVerdict::Answered => {
+            format!("Pagewell answers it without the origin (`{reason}`), and no page is stored.")
         }
-        _ => render(judged, now_ms),
+        ExplainVerdict::Bypass if judged.may_be_private => format!(
+            "It is answered from the visitor's private copy, or forwarded to the origin and may be stored for \
+             this visitor only: {}.",
+            because(judged, reason)
+        ),
+        ExplainVerdict::Bypass => format!(
+            "It is forwarded to the origin, and the response is not stored: {}.",
+            because(judged, reason)
+        ),
+        ExplainVerdict::Render => render(judged, now_ms),
     }
 }
 
+/// Reasons to forward a request without the cache, in words. In two of them `{}` stands for the name
+/// of a cookie of the request. The name of another reason is shown alone.
+const BYPASSES: [(&str, &str); 6] = [
+    ("session-cookie", "the request has the cookie `{}`, which counts as a session cookie"),
+    ("unknown-cookie", "the request has the cookie `{}`, which is on no list"),
+    ("rule", "a rule has `bypass`"),
+    ("credential-field", "a field of the request identifies the client"),
+    ("partial-page", "a field of the request selects a part or another form of the page"),
+    ("method", "its method is neither GET nor HEAD"),
+];
+
 /// Returns why a request is forwarded without the cache.
 fn because(judged: &Judgement, reason: &str) -> String {
-    match (reason, &judged.cookies[..]) {
-        ("session-cookie", [name, ..]) => {
-            format!(
-                "the request has the cookie `{name}`, which counts as a session cookie (`{reason}`)"
-            )
-        }
-        ("unknown-cookie", [name, ..]) => {
-            format!("the request has the cookie `{name}`, which is on no list (`{reason}`)")
-        }
-        ("rule", _) => "a rule has `bypass` (`rule`)".into(),
-        ("credential-field", _) => {
-            "a field of the request identifies the client (`credential-field`)".into()
-        }
-        ("partial-page", _) => {
-            "a field of the request selects a part or another form of the page (`partial-page`)"
-                .into()
-        }
-        ("method", _) => "its method is neither GET nor HEAD (`method`)".into(),
-        _ => format!("`{reason}`"),
+    let text = BYPASSES.iter().find(|(name, _)| *name == reason).map(|(_, text)| *text);
+    match (text, judged.cookies.first()) {
+        (Some(text), Some(cookie)) => format!("{} (`{reason}`)", text.replace("{}", cookie)),
+        (Some(text), None) if !text.contains("{}") => format!("{text} (`{reason}`)"),
+        (Some(_) | None, _) => format!("`{reason}`"),
     }
 }
 

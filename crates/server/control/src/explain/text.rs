@@ -111,9 +111,10 @@ fn rule_text(rule: &Value) -> String {
 }
 
 fn last_render(render: &Value, now_ms: u64) -> String {
-    let outcome = match render["stored"] == true {
-        true => "stored".to_owned(),
-        false => format!("not stored ({})", text(&render["reason"])),
+    let outcome = if render["stored"] == true {
+        "stored".to_owned()
+    } else {
+        format!("not stored ({})", text(&render["reason"]))
     };
     let status =
         if render["status"].is_null() { "no response".into() } else { text(&render["status"]) };
@@ -129,10 +130,7 @@ fn last_render(render: &Value, now_ms: u64) -> String {
 
 fn last_drop(dropped: &Value, now_ms: u64) -> String {
     let name = &dropped["name"];
-    let name = match name.is_object() {
-        true => format!(", {}", name_text(name)),
-        false => String::new(),
-    };
+    let name = if name.is_object() { format!(", {}", name_text(name)) } else { String::new() };
     let same = match dropped["unchanged"].as_bool() {
         Some(true) => "; the content was the same afterwards",
         Some(false) => "; the content was different afterwards",
@@ -172,9 +170,10 @@ pub fn tag(told: &Value) -> String {
 pub fn changes(told: &Value) -> String {
     let all = told["changes"].as_array().into_iter().flatten();
     let lines: Vec<_> = all.map(|one| change(one, now(told))).collect();
-    match lines.is_empty() {
-        true => "no invalidation since the start\n".into(),
-        false => lines.join("\n") + "\n",
+    if lines.is_empty() {
+        "no invalidation since the start\n".into()
+    } else {
+        lines.join("\n") + "\n"
     }
 }
 
@@ -220,9 +219,10 @@ pub fn misses(told: &Value) -> String {
     };
     let with_remedy = |row: &Value| {
         let line = counted(row, text(&row["reason"]));
-        match row["remedy"].is_null() {
-            true => line,
-            false => format!("{line}\n            {}", text(&row["remedy"])),
+        if row["remedy"].is_null() {
+            line
+        } else {
+            format!("{line}\n            {}", text(&row["remedy"]))
         }
     };
     section("Responses that were not stored", &told["not_stored"], &with_remedy);

@@ -78,10 +78,11 @@ pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
             shown(memory)
         ),
         // A page budget that is already small is not the cause.
-        command: match budget > quarter * 1_000_000 {
-            true => format!("memory = \"{quarter}M\"    # in Pagewell's configuration"),
-            false => fewer(facts, memory / 2).unwrap_or_default(),
-        },
+        command: if budget > quarter * 1_000_000 {
+format!("memory = \"{quarter}M\"    # in Pagewell's configuration")
+} else {
+fewer(facts, memory / 2).unwrap_or_default()
+},
         risk: "A smaller budget caches fewer pages (watch `evicted`); fewer children render fewer pages at a time.",
     })
 }

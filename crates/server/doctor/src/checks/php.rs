@@ -24,11 +24,10 @@ pub(super) fn all_children_bytes(facts: &Facts) -> u64 {
 pub(super) fn fewer(facts: &Facts, bytes: u64) -> Option<String> {
     let pool = facts.pools.iter().max_by_key(|pool| pool.children)?;
     let (fit, file) = ((bytes / each(pool)).clamp(1, pool.children.max(1)), &pool.file);
-    Some(match pool.own {
-        true => format!("children = {fit}    # in [php] of {file}, then restart Pagewell"),
-        false => {
-            format!("pm.max_children = {fit}    # in {file}, then: systemctl reload php-fpm")
-        }
+    Some(if pool.own {
+        format!("children = {fit}    # in [php] of {file}, then restart Pagewell")
+    } else {
+        format!("pm.max_children = {fit}    # in {file}, then: systemctl reload php-fpm")
     })
 }
 
@@ -83,16 +82,18 @@ fn in_ini(facts: &Facts, name: &str, value: &str) -> Option<String> {
 
 /// The finding that opcache is missing or disabled.
 fn off(facts: &Facts, is_installed: bool) -> Finding {
-    let evidence = match is_installed {
-        true => "opcache.enable is off in php-fpm.",
-        false => "php-fpm -i does not list opcache: it is not installed, or not loaded.",
+    let evidence = if is_installed {
+        "opcache.enable is off in php-fpm."
+    } else {
+        "php-fpm -i does not list opcache: it is not installed, or not loaded."
     };
-    let command = match is_installed {
-        true => in_ini(facts, "opcache.enable", "1").unwrap_or_else(|| ENABLE.into()),
-        false => match facts.own_php {
+    let command = if is_installed {
+        in_ini(facts, "opcache.enable", "1").unwrap_or_else(|| ENABLE.into())
+    } else {
+        match facts.own_php {
             Some(_) => format!("{INSTALL}    # then restart Pagewell"),
             None => format!("{INSTALL}; {RELOAD}"),
-        },
+        }
     };
     Finding {
         name: "opcache-off",

@@ -179,9 +179,10 @@ impl Render {
         let variant = variant(&stored);
         // The page is the same for all vary cookies, so it is stored once, under the key without
         // them.
-        let plain = match stored.says_no_vary() && self.ask.owner.is_none() {
-            true => key_without_vary(&self.ask.key),
-            false => None,
+        let plain = if stored.says_no_vary() && self.ask.owner.is_none() {
+            key_without_vary(&self.ask.key)
+        } else {
+            None
         };
         let key = site.store.key(plain.as_deref().unwrap_or(&self.ask.key));
         let told = Told { variant, hash: hash as u64 };
@@ -195,9 +196,12 @@ impl Render {
         let page = codings::shared_page(page);
         let lease = self.right.lease();
         let is_overtaken = self.is_overtaken(key, variant);
-        let put = page.put(|new| match is_overtaken {
-            true => Err(Refusal { reason: StoreRefusal::Superseded, page: Page::apart(new) }),
-            false => site.store.insert(key, variant, &made_from, lease, new),
+        let put = page.put(|new| {
+            if is_overtaken {
+                Err(Refusal { reason: StoreRefusal::Superseded, page: Page::apart(new) })
+            } else {
+                site.store.insert(key, variant, &made_from, lease, new)
+            }
         });
         match put {
             Ok(page) => {
@@ -242,8 +246,7 @@ impl Render {
     /// the store refuses the page. The reload could not invalidate this render if it began shortly
     /// before.
     pub(super) fn outdate(&self) {
-        // After a handover the store of this process is no longer read.
-        if !self.site.is_current() && !self.site.is_leaving() {
+        if self.site.is_replaced() {
             let url = ChangeTarget::Url(self.ask.target.page().as_bytes());
             self.site.changes().apply(&[url], Strength::Drop, ChangeSource::Reload);
         }
@@ -251,18 +254,16 @@ impl Render {
 
     /// The outcome of a page for the followers.
     fn outcome(&self, page: SharedPage) -> Outcome {
-        match self.site.is_current() {
-            true => Outcome::Page(page),
-            false => Outcome::GivenUp,
-        }
+        if self.site.is_current() { Outcome::Page(page) } else { Outcome::GivenUp }
     }
 
     /// Whether the page is requested repeatedly.
     fn demand(&self) -> Demand {
         let had_codings = |old: &SharedPage| !old.payload().forms().codings().is_empty();
-        match self.ask.fallback.as_ref().is_some_and(had_codings) || self.for_nobody.is_some() {
-            true => Demand::Again,
-            false => Demand::Once,
+        if self.ask.fallback.as_ref().is_some_and(had_codings) || self.for_nobody.is_some() {
+            Demand::Again
+        } else {
+            Demand::Once
         }
     }
 
@@ -373,32 +374,29 @@ impl Render {
         let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
         let esi = litespeed::against_storing(&stored, &content);
         let is_well = ended == ResponseEnd::Well && esi.is_none();
-        let (content, page) = match is_well {
-            true if parts::is_part(&stored) => {
-                self.put_part(&stored, content.clone());
-                (content, None)
-            }
-            true => {
-                let page = self.put(stored, content, Vec::new()).page;
-                let outcome = self.outcome(page.clone());
-                self.right.end(outcome);
-                (page.content(), Some(page))
-            }
-            false => {
-                let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
-                self.supersede(UnstoredResponse::of(&stored, reason));
-                self.not_shareable();
-                self.tell_complete(&self.ask.key, &stored, Err(reason));
-                self.right.end(Outcome::NotShareable);
-                (content, None)
-            }
+        let (content, page) = if !is_well {
+            let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
+            self.supersede(UnstoredResponse::of(&stored, reason));
+            self.not_shareable();
+            self.tell_complete(&self.ask.key, &stored, Err(reason));
+            self.right.end(Outcome::NotShareable);
+            (content, None)
+        } else if parts::is_part(&stored) {
+            self.put_part(&stored, content.clone());
+            (content, None)
+        } else {
+            let page = self.put(stored, content, Vec::new()).page;
+            let outcome = self.outcome(page.clone());
+            self.right.end(outcome);
+            (page.content(), Some(page))
         };
         if let Some(client) = streaming.client {
             // The rest of content that is not a page's is copied, so that the whole buffer can be
             // freed.
-            let content = match page.is_some() {
-                true => content.slice(streaming.sent..),
-                false => Bytes::copy_from_slice(&content[streaming.sent..]),
+            let content = if page.is_some() {
+                content.slice(streaming.sent..)
+            } else {
+                Bytes::copy_from_slice(&content[streaming.sent..])
             };
             client.end(ContentEnd { content, page, ..ContentEnd::default() });
         }

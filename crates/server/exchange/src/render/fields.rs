@@ -178,8 +178,5 @@ pub(super) fn may_store(
     let is_nominated = |name: &HeaderName| stored.nominated().names().any(|other| other == name);
     let is_at_large =
         |name: &HeaderName| ask.sends_extra(site, name.as_str()) && !is_nominated(name);
-    match sent.headers.keys().any(is_at_large) {
-        true => Err(FIELD_NOT_IN_KEY),
-        false => Ok(()),
-    }
+    if sent.headers.keys().any(is_at_large) { Err(FIELD_NOT_IN_KEY) } else { Ok(()) }
 }

@@ -28,10 +28,7 @@ pub(super) enum ClientConnection {
 impl Render {
     /// The recipient of this render's answer.
     pub(super) fn recipient(&self) -> ClientConnection {
-        match self.answer.is_some() {
-            true => ClientConnection::Client,
-            false => ClientConnection::Nobody,
-        }
+        if self.answer.is_some() { ClientConnection::Client } else { ClientConnection::Nobody }
     }
 }
 

@@ -127,9 +127,12 @@ impl Render {
                 let policy = self.site.config.rules.policy(&self.ask.plan);
                 // An error says nothing about the responses of older renders.
                 let of = NominatedFields::read(headers, fields, policy).filter(|_| !has_failed);
-                let of = of.map_or(StandsFor::Ended, |of| match of.is_empty() {
-                    true => StandsFor::EveryVariant,
-                    false => StandsFor::Variant(variant_of(&of)),
+                let of = of.map_or(StandsFor::Ended, |of| {
+                    if of.is_empty() {
+                        StandsFor::EveryVariant
+                    } else {
+                        StandsFor::Variant(variant_of(&of))
+                    }
                 });
                 if let SupersedeOutcome::Older(given) =
                     answer.end(&self.ask.key, &selects, &ends, of)

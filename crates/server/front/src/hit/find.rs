@@ -65,7 +65,7 @@ impl HitFinder {
         if !self.site.is_current() {
             self.site = self.site.now();
             // A process that hands over never becomes current again, so this costs hits nothing.
-            if self.site.is_leaving() {
+            if !self.site.answers_from_cache() {
                 return Err(buffer);
             }
         }
@@ -97,9 +97,10 @@ impl HitFinder {
         let asked = request.read_lines(&self.site, self.proxy_trust, self.scheme)?;
         let schemes = Schemes { target: asked.scheme, connection: self.scheme };
         self.key.write(schemes, asked.host, request.target)?;
-        let site = match self.site.other_sites.is_empty() {
-            true => &self.site,
-            false => self.site.for_host(self.key.host()?),
+        let site = if self.site.other_sites.is_empty() {
+            &self.site
+        } else {
+            self.site.for_host(self.key.host()?)
         };
         let instant = site.clock.instant();
         let now = site.clock.at(instant);
@@ -319,9 +320,10 @@ mod tests {
         headers.insert(header::HOST, host.parse().unwrap());
         let uri = uri.parse().unwrap();
         let target = TargetUri::read(&uri, &headers, "fallback", schemes.connection).unwrap();
-        let target = match schemes.target == schemes.connection {
-            true => target,
-            false => target.by_scheme(schemes.target),
+        let target = if schemes.target == schemes.connection {
+            target
+        } else {
+            target.by_scheme(schemes.target)
         };
         let mut key = Vec::new();
         target.write_key(&mut key);

@@ -190,11 +190,12 @@ impl Hit {
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<Option<usize>>> {
         let mut slices = [IoSlice::new(&[]); 3];
-        match self.left(&mut slices) {
+        if self.left(&mut slices) {
             // TLS buffers data that the socket did not accept; for a plain socket, flushing does
             // nothing.
-            true => Pin::new(io).poll_flush(cx).map_ok(|()| None),
-            false => Pin::new(io).poll_write_vectored(cx, &slices).map_ok(Some),
+            Pin::new(io).poll_flush(cx).map_ok(|()| None)
+        } else {
+            Pin::new(io).poll_write_vectored(cx, &slices).map_ok(Some)
         }
     }
 

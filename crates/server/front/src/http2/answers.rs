@@ -35,7 +35,7 @@ impl Answers {
     /// For a client's connection. `None` if hyper has to answer every request.
     pub fn new(site: &Arc<Site>, client: &Client) -> Option<Answers> {
         let redirected = exchange::is_redirected(site, client.scheme);
-        (site.config.hits_in_front && !redirected && !site.is_leaving()).then(|| Answers {
+        (site.config.hits_in_front && !redirected && site.answers_from_cache()).then(|| Answers {
             site: site.clone(),
             hits: HitFinder::new(site.clone(), client.proxy_trust, client.scheme),
             scheme: client.scheme,

@@ -202,9 +202,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     }
 
     fn poll_before_writing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match !self.waiting.is_empty() && self.sent.is_between() {
-            true => self.poll_waiting(cx),
-            false => Poll::Ready(Ok(())),
+        if !self.waiting.is_empty() && self.sent.is_between() {
+            self.poll_waiting(cx)
+        } else {
+            Poll::Ready(Ok(()))
         }
     }
 }

@@ -371,12 +371,11 @@ impl Reader {
         {
             return Err(ErrorCode::EnhanceYourCalm);
         }
-        match head.has(flag::END_HEADERS) {
-            true => self.block(begun.head, &begun.priority, &begun.block, windows, answer),
-            false => {
-                self.state = State::Block(begun);
-                Ok(())
-            }
+        if head.has(flag::END_HEADERS) {
+            self.block(begun.head, &begun.priority, &begun.block, windows, answer)
+        } else {
+            self.state = State::Block(begun);
+            Ok(())
         }
     }
 

@@ -150,9 +150,10 @@ fn what_is_there_and_never_served() {
     }
     let shouted = route(&root.0, "/DUMP.SQL");
     // Depends on whether the file system is case-sensitive.
-    match root.0.root.join("DUMP.SQL").exists() {
-        true => assert_eq!(shouted, Route::Hidden(Withheld::Name)),
-        false => assert_eq!(script(shouted), ("/index.php".into(), "".into())),
+    if root.0.root.join("DUMP.SQL").exists() {
+        assert_eq!(shouted, Route::Hidden(Withheld::Name))
+    } else {
+        assert_eq!(script(shouted), ("/index.php".into(), "".into()))
     }
 }
 

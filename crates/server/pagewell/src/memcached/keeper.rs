@@ -12,7 +12,7 @@
 use super::page_line;
 use bytes::Bytes;
 use exchange::site::Site;
-use memcache::{Edit, EditResult, Item, Items, LastRead, Moment, NewCas, Page, SetRefusal};
+use memcache::{Edit, EditResult, Item, Items, Moment, NewCas, SetRefusal};
 use page_store::{ChangeTarget, Dependencies, Lease, NotReplaced, StoreRefusal, Strength};
 use site_state::history::ChangeSource;
 use site_state::memcached_keys::NAMESPACE;
@@ -60,10 +60,7 @@ impl FlushState {
     fn flush(&mut self, at: Moment, now: Moment, cas: u64) {
         let has_come = self.to_come.take().filter(|at| *at <= now);
         self.before = self.before.max(has_come.unwrap_or_default());
-        match at <= now {
-            true => self.up_to = cas,
-            false => self.to_come = Some(at),
-        }
+        if at <= now { self.up_to = cas } else { self.to_come = Some(at) }
     }
 }
 
@@ -115,15 +112,8 @@ impl Keeper {
 
     /// Stores an item in place of `old`. If it is refused, `old` is removed as well, because its client
     /// considers it replaced.
-    fn put(
-        &self,
-        key: &[u8],
-        old: Option<&SharedPage>,
-        mut item: Item,
-        beside: &Page,
-        now: Moment,
-    ) -> EditResult {
-        let said = match page_line::read(&item.value, beside) {
+    fn put(&self, key: &[u8], old: Option<&SharedPage>, mut item: Item, now: Moment) -> EditResult {
+        let said = match page_line::read(&item.value) {
             Ok(said) => said,
             Err(page_line::Unreadable) => return self.refused(old, SetRefusal::Unreadable),
         };
@@ -217,26 +207,15 @@ impl Keeper {
     /// A new lease, as an item.
     fn lease(&self, now: Moment) -> Item {
         let value = self.leases.hand_out(&self.site.store, now.0);
-        Item {
-            value: value.into(),
-            flags: 0,
-            cas: self.next_cas(),
-            ends: None,
-            stored: now,
-            stale: false,
-            won: false,
-            binary_key: false,
-            seen: LastRead::new(now),
-        }
+        Item { value: value.into(), flags: 0, cas: self.next_cas(), ends: None, stored: now }
     }
 }
 
 /// A key as text. Bytes that are not valid UTF-8 are percent-encoded, as in a request for the page.
 fn as_text(key: &[u8]) -> Cow<'_, str> {
     let Err(_) = std::str::from_utf8(key) else { return String::from_utf8_lossy(key) };
-    let each = key.iter().map(|byte| match byte.is_ascii() {
-        true => char::from(*byte).to_string(),
-        false => format!("%{byte:02X}"),
+    let each = key.iter().map(|byte| {
+        if byte.is_ascii() { char::from(*byte).to_string() } else { format!("%{byte:02X}") }
     });
     Cow::Owned(each.collect())
 }
@@ -259,18 +238,19 @@ impl Items for Keeper {
         let page = self.stored(key);
         let item = page.as_ref().and_then(|page| self.visible(page, now)).cloned();
         let counters = &self.site.counters;
-        match item.is_some() {
-            true => counters.memcached_hits.add(),
-            false => counters.memcached_misses.add(),
+        if item.is_some() {
+            counters.memcached_hits.add()
+        } else {
+            counters.memcached_misses.add()
         }
         item
     }
 
-    fn edit<'s>(
+    fn edit(
         &self,
         key: &[u8],
         now: Moment,
-        edit: &mut dyn FnMut(Option<&Item>) -> Edit<'s>,
+        edit: &mut dyn FnMut(Option<&Item>) -> Edit,
     ) -> EditResult {
         if key == LEASE_KEY {
             return EditResult::Not(SetRefusal::Changed);
@@ -279,7 +259,7 @@ impl Items for Keeper {
         let page = self.stored(key);
         let item = page.as_ref().and_then(|page| self.visible(page, now));
         match (edit(item), page.as_ref()) {
-            (Edit::Put(item, beside), page) => self.put(key, page, item, beside, now),
+            (Edit::Put(item), page) => self.put(key, page, item, now),
             (Edit::Change(item, new), Some(page)) => self.change(page, item, new),
             (Edit::Remove, page) => self.remove(key, page),
             (Edit::Discard, Some(page)) => {
@@ -324,17 +304,7 @@ mod tests {
     use super::*;
 
     fn item(cas: u64, stored: u64) -> Item {
-        Item {
-            value: Bytes::new(),
-            flags: 0,
-            cas,
-            ends: None,
-            stored: Moment(stored),
-            stale: false,
-            won: false,
-            binary_key: false,
-            seen: LastRead::new(Moment(stored)),
-        }
+        Item { value: Bytes::new(), flags: 0, cas, ends: None, stored: Moment(stored) }
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! The metadata that a client of the memcached port sends with a page: its tags and its lease.
 //!
 //! Standard clients can send only a value. So a value may begin with the line
-//! `Pagewell-Page: tags=news,news:4 lease=1f.17`, which is removed before the value is stored. In the
-//! meta commands, `P` has the tags and `L` the lease. A comma or a space in a tag is percent-encoded
-//! (`%2C`, `%20`). A page with an invalid line is refused.
+//! `Pagewell-Page: tags=news,news:4 lease=1f.17`, which is removed before the value is stored. A
+//! comma or a space in a tag is percent-encoded (`%2C`, `%20`). A page with an invalid line is refused.
 
-use memcache::Page;
 use std::borrow::Cow;
 
 /// The beginning of the metadata line in a value.
@@ -28,13 +26,12 @@ pub(super) struct PageLine<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
-/// Parses the metadata in the value and in the meta command (`beside`).
+/// Parses the metadata at the beginning of a value.
 ///
 /// # Errors
 /// The line is too long, or has an unknown or repeated entry.
-pub(super) fn read<'a>(value: &'a [u8], beside: &'a Page) -> Result<PageLine<'a>, Unreadable> {
-    let mut said = PageLine { lease: beside.lease.as_deref(), ..PageLine::default() };
-    said.tags.extend(tags(beside.tags.as_deref().unwrap_or_default()));
+pub(super) fn read(value: &[u8]) -> Result<PageLine<'_>, Unreadable> {
+    let mut said = PageLine::default();
     let Some(rest) = value.strip_prefix(START) else { return Ok(said) };
     let line = &rest[..rest.len().min(LINE_BYTES_MAX)];
     let end = line.iter().position(|byte| *byte == b'\n').ok_or(Unreadable)?;
@@ -86,25 +83,16 @@ mod tests {
 
     #[test]
     fn a_line_is_read_and_taken_off() {
-        let nothing = Page::default();
-        assert_eq!(read(b"<p>", &nothing), Ok(PageLine::default()));
+        assert_eq!(read(b"<p>"), Ok(PageLine::default()));
         let value = b"Pagewell-Page: tags=a,b:4, lease=1f.3\r\n<p>";
-        let said = read(value, &nothing).unwrap();
+        let said = read(value).unwrap();
         assert_eq!((names(&said), said.lease), (vec![&b"a"[..], b"b:4"], Some(&b"1f.3"[..])));
         assert_eq!(&value[said.value_at..], b"<p>");
-        let beside =
-            Page { tags: Some(b"a,b".as_slice().into()), lease: Some(b"1.2".as_slice().into()) };
-        let said = read(b"<p>", &beside).unwrap();
-        assert_eq!(
-            (names(&said), said.lease, said.value_at),
-            (vec![&b"a"[..], b"b"], Some(&b"1.2"[..]), 0)
-        );
     }
 
     #[test]
     fn a_tag_may_have_any_byte() {
-        let nothing = Page::default();
-        let said = read(b"Pagewell-Page: tags=a%2cb,a%20b,Malm%C3%B6,50%,%2\n", &nothing).unwrap();
+        let said = read(b"Pagewell-Page: tags=a%2cb,a%20b,Malm%C3%B6,50%,%2\n").unwrap();
         assert_eq!(names(&said), [&b"a,b"[..], b"a b", b"Malm%C3%B6", b"50%", b"%2"]);
     }
 
@@ -113,7 +101,7 @@ mod tests {
         for wrong in
             ["Pagewell-Page: tags=a", "Pagewell-Page: tag=a\n", "Pagewell-Page: lease=1 lease=2\n"]
         {
-            assert_eq!(read(wrong.as_bytes(), &Page::default()), Err(Unreadable), "{wrong}");
+            assert_eq!(read(wrong.as_bytes()), Err(Unreadable), "{wrong}");
         }
     }
 }

@@ -43,7 +43,7 @@ enum NotUsed {
     /// It was begun at a time in the future: the clock was set back.
     ClockBehind,
     /// Pagewell was killed while an operation was in flight that may have changed any page.
-    InHand,
+    InFlight,
     /// One of its journals is missing.
     JournalMissing,
     /// A file cannot be read.
@@ -57,7 +57,7 @@ impl NotUsed {
             NotUsed::OtherConfiguration => "other-configuration",
             NotUsed::SystemStopped => "system-stopped",
             NotUsed::ClockBehind => "clock-behind",
-            NotUsed::InHand => "in-flight",
+            NotUsed::InFlight => "in-flight",
             NotUsed::JournalMissing => "journal-missing",
             NotUsed::Io(_) => "file",
         }
@@ -203,18 +203,18 @@ fn positions(site: &Site, head: &Head) -> Result<Vec<Bookmark>, NotUsed> {
 fn journals(snapshots: &Snapshots, generation: u64) -> Result<(Vec<ChangedName>, Open), NotUsed> {
     let last = snapshots.files.last_journal().ok_or(NotUsed::JournalMissing)?;
     let (mut names, mut open) = (Vec::new(), None);
-    let mut was_in_hand = false;
+    let mut was_in_flight = false;
     for number in generation..=last {
         let found = snapshots.files.read_journal(number)?;
         let (bytes, file) = found.ok_or(NotUsed::JournalMissing)?;
         let JournalContents { names: more, in_flight, journal } = read_journal(&bytes, number)?;
         names.extend(more);
-        was_in_hand = in_flight;
+        was_in_flight = in_flight;
         open = Some(Open::resume(file, number, generation, journal, bytes.len() as u64));
     }
     // After a zero-downtime restart the old process reports its pending changes itself (`pending_changes`).
-    if was_in_hand && snapshots.operations_in_flight() == 0 {
-        return Err(NotUsed::InHand);
+    if was_in_flight && snapshots.operations_in_flight() == 0 {
+        return Err(NotUsed::InFlight);
     }
     Ok((names, open.ok_or(NotUsed::JournalMissing)?))
 }

@@ -235,10 +235,7 @@ fn begin_journal(snapshots: &Snapshots) -> Result<u64, NotWritten> {
     let open = Open::begin(files.create_journal()?, generation, complete, random())?;
     files.name_journal(generation)?;
     snapshots.begin_with(&mut journal, open);
-    match journal.is_some() {
-        true => Ok(generation),
-        false => Err(NotWritten::Journal),
-    }
+    if journal.is_some() { Ok(generation) } else { Err(NotWritten::Journal) }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -100,14 +100,14 @@ pub struct ReleasedPlace(Predecessor);
 
 impl ReleasedPlace {
     /// Reports that this process is ready, and waits for permission to serve. Then applies the
-    /// changes that the old process still makes; `in_hand` is held until these end.
+    /// changes that the old process still makes; `in_flight` is held until these end.
     ///
     /// # Errors
     /// The old process has ended, or serves again itself: a sentence for the operator.
     pub async fn serve(
         self,
         default_site: &Arc<Site>,
-        in_hand: Vec<WriteInFlight>,
+        in_flight: Vec<WriteInFlight>,
     ) -> Result<Following, String> {
         let ReleasedPlace(Predecessor { stream, pid }) = self;
         let gone = |error: io::Error| format!("the old process has ended too early: {error}");
@@ -119,7 +119,7 @@ impl ReleasedPlace {
         let (default_site, handle) = (default_site.clone(), Handle::current());
         let follow = move || {
             follow(stream, &writer, &default_site, &handle, may);
-            drop(in_hand);
+            drop(in_flight);
             ended.send_replace(true);
         };
         std::thread::Builder::new()

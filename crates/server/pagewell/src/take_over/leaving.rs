@@ -123,7 +123,7 @@ impl Doorway {
 
     /// Writes the snapshots for the new process, while requests are served.
     async fn write_snapshots(&self) {
-        for site in self.site.now().all_sites().filter(|site| !site.is_leaving()) {
+        for site in self.site.now().all_sites().filter(|site| site.answers_from_cache()) {
             snapshot::write_now(site, self.phase.subscribe()).await;
         }
     }

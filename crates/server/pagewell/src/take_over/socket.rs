@@ -75,12 +75,13 @@ pub fn check(stream: &UnixStream, also: Option<u32>) -> io::Result<Peer> {
     let found = socket_peercred(stream)?;
     let (pid, uid) = (found.pid.as_raw_nonzero().get(), found.uid.as_raw());
     let own = rustix::process::geteuid().as_raw();
-    match uid == own || uid == 0 || also == Some(uid) {
-        true => Ok(Peer { pid }),
-        false => Err(io::Error::new(
+    if uid == own || uid == 0 || also == Some(uid) {
+        Ok(Peer { pid })
+    } else {
+        Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!("it is the process {pid} of the user {uid}, and this one is of the user {own}"),
-        )),
+        ))
     }
 }
 

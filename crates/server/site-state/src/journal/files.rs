@@ -171,9 +171,10 @@ impl Files {
         };
         let mut bytes = Vec::new();
         (&file).take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
-        match bytes.len() as u64 > BYTES_MAX {
-            true => Err(io::ErrorKind::FileTooLarge.into()),
-            false => Ok(Some((bytes, file))),
+        if bytes.len() as u64 > BYTES_MAX {
+            Err(io::ErrorKind::FileTooLarge.into())
+        } else {
+            Ok(Some((bytes, file)))
         }
     }
 
@@ -293,9 +294,10 @@ impl Files {
     /// # Errors
     /// The mark cannot be written.
     pub fn mark_unpublished(&self) -> io::Result<()> {
-        match self.is_held() {
-            true => own_file().create(true).truncate(true).open(self.path("unpublished")).map(drop),
-            false => Ok(()),
+        if self.is_held() {
+            own_file().create(true).truncate(true).open(self.path("unpublished")).map(drop)
+        } else {
+            Ok(())
         }
     }
 

@@ -59,7 +59,7 @@ pub struct Snapshots {
     journal: Mutex<Option<Open>>,
     /// The number of operations in flight that may lead to a change. It is modified with `journal`
     /// locked.
-    in_hand: AtomicUsize,
+    in_flight: AtomicUsize,
     /// Held while a snapshot is written. The writer runs on even if the task that started it is
     /// cancelled.
     writing: Arc<tokio::sync::Mutex<()>>,
@@ -75,7 +75,7 @@ impl Snapshots {
             config,
             files,
             journal: Mutex::new(None),
-            in_hand: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
             writing: Arc::default(),
             stage: AtomicU8::new(Stage::Restoring as u8),
             mark: AtomicU8::new(UnsentMark::InOrder as u8),
@@ -152,7 +152,7 @@ impl Snapshots {
     /// The number of operations in flight.
     #[must_use]
     pub fn operations_in_flight(&self) -> usize {
-        self.in_hand.load(Ordering::Relaxed)
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     /// Records a change in the journal, after it is applied and before it is acknowledged. Changes
@@ -185,15 +185,15 @@ impl Snapshots {
     /// recorded. If the process is killed in between, the change is not known.
     pub fn begin_in_flight(self: &Arc<Snapshots>) -> WriteInFlight {
         let mut journal = self.journal();
-        if self.in_hand.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.say_in_hand(&mut journal, true);
+        if self.in_flight.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.write_in_flight(&mut journal, true);
         }
         drop(journal);
         WriteInFlight(self.clone())
     }
 
-    fn say_in_hand(&self, journal: &mut Option<Open>, is: bool) {
-        let said = journal.as_mut().map_or(Ok(()), |open| open.in_hand(is));
+    fn write_in_flight(&self, journal: &mut Option<Open>, is: bool) {
+        let said = journal.as_mut().map_or(Ok(()), |open| open.set_in_flight(is));
         if let Err(error) = said {
             self.forget(journal, "journal", &error);
         }
@@ -202,8 +202,8 @@ impl Snapshots {
     /// Switches to this journal for all further changes.
     pub fn begin_with(&self, journal: &mut Option<Open>, open: Open) {
         *journal = Some(open);
-        if self.in_hand.load(Ordering::Relaxed) > 0 {
-            self.say_in_hand(journal, true);
+        if self.in_flight.load(Ordering::Relaxed) > 0 {
+            self.write_in_flight(journal, true);
         }
     }
 
@@ -288,8 +288,8 @@ pub struct WriteInFlight(Arc<Snapshots>);
 impl Drop for WriteInFlight {
     fn drop(&mut self) {
         let mut journal = self.0.journal();
-        if self.0.in_hand.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.say_in_hand(&mut journal, false);
+        if self.0.in_flight.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.write_in_flight(&mut journal, false);
         }
     }
 }

@@ -61,7 +61,7 @@ impl Open {
     ///
     /// # Errors
     /// As for [`append`](Self::append).
-    pub fn in_hand(&mut self, is: bool) -> io::Result<()> {
+    pub fn set_in_flight(&mut self, is: bool) -> io::Result<()> {
         let bytes = self.journal.set_in_flight(is);
         self.write(&bytes)
     }

@@ -66,9 +66,10 @@ fn php_fpm_whose_socket_is_deleted_is_restarted() {
     for is_all in [false, true] {
         let master = php_master(&pagewell).expect("php-fpm runs");
         let directory = directory_of(master);
-        match is_all {
-            true => std::fs::remove_dir_all(&directory).expect("it goes"),
-            false => std::fs::remove_file(directory.join("php.sock")).expect("it goes"),
+        if is_all {
+            std::fs::remove_dir_all(&directory).expect("it goes")
+        } else {
+            std::fs::remove_file(directory.join("php.sock")).expect("it goes")
         }
         pagewell.invalidate(r#"{"all":true}"#).expect("an answer");
         // In the meantime it is reachable over persistent connections.

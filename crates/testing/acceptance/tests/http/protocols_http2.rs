@@ -388,12 +388,11 @@ fn content_of_a_get_without_a_length_arrives_at_an_http_origin() {
     assert!(frames.send(HEADERS, END_HEADERS, 1, &block("/search")));
     assert!(frames.send(DATA, END_STREAM, 1, b"q=1"));
     let (mut at_origin, head) = asked(&origin);
-    let content = match head.contains("transfer-encoding: chunked\r\n") {
-        true => "3\r\nq=1\r\n0\r\n\r\n",
-        false => {
-            assert!(head.contains("content-length: 3\r\n"), "{head}");
-            "q=1"
-        }
+    let content = if head.contains("transfer-encoding: chunked\r\n") {
+        "3\r\nq=1\r\n0\r\n\r\n"
+    } else {
+        assert!(head.contains("content-length: 3\r\n"), "{head}");
+        "q=1"
     };
     let mut came = vec![0; content.len()];
     at_origin.read_exact(&mut came).expect("content");

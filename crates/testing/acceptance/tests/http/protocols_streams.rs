@@ -248,12 +248,11 @@ fn content_of_a_get_in_chunks_arrives_at_an_http_origin() {
             format!("{method} /search HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n");
         let mut client = Raw::with(&pagewell, format!("{head}\r\n3\r\nq=1\r\n0\r\n\r\n"));
         let (mut at_origin, head) = asked(&origin);
-        let content = match head.contains("transfer-encoding: chunked\r\n") {
-            true => "3\r\nq=1\r\n0\r\n\r\n",
-            false => {
-                assert!(head.contains("content-length: 3\r\n"), "{head}");
-                "q=1"
-            }
+        let content = if head.contains("transfer-encoding: chunked\r\n") {
+            "3\r\nq=1\r\n0\r\n\r\n"
+        } else {
+            assert!(head.contains("content-length: 3\r\n"), "{head}");
+            "q=1"
         };
         assert_eq!(read(&mut at_origin, content.len()), content, "{method}");
         at_origin.write_all(b"HTTP/1.1 204 Found\r\n\r\n").expect("written");

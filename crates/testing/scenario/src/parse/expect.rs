@@ -118,9 +118,12 @@ fn cache_tests(text: &str) -> Result<Vec<CacheTest>, LineError> {
 
 /// `hit`, `!stored`, `fwd=stale`, `ttl>=5`, `key~/a`, or the name of a reason: `set-cookie`.
 fn cache_test(word: &str) -> Result<CacheTest, LineError> {
-    let known = |name: &str| match PARAMETERS.contains(&name) {
-        true => Ok(name.to_owned()),
-        false => Err(("a parameter of Cache-Status", word.to_owned())),
+    let known = |name: &str| {
+        if PARAMETERS.contains(&name) {
+            Ok(name.to_owned())
+        } else {
+            Err(("a parameter of Cache-Status", word.to_owned()))
+        }
     };
     let orders = [(">=", Comparison::AtLeast), ("<=", Comparison::AtMost)];
     for (sign, comparison) in orders {

@@ -82,9 +82,12 @@ fn rule_line(story: &mut Story, line: usize, text: &str) -> Result<(), LineError
 /// Parses a line that is not indented.
 fn top_line(story: &mut Story, line: usize, text: &str) -> Result<(), LineError> {
     let (word, rest) = words::first(text);
-    let before = |what: &'static str| match story.steps.is_empty() {
-        true => Ok(()),
-        false => Err((what, "it stands after the first step".to_owned())),
+    let before = |what: &'static str| {
+        if story.steps.is_empty() {
+            Ok(())
+        } else {
+            Err((what, "it stands after the first step".to_owned()))
+        }
     };
     match word {
         "title" => story.title = rest.to_owned(),

@@ -36,10 +36,7 @@ pub(super) fn parse(line: &str) -> Result<Action, LineError> {
 }
 
 fn name(word: &str) -> Result<String, LineError> {
-    match is_token(word) {
-        true => Ok(word.to_owned()),
-        false => Err(("a name", word.to_owned())),
-    }
+    if is_token(word) { Ok(word.to_owned()) } else { Err(("a name", word.to_owned())) }
 }
 
 /// `[NAME:] REQUEST (=> EXPECTATION | &)`

@@ -29,10 +29,7 @@ fn outside_quotes(text: &str) -> Result<Vec<bool>, LineError> {
             _ => {}
         }
     }
-    match quoted {
-        true => Err(("a closing quote", text.to_owned())),
-        false => Ok(outside),
-    }
+    if quoted { Err(("a closing quote", text.to_owned())) } else { Ok(outside) }
 }
 
 /// Splits at the first `separator` outside quotes that has spaces, or the line's end, on both sides. Both
@@ -100,9 +97,10 @@ pub(super) fn is_token(name: &str) -> bool {
 pub(super) fn content(piece: &str) -> Result<Text, LineError> {
     let outside = outside_quotes(piece)?;
     let inner = outside.get(1..).unwrap_or_default();
-    match piece.starts_with('"') && !inner.is_empty() && !inner.contains(&true) {
-        true => quoted(piece),
-        false => text(piece.as_bytes()),
+    if piece.starts_with('"') && !inner.is_empty() && !inner.contains(&true) {
+        quoted(piece)
+    } else {
+        text(piece.as_bytes())
     }
 }
 

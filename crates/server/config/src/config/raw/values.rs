@@ -84,9 +84,10 @@ pub(super) fn one_or_list<'de, D: Deserializer<'de>>(from: D) -> Result<Site, D:
 
         fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Site, A::Error> {
             let list = Vec::<Site>::deserialize(SeqAccessDeserializer::new(list))?;
-            match list.is_empty() {
-                true => Err(A::Error::custom("the list of sites is empty")),
-                false => Ok(Site { list, ..Site::default() }),
+            if list.is_empty() {
+                Err(A::Error::custom("the list of sites is empty"))
+            } else {
+                Ok(Site { list, ..Site::default() })
             }
         }
     }

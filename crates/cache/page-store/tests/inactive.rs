@@ -10,17 +10,17 @@ use page_store::{AgeStep, IdleScan, Limits, Page, RemoveOutcome, Store, Worth};
 
 fn round(store: &Store<TestPayload>, older: AgeStep) -> Vec<Page<TestPayload>> {
     let mut round = IdleScan::new(older);
-    let mut unused = Vec::new();
+    let mut inactive = Vec::new();
     while !round.is_over() {
-        unused.extend(store.grow_older(&mut round));
+        inactive.extend(store.grow_older(&mut round));
     }
     store.validate();
-    unused
+    inactive
 }
 
 /// A scan as the server runs it; returns the number of pages removed.
 fn go_round(store: &Store<TestPayload>) -> u64 {
-    let dropped = store.drop_unused(&round(store, AgeStep::By(1)));
+    let dropped = store.remove_inactive(&round(store, AgeStep::By(1)));
     store.validate();
     dropped
 }
@@ -45,7 +45,7 @@ fn a_page_stays_for_eight_scans_and_the_one_of_its_request() {
     assert_eq!(go_round(&store), 1);
     assert_eq!((is_there(&store, "/gone"), is_there(&store, "/kept")), (false, true));
     let after = store.stats();
-    assert_eq!((after.pages, after.counters.unused, after.counters.evicted), (1, 1, 0));
+    assert_eq!((after.pages, after.counters.inactive, after.counters.evicted), (1, 1, 0));
     assert_eq!((after.number, after.leases), (before.number, before.leases));
     assert_eq!((after.counters.dropped, after.changes_remembered), (0, 0));
     // The page can be stored again, even with the lease that was outstanding.
@@ -97,14 +97,14 @@ fn a_page_requested_between_the_two_steps_stays() {
         put(&store, url, &["t"], &lease).unwrap();
     }
     round(&store, AgeStep::By(1));
-    let unused = round(&store, AgeStep::By(8));
-    assert_eq!(unused.len(), 4);
+    let inactive = round(&store, AgeStep::By(8));
+    assert_eq!(inactive.len(), 4);
     assert!(has(&store, "/asked"));
-    let at = |url: &str| unused.iter().find(|page| page.key().bytes() == url.as_bytes()).unwrap();
+    let at = |url: &str| inactive.iter().find(|page| page.key().bytes() == url.as_bytes()).unwrap();
     assert_eq!(store.remove(at("/removed")), RemoveOutcome::Taken);
     put(&store, "/replaced", &["t"], &lease).unwrap();
-    assert_eq!(store.drop_unused(&unused), 1);
-    assert_eq!(store.drop_unused(&unused), 0);
+    assert_eq!(store.remove_inactive(&inactive), 1);
+    assert_eq!(store.remove_inactive(&inactive), 0);
     store.validate();
     assert!(is_there(&store, "/asked") && is_there(&store, "/replaced"));
     assert!(!is_there(&store, "/unused"));
@@ -118,7 +118,7 @@ fn a_late_scan_stands_for_the_missed_ones() {
     go_round(&store);
     put(&store, "/new", &[], &lease).unwrap();
     // A page requested since the last scan may have been requested just now.
-    assert_eq!(store.drop_unused(&round(&store, AgeStep::By(200))), 1);
+    assert_eq!(store.remove_inactive(&round(&store, AgeStep::By(200))), 1);
     assert!(is_there(&store, "/new"));
     assert_eq!(round(&store, AgeStep::By(7)).len(), 0);
     assert_eq!(round(&store, AgeStep::Anew).len(), 0);
@@ -177,8 +177,8 @@ fn a_scan_visits_every_page_once() {
         store.remove(&page.as_slice()[0]);
     }
     assert_eq!(round(&store, AgeStep::By(1)).len(), 0);
-    let unused = round(&store, AgeStep::By(8));
-    assert_eq!(unused.len(), store.stats().pages);
-    assert_eq!(store.drop_unused(&unused), 666);
+    let inactive = round(&store, AgeStep::By(8));
+    assert_eq!(inactive.len(), store.stats().pages);
+    assert_eq!(store.remove_inactive(&inactive), 666);
     store.validate();
 }

@@ -263,12 +263,11 @@ fn a_stop_that_cannot_wait_so_long_leaves_nothing_to_be_relied_on() {
     for has_left in [true, false] {
         let stage = Stage::new();
         let first = stage.begin(SHORT);
-        let (client, write) = match has_left {
-            true => (None, stage.write_and_leave(&first)),
-            false => {
-                let (client, write) = stage.write(&first);
-                (Some(client), write)
-            }
+        let (client, write) = if has_left {
+            (None, stage.write_and_leave(&first))
+        } else {
+            let (client, write) = stage.write(&first);
+            (Some(client), write)
         };
         told_to_stop(&first);
         let mut next = stage.command(&first, LONG);

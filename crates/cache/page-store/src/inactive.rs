@@ -3,7 +3,7 @@
 //!
 //! The age of a page is the number of scans since its last request. It shares a byte with the use count
 //! (`page.rs`). A lookup resets it in the store instruction that counts the use, and writes nothing if the
-//! byte would not change. A scan increases the age of each page by one; a page of age [`UNUSED`] leaves.
+//! byte would not change. A scan increases the age of each page by one; a page of age [`INACTIVE`] leaves.
 //! With a scan every eighth of a period, a page stays for the period after its last request, and for an
 //! eighth longer at most. The caller times the scans.
 //!
@@ -16,7 +16,7 @@ use crate::places::RemovedPages;
 use crate::store::Store;
 
 /// The age at which a page leaves: no request since the last eight scans and the one before them.
-pub(crate) const UNUSED: u8 = 9;
+pub(crate) const INACTIVE: u8 = 9;
 
 /// The amount by which a scan increases the age of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,31 +48,32 @@ impl IdleScan {
 
 impl<P: Payload> Store<P> {
     /// Runs the next part of a scan: increases the age of its pages and returns those without a request in
-    /// eight scans. The caller chooses which of them leave: see [`Store::drop_unused`].
+    /// eight scans. The caller chooses which of them leave: see [`Store::remove_inactive`].
     pub fn grow_older(&self, round: &mut IdleScan) -> Vec<Page<P>> {
         let Some(from) = round.next else { return Vec::new() };
         let index = self.shared.lock_as_sweeper();
         let (part, next) = index.pages.part(from, self.shared.limits.round_pages());
         let pages = part.filter_map(|place| place.page.as_ref());
-        let unused = pages.filter(|page| page.grow_older(round.older) >= UNUSED).cloned().collect();
+        let inactive =
+            pages.filter(|page| page.grow_older(round.older) >= INACTIVE).cloned().collect();
         drop(index);
         round.next = next;
-        unused
+        inactive
     }
 
-    /// Drops those of `unused` that are still stored and had no request in between. Returns their number.
+    /// Drops those of `inactive` that are still stored and had no request in between. Returns their number.
     /// Their edges are left for [`Store::tidy`].
-    pub fn drop_unused(&self, unused: &[Page<P>]) -> u64 {
+    pub fn remove_inactive(&self, inactive: &[Page<P>]) -> u64 {
         let mut dropped = 0;
-        for part in unused.chunks(self.shared.limits.round_pages()) {
+        for part in inactive.chunks(self.shared.limits.round_pages()) {
             let mut leaving = RemovedPages::new();
             let mut index = self.shared.lock_as_sweeper();
-            for page in part.iter().filter(|page| page.age() >= UNUSED) {
+            for page in part.iter().filter(|page| page.age() >= INACTIVE) {
                 let place = index.pages.find(page.slot());
                 let stored = place.and_then(|place| place.page.as_ref());
                 if stored.is_some_and(|stored| stored.is(page)) {
                     index.retire(page.slot(), &self.shared.shards, &mut leaving);
-                    index.counters.unused += 1;
+                    index.counters.inactive += 1;
                     dropped += 1;
                 }
             }
