@@ -224,11 +224,11 @@ impl StatementReader {
             let is_begin = previous.is_some_and(begins_table);
             let is_next = is(previous, Token::Comma) || is(previous, Token::LParen);
             let is_place = is_begin || lists[last] && is_next;
+            lists[last] = (lists[last] || is_begin) && !ends_tables(part, previous);
             match part {
                 Part::Token(Token::LParen) => lists.push(is_place),
                 Part::Token(Token::RParen) if last > 0 => _ = lists.pop(),
-                _ if ends_tables(part, previous) => lists[last] = false,
-                _ => lists[last] |= is_begin,
+                _ => {}
             }
             // `{ OJ … }` is another form of an outer join.
             let is_name = part.word().is_some() || *part == Part::Token(Token::LBrace);
