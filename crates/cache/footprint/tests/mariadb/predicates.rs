@@ -90,7 +90,7 @@ const TESTS: [&str; 18] = [
 ];
 
 /// Of the kinds of conditions, those that are meant to be understood, and a subquery.
-const PLAIN_ATOMS: [usize; 12] = [0, 0, 0, 0, 9, 9, 12, 14, 14, 17, 22, 24];
+const PLAIN_ATOMS: [usize; 14] = [0, 0, 0, 0, 9, 9, 12, 14, 14, 17, 17, 17, 22, 24];
 
 impl Generator<'_> {
     /// A condition, possibly of several parts.

@@ -45,7 +45,7 @@ impl<'t> Generator<'t> {
         (self.depth, self.aliases) = (0, 0);
         self.common.clear();
         self.is_plain = !self.random.chance(3);
-        match self.random.below(12) {
+        match self.random.below(14) {
             0 => {
                 let (sql, columns) = self.subselect();
                 let name = self.random.one(&["q", "t0", "w"]).to_owned();
@@ -56,6 +56,7 @@ impl<'t> Generator<'t> {
             1 => self.union(),
             2 => self.limited(),
             3..=5 => self.short(),
+            6 | 7 => self.outer(),
             _ => self.select(),
         }
     }
@@ -70,6 +71,26 @@ impl<'t> Generator<'t> {
         self.scopes.pop();
         let item = self.random.one(&["COUNT(*)", "id", &item]).to_owned();
         format!("SELECT {item} FROM {} WHERE {condition}", table.name)
+    }
+
+    /// An outer join by the id, with a condition on the side that may be missing.
+    fn outer(&mut self) -> String {
+        let mut draw = || &self.tables[self.random.below(self.tables.len())];
+        let (one, other) = (draw(), draw());
+        self.is_plain = true;
+        self.scopes.push(vec![Self::binding(other, "o".to_owned())]);
+        let (on, filter) = (self.condition(0), self.condition(1));
+        let column = self.column().text;
+        self.scopes.pop();
+        let on = if self.random.chance(2) { format!(" AND {on}") } else { String::new() };
+        let filter = if self.random.chance(2) { format!("{column} IS NULL") } else { filter };
+        let (one, other) = (&one.name, &other.name);
+        let tables = if self.random.chance(2) {
+            format!("{one} m LEFT JOIN {other} o")
+        } else {
+            format!("{other} o RIGHT JOIN {one} m")
+        };
+        format!("SELECT m.id FROM {tables} ON m.id = o.id{on} WHERE {filter}")
     }
 
     fn union(&mut self) -> String {
@@ -277,8 +298,16 @@ impl<'t> Generator<'t> {
 
     /// A join condition: most often equal columns, and more.
     fn on(&mut self) -> String {
-        let (one, other) = (self.column().text, self.column().text);
-        match self.random.below(4) {
+        let (mut one, mut other) = (self.column().text, self.column().text);
+        let scope = self.scopes.last().expect("FROM");
+        let has_id = |binding: &&Binding| binding.columns.iter().any(|(name, _)| name == "id");
+        let mut with_id = scope.iter().filter(has_id).map(|binding| binding.name.as_str());
+        if let (Some(first), Some(last), true) =
+            (with_id.next(), with_id.last(), self.random.chance(2))
+        {
+            (one, other) = (format!("{first}.id"), format!("{last}.id"));
+        }
+        match self.random.below(6) {
             0 => self.condition(1),
             1 => format!("{one} = {other} AND {}", self.condition(0)),
             2 => format!("{one} = {other} OR {}", self.condition(0)),
