@@ -1,5 +1,5 @@
 //! The invariant of the crate against a real MariaDB: where a change of a row changes the result of a
-//! statement, a footprint of the statement is touched.
+//! statement, a footprint of the statement is touched, the index finds it, and the join check lets it pass.
 //!
 //! Each case has random tables, statements and changes. `PROPTEST_RNG_SEED` is the seed of the first case, and
 //! `PROPTEST_CASES` their number; a failure names the seed of its case. Not here: single statements
@@ -11,7 +11,10 @@ mod tables;
 
 use followed_database::sql::MariaDbConnection;
 use footprint::schema::{SqlColumn, SqlSchema};
-use footprint::{Reads, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader};
+use footprint::{
+    Affects, Index, PartnerRows, Reads, RecentRows, RowEvent, SqlMode, SqlRow, SqlValue,
+    StatementId, StatementReader,
+};
 use harness::{MariaDb, MariaDbOptions, PrivateDir, Random};
 use statements::Generator;
 use std::fmt::Write;
@@ -46,6 +49,7 @@ type Image = Option<Vec<Option<Vec<u8>>>>;
 struct Query {
     sql: String,
     reads: Reads,
+    id: StatementId,
     answer: Answer,
     /// Whether a change of its result was missed: once is enough.
     has_failed: bool,
@@ -61,6 +65,8 @@ struct Totals {
     changes: usize,
     pairs: usize,
     touched: usize,
+    /// Those that the join check lets pass.
+    affected: usize,
     differing: usize,
 }
 
@@ -105,6 +111,7 @@ struct Case {
     sql_mode: &'static str,
     tables: Vec<SqlTable>,
     schema: Arc<SqlSchema>,
+    index: Index,
 }
 
 impl Case {
@@ -131,12 +138,15 @@ impl Case {
             }
             schema.add(&table.name, columns(&mut writer, &table.name));
         }
-        Case { seed, random, reader, writer, sql_mode, tables, schema: Arc::new(schema) }
+        let schema = Arc::new(schema);
+        let index = Index::new(Arc::clone(&schema));
+        Case { seed, random, reader, writer, sql_mode, tables, schema, index }
     }
 
     fn run(&mut self, totals: &mut Totals, failures: &mut Vec<String>) {
         let mut queries = self.queries(totals);
-        for _ in 0..CHANGES {
+        let mut recent = RecentRows::new(1000);
+        for position in 1..=CHANGES as u64 {
             let ids = self.ids();
             let change = RecordedChange::draw(&self.tables, &ids, &mut self.random);
             let before = self.row(change.table, change.before);
@@ -151,19 +161,67 @@ impl Case {
             totals.changes += 1;
             let table = self.schema.table_id(&self.tables[change.table].name).expect("a table");
             let events = self.events(change.table, &before, &after);
+            // The look-ups of the changes before have been made.
+            recent.forget_up_to(position - 1);
+            recent.push(position, &events[0]);
+            let found = events.each_ref().map(|event| self.index.touched(event));
+            let mut partners = [0; 3].map(|_| PartnerRows::new(&recent));
             for query in &mut queries {
                 let answer = answer(&mut self.reader, &query.sql);
                 let is_same = answer == query.answer;
                 let mut own = query.reads.footprints().filter(|footprint| footprint.table == table);
                 totals.pairs += usize::from(own.next().is_some());
                 let touched = events.each_ref().map(|event| touches(&query.reads, event));
+                let is_found = found.each_ref().map(|found| found.contains(&query.id));
+                let mut affected = touched;
+                for ((affected, event), partners) in
+                    affected.iter_mut().zip(&events).zip(&mut partners)
+                {
+                    *affected = *affected && self.affects(&query.reads, event, partners);
+                }
                 totals.touched += usize::from(touched[0]);
+                totals.affected += usize::from(affected[0]);
                 totals.differing += usize::from(!is_same);
-                if !is_same && touched.contains(&false) && !query.has_failed {
+                let is_missed = !is_same && affected.contains(&false);
+                if (is_missed || is_found != touched) && !query.has_failed {
                     query.has_failed = true;
-                    failures.push(self.failure(query, &change, &events, &answer));
+                    let mut text = self.failure(query, &change, &events, &answer);
+                    let _ = writeln!(
+                        text,
+                        "  touched {touched:?} found {is_found:?} affected {affected:?}"
+                    );
+                    failures.push(text);
                 }
                 query.answer = answer;
+            }
+        }
+    }
+
+    /// Whether the join check lets the change pass, with the look-ups that it needs.
+    fn affects(
+        &mut self,
+        reads: &Reads,
+        event: &RowEvent<'_>,
+        partners: &mut PartnerRows<'_>,
+    ) -> bool {
+        loop {
+            match reads.affected_by(event, partners) {
+                Affects::No => return false,
+                Affects::Yes => return true,
+                Affects::Unfinished => {}
+            }
+            for lookup in partners.take_missing() {
+                let table = self.schema.table(lookup.table);
+                let column = &table.columns[usize::from(lookup.column)].name;
+                let value = lookup.value.replace('\\', "\\\\").replace('\'', "''");
+                let sql = format!("SELECT * FROM {} WHERE `{column}` = '{value}'", table.name);
+                let row = |row: &Vec<Option<Vec<u8>>>| {
+                    SqlRow::new(row.iter().map(|value| text(value.as_deref())).collect())
+                };
+                // The server refuses some texts in comparisons with columns of fewer characters.
+                let rows = self.writer.rows(&sql).ok();
+                let rows = rows.map(|rows| rows.rows.iter().map(row).collect());
+                partners.found(lookup, rows);
             }
         }
     }
@@ -186,7 +244,8 @@ impl Case {
                 continue;
             };
             totals.whole += usize::from(is_whole(&mut reader, &reads));
-            queries.push(Query { sql, reads, answer, has_failed: false });
+            let id = self.index.acquire(queries.len() as u128, || reads.clone());
+            queries.push(Query { sql, reads, id, answer, has_failed: false });
         }
         queries
     }

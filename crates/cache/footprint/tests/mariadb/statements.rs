@@ -45,7 +45,7 @@ impl<'t> Generator<'t> {
         (self.depth, self.aliases) = (0, 0);
         self.common.clear();
         self.is_plain = !self.random.chance(3);
-        match self.random.below(14) {
+        match self.random.below(16) {
             0 => {
                 let (sql, columns) = self.subselect();
                 let name = self.random.one(&["q", "t0", "w"]).to_owned();
@@ -56,7 +56,7 @@ impl<'t> Generator<'t> {
             1 => self.union(),
             2 => self.limited(),
             3..=5 => self.short(),
-            6 | 7 => self.outer(),
+            6..=9 => self.pair(),
             _ => self.select(),
         }
     }
@@ -73,24 +73,51 @@ impl<'t> Generator<'t> {
         format!("SELECT {item} FROM {} WHERE {condition}", table.name)
     }
 
-    /// An outer join by the id, with a condition on the side that may be missing.
-    fn outer(&mut self) -> String {
-        let mut draw = || &self.tables[self.random.below(self.tables.len())];
-        let (one, other) = (draw(), draw());
+    /// A join of two tables by a column of each, or the same as a subquery, with a condition on the second.
+    fn pair(&mut self) -> String {
+        let (one, other) =
+            (self.random.below(self.tables.len()), self.random.below(self.tables.len()));
+        let (one, other) = (&self.tables[one], &self.tables[other]);
         self.is_plain = true;
-        self.scopes.push(vec![Self::binding(other, "o".to_owned())]);
-        let (on, filter) = (self.condition(0), self.condition(1));
-        let column = self.column().text;
+        self.scopes.push(vec![Self::binding(one, "m".to_owned())]);
+        let mut first = self.column();
         self.scopes.pop();
+        self.scopes.push(vec![Self::binding(other, "o".to_owned())]);
+        let (on, filter, column) = (self.condition(0), self.condition(1), self.column().text);
+        let mut second = self.column();
+        for _ in 0..4 {
+            if first.class != second.class {
+                second = self.column();
+            }
+        }
+        self.scopes.pop();
+        if self.random.chance(2) {
+            (first.text, second.text) = ("m.id".to_owned(), "o.id".to_owned());
+        }
+        // The names are without a table now and then, and would be unclear.
+        let [first, second] = [("m", first), ("o", second)].map(|(table, column)| {
+            if column.text.contains('.') { column.text } else { format!("{table}.{}", column.text) }
+        });
         let on = if self.random.chance(2) { format!(" AND {on}") } else { String::new() };
-        let filter = if self.random.chance(2) { format!("{column} IS NULL") } else { filter };
+        let filter = if self.random.chance(3) { format!("{column} IS NULL") } else { filter };
         let (one, other) = (&one.name, &other.name);
-        let tables = if self.random.chance(2) {
-            format!("{one} m LEFT JOIN {other} o")
-        } else {
-            format!("{other} o RIGHT JOIN {one} m")
-        };
-        format!("SELECT m.id FROM {tables} ON m.id = o.id{on} WHERE {filter}")
+        match self.random.below(6) {
+            0 | 1 => format!(
+                "SELECT m.id FROM {one} m LEFT JOIN {other} o ON {first} = {second}{on} WHERE {filter}"
+            ),
+            2 => format!(
+                "SELECT m.id FROM {other} o RIGHT JOIN {one} m ON {first} = {second}{on} WHERE {filter}"
+            ),
+            3 => format!(
+                "SELECT m.id FROM {one} m, {other} o WHERE {first} = {second}{on} AND {filter}"
+            ),
+            4 => format!(
+                "SELECT m.id FROM {one} m JOIN {other} o ON {first} = {second}{on} WHERE {filter}"
+            ),
+            _ => format!(
+                "SELECT id FROM {one} m WHERE {first} IN (SELECT {second} FROM {other} o WHERE {filter})"
+            ),
+        }
     }
 
     fn union(&mut self) -> String {
