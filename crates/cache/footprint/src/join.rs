@@ -80,8 +80,9 @@ impl RecentRows {
     fn find(&self, lookup: &Lookup) -> impl Iterator<Item = &SqlRow<'static>> {
         let sought = fold_value(&lookup.value);
         let may_match = move |row: &SqlRow<'_>| match row.get(lookup.column) {
+            // A column with ZEROFILL has zeros before the digits.
             SqlValue::Text(text) if is_number(text) && is_number(&lookup.value) => {
-                **text == *lookup.value
+                text.trim_start_matches('0') == lookup.value.trim_start_matches('0')
             }
             SqlValue::Text(text) => {
                 let own = fold_value(text);
@@ -214,5 +215,28 @@ impl Reads {
             }
         }
         least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Columns, SqlColumn, SqlSchema};
+
+    #[test]
+    fn a_recent_row_is_found_by_each_form_of_its_value() {
+        let mut schema = SqlSchema::new("site");
+        schema.add("t", vec![SqlColumn::new("a", "int", None, "")]);
+        let table = schema.table_id("t").expect("added");
+        let is_found = |own: &'static str, value: &str| {
+            let before = Some(SqlRow::new(vec![SqlValue::Text(own.into())]));
+            let event = RowEvent { table, before, after: None, changed: Columns::ALL };
+            let mut recent = RecentRows::new(1);
+            recent.push(1, &event);
+            recent.find(&Lookup { table, column: 0, value: value.into() }).count() == 1
+        };
+        assert!(is_found("42", "42") && is_found("00042", "42") && is_found("0", "00"));
+        assert!(is_found("Caf\u{e9}", "cafe") && is_found("-1", "-1"));
+        assert!(!is_found("42", "420") && !is_found("0", "1") && !is_found("a", "b"));
     }
 }
