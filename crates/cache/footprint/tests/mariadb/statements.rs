@@ -330,7 +330,7 @@ impl<'t> Generator<'t> {
         let has_id = |binding: &&Binding| binding.columns.iter().any(|(name, _)| name == "id");
         let mut with_id = scope.iter().filter(has_id).map(|binding| binding.name.as_str());
         if let (Some(first), Some(last), true) =
-            (with_id.next(), with_id.last(), self.random.chance(2))
+            (with_id.next(), with_id.next_back(), self.random.chance(2))
         {
             (one, other) = (format!("{first}.id"), format!("{last}.id"));
         }
