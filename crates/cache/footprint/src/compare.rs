@@ -226,8 +226,8 @@ pub(crate) fn moment(text: &str) -> Option<String> {
     })
 }
 
-/// Whether a moment exists in the calendar, or is that of zeros. Constants that do not are not compared as
-/// moments.
+/// Whether a constant is compared as it is written: it exists in the calendar, or is that of zeros, and has no
+/// fraction. If it has one, an index of a column without fractions finds the moment without it.
 fn is_real(moment: &str) -> bool {
     let number =
         |digits: std::ops::Range<usize>| -> Option<u32> { moment.get(digits)?.parse().ok() };
@@ -244,7 +244,8 @@ fn is_real(moment: &str) -> bool {
         _ => 0,
     };
     let is_day = year > 0 && (1..=days).contains(&day) && hour < 24 && minute < 60 && second < 60;
-    is_day || moment.bytes().all(|byte| !(b'1'..=b'9').contains(&byte))
+    let has_fraction = moment.get(20..) != Some("000000");
+    !has_fraction && is_day || moment.bytes().all(|byte| !(b'1'..=b'9').contains(&byte))
 }
 
 /// A pattern of `LIKE`, with the backslash as its escape character.
@@ -419,6 +420,7 @@ mod tests {
             (TEXT, number("5")),
             (TEXT, text("さくら")),
             (SqlColumnKind::Moment, text("2026-1-2")),
+            (SqlColumnKind::Moment, text("2026-02-28 10:00:00.5")),
             (SqlColumnKind::Moment, text("2026-02-29")),
             (SqlColumnKind::Moment, text("2026-01-00")),
             (SqlColumnKind::Moment, text("2026-01-01 24:00:00")),

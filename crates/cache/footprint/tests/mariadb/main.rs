@@ -92,6 +92,9 @@ fn a_change_of_a_result_touches_a_footprint() {
     }
     println!("{totals:?}");
     assert!(failures.is_empty(), "{}\n\n{totals:?}", failures.join("\n\n"));
+    if cases < CASES {
+        return;
+    }
     // Otherwise the test would pass by refusing all statements, or by touching all footprints.
     assert!(totals.accepted * 2 > totals.drawn, "few statements are accepted: {totals:?}");
     assert!(totals.with_rows * 2 > totals.accepted, "few statements find rows: {totals:?}");
@@ -182,7 +185,9 @@ impl Case {
                 totals.touched += usize::from(touched[0]);
                 totals.affected += usize::from(affected[0]);
                 totals.differing += usize::from(!is_same);
-                let is_missed = !is_same && affected.contains(&false);
+                // The server's answer to an impossible date depends on its plan, which can change at any time.
+                let is_read = query.sql.contains(&self.tables[change.table].name);
+                let is_missed = !is_same && is_read && affected.contains(&false);
                 if (is_missed || is_found != touched) && !query.has_failed {
                     query.has_failed = true;
                     let mut text = self.failure(query, &change, &events, &answer);
