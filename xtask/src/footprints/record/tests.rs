@@ -1,10 +1,19 @@
 //! A short recording of a real WordPress, and the promise of the capture file: no page changes.
+//!
+//! The tests share one blog, one after the other, because its creation takes seconds.
 
 use super::super::replay;
 use super::capture::CaptureSocket;
 use super::*;
 use harness::{PrivateDir, program, root};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+fn blog() -> MutexGuard<'static, Blog> {
+    static BLOG: OnceLock<Mutex<Blog>> = OnceLock::new();
+    let start = || Mutex::new(Blog::start(Sidebar::Default).expect("the blog starts"));
+    BLOG.get_or_init(start).lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn short_plan() -> RecordingPlan {
     let urls = ["/", "/2023/08/post-298/", "/category/science/", "/author/bob/", "/comments/feed/"];
@@ -24,7 +33,7 @@ fn short_plan() -> RecordingPlan {
 
 #[test]
 fn a_recording_of_wordpress_is_replayed_without_a_missed_page() {
-    let blog = Blog::start(Sidebar::Default).expect("the blog starts");
+    let blog = blog();
     let (recording, options) = record(&blog, &short_plan()).expect("the recording");
     let changed: Vec<usize> = recording.changes.iter().map(|change| change.changed.len()).collect();
     assert_eq!(changed[0], 0, "pages must be the same without a change");
@@ -38,7 +47,7 @@ fn a_recording_of_wordpress_is_replayed_without_a_missed_page() {
 
 #[test]
 fn the_capture_file_changes_no_byte_and_does_nothing_unless_asked() {
-    let blog = Blog::start(Sidebar::Empty).expect("the blog starts");
+    let blog = blog();
     for url in ["/", "/2023/08/post-300/", "/feed/", "/no-such-page/", "/wp-login.php"] {
         // The first visit may store what it has computed.
         blog.visit(url).expect("a page");
@@ -54,6 +63,37 @@ fn the_capture_file_changes_no_byte_and_does_nothing_unless_asked() {
         assert!(captured.options.iter().any(|name| name == "blogname"), "{url}: {captured:?}");
         assert!(captured.version.starts_with(|digit: char| digit.is_ascii_digit()));
     }
+}
+
+/// The statements of WordPress that the database logs during `visits`.
+fn logged(blog: &Blog, visits: impl FnOnce()) -> Vec<String> {
+    const LOGGED: &str = "SELECT argument FROM mysql.general_log \
+                          WHERE command_type = 'Query' AND user_host LIKE 'wordpress[%'";
+    let sql = |text: &str| blog.wordpress().database().sql(text).expect("the database answers");
+    sql("SET GLOBAL log_output = 'TABLE'; SET GLOBAL general_log = ON");
+    visits();
+    sql("SET GLOBAL general_log = OFF");
+    sql(LOGGED).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_capture_has_all_statements_of_a_page_in_order() {
+    let blog = blog();
+    let mut captured = Vec::new();
+    let mut logged = logged(&blog, || {
+        for url in ["/", "/2023/08/post-300/", "/?s=lantern", "/wp-json/wp/v2/users"] {
+            captured.extend(blog.visit(url).expect("a page").1.statements);
+        }
+    });
+    // WordPress sends these by mysqli itself, when it connects.
+    logged.retain(|text| !text.starts_with("SET ") && text != "SELECT @@SESSION.sql_mode");
+    // The server removes blanks around a statement, and its client prints one line for each.
+    let line =
+        |text: &String| text.trim().replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t");
+    let captured: Vec<String> = captured.iter().map(line).collect();
+    let unlike = captured.iter().zip(&logged).find(|(captured, logged)| captured != logged);
+    assert_eq!((captured.len(), unlike), (logged.len(), None));
+    assert!(captured.len() > 50, "{captured:?}");
 }
 
 /// Runs the capture file with a simulated WordPress that sends `count` statements. Returns its output.
