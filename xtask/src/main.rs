@@ -64,6 +64,15 @@ enum Task {
 
 #[derive(Subcommand)]
 enum FootprintTask {
+    /// Makes a recording of Debian's WordPress on a private MariaDB; takes minutes
+    Record {
+        /// With the widgets of a new WordPress; without, the sidebar is empty
+        #[arg(long)]
+        widgets: bool,
+        /// The file to write: JSON, compressed if it ends with .gz; the options of each page go to the same name
+        /// with -options before the extension
+        out: PathBuf,
+    },
     /// Compares the pages that footprints would purge with those that really changed
     Replay {
         /// The recording: JSON, compressed by gzip or not
@@ -78,6 +87,9 @@ fn main() -> ExitCode {
     let outcome = match Options::parse().task {
         Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
         Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
+        Task::Footprints { task: FootprintTask::Record { widgets, out } } => {
+            footprints::record(widgets, &out)
+        }
         Task::Footprints { task: FootprintTask::Replay { file, options } } => {
             footprints::replay(&file, options.as_deref())
         }

@@ -3,7 +3,9 @@
 //! A recording has the statements of each page, the rows that changes changed, and the pages that really
 //! changed. Not here: footprints themselves.
 
+mod record;
 mod recording;
 mod replay;
 
+pub use record::run as record;
 pub use replay::run as replay;

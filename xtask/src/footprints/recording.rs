@@ -1,25 +1,25 @@
 //! A recording: statements of pages, changes of rows, and the pages that really changed.
 //!
-//! The file is JSON, compressed by gzip or not. Not here: what footprints make of it.
+//! The file is JSON, compressed by gzip or not. Not here: what footprints make of it, and how a recording is made.
 
 use flate2::read::GzDecoder;
 use footprint::schema::{SqlColumn, SqlSchema, TableId};
 use footprint::{RowEvent, SqlRow, SqlValue};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
 /// A column: its name, key, type and collation.
-type RecordedColumn = (String, String, String, Option<String>);
+pub type RecordedColumn = (String, String, String, Option<String>);
 /// A row, by the names of its columns.
-type RecordedRow = BTreeMap<String, Json>;
+pub type RecordedRow = BTreeMap<String, Json>;
 /// A changed row: table, row before, row after, second.
-type RecordedEvent = (String, Option<RecordedRow>, Option<RecordedRow>, i64);
+pub type RecordedEvent = (String, Option<RecordedRow>, Option<RecordedRow>, i64);
 
 /// A recording of an application.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Recording {
     /// The application: `wp` or `mw`, or another without a profile.
     #[serde(default)]
@@ -41,20 +41,41 @@ pub struct Recording {
 }
 
 /// A page as it was seen in a state.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct RecordedPage {
     /// The statements of its render, by their position.
     #[serde(rename = "s")]
     pub statements: Vec<usize>,
+    /// The statements after its output.
+    #[serde(rename = "post", default)]
+    pub late_statements: Vec<usize>,
+    /// The status code of the response.
+    #[serde(default)]
+    pub status: u16,
+    /// The value of `Location`.
+    #[serde(rename = "loc", default)]
+    pub location: String,
+    /// A hash of the response. It differs if the page changed.
+    #[serde(default)]
+    pub hash: String,
+    /// The length of the content in bytes.
+    #[serde(rename = "len", default)]
+    pub length: usize,
+    /// The rows that the visit itself changed.
+    #[serde(rename = "ev", default)]
+    pub events: Vec<RecordedEvent>,
 }
 
 /// A change, with the rows that it changed.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct RecordedChange {
     /// A description for people.
     pub name: String,
     /// The state before the change.
     pub before: usize,
+    /// The state after the change, if it was seen.
+    #[serde(default)]
+    pub after: Option<usize>,
     /// The changed rows: table, row before, row after, second.
     pub events: Vec<RecordedEvent>,
     /// The pages whose content changed.

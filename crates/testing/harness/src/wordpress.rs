@@ -35,12 +35,42 @@ impl WordPress {
     /// `NotInstalled` without the package; the reason why the database did not start, or why the blog could not
     /// be created.
     pub fn start(repository: &Path, control: &str) -> Result<WordPress, StartError> {
+        let blog = Self::create(repository, &[("PAGEWELL_ADMIN", control)], Extras::Plugin)?;
+        blog.run_script(&repository.join("php/wordpress/tests/site/install.php"))?;
+        Ok(blog)
+    }
+
+    /// Creates a WordPress without a plugin, as it is after its installation. `script` fills its database: a PHP
+    /// file that is run as a command. `env` is added to the environment of all scripts. Database-driven
+    /// invalidation is possible as with [`WordPress::start`].
+    ///
+    /// # Errors
+    /// As for [`WordPress::start`].
+    pub fn start_plain(
+        repository: &Path,
+        script: &Path,
+        env: &[(&str, &str)],
+    ) -> Result<WordPress, StartError> {
+        let env: Vec<(&str, &str)> =
+            [("WP_DEBUG", "0")].into_iter().chain(env.iter().copied()).collect();
+        let blog = Self::create(repository, &env, Extras::None)?;
+        blog.run_script(script)?;
+        Ok(blog)
+    }
+
+    /// Lays out the files and starts the database, which is empty.
+    fn create(
+        repository: &Path,
+        env: &[(&str, &str)],
+        extras: Extras,
+    ) -> Result<WordPress, StartError> {
         if !Path::new(INSTALLED).join("wp-settings.php").is_file() {
             let detail = format!("not in {INSTALLED}; scripts/setup test installs it");
             return Err(StartError::new("wordpress", StartReason::NotInstalled, detail));
         }
         let dir = PrivateDir::temporary("wp")?;
-        lay_out(&dir.path().join("site"), &repository.join("php/wordpress")).map_err(unmade)?;
+        lay_out(&dir.path().join("site"), &repository.join("php/wordpress"), extras)
+            .map_err(unmade)?;
         // The options that enable database-driven invalidation.
         let options = ["--log-bin=bin", "--binlog-format=ROW", "--server-id=1"].map(str::to_owned);
         let options = MariaDbOptions { port: None, options: options.into() };
@@ -48,16 +78,23 @@ impl WordPress {
         let random = || RandomState::new().build_hasher().finish();
         let password = format!("{:016x}{:016x}", random(), random());
         database.create_database("wordpress", "wordpress", &password)?;
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let env = vec![
-            pair("WP_DB_SOCKET", &database.socket().display().to_string()),
-            pair("WP_DB_PASSWORD", &password),
-            pair("PAGEWELL_ADMIN", control),
-        ];
-        let blog = WordPress { database, env, dir };
-        let script = repository.join("php/wordpress/tests/site/install.php");
-        blog.run(Command::new(find::program(&["php"])?).arg(script))?;
-        Ok(blog)
+        let socket = database.socket().display().to_string();
+        let own = [("WP_DB_SOCKET", socket.as_str()), ("WP_DB_PASSWORD", &password)];
+        let env = own.iter().chain(env).map(|(name, value)| (name.to_string(), value.to_string()));
+        let env = env.collect();
+        Ok(WordPress { database, env, dir })
+    }
+
+    fn run_script(&self, script: &Path) -> Result<(), StartError> {
+        // No mail leaves the machine.
+        let mut command = Command::new(find::program(&["php"])?);
+        self.run(command.args(["-d", "sendmail_path=/bin/true"]).arg(script)).map(drop)
+    }
+
+    /// The environment of the scripts: names and values.
+    #[must_use]
+    pub fn env(&self) -> &[(String, String)] {
+        &self.env
     }
 
     /// The document root of the site.
@@ -118,8 +155,17 @@ impl WordPress {
     }
 }
 
+/// Files that a blog has in addition to those of Debian's package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extras {
+    /// Nothing.
+    None,
+    /// The plugin of this repository, and what the tests need (`quiet.php`).
+    Plugin,
+}
+
 /// Creates the document root: programs, configuration, content.
-fn lay_out(root: &Path, plugin: &Path) -> io::Result<()> {
+fn lay_out(root: &Path, plugin: &Path, extras: Extras) -> io::Result<()> {
     let installed = Path::new(INSTALLED);
     let make = |name: &str| DirBuilder::new().recursive(true).mode(0o755).create(root.join(name));
     make("wp-content/plugins")?;
@@ -134,12 +180,14 @@ fn lay_out(root: &Path, plugin: &Path) -> io::Result<()> {
     copy(&installed.join("wp-admin"), &root.join("wp-admin"))?;
     symlink(installed.join("wp-includes"), root.join("wp-includes"))?;
     symlink(installed.join("wp-content/themes"), root.join("wp-content/themes"))?;
-    copy(&plugin.join("pagewell"), &root.join("wp-content/plugins/pagewell"))?;
-    let ours =
-        [("wp-config.php", "wp-config.php"), ("quiet.php", "wp-content/mu-plugins/quiet.php")];
-    for (name, place) in ours {
+    let place = |name: &str, place: &str| {
         fs::copy(plugin.join("tests/site").join(name), root.join(place))?;
-        fs::set_permissions(root.join(place), fs::Permissions::from_mode(0o644))?;
+        fs::set_permissions(root.join(place), fs::Permissions::from_mode(0o644))
+    };
+    place("wp-config.php", "wp-config.php")?;
+    if extras == Extras::Plugin {
+        copy(&plugin.join("pagewell"), &root.join("wp-content/plugins/pagewell"))?;
+        place("quiet.php", "wp-content/mu-plugins/quiet.php")?;
     }
     Ok(())
 }

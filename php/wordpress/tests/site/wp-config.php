@@ -32,7 +32,7 @@ if (getenv('WP_NETWORK') === '1') {
 define('WP_HTTP_BLOCK_EXTERNAL', true);
 define('AUTOMATIC_UPDATER_DISABLED', true);
 define('DISABLE_WP_CRON', true);
-define('WP_DEBUG', true);
+define('WP_DEBUG', getenv('WP_DEBUG') !== '0');
 define('WP_DEBUG_DISPLAY', false);
 (string) getenv('PAGEWELL_ADMIN') === '' || define('PAGEWELL_ADMIN', getenv('PAGEWELL_ADMIN'));
 
