@@ -141,7 +141,9 @@ pub fn commands() -> String {
          | Exit status | Meaning |\n|---|---|\n\
          | 0 | The command succeeded. |\n\
          | 1 | The command failed; a sentence on standard error gives the reason. |\n\
-         | 2 | The command line is wrong. |\n\n\
+         | 2 | The command line is wrong. |\n\
+         | 3 | `doctor`: it found something that fails or will fail. |\n\
+         | 70 | `serve`: the page store was damaged, and the process stopped. |\n\n\
          Commands that call a running Pagewell read its address from `--admin` or `PAGEWELL_ADMIN`, and the \
          token from `--token-file` or `PAGEWELL_TOKEN_FILE`. The PHP library reads the same variables.\n"
     );

@@ -41,7 +41,8 @@ fn replay(file: &Path, options: Option<&Path>) -> Result<Total, String> {
     let reads = read_all(&recording, &mut reader);
     let schema = reader.schema().clone();
     let mut tables = Tables::new(&recording, &schema);
-    let mut filter = profile(&recording).for_schema(&schema);
+    let (profile, prefix) = profile(&recording);
+    let mut filter = profile.for_schema(&schema, prefix);
     let mut recent = RecentRows::new(RECENT_MAX);
     let mut total = Total::default();
     println!("really changed  missed  touched  unchanged and touched  look-ups  change");
@@ -90,11 +91,12 @@ fn shown(
     shown
 }
 
-fn profile(recording: &Recording) -> SqlProfile {
+/// The rules for the application, and the prefix of its tables.
+fn profile(recording: &Recording) -> (SqlProfile, &'static str) {
     match recording.app.as_str() {
-        "wp" => SqlProfile::wordpress(),
-        "mw" => SqlProfile::mediawiki(),
-        _ => SqlProfile::default(),
+        "wp" => (SqlProfile::wordpress(), "wp_"),
+        "mw" => (SqlProfile::mediawiki(), ""),
+        _ => (SqlProfile::default(), ""),
     }
 }
 

@@ -59,12 +59,23 @@ fn collect(
     name: &str,
     files: &mut BTreeMap<String, Vec<u8>>,
 ) -> Result<(), String> {
-    for entry in fs::read_dir(directory).map_err(|error| super::told(directory, error))?.flatten() {
-        let name = format!("{name}/{}", entry.file_name().to_string_lossy());
-        if entry.path().is_dir() {
-            collect(&entry.path(), &name, files)?
+    let fault = |error| super::told(directory, error);
+    for entry in fs::read_dir(directory).map_err(fault)? {
+        let entry = entry.map_err(fault)?;
+        let (own, kind) = (entry.file_name(), entry.file_type().map_err(fault)?);
+        let own = own.to_str().filter(|own| own.is_ascii() && !own.starts_with('.'));
+        let Some(own) = own.filter(|_| !kind.is_symlink()) else {
+            let path = entry.path();
+            return Err(format!(
+                "package: {} is not a file of the plugin: remove it",
+                path.display()
+            ));
+        };
+        let name = format!("{name}/{own}");
+        if kind.is_dir() {
+            collect(&entry.path(), &name, files)?;
         } else {
-            drop(files.insert(name, read(&entry.path())?))
+            files.insert(name, read(&entry.path())?);
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ use crate::compare::{Constant, Match};
 use crate::condition::{Atom, Condition, Operand, Slot, Test};
 use crate::literal::Literal;
 use crate::row::{RowEvent, SqlRow};
-use crate::schema::{Columns, SqlSchema, TableId};
+use crate::schema::{Columns, SqlColumnKind, SqlSchema, TableId};
 use std::sync::Arc;
 
 /// The reads of a statement: its footprints.
@@ -137,6 +137,9 @@ impl Reads {
         values: &[&str],
     ) {
         let definition = &schema.table(table).columns[usize::from(column)];
+        if !matches!(definition.kind, SqlColumnKind::Text { .. }) {
+            return;
+        }
         let constant =
             |value: &&str| Constant::of(definition.kind, &Literal::Text((*value).into()));
         let constants = values.iter().map(constant).collect::<Option<Vec<Constant>>>();
@@ -146,8 +149,8 @@ impl Reads {
         operands.push(Operand::of(constants));
         self.operands = operands.into();
         let atom = Atom { column, part: None, test: Test::In(slot), is_negated: false };
-        let tables =
-            Arc::make_mut(&mut self.form).blocks.iter_mut().flat_map(|block| &mut block.tables);
+        let outer = Arc::make_mut(&mut self.form).blocks.first_mut();
+        let tables = outer.into_iter().flat_map(|block| &mut block.tables);
         for reads in tables.filter(|reads| reads.table == table) {
             let condition = std::mem::replace(&mut reads.condition, Condition::Always);
             reads.condition = Condition::all([Condition::Atom(atom.clone()), condition]);

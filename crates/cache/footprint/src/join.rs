@@ -6,8 +6,8 @@
 //!
 //! Invariant: partners are the present rows *and* the rows before recent changes. With the present rows
 //! alone, two rows that are deleted one after the other would each be without the other. A partner that is not
-//! known (too many rows, no database, a forgotten change) counts as present. Not here: the look-ups, and how
-//! late they are.
+//! known (too many rows, no database) counts as present. The caller does not test a change if a recent one
+//! was forgotten ([`RecentRows::is_complete_after`]). Not here: the look-ups, and how late they are.
 
 use crate::compare::Match;
 use crate::footprint::{Position, Reads};
@@ -28,6 +28,10 @@ pub struct Lookup {
     pub value: Box<str>,
 }
 
+/// The maximum number of rows that are tested for a transaction. Each statement can have many ways from table
+/// to table; beyond this number, partners count as present.
+const STEPS_MAX: usize = 100_000;
+
 /// Whether a changed row affects a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Affects {
@@ -44,7 +48,7 @@ pub enum Affects {
 pub struct RecentRows {
     rows: VecDeque<(u64, TableId, SqlRow<'static>)>,
     max: usize,
-    /// The position of the last change that was dropped for lack of room.
+    /// The position of the last change that was forgotten.
     dropped: u64,
 }
 
@@ -55,7 +59,8 @@ impl RecentRows {
         RecentRows { rows: VecDeque::new(), max, dropped: 0 }
     }
 
-    /// Adds the row before a change. Positions ascend.
+    /// Adds the row before a change. Positions ascend. A change is added before it is tested, since its row may
+    /// be its own partner.
     pub fn push(&mut self, position: u64, event: &RowEvent<'_>) {
         let Some(before) = &event.before else { return };
         if self.rows.len() >= self.max {
@@ -69,6 +74,7 @@ impl RecentRows {
         while self.rows.front().is_some_and(|(own, ..)| *own <= position) {
             self.rows.pop_front();
         }
+        self.dropped = self.dropped.max(position);
     }
 
     /// Whether all changes after this position are there.
@@ -107,13 +113,14 @@ pub struct PartnerRows<'r> {
     /// `None` if they are not known.
     present: HashMap<Lookup, Option<Arc<[SqlRow<'static>]>>>,
     missing: Vec<Lookup>,
+    steps: usize,
 }
 
 impl<'r> PartnerRows<'r> {
     /// None yet, beside the rows before recent changes.
     #[must_use]
     pub fn new(recent: &'r RecentRows) -> PartnerRows<'r> {
-        PartnerRows { recent, present: HashMap::new(), missing: Vec::new() }
+        PartnerRows { recent, present: HashMap::new(), missing: Vec::new(), steps: 0 }
     }
 
     /// Adds the rows that a look-up found; `None` if it could not be made, or found too many.
@@ -143,6 +150,10 @@ impl<'r> PartnerRows<'r> {
         let recent = self.recent;
         let mut most = Affects::No;
         for row in present.iter().chain(recent.find(lookup)) {
+            self.steps += 1;
+            if self.steps > STEPS_MAX {
+                return Affects::Yes;
+            }
             most = most.max(test(self, row));
             if most == Affects::Yes {
                 break;

@@ -18,6 +18,9 @@ const JOINS_MAX: usize = 100;
 /// The maximum number of constants of a statement whose structure is read.
 const LITERALS_MAX: usize = 20_000;
 
+/// The maximum length of a text that is written in several parts. A longer one is not compared.
+const JOINED_BYTES_MAX: usize = 4096;
+
 /// The parts of the server's `sql_mode` that change how a text is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SqlMode {
@@ -383,9 +386,14 @@ impl Lexer<'_> {
         let length = rest.iter().take_while(|byte| is_name(**byte) || **byte == b'@').count();
         let word = str::from_utf8(&rest[..length]).map_err(|_| NoText)?;
         self.at += length;
-        let is_hex = |prefix: [&str; 2]| prefix.iter().any(|prefix| word.starts_with(prefix));
+        let has_digits = |prefix: &str, is_digit: fn(u8) -> bool| {
+            let digits = word.strip_prefix(prefix);
+            digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(is_digit))
+        };
+        let is_number = has_digits("0x", |byte| byte.is_ascii_hexdigit())
+            || has_digits("0b", |byte| matches!(byte, b'0' | b'1'));
         let after_period = self.parts.last() == Some(&Part::Token(Token::Period));
-        if is_hex(["0x", "0b"]) && !after_period {
+        if is_number && !after_period {
             self.push_literal(Literal::Opaque);
             return Ok(());
         }
@@ -427,7 +435,9 @@ impl Lexer<'_> {
             return Ok(());
         }
         let joined = match (self.literals.pop(), literal) {
-            (Some(Literal::Text(first)), Literal::Text(second)) => {
+            (Some(Literal::Text(first)), Literal::Text(second))
+                if first.len() + second.len() <= JOINED_BYTES_MAX =>
+            {
                 Literal::Text((first.to_string() + &second).into())
             }
             _ => Literal::Opaque,

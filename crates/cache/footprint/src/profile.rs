@@ -7,11 +7,11 @@
 //! | [`IgnoreRule::Rebuilt`] | a row that is deleted and inserted again with equal values within a second did not change |
 //!
 //! Invariant: nothing is ignored that no rule names, and a deleted row is held back for at most one second.
-//! Names of tables are compared by their end, since applications put a prefix before them. Not here: the
-//! configuration, and the clock: times are arguments.
+//! A held row is a change that has not been applied: a wait for the database's changes waits for it, or has it
+//! released. Not here: the configuration, and the clock: times are arguments.
 
 use crate::row::{RowEvent, SqlRow, SqlValue};
-use crate::schema::{Columns, SqlColumnKind, SqlSchema, SqlTable, TableId};
+use crate::schema::{ColumnKey, Columns, SqlColumn, SqlColumnKind, SqlSchema, SqlTable, TableId};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const HELD_MAX: usize = 1_000;
 pub enum IgnoreRule {
     /// Whole rows, by the value of a column. A pattern may end with `*`.
     Row {
-        /// The end of the table's name.
+        /// The table's name, without the prefix.
         table: String,
         /// The column.
         column: String,
@@ -34,14 +34,14 @@ pub enum IgnoreRule {
     },
     /// Columns of a table; without columns, all of them.
     Columns {
-        /// The end of the table's name.
+        /// The table's name, without the prefix.
         table: String,
         /// The columns.
         columns: Vec<String>,
     },
     /// Rows that an application deletes and builds again, by the value of a column.
     Rebuilt {
-        /// The end of the table's name.
+        /// The table's name, without the prefix.
         table: String,
         /// The column.
         column: String,
@@ -105,10 +105,12 @@ impl SqlProfile {
         }
     }
 
-    /// The rules for the tables of a schema.
+    /// The rules for the tables of a schema. `prefix` is the text before the name of each table of the
+    /// application, such as `wp_`.
     #[must_use]
-    pub fn for_schema(&self, schema: &SqlSchema) -> Filter {
-        let tables = schema.table_ids().map(|id| TableRules::new(&self.rules, schema.table(id)));
+    pub fn for_schema(&self, schema: &SqlSchema, prefix: &str) -> Filter {
+        let tables =
+            schema.table_ids().map(|id| TableRules::new(&self.rules, schema.table(id), prefix));
         Filter { tables: tables.collect(), held: VecDeque::new() }
     }
 }
@@ -136,16 +138,16 @@ struct TableRules {
 }
 
 impl TableRules {
-    fn new(rules: &[IgnoreRule], table: &SqlTable) -> TableRules {
+    fn new(rules: &[IgnoreRule], table: &SqlTable, prefix: &str) -> TableRules {
         let mut own = TableRules::default();
-        for (at, column) in table.columns.iter().enumerate() {
-            if column.key == crate::schema::ColumnKey::Primary
-                && column.kind == SqlColumnKind::Integer
-            {
-                own.automatic.insert(at);
-            }
+        let is_key = |column: &SqlColumn| column.key == ColumnKey::Primary;
+        let mut keys = table.columns.iter().enumerate().filter(|(_, column)| is_key(column));
+        if let (Some((at, key)), None) = (keys.next(), keys.next())
+            && key.kind == SqlColumnKind::Integer
+        {
+            own.automatic.insert(at);
         }
-        let is_own = |name: &str| table.name.to_lowercase().ends_with(&name.to_lowercase());
+        let is_own = |name: &str| is_table(&table.name, prefix, name);
         for rule in rules {
             match rule {
                 IgnoreRule::Row { table: name, column, patterns } if is_own(name) => {
@@ -236,6 +238,16 @@ impl Filter {
     }
 }
 
+/// Whether a table has this name behind the prefix, or behind the prefix and the number of a blog (`wp_2_`).
+fn is_table(table: &str, prefix: &str, name: &str) -> bool {
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let own = table.strip_prefix(prefix);
+    own.is_some_and(|own| {
+        let blog = own.trim_start_matches(is_digit).strip_prefix('_');
+        own == name || own.starts_with(is_digit) && blog == Some(name)
+    })
+}
+
 /// The held row that this one replaces: with the same value in the column of a rule.
 fn take_rebuilt(
     held: &mut VecDeque<HeldRow>,
@@ -300,7 +312,7 @@ mod tests {
     /// The changes that pages may show.
     fn passed(changes: &[Change]) -> Vec<String> {
         let (schema, table) = options();
-        let mut filter = SqlProfile::wordpress().for_schema(&schema);
+        let mut filter = SqlProfile::wordpress().for_schema(&schema, "wp_");
         let mut passed = Vec::new();
         let mut pass = |event: RowEvent<'static>| {
             passed.push(format!(

@@ -1,11 +1,11 @@
 //! The tables of a database, as far as footprints need them: columns, their kinds, and their keys.
 //!
-//! Names of columns are compared without regard to case; of two tables whose names differ in case alone, each
-//! is found by its own. Invariant: a kind whose comparison is
-//! not known exactly, or not known at all, is [`SqlColumnKind::Opaque`], and nothing is excluded by such a column.
-//! Not here: the queries that read the schema.
+//! Names of columns are compared without regard to case. Two tables whose names differ in case alone are
+//! each found by their own name. Invariant: a kind whose comparison is not known exactly is
+//! [`SqlColumnKind::Opaque`], and nothing is excluded by such a column. Not here: the queries that read the
+//! schema.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The number of columns that are distinguished; all later columns of a table count as one.
 const COLUMNS_MAX: usize = 128;
@@ -23,6 +23,8 @@ pub struct SqlSchema {
     by_name: HashMap<String, TableId>,
     /// The first table of each name in lower case.
     by_lower_case: HashMap<String, TableId>,
+    /// The names of the views.
+    views: HashSet<String>,
     pub(crate) foreign_keys: Vec<ForeignKeyAction>,
 }
 
@@ -71,6 +73,8 @@ pub struct SqlColumn {
     pub name: String,
     /// How its values are compared.
     pub kind: SqlColumnKind,
+    /// The collation by which its values are compared; `None` for other kinds than text.
+    pub collation: Option<String>,
     /// The index that the column begins or belongs to.
     pub key: ColumnKey,
     /// Whether the database computes its value from other columns.
@@ -165,7 +169,8 @@ impl SqlColumnKind {
             "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" => {
                 SqlColumnKind::Integer
             }
-            "decimal" | "numeric" | "float" | "double" | "real" => SqlColumnKind::Number,
+            // A `float` is written with six digits, which say less than is stored.
+            "decimal" | "numeric" | "double" | "real" => SqlColumnKind::Number,
             "date" | "datetime" => SqlColumnKind::Moment,
             "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => {
                 SqlColumnKind::of_text(collation)
@@ -197,7 +202,8 @@ impl SqlColumn {
             _ => ColumnKey::None,
         };
         let kind = SqlColumnKind::of(data_type, collation);
-        SqlColumn { name: name.to_owned(), kind, key, is_generated: false }
+        let collation = collation.map(str::to_owned);
+        SqlColumn { name: name.to_owned(), kind, collation, key, is_generated: false }
     }
 
     /// The same column, with a value that the database computes.
@@ -229,6 +235,11 @@ impl SqlSchema {
         }
     }
 
+    /// Adds the name of a view. A statement that names it reads tables that are not known here.
+    pub fn add_view(&mut self, name: &str) {
+        self.views.insert(name.to_owned());
+    }
+
     /// Adds a foreign key with an action. The database's change stream does not have the rows that it
     /// changes.
     pub fn add_foreign_key(&mut self, key: ForeignKeyAction) {
@@ -238,6 +249,9 @@ impl SqlSchema {
     /// The table with this name, or else with this name in another case: servers differ in whether it counts.
     #[must_use]
     pub fn table_id(&self, name: &str) -> Option<TableId> {
+        if self.views.contains(name) {
+            return None;
+        }
         let exact = self.by_name.get(name);
         exact.or_else(|| self.by_lower_case.get(&name.to_lowercase())).copied()
     }

@@ -25,6 +25,8 @@ fn a_transaction_that_comes_before_it_is_visible_is_told_apart() {
     paper.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     paper.sql("SELECT pg_reload_conf()");
     until_waiting(&mut reader);
+    // Commits wait as soon as the checkpointer has read the setting, which it does before a checkpoint.
+    paper.sql("CHECKPOINT");
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| paper.sql("UPDATE news SET title = 'new'"));
         let waiting = HeldCommits(&paper);

@@ -63,14 +63,10 @@ pub async fn unless_left<T>(
 ) -> Option<T> {
     let mut sending = pin!(sending);
     tokio::select! {
-            biased;
-            sent = &mut sending => Some(sent),
-            () = left => if reached.may_have() {
-    Some(sending.await)
-    } else {
-    None
-    },
-        }
+        biased;
+        sent = &mut sending => Some(sent),
+        () = left => if reached.may_have() { Some(sending.await) } else { None },
+    }
 }
 
 /// Runs `sending` in a task of its own, which continues when the client disconnects.

@@ -24,22 +24,30 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     let name = args.config.display();
     let (given, dir) = (Some(args.config.clone()), args.dir.clone());
     let (config, _) = ServeArgs { config: given, dir, ..Default::default() }.read()?;
+    let mut warnings = 0;
+    let mut warn = |warning: &str| {
+        warnings += 1;
+        say(&format!("{name}: {warning}"))
+    };
     for warning in of_machine::warnings(&config) {
-        say(&format!("{name}: on this machine: {warning}"))?;
+        warn(&format!("on this machine: {warning}"))?;
     }
     for site in std::iter::once(&config).chain(config.other_sites.iter().map(|site| &**site)) {
         let rules = [site.rules.never_reached(), site.rules.without_effect()];
         for warning in rules.into_iter().flatten() {
             let host = site.hosts.canonical.as_ref().map(|host| format!("{host}: "));
-            say(&format!("{name}: {}{warning}", host.unwrap_or_default()))?;
+            warn(&format!("{}{warning}", host.unwrap_or_default()))?;
         }
     }
     if !config.listen_tls.is_empty() {
         Tls::load(&config.tls)?;
     }
     if !args.offline {
-        for line in of_origins::report(&config)? {
-            say(&format!("{name}: {line}"))?;
+        for tested in of_origins::report(&config)? {
+            match tested {
+                Ok(answers) => say(&format!("{name}: {answers}"))?,
+                Err(warning) => warn(&format!("warning: {warning}"))?,
+            }
         }
     }
     once(async {
@@ -47,14 +55,19 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
             let hint = "--offline checks without the databases";
             let checked = database::all(&config).await;
             for warning in checked.map_err(|why| format!("{name}: {why}; {hint}"))? {
-                say(&format!("{name}: {warning}"))?;
+                warn(&warning)?;
             }
         }
         if args.running {
             let (file, _) = load(&args.config).map_err(|error| error.to_string())?;
             print_uncovered_tags(&config, file.admin_token_file).await?;
         }
-        say(&format!("{name}: no errors"))
+        let warnings = match warnings {
+            0 => String::new(),
+            1 => ", 1 warning".to_owned(),
+            more => format!(", {more} warnings"),
+        };
+        say(&format!("{name}: no errors{warnings}"))
     })
 }
 

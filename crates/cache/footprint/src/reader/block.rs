@@ -4,7 +4,7 @@
 
 use crate::condition::{Atom, Condition, Operand, Slot, Test};
 use crate::footprint::{Block, Partner, Position, TableReads};
-use crate::schema::{Columns, SqlColumnKind, SqlSchema, SqlTable, TableId};
+use crate::schema::{Columns, SqlColumn, SqlColumnKind, SqlSchema, SqlTable, TableId};
 
 /// How often constants are passed on from partner to partner.
 const ROUNDS: usize = 3;
@@ -112,9 +112,9 @@ impl BlockBuilder {
         Some(schema.table(self.sources.get(source)?.table?))
     }
 
-    /// How the column is compared.
-    pub fn kind(&self, schema: &SqlSchema, place: Place) -> Option<SqlColumnKind> {
-        Some(self.table(schema, place.source)?.columns[usize::from(place.column)].kind)
+    /// The definition of the column.
+    pub fn column<'s>(&self, schema: &'s SqlSchema, place: Place) -> Option<&'s SqlColumn> {
+        Some(&self.table(schema, place.source)?.columns[usize::from(place.column)])
     }
 
     /// A row of the first place's table is needed only with one of the second's that has the same value. The
@@ -149,7 +149,7 @@ impl BlockBuilder {
                 table: source.table?,
                 tested,
                 used: source.used,
-                partners: source.partners.into_iter().filter_map(partner).collect(),
+                partners: distinct(source.partners.into_iter().filter_map(partner)),
                 condition,
             })
         };
@@ -189,6 +189,16 @@ impl BlockBuilder {
     }
 }
 
+fn distinct(partners: impl Iterator<Item = Partner>) -> Vec<Partner> {
+    let mut all = Vec::new();
+    for partner in partners {
+        if !all.contains(&partner) {
+            all.push(partner);
+        }
+    }
+    all
+}
+
 /// The constants that a column must have one of, if the conditions say so.
 fn constants(conditions: &[Condition], column: u16) -> Option<Slot> {
     conditions.iter().flat_map(Condition::conjuncts).find_map(|conjunct| match conjunct {
@@ -207,8 +217,13 @@ fn collect_columns(condition: &Condition, columns: &mut Columns) {
     }
 }
 
-/// Whether it is known when values of two columns are equal, so that partners can be looked up.
-pub(super) fn is_comparable(one: Option<SqlColumnKind>, other: Option<SqlColumnKind>) -> bool {
-    matches!(one, Some(SqlColumnKind::Integer | SqlColumnKind::Text { .. } | SqlColumnKind::Bytes))
-        && one == other
+/// Whether it is known when values of two columns are equal, so that partners can be looked up: texts of
+/// several collations are compared by one, and looked up by another.
+pub(super) fn is_comparable(one: Option<&SqlColumn>, other: Option<&SqlColumn>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else { return false };
+    let is_known = matches!(
+        one.kind,
+        SqlColumnKind::Integer | SqlColumnKind::Text { .. } | SqlColumnKind::Bytes
+    );
+    is_known && one.kind == other.kind && one.collation == other.collation
 }

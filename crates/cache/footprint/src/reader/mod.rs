@@ -32,11 +32,17 @@ const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// The maximum number of shapes whose structure is kept.
 const SHAPES_MAX: usize = 4096;
 
+/// The maximum number of tokens of all shapes together. A token and its part of the structure take some
+/// hundred bytes.
+const SHAPE_PARTS_MAX: usize = 100_000;
+
 /// Reads statements of one database.
 #[derive(Debug)]
 pub struct StatementReader {
     schema: Arc<SqlSchema>,
     shapes: HashMap<Vec<Part>, Option<Arc<ast::Statement>>>,
+    /// The number of tokens of all shapes.
+    shape_parts: usize,
     /// The forms that were read: equal ones are shared.
     forms: HashSet<Arc<ReadsForm>>,
 }
@@ -88,7 +94,7 @@ impl StatementReader {
     /// A reader for the tables of this schema.
     #[must_use]
     pub fn new(schema: Arc<SqlSchema>) -> StatementReader {
-        StatementReader { schema, shapes: HashMap::new(), forms: HashSet::new() }
+        StatementReader { schema, shapes: HashMap::new(), shape_parts: 0, forms: HashSet::new() }
     }
 
     /// The tables that statements are read for.
@@ -172,8 +178,10 @@ impl StatementReader {
             Some(known) => known.clone(),
             None => {
                 let parsed = parse(statement.shape()).map(Arc::new);
-                if self.shapes.len() >= SHAPES_MAX {
+                self.shape_parts += statement.parts.len();
+                if self.shapes.len() >= SHAPES_MAX || self.shape_parts > SHAPE_PARTS_MAX {
                     self.shapes.clear();
+                    self.shape_parts = statement.parts.len();
                 }
                 self.shapes.insert(statement.parts.clone(), parsed.clone());
                 parsed
@@ -199,7 +207,9 @@ impl StatementReader {
             }
             let known = functions::known(word);
             let is_call = next == Some(&Part::Token(Token::LParen));
-            if is_call && known.is_none() && !may_precede_parenthesis(part) {
+            // Only a plain name can be that of a built-in function.
+            let is_plain = part.is(word) && !statement.parts[..at].last().is_some_and(is_period);
+            if is_call && (known.is_none() || !is_plain) && !may_precede_parenthesis(part) {
                 return Err(UnknownReads::Function(word.to_owned()));
             }
             reads.uses_clock |= is_clock(word);
@@ -311,7 +321,12 @@ fn ends_tables(part: &Part, previous: Option<&Part>) -> bool {
         "INTERSECT",
         "WINDOW",
     ];
-    WORDS.iter().any(|word| part.is(word)) && !previous.is_some_and(|previous| previous.is("FOR"))
+    let is_other = |previous: &Part| previous.is("FOR") || is_period(previous);
+    WORDS.iter().any(|word| part.is(word)) && !previous.is_some_and(is_other)
+}
+
+fn is_period(part: &Part) -> bool {
+    *part == Part::Token(Token::Period)
 }
 
 /// Keywords that are not functions, although a parenthesis may follow them.
@@ -365,6 +380,11 @@ fn may_precede_parenthesis(part: &Part) -> bool {
     WORDS.iter().any(|word| part.is(word)) || part.is("AGAINST") || part.is("INTERVAL")
 }
 
+/// `CREATE OR REPLACE TEMPORARY TABLE` is a table of the session, too.
+fn is_temporary(word: &str) -> bool {
+    word.eq_ignore_ascii_case("temporary")
+}
+
 /// The kind of a statement, by its first words.
 enum StatementKind<'s> {
     Query,
@@ -392,7 +412,9 @@ fn kind(statement: &Statement) -> StatementKind<'_> {
             _ => StatementKind::Other(first),
         },
         "DESCRIBE" | "DESC" if second != "SELECT" => StatementKind::Definition,
-        "CREATE" if second == "TEMPORARY" => StatementKind::Other("CREATE TEMPORARY"),
+        "CREATE" if statement.words().take(4).any(is_temporary) => {
+            StatementKind::Other("CREATE TEMPORARY")
+        }
         // MariaDB: `SET STATEMENT … FOR SELECT …` is a query, and rows that a write returns are reads.
         "SET" if second == "STATEMENT" => StatementKind::Query,
         "INSERT" | "REPLACE" | "DELETE"

@@ -253,8 +253,8 @@ impl Predicates<'_, '_> {
 
     /// Columns that are compared in an unknown way are left out.
     fn need_partner(&mut self, place: Place, partner: Place, restricted: &Range<usize>) {
-        let kinds = [place, partner].map(|place| self.block.kind(self.schema, place));
-        let is_known = place.source != partner.source && is_comparable(kinds[0], kinds[1]);
+        let columns = [place, partner].map(|place| self.block.column(self.schema, place));
+        let is_known = place.source != partner.source && is_comparable(columns[0], columns[1]);
         if is_known && restricted.contains(&place.source) {
             self.block.need_partner(place, self.own, partner);
         }

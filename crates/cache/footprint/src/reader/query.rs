@@ -288,11 +288,11 @@ impl Walk<'_> {
     fn connect(&mut self) {
         for Membership { block, place, select } in std::mem::take(&mut self.memberships) {
             let Some(&(inner, selected)) = self.selected.get(&select) else { continue };
-            let kinds = [
-                self.blocks[block].kind(self.schema, place),
-                self.blocks[inner].kind(self.schema, selected),
+            let columns = [
+                self.blocks[block].column(self.schema, place),
+                self.blocks[inner].column(self.schema, selected),
             ];
-            if is_comparable(kinds[0], kinds[1]) {
+            if is_comparable(columns[0], columns[1]) {
                 self.blocks[block].need_partner(place, inner, selected);
                 self.blocks[inner].need_partner(selected, block, place);
             }
@@ -396,7 +396,9 @@ impl Walk<'_> {
                 _ => Err(Stop::Inexact),
             },
             Expr::Function(function) => self.function(function),
-            Expr::MatchAgainst { .. } | Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => {
+            // The relevance of a row depends on all rows of the table.
+            Expr::MatchAgainst { .. } => Err(Stop::Inexact),
+            Expr::Wildcard(_) | Expr::QualifiedWildcard(..) => {
                 self.use_all();
                 Ok(())
             }

@@ -310,3 +310,23 @@ fn the_time_of_day_and_chance_are_noted() {
         assert_eq!((reads.uses_clock(), reads.is_random()), expected, "{sql}");
     }
 }
+
+#[test]
+fn a_function_that_may_be_a_stored_one_is_refused() {
+    refused(&[
+        "SELECT nvl(id, 1) FROM post",
+        "SELECT any_value(id) FROM post",
+        "SELECT site.lower(title) FROM post",
+        "SELECT `lower`(title) FROM post",
+        // Also where the structure is not known.
+        "SELECT site.lower(title) || 'x' FROM post",
+        "SELECT `lower`(title) || 'x' FROM post",
+        "CREATE OR REPLACE TEMPORARY TABLE post (id int)",
+    ]);
+}
+
+#[test]
+fn a_search_by_relevance_depends_on_all_rows() {
+    let sql = "SELECT id FROM post WHERE status = 'publish' AND MATCH(title) AGAINST('x')";
+    check(&[(sql, &["+post status=draft;title=x"])]);
+}

@@ -174,3 +174,16 @@ fn long_and_deep_statements_are_bounded() {
     assert!(!is_touched(&reads, "post title=b"));
     assert_eq!(read_with_small_stack(text(1 << 20)), Err(UnknownReads::Text));
 }
+
+#[test]
+fn a_name_that_begins_like_a_number_in_hexadecimal_is_a_name() {
+    for (text, is_refused) in [
+        // A constant, and a name that is no column.
+        ("SELECT 0x1F FROM post", false),
+        ("SELECT 0b01 FROM post", false),
+        ("SELECT 0 FROM 0xyz", true),
+        ("SELECT 0 FROM 0based", true),
+    ] {
+        assert_eq!(read(text).is_err(), is_refused, "{text}");
+    }
+}

@@ -50,7 +50,10 @@ fn one(raw: &raw::Wake, host: Option<&str>, scheme: &'static str) -> Result<Wake
         (None, None) => scheme,
         (Some("http"), Some(_)) => "http",
         (Some("https"), Some(_)) => "https",
-        _ => return wrong("url", format!("{written:?}: the scheme must be http or https")),
+        _ => {
+            let why = "write a path that begins with `/`, or a URL of http or https";
+            return wrong("url", format!("{written:?}: {why}"));
+        }
     };
     let target = TargetUri::read(&uri, &HeaderMap::new(), host.unwrap_or_default(), scheme);
     let Ok(target) = target else {
@@ -87,7 +90,7 @@ mod tests {
     fn what_cannot_be_used_says_why() {
         let why = |url, every, host| read(url, every, host).expect_err("it cannot be used");
         assert!(why("/wp-cron.php", "1m", None).contains("write the complete URL"));
-        assert!(why("ftp://a.test/", "1m", None).contains("the scheme must be http or https"));
+        assert!(why("ftp://a.test/", "1m", None).contains("or a URL of http or https"));
         assert!(why("a b", "1m", Some("a.test")).contains("not a URL"));
         assert!(why("/", "0s", Some("a.test")).contains("wake.every"));
         assert!(why("/", "soon", Some("a.test")).contains("wake.every"));

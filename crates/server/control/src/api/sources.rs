@@ -1,8 +1,8 @@
 //! `GET /v1/sources`: the followed databases and the other nodes of the cluster, each with its lag and
 //! the age of these figures.
 //!
-//! Where a connection is down, the lag is null: the last one says nothing about now. Not here: the lag of all databases of a site in one number, which is a metric
-//! (`database_lag_us`).
+//! Where a connection is down, the lag is null: the last one says nothing about now. Not here: the lag of
+//! all databases of a site in one number, which is a metric (`database_lag_us`).
 
 use change_sources::{ClusterNode, Feed, HostName, NodeState, own_name};
 use config::DatabaseKind;

@@ -75,9 +75,11 @@ impl View {
         match &self.site {
             Some(site) if moments.hosts().all(|host| host != site) => {
                 let hosts: Vec<_> = moments.hosts().collect();
-                let there =
-                    if hosts.is_empty() { "one site, without --site" } else { &*hosts.join(", ") };
-                Err(format!("no site has the host {site:?}; there are {there}"))
+                let remedy = match hosts.as_slice() {
+                    [] => "this Pagewell has one site: leave out --site".to_owned(),
+                    hosts => format!("there are {}", hosts.join(", ")),
+                };
+                Err(format!("no site has the host {site:?}; {remedy}"))
             }
             _ => Ok(()),
         }

@@ -13,7 +13,7 @@ use rustix::process::{getegid, geteuid, getgroups};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Error, ErrorKind};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,11 +27,11 @@ const AT_MOST: Duration = Duration::from_secs(3);
 /// Maximum number of addresses that are tested at the same time.
 const AT_ONCE: usize = 64;
 
-/// One line for each origin: that it answers, or the reason why not and what to do.
+/// One line for each origin: that it answers; or, as an error, the reason why not and what to do.
 ///
 /// # Errors
 /// The test itself could not run: a sentence for the operator.
-pub fn report(config: &Config) -> Result<Vec<String>, String> {
+pub fn report(config: &Config) -> Result<Vec<Result<String, String>>, String> {
     let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
     let mut places: BTreeMap<String, TestedOrigin> = BTreeMap::new();
     for site in sites {
@@ -49,17 +49,16 @@ pub fn report(config: &Config) -> Result<Vec<String>, String> {
         return Ok(Vec::new());
     }
     let account = account(config);
-    let user = User::of(account.as_ref());
-    let results = match run_as(account.as_ref(), || test(&places)) {
-        // In a container, root may not have the privilege to change the user.
-        Err(_) if account.is_some() => run_as(None, || test(&places)),
-        tested => tested,
-    }??;
+    let (results, user) = match run_as(account.as_ref(), || test(&places)) {
+        // In a container, root may not have the privilege to change the user. The lines then name root.
+        Err(_) if account.is_some() => (run_as(None, || test(&places))??, User::of(None)),
+        tested => (tested??, User::of(account.as_ref())),
+    };
     let line = |((name, tested), result): ((&String, &TestedOrigin), Result<(), ProbeFailure>)| {
         let hosts = tested.hosts.join(", ") + if tested.hosts.is_empty() { "" } else { ": " };
         match result {
-            Ok(()) => format!("{hosts}{name}: answers (connected as {})", user.shown),
-            Err(why) => format!("{hosts}{name}: {}", sentence(&why, &tested.place, &user)),
+            Ok(()) => Ok(format!("{hosts}{name}: answers (connected as {})", user.shown)),
+            Err(why) => Err(format!("{hosts}{name}: {}", sentence(&why, &tested.place, &user))),
         }
     };
     Ok(places.iter().zip(results).map(line).collect())
@@ -186,9 +185,9 @@ fn sentence(failure: &ProbeFailure, place: &Place, user: &User) -> String {
              address if it is not that of php-fpm, or allow this client in `listen.allowed_clients` \
              of the pool"
             .into(),
-        (ProbeFailure::AnswerTimedOut, true) => "connected, but no answer in time: raise \
-             `pm.max_children` of the pool if all workers are busy, or correct the address if it is \
-             not that of php-fpm"
+        (ProbeFailure::AnswerTimedOut, true) => "connected, but no answer in time: correct the \
+             address if it is not that of php-fpm (an HTTP server is named by `site.origin`), or raise \
+             `pm.max_children` of the pool if all workers are busy"
             .into(),
         (ProbeFailure::OtherProtocol, true) => "the answer is not FastCGI: name the address of \
              php-fpm; an HTTP server is named by `site.origin`"
@@ -209,6 +208,11 @@ fn not_connected(error: &Error, place: &Place, user: &User) -> String {
         (ErrorKind::NotFound, Some(_)) => "there is no such socket: start php-fpm, or name the \
              socket of its pool (`listen` in the pool's .conf)"
             .into(),
+        (ErrorKind::ConnectionRefused, Some(path)) if !is_socket(path) => {
+            "it is a directory or a file, not a socket: name the socket of php-fpm's pool (`listen` in \
+             the pool's .conf)"
+                .into()
+        }
         (ErrorKind::PermissionDenied, Some(path)) => denied(path, user),
         (ErrorKind::ConnectionRefused, _) => {
             let server = if is_php { "php-fpm" } else { "the server" };
@@ -218,6 +222,10 @@ fn not_connected(error: &Error, place: &Place, user: &User) -> String {
         }
         _ => format!("cannot connect ({error}): correct the address"),
     }
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }
 
 /// The owner and mode of a socket that the user may not connect to, and what to do.

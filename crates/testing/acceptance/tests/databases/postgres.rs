@@ -306,6 +306,8 @@ fn commits_wait(paper: &Paper) {
     paper.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     paper.sql("SELECT pg_reload_conf()");
     until("commits wait", || paper.sql("SHOW synchronous_standby_names").trim() == "nobody");
+    // Commits wait as soon as the checkpointer has read the setting, which it does before a checkpoint.
+    paper.sql("CHECKPOINT");
 }
 
 #[test]
