@@ -15,6 +15,7 @@ use config::shown::shown;
 use config::{Config, database_servers, load};
 use control::api::client;
 use front::tls::Tls;
+use std::cell::Cell;
 
 /// Reads a configuration and prints warnings about it.
 ///
@@ -24,9 +25,9 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     let name = args.config.display();
     let (given, dir) = (Some(args.config.clone()), args.dir.clone());
     let (config, _) = ServeArgs { config: given, dir, ..Default::default() }.read()?;
-    let mut warnings = 0;
-    let mut warn = |warning: &str| {
-        warnings += 1;
+    let warnings = Cell::new(0);
+    let warn = |warning: &str| {
+        warnings.set(warnings.get() + 1);
         say(&format!("{name}: {warning}"))
     };
     for warning in of_machine::warnings(&config) {
@@ -62,7 +63,7 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
             let (file, _) = load(&args.config).map_err(|error| error.to_string())?;
             print_uncovered_tags(&config, file.admin_token_file).await?;
         }
-        let warnings = match warnings {
+        let warnings = match warnings.get() {
             0 => String::new(),
             1 => ", 1 warning".to_owned(),
             more => format!(", {more} warnings"),
