@@ -275,7 +275,7 @@ fn an_unreachable_stream_makes_writes_late() {
     assert!(is_late(&said), "{}", cache_status(&said));
     assert!(invalidate(&here, "{\"tags\":[\"file:2\"]}").contains("\"late\":true"));
     let (text, _) = run(&here, &["invalidate", "--tag", "file:3"]);
-    assert!(text.contains("other machines"), "{text}");
+    assert!(text.contains("the cluster's other nodes"), "{text}");
     assert!(counter(&here, "cluster_pending") >= 3);
     until("pages of before are not shown any more", || get(&there, ONE).text() == "1=new");
     until("nor kept", || !is_hit(&get(&there, ONE)));
