@@ -153,7 +153,7 @@ mod tests {
     const HEADINGS: [&str; 4] = [
         "The request bypassed the cache",
         "The origin did not answer",
-        "A page was answered, and not stored",
+        "Response not cached: reasons",
         "# Errors and reasons",
     ];
 

@@ -121,7 +121,7 @@ fn addresses_where_nothing_listens_are_reported() {
     assert!(line.contains("connection refused, nothing listens there"), "{line}");
     let toml = format!("[site]\norigin = \"http://{}\"\n", port.address());
     let lines = checked(&site, &toml, &[]);
-    let right = format!("site.origin http://{}: connection refused", port.address());
+    let right = format!("warning: site.origin http://{}: connection refused", port.address());
     assert!(lines.len() == 1 && lines[0].starts_with(&right), "{lines:?}");
 }
 
