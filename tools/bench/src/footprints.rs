@@ -201,7 +201,7 @@ fn fill(schema: &Arc<SqlSchema>, pages: u32) -> Result<(Index, usize), String> {
     let mut footprints = 0;
     let mut next = 0;
     for page in 0..pages {
-        let shared = (0..SHARED).map(|at| (at as u128, shared(at)));
+        let shared = (0..SHARED).map(|at| (1 << 100 | at as u128, shared(at)));
         let own = own(page).map(|text| {
             next += 1;
             (u128::from(page) << 32 | next, text)
