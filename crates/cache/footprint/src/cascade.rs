@@ -146,11 +146,11 @@ mod tests {
         ] {
             let reads = reader.read(statement.as_bytes(), SqlMode::default()).expect("known");
             let following = event.following(&schema).expect("few");
-            let touches = |event: &RowEvent<'_>| {
-                let own = reads.footprints().filter(|footprint| footprint.table == event.table);
-                own.into_iter().any(|footprint| footprint.touch(event).is_some())
-            };
-            assert_eq!(following.iter().any(touches), expected, "{statement}");
+            assert_eq!(
+                following.iter().any(|event| reads.touched_by(event)),
+                expected,
+                "{statement}"
+            );
         }
     }
 

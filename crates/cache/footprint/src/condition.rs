@@ -155,6 +155,14 @@ impl Condition {
         }
     }
 
+    /// The operand with the constants that a column must have one of, if the condition says so.
+    pub fn constants(&self, column: u16) -> Option<Slot> {
+        self.conjuncts().iter().find_map(|conjunct| match conjunct {
+            Condition::Atom(atom) if atom.column == column => atom.constants(),
+            _ => None,
+        })
+    }
+
     /// The conditions that must all hold.
     pub fn conjuncts(&self) -> &[Condition] {
         match self {
@@ -191,6 +199,12 @@ impl Atom {
 }
 
 impl Slot {
+    /// Adds an operand to those of a statement. A statement has fewer tokens than there are slots.
+    pub fn add(operands: &mut Vec<Operand>, operand: Operand) -> Slot {
+        operands.push(operand);
+        Slot(u16::try_from(operands.len() - 1).unwrap_or(u16::MAX))
+    }
+
     /// The operand at this position.
     pub fn of(self, operands: &[Operand]) -> &Operand {
         &operands[usize::from(self.0)]

@@ -116,6 +116,12 @@ impl Reads {
         all.map(|reads| Footprint { table: reads.table, reads, operands: &self.operands })
     }
 
+    /// Whether a changed row touches one of the footprints. Partners are not looked at.
+    #[must_use]
+    pub fn touched_by(&self, event: &RowEvent<'_>) -> bool {
+        self.footprints().any(|own| own.table == event.table && own.touch(event).is_some())
+    }
+
     /// Whether the result depends on the time of day.
     #[must_use]
     pub fn uses_clock(&self) -> bool {

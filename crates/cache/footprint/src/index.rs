@@ -154,7 +154,7 @@ impl Index {
         let mut seen: HashSet<StatementId> = HashSet::new();
         let mut touched = BTreeSet::new();
         let mut test = |id: StatementId| {
-            if seen.insert(id) && self.touches(id, event) {
+            if seen.insert(id) && self.reads(id).is_some_and(|reads| reads.touched_by(event)) {
                 touched.insert(id);
             }
         };
@@ -196,12 +196,6 @@ impl Index {
         table.rest.values().flatten().chain(by_value).copied().collect()
     }
 
-    fn touches(&self, id: StatementId, event: &RowEvent<'_>) -> bool {
-        let Some(reads) = self.reads(id) else { return false };
-        let own = reads.footprints().filter(|footprint| footprint.table == event.table);
-        own.into_iter().any(|footprint| footprint.touch(event).is_some())
-    }
-
     fn entry_mut(&mut self, id: StatementId) -> Option<&mut Entry> {
         self.statements.get_mut(id.0 as usize)?.as_mut()
     }
@@ -226,10 +220,7 @@ impl Index {
 
 /// The values that a row must have one of in a column, for a footprint that is found by that column.
 fn keys(footprint: Footprint<'_>, column: u16) -> Vec<ValueKey> {
-    let slot = footprint.reads.condition.conjuncts().iter().find_map(|conjunct| match conjunct {
-        Condition::Atom(atom) if atom.column == column => atom.constants(),
-        _ => None,
-    });
+    let slot = footprint.reads.condition.constants(column);
     slot.and_then(|slot| slot.of(footprint.operands).keys()).unwrap_or_default()
 }
 

@@ -65,6 +65,11 @@ impl Source {
             is_optional: false,
         }
     }
+
+    /// The constants that a column must have one of, if the conditions say so.
+    fn constants(&self, column: u16) -> Option<Slot> {
+        self.conditions.iter().find_map(|condition| condition.constants(column))
+    }
 }
 
 impl BlockBuilder {
@@ -162,19 +167,14 @@ impl BlockBuilder {
             let mut implied: Vec<(usize, Condition)> = Vec::new();
             for (at, source) in self.sources.iter().enumerate() {
                 for partner in source.partners.iter().filter(|partner| partner.block == own) {
-                    let constants = constants(
-                        &self.sources[partner.partner.source].conditions,
-                        partner.partner.column,
-                    );
-                    let is_known = constants.is_none()
-                        || self::constants(&source.conditions, partner.column).is_some();
+                    let NeededPartner { column, partner, .. } = *partner;
+                    let constants = self.sources[partner.source].constants(partner.column);
+                    let is_known = constants.is_none() || source.constants(column).is_some();
                     if let (Some(constants), false) = (constants, is_known) {
                         // The columns may have different collations.
-                        operands.push(constants.of(operands).passed_on());
-                        let slot = Slot(u16::try_from(operands.len() - 1).unwrap_or(u16::MAX));
-                        let test = Test::In(slot);
-                        let atom =
-                            Atom { column: partner.column, part: None, test, is_negated: false };
+                        let passed_on = constants.of(operands).passed_on();
+                        let test = Test::In(Slot::add(operands, passed_on));
+                        let atom = Atom { column, part: None, test, is_negated: false };
                         implied.push((at, Condition::Atom(atom)));
                     }
                 }
@@ -197,14 +197,6 @@ fn distinct(partners: impl Iterator<Item = Partner>) -> Vec<Partner> {
         }
     }
     all
-}
-
-/// The constants that a column must have one of, if the conditions say so.
-fn constants(conditions: &[Condition], column: u16) -> Option<Slot> {
-    conditions.iter().flat_map(Condition::conjuncts).find_map(|conjunct| match conjunct {
-        Condition::Atom(atom) if atom.column == column => atom.constants(),
-        _ => None,
-    })
 }
 
 fn collect_columns(condition: &Condition, columns: &mut Columns) {

@@ -155,16 +155,17 @@ impl StatementReader {
     }
 
     fn query(&mut self, statement: &Statement, mode: SqlMode) -> Result<Reads, UnknownReads> {
+        let mut reads = self.structure(statement, mode)?;
+        Arc::make_mut(&mut reads.form).uses_clock = statement.words().any(is_clock);
+        Ok(reads)
+    }
+
+    fn structure(&mut self, statement: &Statement, mode: SqlMode) -> Result<Reads, UnknownReads> {
         if statement.is_exact
             && let Some(parsed) = self.parsed(statement)
         {
             match query::read(&self.schema, &parsed, &statement.literals, mode) {
-                Ok(mut reads) => {
-                    if statement.words().any(is_clock) {
-                        Arc::make_mut(&mut reads.form).uses_clock = true;
-                    }
-                    return Ok(reads);
-                }
+                Ok(reads) => return Ok(reads),
                 Err(Stop::Unknown(reason)) => return Err(reason),
                 Err(Stop::Inexact) => {}
             }
@@ -212,7 +213,6 @@ impl StatementReader {
             if is_call && (known.is_none() || !is_plain) && !may_precede_parenthesis(part) {
                 return Err(UnknownReads::Function(word.to_owned()));
             }
-            reads.uses_clock |= is_clock(word);
             reads.is_random |= known == Some(functions::Function::Chance);
             let table = self.schema.table_id(word);
             tables.extend(table.filter(|table| !tables.contains(table)));

@@ -423,9 +423,7 @@ impl Predicates<'_, '_> {
 
     /// Adds the constants of a test to those of the statement.
     fn slot(&mut self, operand: Operand) -> Slot {
-        self.operands.push(operand);
-        // A statement has fewer tokens than there are slots.
-        Slot(u16::try_from(self.operands.len() - 1).unwrap_or(u16::MAX))
+        Slot::add(self.operands, operand)
     }
 
     fn end(&mut self, value: Constant, is_included: bool) -> RangeEnd {

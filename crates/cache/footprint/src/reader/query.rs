@@ -443,8 +443,8 @@ impl Walk<'_> {
             _ => return Err(Stop::Unknown(UnknownReads::Function(function.name.to_string()))),
         };
         match functions::known(name) {
-            Some(Function::Arguments) => {}
-            Some(Function::Clock) => self.reads.uses_clock = true,
+            // The time of day is noted by its words, since it needs no parentheses.
+            Some(Function::Arguments | Function::Clock) => {}
             Some(Function::Chance) => self.reads.is_random = true,
             None => return Err(Stop::Unknown(UnknownReads::Function(name.clone()))),
         }

@@ -347,7 +347,7 @@ fn text(value: Option<&[u8]>) -> SqlValue<'static> {
 }
 
 fn touches(reads: &Reads, event: &RowEvent<'_>) -> bool {
-    reads.footprints().any(|own| own.table == event.table && own.touch(event).is_some())
+    reads.touched_by(event)
 }
 
 fn answer(connection: &mut MariaDbConnection, sql: &str) -> Answer {

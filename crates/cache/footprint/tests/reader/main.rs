@@ -96,8 +96,7 @@ fn read(sql: &str) -> Result<Reads, UnknownReads> {
 }
 
 fn is_touched(reads: &Reads, change: &str) -> bool {
-    let event = event(&schema(), change);
-    reads.footprints().any(|own| own.table == event.table && own.touch(&event).is_some())
+    reads.touched_by(&event(&schema(), change))
 }
 
 /// Checks statements against changes: `+` before a change says that it touches the statement, `-` that it
