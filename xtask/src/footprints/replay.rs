@@ -44,6 +44,8 @@ fn replay(file: &Path, options: Option<&Path>) -> Result<Total, String> {
     let (profile, prefix) = profile(&recording);
     let mut filter = profile.for_schema(&schema, prefix);
     let mut recent = RecentRows::new(RECENT_MAX);
+    // By page and statement: the options that a page asks for are the same in all states.
+    let mut narrowed: HashMap<(&str, usize), Reads> = HashMap::new();
     let mut total = Total::default();
     println!("really changed  missed  touched  unchanged and touched  look-ups  change");
     for (position, change) in (1..).zip(&recording.changes) {
@@ -58,14 +60,15 @@ fn replay(file: &Path, options: Option<&Path>) -> Result<Total, String> {
         let mut lookups = 0;
         let mut touched: BTreeSet<&str> = BTreeSet::new();
         for (url, look) in state {
-            let mut narrowed = |at: &usize| narrow(&mut reader, &reads[*at], asked.get(url));
-            let all: Vec<Reads> = look.statements.iter().map(&mut narrowed).collect();
-            let mut is_affected = |reads: &Reads| {
+            let mut is_affected = |at: &usize| {
+                let reads = narrowed
+                    .entry((url.as_str(), *at))
+                    .or_insert_with(|| narrow(&mut reader, &reads[*at], asked.get(url)));
                 events
                     .iter()
                     .any(|event| affects(reads, event, &mut partners, &tables, &mut lookups))
             };
-            if all.iter().any(&mut is_affected) {
+            if look.statements.iter().any(&mut is_affected) {
                 touched.insert(url);
             }
         }
