@@ -21,6 +21,14 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StatementId(u32);
 
+impl StatementId {
+    /// The number of the statement. It is given again once no page uses the statement.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 /// The statements of all pages, by the rows that touch them.
 #[derive(Debug)]
 pub struct Index {
@@ -64,6 +72,12 @@ struct ValueIndex {
 }
 
 impl Index {
+    /// The tables that statements are found by.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<SqlSchema> {
+        &self.schema
+    }
+
     /// An empty index for the tables of a schema.
     #[must_use]
     pub fn new(schema: Arc<SqlSchema>) -> Index {

@@ -32,6 +32,9 @@ pub struct Lookup {
 /// to table; beyond this number, partners count as present.
 const STEPS_MAX: usize = 100_000;
 
+/// The longest text that is remembered of a row, in bytes. A longer one counts as unknown.
+const TEXT_BYTES_MAX: usize = 1024;
+
 /// Whether a changed row affects a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Affects {
@@ -66,7 +69,7 @@ impl RecentRows {
         if self.rows.len() >= self.max {
             self.dropped = self.rows.pop_front().map_or(position, |(position, ..)| position);
         }
-        self.rows.push_back((position, event.table, before.clone().into_owned()));
+        self.rows.push_back((position, event.table, before.without_long_texts(TEXT_BYTES_MAX)));
     }
 
     /// Forgets all changes up to this position: no look-up was made before it.

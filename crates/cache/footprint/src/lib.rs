@@ -30,4 +30,4 @@ pub use index::{Index, StatementId};
 pub use join::{Affects, Lookup, PartnerRows, RecentRows};
 pub use lexer::SqlMode;
 pub use reader::{StatementReader, UnknownReads};
-pub use row::{RowEvent, SqlRow, SqlValue};
+pub use row::{RowEvent, SqlRow, SqlValue, TableChange};

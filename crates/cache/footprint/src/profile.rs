@@ -57,6 +57,9 @@ pub struct SqlProfile {
     pub rules: Vec<IgnoreRule>,
     /// Statements that stand for the reads of every page that no statement shows.
     pub statements: Vec<String>,
+    /// The table, without the prefix, and the column of the application's options. It loads all of them at
+    /// once, and tells by name which it uses.
+    pub options: Option<(String, String)>,
 }
 
 impl SqlProfile {
@@ -85,6 +88,7 @@ impl SqlProfile {
                 rebuilt,
             ],
             statements: Vec::new(),
+            options: Some(("options".to_owned(), "option_name".to_owned())),
         }
     }
 
@@ -102,7 +106,23 @@ impl SqlProfile {
                 columns("objectcache", &[]),
             ],
             statements: vec!["SELECT * FROM page WHERE page_namespace = 8".to_owned()],
+            options: None,
         }
+    }
+
+    /// The tables of options, each with the column of their names.
+    pub fn option_tables<'s>(
+        &'s self,
+        schema: &'s SqlSchema,
+        prefix: &'s str,
+    ) -> impl Iterator<Item = (TableId, u16)> + 's {
+        let found = move |(name, column): &'s (String, String)| {
+            let own = schema
+                .table_ids()
+                .filter(move |id| is_table(&schema.table(*id).name, prefix, name));
+            own.filter_map(move |id| Some((id, schema.table(id).column(column)?)))
+        };
+        self.options.iter().flat_map(found)
     }
 
     /// The rules for the tables of a schema. `prefix` is the text before the name of each table of the

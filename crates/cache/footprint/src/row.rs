@@ -63,11 +63,42 @@ impl<'a> SqlRow<'a> {
         u16::try_from(self.0.len()).unwrap_or(u16::MAX)
     }
 
+    /// The row without its texts of more than `bytes` bytes, which are unknown in it.
+    #[must_use]
+    pub fn without_long_texts(&self, bytes: usize) -> SqlRow<'static> {
+        let short = |value: &SqlValue<'a>| match value {
+            SqlValue::Text(text) if text.len() > bytes => SqlValue::Unknown,
+            value => value.clone().into_owned(),
+        };
+        SqlRow(self.0.iter().map(short).collect())
+    }
+
+    /// The memory for the values, in bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let texts = self.0.iter().map(|value| match value {
+            SqlValue::Text(text) => text.len(),
+            SqlValue::Null | SqlValue::Unknown => 0,
+        });
+        self.0.len() * size_of::<SqlValue<'a>>() + texts.sum::<usize>()
+    }
+
     /// The row, independent of what it was read from.
     #[must_use]
     pub fn into_owned(self) -> SqlRow<'static> {
         SqlRow(self.0.into_iter().map(SqlValue::into_owned).collect())
     }
+}
+
+/// A change in a database.
+#[derive(Debug, Clone)]
+pub enum TableChange {
+    /// One row changed.
+    Row(RowEvent<'static>),
+    /// Any row of a table may have changed: it was emptied or redefined, or the rows are not known.
+    Table(TableId),
+    /// Any row of any table may have changed.
+    Everything,
 }
 
 impl<'a> RowEvent<'a> {
@@ -84,6 +115,20 @@ impl<'a> RowEvent<'a> {
             _ => Columns::ALL,
         };
         RowEvent { table, before, after, changed }
+    }
+
+    /// The same change without texts of more than `bytes` bytes, which are unknown in it: it touches at least
+    /// what this one touches.
+    #[must_use]
+    pub fn without_long_texts(&self, bytes: usize) -> RowEvent<'static> {
+        let short =
+            |row: &Option<SqlRow<'a>>| row.as_ref().map(|row| row.without_long_texts(bytes));
+        RowEvent {
+            table: self.table,
+            before: short(&self.before),
+            after: short(&self.after),
+            changed: self.changed,
+        }
     }
 
     /// The row before and the row after, as far as they exist.

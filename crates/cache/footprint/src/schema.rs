@@ -15,7 +15,7 @@ const COLUMNS_MAX: usize = 128;
 pub struct TableId(pub(crate) u32);
 
 /// The tables of a database.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SqlSchema {
     /// In lower case.
     database: String,
@@ -57,7 +57,7 @@ pub enum ChildAction {
 }
 
 /// A table and its columns.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlTable {
     /// The name as the database writes it.
     pub name: String,
@@ -67,7 +67,7 @@ pub struct SqlTable {
 }
 
 /// A column of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlColumn {
     /// The name as the database writes it.
     pub name: String,

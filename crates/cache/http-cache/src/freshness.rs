@@ -28,6 +28,9 @@ pub enum LifetimeSource {
     Expires,
     /// The site's rule for responses without caching headers.
     Rule,
+    /// The site's maximum for a response that depends on everything it was made from. It is stored only if
+    /// these reads are known.
+    Reads,
     /// A heuristic from Last-Modified (RFC 9111 §4.2.2).
     Heuristic,
     /// None: the response is stored and validated on each use.
@@ -46,6 +49,7 @@ impl LifetimeSource {
             LifetimeSource::MaxAge => "max-age",
             LifetimeSource::Expires => "expires",
             LifetimeSource::Rule => "rule",
+            LifetimeSource::Reads => "reads",
             LifetimeSource::Heuristic => "heuristic",
             LifetimeSource::None => "none",
         }
@@ -116,6 +120,10 @@ pub(crate) fn lifetime(
         // The site's rule counts from the time of reception, whatever the age of the response.
         let lifetime = rule.saturating_add(initial_age_ms).min(milliseconds(SECONDS_MAX));
         return Some((lifetime, LifetimeSource::Rule));
+    }
+    if let Some(reads) = policy.reads_lifetime_ms.filter(|_| may_default(status)) {
+        let lifetime = reads.saturating_add(initial_age_ms).min(milliseconds(SECONDS_MAX));
+        return Some((lifetime, LifetimeSource::Reads));
     }
     let guess = guess(status, headers, declared, times, policy)?;
     Some((guess, LifetimeSource::Heuristic))

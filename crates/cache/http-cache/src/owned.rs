@@ -109,7 +109,10 @@ fn limit(stored: &mut StoredResponse, max_ms: u64) -> Result<(), NotStored> {
         | LifetimeSource::SMaxage
         | LifetimeSource::MaxAge
         | LifetimeSource::Expires => {}
-        LifetimeSource::Rule | LifetimeSource::Heuristic | LifetimeSource::None => {
+        LifetimeSource::Rule
+        | LifetimeSource::Reads
+        | LifetimeSource::Heuristic
+        | LifetimeSource::None => {
             return Err(NotStored::NoLifetime);
         }
     }

@@ -19,6 +19,12 @@ pub struct Policy {
     /// (micro-caching). It applies to 200, 203, 204, 300, 301, 302, 307, 308, 404, 405, 410 and 414, never
     /// to server errors. It takes precedence over the heuristic. Default: none.
     pub default_lifetime_ms: Option<u64>,
+    /// The same for responses that depend on everything they were made from ([`LifetimeSource::Reads`]): the
+    /// caller stores such a response only if these dependencies are known. The default lifetime takes
+    /// precedence. Default: none.
+    ///
+    /// [`LifetimeSource::Reads`]: crate::LifetimeSource::Reads
+    pub reads_lifetime_ms: Option<u64>,
     /// stale-while-revalidate in seconds, for responses without one. Default: 0.
     pub stale_while_revalidate_seconds: u32,
     /// How long a response marked by a soft invalidation may be used while it is refreshed, in seconds from
@@ -100,6 +106,7 @@ impl Default for Policy {
             request_directives: RequestControl::Ignore,
             heuristic: None,
             default_lifetime_ms: None,
+            reads_lifetime_ms: None,
             stale_while_revalidate_seconds: 0,
             soft_seconds: 0,
             stale_if_error_seconds: 0,

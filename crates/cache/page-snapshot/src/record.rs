@@ -327,7 +327,7 @@ fn read_directives(rest: &mut Rest<'_>) -> Result<ResponseDirectives, SnapshotEr
     })
 }
 
-const SOURCES: [LifetimeSource; 10] = [
+const SOURCES: [LifetimeSource; 11] = [
     LifetimeSource::Targeted,
     LifetimeSource::LiteSpeed,
     LifetimeSource::SurrogateControl,
@@ -338,6 +338,7 @@ const SOURCES: [LifetimeSource; 10] = [
     LifetimeSource::Rule,
     LifetimeSource::Heuristic,
     LifetimeSource::None,
+    LifetimeSource::Reads,
 ];
 
 fn source_number(source: LifetimeSource) -> u8 {

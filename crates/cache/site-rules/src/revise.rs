@@ -203,6 +203,8 @@ fn is_shareable(stored: &StoredFacts) -> bool {
 
 /// Whether the application declares a lifetime, marks the response as shared, or varies by all cookies.
 pub(crate) fn is_declared(stored: &StoredFacts) -> bool {
-    !matches!(stored.lifetime_source, LifetimeSource::Rule | LifetimeSource::Heuristic)
-        || is_shareable(stored)
+    !matches!(
+        stored.lifetime_source,
+        LifetimeSource::Rule | LifetimeSource::Reads | LifetimeSource::Heuristic
+    ) || is_shareable(stored)
 }

@@ -162,7 +162,10 @@ async fn code_page(site: &Arc<Site>, compressor: &Compressor, page: SharedPage) 
     }
     // Allocated here, so that the serving threads' heaps can reuse the memory that purged pages have
     // freed.
-    let coded = shared_page(NewPage::with_forms(page.response(), page.content(), made));
+    let coded = shared_page(
+        NewPage::with_forms(page.response(), page.content(), made)
+            .with_reads(page.payload().reads().cloned()),
+    );
     match coded.put(|new| site.store.replace_payload(&page, new)) {
         Ok(_) => site.counters.coded.add(),
         // The page was purged or refreshed, or is about to be.
@@ -183,7 +186,8 @@ pub fn keep_plain(site: &Site, page: &SharedPage) {
         return;
     }
     let plain = IdentityContent::Kept(page.content());
-    let both = NewPage::restored(page.response(), plain, page.payload().forms().contents());
+    let both = NewPage::restored(page.response(), plain, page.payload().forms().contents())
+        .with_reads(page.payload().reads().cloned());
     if let Err(reason) = both.put(|new| site.store.replace_payload(page, new)) {
         tracing::debug!(event = "plain-not-kept", reason = reason.as_str());
     }

@@ -51,6 +51,7 @@ use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, PlannedFields};
 use site_state::client::Client;
+use site_state::footprints::PageReads;
 use site_state::limit_hits::Limit;
 use site_state::page::{ReadPage, SharedPage, StoredPage};
 use site_state::panics::{self, Place};
@@ -278,6 +279,8 @@ struct Render {
     asked: Timestamp,
     /// The number of the answer that was not stored, if the render continues with another request.
     answered: Option<Number>,
+    /// The statements that the render has run, once all of them are known.
+    reads: Option<Arc<PageReads>>,
 }
 
 /// The result of a background refresh, for the caller that began it.
@@ -331,8 +334,10 @@ impl Render {
             // Pagewell compresses the page itself, once for all clients.
             headers.remove(header::ACCEPT_ENCODING);
         }
-        // The page to refresh may have no validator.
-        let validate = validate.filter(|page| page.payload().stored.can_be_validated());
+        // The page to refresh may have no validator. A 304 does not tell which rows the content is made from.
+        let validate = validate.filter(|page| {
+            page.payload().stored.can_be_validated() && page.payload().reads().is_none()
+        });
         let known = validate.as_ref().map(|page| page.response());
         make_conditional(&mut headers, known.as_ref());
         if validate.is_none() {

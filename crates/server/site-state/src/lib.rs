@@ -38,6 +38,7 @@ pub mod cluster;
 pub mod content_decoding;
 pub mod content_encoding;
 pub mod counters;
+pub mod footprints;
 pub mod history;
 pub mod journal;
 pub mod limit_hits;

@@ -14,6 +14,7 @@ pub use new::NewPage;
 pub use select::{Section, SelectedForm, select, select_coding};
 
 use crate::content_decoding;
+use crate::footprints::PageReads;
 use bytes::Bytes;
 use forms::{ContentPlace, Ends};
 use http::HeaderMap;
@@ -23,6 +24,7 @@ use http_cache::variants::NominatedFields;
 use http_cache::{StoredFacts, StoredResponse, Timestamp};
 use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The metadata of a stored page. The bytes to send follow it and the key in the same allocation:
@@ -50,6 +52,8 @@ struct RareParts {
     /// The location of the uncompressed content, if it does not follow the header section.
     elsewhere: Option<Box<ContentPlace>>,
     beside: Option<Box<InternalPart>>,
+    /// The statements that the render has run, if all of them are known.
+    reads: Option<Arc<PageReads>>,
 }
 
 /// Data that hardly any page has.
@@ -115,7 +119,11 @@ impl RareParts {
             allocated(size_of::<InternalPart>()) + own
         });
         let elsewhere = ContentPlace::heap_bytes(self.elsewhere.as_deref());
-        allocated(size_of::<RareParts>()) + laid + lists + beside + elsewhere
+        let reads = self
+            .reads
+            .as_deref()
+            .map_or(0, |reads| allocated(size_of::<PageReads>()) + reads.heap_bytes());
+        allocated(size_of::<RareParts>()) + laid + lists + beside + elsewhere + reads
     }
 }
 
@@ -141,6 +149,11 @@ impl StoredPage {
 
     fn beside(&self) -> Option<&InternalPart> {
         self.rare.as_ref()?.beside.as_deref()
+    }
+
+    /// The statements that the render has run, if the page depends on them.
+    pub fn reads(&self) -> Option<&Arc<PageReads>> {
+        self.rare.as_ref()?.reads.as_ref()
     }
 
     /// Whether the page has been queued for compression already. This happens once, whatever the

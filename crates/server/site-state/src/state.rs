@@ -10,6 +10,7 @@ use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::counters::Counters;
+use crate::footprints::{Footprints, PageReads};
 use crate::history::History;
 use crate::journal::Snapshots;
 use crate::memcached_leases::Leases;
@@ -61,6 +62,8 @@ pub struct Lasting {
     pub leases: Option<Arc<Leases>>,
     /// The search terms on which pages depend.
     pub terms: Terms,
+    /// The statements on which pages depend.
+    pub footprints: Footprints,
     /// Tags of pages that no rule for the databases covers.
     pub uncovered_tags: UncoveredTags,
     /// The history for `explain`, `misses` and `changes`.
@@ -232,15 +235,19 @@ impl SiteState {
         })
     }
 
-    /// The dependencies of a page with this stored response. `since` is the number of its lease;
-    /// `None`: it is unknown which changes the page includes.
+    /// The dependencies of a page with this stored response, and these reads if they are known.
+    /// `since` is the number of its lease; `None`: it is unknown which changes the page includes.
     pub fn dependencies(
         &self,
         stored: &StoredFacts,
+        reads: Option<&PageReads>,
         path_and_query: &str,
         since: Option<Number>,
     ) -> Dependencies {
         let mut all = page::dependencies(stored, &self.store, self.name, path_and_query);
+        for tag in reads.iter().flat_map(|reads| reads.tags()) {
+            all.tag(&tag);
+        }
         self.terms.depend(&mut all, stored.tags().iter(), since, &self.changes());
         all
     }
@@ -280,6 +287,7 @@ impl Lasting {
             untidy: Notify::new(),
             rewarm: Notify::new(),
             terms: Terms::new(kinds.map(str::to_owned)),
+            footprints: Footprints::new(config.automatic.clone(), config.memory_bytes),
             uncovered_tags: UncoveredTags::default(),
             history: History::new(config.memory_bytes, clock.now().0),
             snapshots: config.snapshot.clone().map(|config| Arc::new(Snapshots::new(config))),

@@ -180,14 +180,18 @@ pub enum OnLag {
 }
 
 /// Checks and completes `[[database]]` and `[[change]]`.
-pub(super) fn resolve(
-    databases: &[raw::Database],
-    changes: &[ChangeRule],
-) -> Result<Vec<Arc<Database>>, LoadError> {
+pub(super) fn resolve(file: &raw::File) -> Result<Vec<Arc<Database>>, LoadError> {
+    let (databases, changes) = (&file.database[..], &file.change[..]);
+    let is_automatic = file.automatic.enabled.unwrap_or(false);
     match (databases.len(), changes.is_empty()) {
         (0, true) => return Ok(Vec::new()),
         (0, false) => return wrong("change", "there is no [[database]] for these rules"),
-        (1.., true) => return wrong("change", "there is no [[change]] rule for the database"),
+        (1.., true) if !is_automatic => {
+            return wrong(
+                "change",
+                "there is no [[change]] rule for the database, and [automatic] is off",
+            );
+        }
         (count, false) if count > DATABASES_MAX => {
             return wrong("database", format!("at most {DATABASES_MAX} databases for each site"));
         }
@@ -397,7 +401,7 @@ mod tests {
     fn read(database: &str, changes: &str) -> Result<Vec<Arc<Database>>, String> {
         let text = format!("{database}\n{changes}");
         let file: raw::File = toml::from_str(&text).map_err(|error| error.to_string())?;
-        resolve(&file.database, &file.change).map_err(|error| error.0)
+        resolve(&file).map_err(|error| error.0)
     }
 
     const RULE: &str = "[[change]]\ntable = \"news\"\ntags = [\"news\"]";

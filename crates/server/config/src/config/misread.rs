@@ -7,7 +7,7 @@ use super::table::{LIMITS, OPTIONS};
 use super::written::{key_at, placed};
 
 /// Repeatable tables, by the last part of their names.
-const LISTS: [&str; 5] = ["change", "database", "rule", "tls", "wake"];
+const LISTS: [&str; 6] = ["automatic.ignore", "change", "database", "rule", "tls", "wake"];
 /// Keys whose values are sizes, by the last part of their names.
 const SIZES: [&str; 5] = ["memory", "max_size", "buffer", "item_bytes", "keep_log"];
 /// Keys whose values are durations, which need quotes and a unit.

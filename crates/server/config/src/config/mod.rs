@@ -5,6 +5,7 @@
 //! manual is generated; a test compares the table with the types.
 
 mod access_log;
+mod automatic;
 mod cluster;
 mod codings;
 mod database;
@@ -42,6 +43,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use access_log::{AccessLog, AccessLogTo};
+pub use automatic::{Automatic, CaptureKind, PartnerLookups};
 pub use cluster::CLUSTER;
 pub use codings::Codings;
 pub use database::{
@@ -143,6 +145,8 @@ pub struct Config {
     pub print: u128,
     /// The databases that are followed for changes, each with its rules.
     pub databases: Vec<Arc<Database>>,
+    /// The settings for automatic dependencies; `None`: pages depend on what they declare.
+    pub automatic: Option<Automatic>,
     /// The stream through which nodes exchange invalidations; `None`: a single node.
     pub cluster: Option<Arc<Database>>,
     /// The collector of spans; `None`: no tracing.

@@ -77,6 +77,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub change: Vec<change_feed::ChangeRule>,
     #[allow(missing_docs)]
+    pub automatic: AutomaticKeys,
+    #[allow(missing_docs)]
     pub cluster: ClusterKeys,
     #[allow(missing_docs)]
     pub private: Private,
@@ -104,6 +106,33 @@ pub struct Database {
     pub publication: Option<String>,
     pub manage: Option<bool>,
     pub keep_log: Option<String>,
+}
+
+/// The keys of the `[automatic]` table.
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct AutomaticKeys {
+    pub enabled: Option<bool>,
+    pub application: Option<String>,
+    pub database: Option<String>,
+    pub table_prefix: Option<String>,
+    pub lifetime_max: Option<String>,
+    pub look_up: Option<bool>,
+    pub ignore: Vec<IgnoreKeys>,
+}
+
+/// The keys of an `[[automatic.ignore]]` table.
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct IgnoreKeys {
+    pub table: String,
+    #[serde(default)]
+    pub columns: Vec<String>,
+    pub column: Option<String>,
+    #[serde(default)]
+    pub values: Vec<String>,
 }
 
 /// The keys of the `[cluster]` table.
@@ -156,6 +185,7 @@ pub struct Site {
     pub dialects: Option<Dialects>,
     pub database: Option<Vec<Database>>,
     pub change: Option<Vec<change_feed::ChangeRule>>,
+    pub automatic: Option<AutomaticKeys>,
     pub cluster: Option<ClusterKeys>,
     pub private: Option<Private>,
     /// The tables of `[[site]]`; if there are any, all other fields are empty.

@@ -71,7 +71,11 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let limits = resolve_limits(file)?;
     let (admin, admin_token) = resolve_admin(file)?;
     let memory_bytes = memory_bytes(file)?;
-    let policy = resolve_policy(file, &limits)?;
+    let databases = super::database::resolve(file)?;
+    let automatic = super::automatic::resolve(&file.automatic, &databases)?;
+    let reads_lifetime =
+        automatic.as_ref().map(|automatic| automatic.lifetime_max.as_millis() as u64);
+    let policy = Policy { reads_lifetime_ms: reads_lifetime, ..resolve_policy(file, &limits)? };
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
     let proxied = resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?;
@@ -87,7 +91,6 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let https_redirect = resolve_redirect(file)?;
     let site = resolve_site(file)?;
     let hosts = resolve_rules::hosts(file)?;
-    let databases = super::database::resolve(&file.database, &file.change)?;
     check_user(file)?;
     let scheme = if listen_tls.is_empty() { "http" } else { "https" };
     Ok(Config {
@@ -119,6 +122,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         wakes: super::wake::resolve(&file.wake, hosts.canonical.as_deref(), scheme)?,
         traces: super::traces::resolve(&file.traces)?,
         cluster: super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?,
+        automatic,
         databases,
         hosts,
         memcached,

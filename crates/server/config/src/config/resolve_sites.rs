@@ -77,6 +77,7 @@ fn of_site(file: &File, site: &Site) -> File {
     own.wake = site.wake.clone().unwrap_or(own.wake);
     own.private = site.private.clone().unwrap_or(own.private);
     own.dialects = site.dialects.clone().unwrap_or(own.dialects);
+    own.automatic = site.automatic.clone().unwrap_or(own.automatic);
     own.database = site.database.clone().unwrap_or(own.database);
     own.change = site.change.clone().unwrap_or(own.change);
     own.cluster = site.cluster.clone().unwrap_or(own.cluster);

@@ -14,7 +14,8 @@ use std::fmt::Write as _;
 /// The column of the comments, if the values leave enough room.
 const COLUMN: usize = 48;
 /// Tables that the file may repeat: without any of them, there are no values.
-const LISTS: [&str; 6] = ["change", "database", "rule", "site.rule", "tls", "wake"];
+const LISTS: [&str; 7] =
+    ["automatic.ignore", "change", "database", "rule", "site.rule", "tls", "wake"];
 
 /// The keys and values that flags set.
 pub type Flags = Vec<(&'static str, String)>;

@@ -253,6 +253,12 @@ const REST: &[OptionRow] = &[
         "`[[site.change]]`: the change rules of this site.",
     ),
     row(
+        "site.automatic",
+        "",
+        "the table `[automatic]`",
+        "`[site.automatic]` replaces `[automatic]` for this site.",
+    ),
+    row(
         "site.cluster",
         "",
         "the table `[cluster]`",

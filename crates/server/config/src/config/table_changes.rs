@@ -9,6 +9,56 @@ const SEARCHES: Text = "Searches in the text of this table, `{ kind = \"search\"
 /// The rows about data changes.
 pub const CHANGES: &[OptionRow] = &[
     row(
+        "automatic.enabled",
+        "",
+        "false",
+        "Whether pages depend on the rows that their render has read (automatic dependencies). Pages without caching headers are then stored too, if all their reads are known. Needs a `[[database]]` of MariaDB or MySQL.",
+    ),
+    row(
+        "automatic.application",
+        "",
+        "none",
+        "`wordpress`, `mediawiki` or `none`: which rows no page shows, and how the statements of a render get here.",
+    ),
+    row(
+        "automatic.database",
+        "",
+        "the only one",
+        "The name of the database that the application uses, for a site with several.",
+    ),
+    row(
+        "automatic.table_prefix",
+        "",
+        "`wp_` for `wordpress`, else empty",
+        "The text before the name of each table of the application.",
+    ),
+    row(
+        "automatic.lifetime_max",
+        "",
+        "1d",
+        "The longest lifetime of a page that declares none itself.",
+    ),
+    row(
+        "automatic.look_up",
+        "",
+        "true",
+        "Whether the rows that a changed row is joined with are looked up in the database. Without it, more pages are purged than change.",
+    ),
+    row(
+        "automatic.ignore.table",
+        "",
+        "none",
+        "A table, without the prefix, whose changes no page shows.",
+    ),
+    row("automatic.ignore.columns", "", "all", "Columns whose changes no page shows."),
+    row(
+        "automatic.ignore.column",
+        "",
+        "none",
+        "Only rows with one of the `values` in this column are ignored.",
+    ),
+    row("automatic.ignore.values", "", "none", "The values of `column`. A value may end with `*`."),
+    row(
         "database.url",
         "",
         "none",

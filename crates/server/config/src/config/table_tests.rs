@@ -31,6 +31,8 @@ fn every_option_is_a_key_of_the_file() {
             | "codings.on_the_way"
             | "dialects.litespeed"
             | "rewarm.enabled"
+            | "automatic.enabled"
+            | "automatic.look_up"
             | "private.enabled"
             | "codings.files_beside" => "true",
             "site.aliases" | "trusted_proxies" | "keys.drop" | "keys.drop_also" | "keys.keep"
@@ -38,7 +40,7 @@ fn every_option_is_a_key_of_the_file() {
             | "private.cookies" => "[\"x\"]",
             "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
             "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"
-            | "site.private" | "site.cluster" => "{}",
+            | "site.private" | "site.cluster" | "site.automatic" => "{}",
             "dialects.pass_on" => "[\"cache-tag\"]",
             "rule" | "site.rule" => "[{ path = \"/x\" }]",
             "php.children"
@@ -72,10 +74,22 @@ fn every_option_is_a_key_of_the_file() {
                 };
                 format!("[[change]]\ntable = \"x\"\ntags = [\"y\"]\n{more}")
             }
+            Some(("automatic", key)) if key.starts_with("ignore") => ignore(key),
             Some(("wake", _)) => "[[wake]]\nurl = \"/x\"\nevery = \"1m\"\n".to_owned(),
             Some((table, key)) => format!("[{table}]\n{key} = {value}\n"),
             None => format!("{} = {value}\n", row.key),
         };
         assert!(toml::from_str::<super::super::raw::File>(&text).is_ok(), "{text}");
     }
+}
+
+/// An `[[automatic.ignore]]` table with this key.
+fn ignore(key: &str) -> String {
+    let more = match key {
+        "ignore.table" => "",
+        "ignore.column" => "column = \"x\"\n",
+        "ignore.values" => "values = [\"x\"]\n",
+        _ => "columns = [\"x\"]\n",
+    };
+    format!("[[automatic.ignore]]\ntable = \"x\"\n{more}")
 }

@@ -225,7 +225,8 @@ fn shared(
     page: &SharedPage,
 ) -> FollowOutcome {
     let stored = &page.payload().stored;
-    let mut made_from = site.dependencies(stored, ask.target.page(), None);
+    let reads = page.payload().reads().map(|reads| &**reads);
+    let mut made_from = site.dependencies(stored, reads, ask.target.page(), None);
     made_from.place(site.store.key(page.key().bytes()), page.variant());
     if follower.may_share(&site.store, &made_from).is_err() {
         site.counters.joins_refused.add();

@@ -172,7 +172,8 @@ impl Render {
         let hash = xxh3_128(&content);
         stored.set_own_etag(own_etag(hash));
         let path = self.ask.target.page();
-        let mut made_from = site.dependencies(&stored, path, Some(self.right.lease().number()));
+        let (reads, lease) = (self.reads.as_deref(), self.right.lease().number());
+        let mut made_from = site.dependencies(&stored, reads, path, Some(lease));
         if let Some(owner) = &self.ask.owner {
             owner_copies::depend(&mut made_from, owner, &stored, path);
         }
@@ -193,7 +194,7 @@ impl Render {
             Forms::ByCoding => coded,
         };
         let (page, fields) = NewPage::made(stored, content, coded);
-        let page = codings::shared_page(page);
+        let page = codings::shared_page(page).with_reads(self.reads.clone());
         let lease = self.right.lease();
         let is_overtaken = self.is_overtaken(key, variant);
         let put = page.put(|new| {

@@ -160,7 +160,7 @@ impl Render {
             return refused;
         }
         let path = self.ask.target.page();
-        let made_from = site.dependencies(&stored, path, Some(self.right.lease().number()));
+        let made_from = site.dependencies(&stored, None, path, Some(self.right.lease().number()));
         let page = NewPage::new(stored, content);
         self.outdate();
         let lease = self.right.lease();

@@ -91,7 +91,7 @@ impl Render {
     pub(super) fn is_part_superseded(&self, part: &SharedPage) -> bool {
         let store = &self.site.store;
         let stored = &part.payload().stored;
-        let mut page = self.site.dependencies(stored, self.ask.target.page(), None);
+        let mut page = self.site.dependencies(stored, None, self.ask.target.page(), None);
         page.place(store.key(&self.ask.key), part.variant());
         let lease = self.right.lease();
         let since = self.answered.unwrap_or(lease.number());

@@ -67,6 +67,7 @@ impl Render {
             began_ms: None,
             asked,
             answered: None,
+            reads: None,
         })
     }
 
@@ -87,6 +88,7 @@ impl Render {
             began_ms: None,
             asked,
             answered: None,
+            reads: None,
         };
         (Box::new(render), outcome)
     }

@@ -16,7 +16,9 @@ const USES: u8 = 0b11;
 /// Returns the snapshot form of a page; `None` if the page is not written.
 pub fn record(found: &WalkedPage<StoredPage>) -> Option<Record<'_>> {
     let page = found.page.payload();
+    // The statements of a page are not written yet, so it would lack dependencies.
     if page.item().is_some()
+        || page.reads().is_some()
         || page.stored.is_private()
         || path_of(found.page.key().bytes()).is_none()
     {
@@ -53,7 +55,7 @@ pub fn restore(
     let Some(path) = path_of(saved.key) else { return Err(NotRestored::Known) };
     let stay = if saved.worth & PROVEN == 0 { Stay::Untried } else { Stay::Proven };
     let worth = Worth { uses: saved.worth & USES, stay };
-    let made_from = site.dependencies(&saved.stored, path, None);
+    let made_from = site.dependencies(&saved.stored, None, path, None);
     let variant = variant(&saved.stored);
     let key = site.store.key(saved.key);
     // The bytes are copied, because the buffer of the piece is reused.

@@ -85,6 +85,19 @@ const REMEDIES: &[(&str, &str)] = &[
         "unsettled",
         "Nothing: the page is stored a moment later. If it stays so, a database is not followed: see database-broken in the log.",
     ),
+    (
+        "reads-unseen",
+        "See reads-unseen in the log: the statements of the render did not all get here (automatic dependencies).",
+    ),
+    (
+        "reads-unknown",
+        "See reads-unknown in the log for the statement. Send a lifetime and tags for the page, or change the statement.",
+    ),
+    (
+        "reads-changed",
+        "Nothing, unless it is frequent: a row that the page shows changed during the render.",
+    ),
+    ("reads-too-many", "Raise memory, or send a lifetime and tags for the page."),
     // Reasons for which the origin gave no response.
     ("origin-refused", "Is the origin running, and is its address right? See the log."),
     (

@@ -8,6 +8,7 @@ use super::{
     EncodedForm, FormTable, IdentityContent, InternalPart, OtherForms, RareParts, SharedPage,
     StoredPage,
 };
+use crate::footprints::PageReads;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::HeaderValue;
@@ -15,6 +16,7 @@ use http_cache::codings::{Coding, describe};
 use http_cache::{StoredResponse, Timestamp};
 use memcache::Item;
 use page_store::{Page, PageInput};
+use std::sync::Arc;
 
 /// A page that is about to be stored.
 pub struct NewPage {
@@ -88,7 +90,7 @@ impl NewPage {
         let (stored, fields, internal) = stored.into_parts();
         let beside =
             (!internal.is_empty()).then(|| Box::new(InternalPart::Internal(owned(&internal))));
-        let rare = RareParts { coded, elsewhere, beside }.boxed();
+        let rare = RareParts { coded, elsewhere, beside, reads: None }.boxed();
         let page = StoredPage::of(stored, ends, rare);
         (NewPage { page, head, content }, fields)
     }
@@ -100,6 +102,14 @@ impl NewPage {
             Some(ContentPlace::Apart(content)) => content.len(),
             Some(ContentPlace::Nowhere(length)) => *length,
         }
+    }
+
+    /// Adds the statements that the render has run.
+    pub fn with_reads(mut self, reads: Option<Arc<PageReads>>) -> NewPage {
+        if reads.is_some() {
+            self.page.rare.get_or_insert_default().reads = reads;
+        }
+        self
     }
 
     /// Removes the uncompressed content if it can be decompressed from another form.

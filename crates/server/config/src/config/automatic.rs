@@ -1,0 +1,182 @@
+//! `[automatic]`: whether pages depend on the rows that their render has read (automatic
+//! dependencies), and what no page shows.
+//!
+//! Not here: how statements are read (`footprint`), and how they get here (`origin`, `capture`).
+
+use super::raw;
+use super::resolve::{LoadError, wrong};
+use super::units::parse_duration;
+use crate::config::{Database, DatabaseKind};
+use footprint::profile::{IgnoreRule, SqlProfile};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The default maximum lifetime of a page that declares none.
+const LIFETIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// The maximum number of `[[automatic.ignore]]` tables.
+const IGNORED_MAX: usize = 1_000;
+/// The applications that have a profile, and `none`.
+const APPLICATIONS: &str = "wordpress, mediawiki or none";
+
+/// The settings for automatic dependencies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Automatic {
+    /// The name of the followed database, whose statements are read.
+    pub database: String,
+    /// How the statements of a render get here.
+    pub capture: CaptureKind,
+    /// Changes that no page shows, and reads of every page that no statement shows.
+    pub profile: SqlProfile,
+    /// The text before the name of each table of the application, such as `wp_`.
+    pub table_prefix: String,
+    /// The longest lifetime of a page that declares none itself.
+    pub lifetime_max: Duration,
+    /// Whether partners of a changed row are looked up in the database.
+    pub partners: PartnerLookups,
+}
+
+/// How the statements of a render get here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CaptureKind {
+    /// From WordPress, by the filters `query` and `pre_option`.
+    WordPress,
+    /// From the PHP library, which the application loads.
+    Library,
+}
+
+/// Whether partners of a changed row are looked up in the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartnerLookups {
+    /// They are looked up.
+    Made,
+    /// They count as present.
+    LeftOut,
+}
+
+/// Checks and completes `[automatic]`; `None` if it is off.
+pub(super) fn resolve(
+    raw: &raw::AutomaticKeys,
+    databases: &[Arc<Database>],
+) -> Result<Option<Automatic>, LoadError> {
+    let (capture, mut profile, prefix) = match raw.application.as_deref() {
+        Some("wordpress") => (CaptureKind::WordPress, SqlProfile::wordpress(), "wp_"),
+        Some("mediawiki") => (CaptureKind::Library, SqlProfile::mediawiki(), ""),
+        None | Some("none") => (CaptureKind::Library, SqlProfile::default(), ""),
+        Some(other) => {
+            return wrong("automatic.application", format!("{other:?}: write {APPLICATIONS}"));
+        }
+    };
+    if raw.ignore.len() > IGNORED_MAX {
+        return wrong("automatic.ignore", format!("at most {IGNORED_MAX} tables"));
+    }
+    for ignored in &raw.ignore {
+        profile.rules.push(rule(ignored)?);
+    }
+    let lifetime_max = match raw.lifetime_max.as_deref().map(parse_duration) {
+        None => LIFETIME_MAX,
+        Some(Ok(lifetime)) if !lifetime.is_zero() => lifetime,
+        Some(Ok(_)) => {
+            return wrong(
+                "automatic.lifetime_max",
+                "must be at least 1s; `enabled = false` turns it off",
+            );
+        }
+        Some(Err(why)) => return wrong("automatic.lifetime_max", why),
+    };
+    let partners = match raw.look_up {
+        None | Some(true) => PartnerLookups::Made,
+        Some(false) => PartnerLookups::LeftOut,
+    };
+    if !raw.enabled.unwrap_or(false) {
+        return Ok(None);
+    }
+    let database = database(raw.database.as_deref(), databases)?;
+    let table_prefix = raw.table_prefix.clone().unwrap_or_else(|| prefix.to_owned());
+    Ok(Some(Automatic { database, capture, profile, table_prefix, lifetime_max, partners }))
+}
+
+fn rule(ignored: &raw::IgnoreKeys) -> Result<IgnoreRule, LoadError> {
+    let table = ignored.table.clone();
+    match (&ignored.column, ignored.values.is_empty(), ignored.columns.is_empty()) {
+        (None, true, _) => Ok(IgnoreRule::Columns { table, columns: ignored.columns.clone() }),
+        (Some(column), false, true) => {
+            let (column, patterns) = (column.clone(), ignored.values.clone());
+            Ok(IgnoreRule::Row { table, column, patterns })
+        }
+        _ => wrong(
+            "automatic.ignore",
+            format!(
+                "{table}: write `columns`, or `column` with `values`, or neither for the whole table"
+            ),
+        ),
+    }
+}
+
+/// The database whose statements are read: the named one, or the only one that can be.
+fn database(named: Option<&str>, databases: &[Arc<Database>]) -> Result<String, LoadError> {
+    let is_readable =
+        |database: &&Arc<Database>| matches!(database.server.kind, DatabaseKind::MariaDb);
+    let readable: Vec<&str> =
+        databases.iter().filter(is_readable).map(|database| database.name.as_str()).collect();
+    match (named, &readable[..]) {
+        (_, []) => wrong(
+            "automatic.enabled",
+            "needs a [[database]] of MariaDB or MySQL, the one that the application uses",
+        ),
+        (None, [only]) => Ok((*only).to_owned()),
+        (None, _) => wrong("automatic.database", format!("name one of {}", readable.join(", "))),
+        (Some(name), _) if readable.contains(&name) => Ok(name.to_owned()),
+        (Some(name), _) => wrong(
+            "automatic.database",
+            format!(
+                "{name:?} is no database of MariaDB or MySQL here; there is {}",
+                readable.join(", ")
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Automatic, CaptureKind, PartnerLookups, resolve};
+    use std::time::Duration;
+
+    const SITE: &str = "site.origin = \"http://127.0.0.1:1\"\n";
+    const DATABASE: &str = "[[database]]\nurl = \"mysql://p@localhost/shop?socket=/x\"\n";
+
+    fn read(text: &str) -> Result<Option<Automatic>, String> {
+        let file = toml::from_str(&format!("{SITE}{text}")).map_err(|error| error.to_string())?;
+        resolve(&file).map(|config| config.automatic).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn it_reads_the_only_database_of_its_kind() {
+        let on = format!("{DATABASE}[automatic]\nenabled = true\n");
+        let automatic = read(&on).expect("it can be used").expect("it is on");
+        assert_eq!((automatic.database.as_str(), automatic.table_prefix.as_str()), ("shop", ""));
+        assert_eq!(automatic.capture, CaptureKind::Library);
+        assert_eq!(automatic.lifetime_max, Duration::from_secs(86_400));
+        assert_eq!(automatic.partners, PartnerLookups::Made);
+        let wordpress = format!("{on}application = \"wordpress\"\nlook_up = false\n");
+        let automatic = read(&wordpress).expect("it can be used").expect("it is on");
+        assert_eq!((automatic.table_prefix.as_str(), automatic.profile.rules.len()), ("wp_", 4));
+        assert_eq!(automatic.capture, CaptureKind::WordPress);
+        assert_eq!(automatic.partners, PartnerLookups::LeftOut);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused() {
+        for (text, part) in [
+            ("[automatic]\nenabled = true", "needs a [[database]]"),
+            (&format!("{DATABASE}[automatic]\nenabled = true\ndatabase = \"x\""), "there is shop"),
+            ("[automatic]\napplication = \"x\"", "wordpress, mediawiki or none"),
+            ("[automatic]\nlifetime_max = \"0s\"", "at least 1s"),
+            ("[automatic]\nignore = [{ table = \"a\", column = \"b\" }]", "with `values`"),
+            (DATABASE, "no [[change]] rule"),
+        ] {
+            let said = read(text).expect_err("it is refused");
+            assert!(said.contains(part), "{text}: {said}");
+        }
+        assert_eq!(read("[automatic]\nenabled = false").expect("it can be used"), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! Finds the statements that changed rows touch: the profile, the index, the join check.
+//!
+//! One look at a time, in the order of the database's stream. A change is among the recent ones before
+//! the index is asked, so a page that is stored meanwhile is tested against it.
+
+use super::page_reads::{StatementTag, tag};
+use super::{Applying, Footprints, KnownTables, Tables};
+use footprint::schema::SqlSchema;
+use footprint::{Affects, Lookup, PartnerRows, RowEvent, SqlRow, StatementId, TableChange};
+use page_store::Number;
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// How long the row before a change is remembered for the join check, in milliseconds. A look-up is
+/// never later than this.
+const RECENT_MS: u64 = 30_000;
+/// A look with more changed rows does no join check: all partners count as present.
+const CHECKED_ROWS_MAX: usize = 1_000;
+
+/// Looks up rows in the database, for the join check.
+pub trait FindPartners: Send {
+    /// The rows of a table that have a value in a column, with all their columns in order. `None` if
+    /// they are not known: there are too many, the database did not answer, or it took too long.
+    fn find<'a>(
+        &'a mut self,
+        schema: &'a SqlSchema,
+        lookup: &'a Lookup,
+    ) -> Pin<Box<dyn Future<Output = Option<Vec<SqlRow<'static>>>> + Send + 'a>>;
+}
+
+/// Which of the held rows are released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// Those that were held for long enough.
+    Due,
+    /// All of them.
+    All,
+}
+
+/// The statements that changes touch. Pass it to [`Footprints::settled`] when the changes are visible
+/// to every reader. If it is dropped instead, pages that read these rows are not stored any more.
+#[must_use = "it is settled when its changes are"]
+#[derive(Debug)]
+pub struct StatementLook {
+    number: u64,
+    tags: Vec<StatementTag>,
+    is_everything: bool,
+    /// The number of look-ups in the database.
+    pub lookups: usize,
+}
+
+impl StatementLook {
+    /// The tags of the touched statements.
+    pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
+        self.tags.iter().map(|tag| &tag[..])
+    }
+
+    /// Whether any row of any table may have changed.
+    pub fn is_everything(&self) -> bool {
+        self.is_everything
+    }
+}
+
+impl Footprints {
+    /// Looks for the statements that changes touch. `now` is the time since any moment, the same for
+    /// all calls; some rows are held back (see `footprint::profile`).
+    pub async fn look(
+        &self,
+        changes: Vec<TableChange>,
+        partners: &mut dyn FindPartners,
+        now: Duration,
+    ) -> StatementLook {
+        let mut applying = self.applying.lock().await;
+        let mut shown = Vec::with_capacity(changes.len());
+        for change in changes {
+            match change {
+                TableChange::Row(event) => {
+                    applying.filter.take(event, now, |event| shown.push(TableChange::Row(event)));
+                }
+                TableChange::Table(_) | TableChange::Everything => shown.push(change),
+            }
+        }
+        self.look_for(&mut applying, shown, partners, now).await
+    }
+
+    /// Looks for the statements that held rows touch. `None` if no row is released.
+    pub async fn release(
+        &self,
+        which: Release,
+        partners: &mut dyn FindPartners,
+        now: Duration,
+    ) -> Option<StatementLook> {
+        let mut applying = self.applying.lock().await;
+        let until = match which {
+            Release::Due => now,
+            Release::All => Duration::MAX,
+        };
+        let mut shown = Vec::new();
+        applying.filter.release(until, |event| shown.push(TableChange::Row(event)));
+        if shown.is_empty() {
+            return None;
+        }
+        Some(self.look_for(&mut applying, shown, partners, now).await)
+    }
+
+    /// The time at which [`Footprints::release`] has something to release.
+    pub async fn next_release(&self) -> Option<Duration> {
+        self.applying.lock().await.filter.next_release()
+    }
+
+    /// Records that every reader sees the changes of a look. `number` is the store's clock after that.
+    pub fn settled(&self, look: StatementLook, number: Number) {
+        self.tables().recent.settle(look.number, number);
+    }
+
+    async fn look_for(
+        &self,
+        applying: &mut Applying,
+        changes: Vec<TableChange>,
+        partners: &mut dyn FindPartners,
+        now: Duration,
+    ) -> StatementLook {
+        let position = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let oldest = position.saturating_sub(RECENT_MS);
+        applying.recent.forget_up_to(oldest);
+        for change in &changes {
+            if let TableChange::Row(event) = change {
+                applying.recent.push(position, event);
+            }
+        }
+        let checks = self.looks_up()
+            && changes.len() <= CHECKED_ROWS_MAX
+            && applying.recent.is_complete_after(oldest);
+        let mut finding = self.tables().begin_look(changes);
+        let mut found = PartnerRows::new(&applying.recent);
+        let mut lookups = 0;
+        loop {
+            let schema = {
+                let tables = self.tables();
+                let Some(known) = &tables.known else { break };
+                if checks {
+                    finding.check(known, &mut found);
+                } else {
+                    finding.touch_all();
+                }
+                known.reader.schema().clone()
+            };
+            let missing = found.take_missing();
+            if missing.is_empty() {
+                break;
+            }
+            for lookup in missing {
+                lookups += 1;
+                let rows = partners.find(&schema, &lookup).await;
+                found.found(lookup, rows);
+            }
+        }
+        finding.end(lookups)
+    }
+}
+
+impl Tables {
+    /// Begins a look: from now on, pages that are stored are tested against the changes.
+    fn begin_look(&mut self, changes: Vec<TableChange>) -> Finding {
+        self.looks += 1;
+        let mut finding = Finding {
+            number: self.looks,
+            generation: self.generation,
+            touched: BTreeSet::new(),
+            open: Vec::new(),
+            is_everything: false,
+        };
+        for change in changes {
+            self.recent.push(self.looks, &change);
+            let Some(known) = &self.known else { continue };
+            match change {
+                TableChange::Row(event) => {
+                    let ids: Vec<StatementId> = known.touched(&event).collect();
+                    if !ids.is_empty() {
+                        finding.open.push((event, ids));
+                    }
+                }
+                TableChange::Table(table) => finding.touched.extend(known.index.of_table(table)),
+                TableChange::Everything => finding.is_everything = true,
+            }
+        }
+        finding
+    }
+}
+
+/// A look in progress.
+struct Finding {
+    number: u64,
+    generation: u32,
+    touched: BTreeSet<StatementId>,
+    /// The rows that need the join check, each with the statements that wait for it.
+    open: Vec<(RowEvent<'static>, Vec<StatementId>)>,
+    is_everything: bool,
+}
+
+impl Finding {
+    /// Checks the waiting statements, as far as partners are known.
+    fn check(&mut self, known: &KnownTables, partners: &mut PartnerRows<'_>) {
+        let touched = &mut self.touched;
+        for (event, waiting) in &mut self.open {
+            waiting.retain(|id| {
+                if touched.contains(id) {
+                    return false;
+                }
+                // A statement that is gone has no page.
+                let Some(reads) = known.index.reads(*id) else { return false };
+                match reads.affected_by(event, partners) {
+                    Affects::No => false,
+                    Affects::Unfinished => true,
+                    Affects::Yes => {
+                        touched.insert(*id);
+                        false
+                    }
+                }
+            });
+        }
+        self.open.retain(|(_, waiting)| !waiting.is_empty());
+    }
+
+    /// Touches all waiting statements.
+    fn touch_all(&mut self) {
+        let waiting = self.open.drain(..).flat_map(|(_, waiting)| waiting);
+        self.touched.extend(waiting);
+    }
+
+    fn end(self, lookups: usize) -> StatementLook {
+        let mut all = self;
+        // The tables were redefined meanwhile: every page is purged by that.
+        all.touch_all();
+        let tags = all.touched.iter().map(|id| tag(all.generation, *id)).collect();
+        let (number, is_everything) = (all.number, all.is_everything);
+        StatementLook { number, tags, is_everything, lookups }
+    }
+}

@@ -1,0 +1,299 @@
+//! Pages, looks and renders in every order: a page is purged or refused if a row changed that its
+//! render may not have seen.
+
+use super::*;
+use config::CaptureKind;
+use footprint::schema::SqlColumn;
+use footprint::{Lookup, SqlRow, SqlValue, TableChange};
+use page_store::{Change, Dependencies, Limits, Site, Store, Strength};
+use std::pin::Pin;
+use std::time::Duration;
+
+const SITE: Site = Site(0);
+
+/// A store with a payload, and the statements of its pages.
+struct Stage {
+    store: Store<Payload>,
+    footprints: Footprints,
+}
+
+struct Payload(#[expect(dead_code, reason = "held as long as the page")] Option<PageReads>);
+
+impl page_store::Payload for Payload {
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+/// The partners of every row.
+#[derive(Default)]
+struct Partners(Option<Vec<SqlRow<'static>>>);
+
+impl FindPartners for Partners {
+    fn find<'a>(
+        &'a mut self,
+        _: &'a SqlSchema,
+        _: &'a Lookup,
+    ) -> Pin<Box<dyn Future<Output = Option<Vec<SqlRow<'static>>>> + Send + 'a>> {
+        let rows = self.0.clone();
+        Box::pin(async move { rows })
+    }
+}
+
+impl SearchedPages for Store<Payload> {
+    fn number(&self) -> Number {
+        Store::number(self)
+    }
+
+    fn drop_pages(&self, targets: &[ChangeTarget<'_>]) {
+        self.change(&Change { site: SITE, targets }, Strength::Drop);
+    }
+}
+
+fn schema(more: &[&str]) -> SqlSchema {
+    let mut schema = SqlSchema::new("site");
+    let number = |name: &str, key: &str| SqlColumn::new(name, "int(11)", None, key);
+    let text = |name: &str| SqlColumn::new(name, "varchar(99)", Some("utf8mb4_general_ci"), "");
+    schema.add("news", vec![number("id", "PRI"), text("title"), number("author", "MUL")]);
+    schema.add("author", vec![number("id", "PRI"), text("name")]);
+    schema.add("wp_options", vec![text("option_name"), text("option_value")]);
+    more.iter().for_each(|name| schema.add(name, vec![number("id", "PRI")]));
+    schema
+}
+
+fn settings() -> Automatic {
+    Automatic {
+        database: "site".to_owned(),
+        capture: CaptureKind::WordPress,
+        profile: SqlProfile::wordpress(),
+        table_prefix: "wp_".to_owned(),
+        lifetime_max: Duration::from_secs(60),
+        partners: PartnerLookups::Made,
+    }
+}
+
+fn row(values: &[&str]) -> SqlRow<'static> {
+    SqlRow::new(values.iter().map(|value| SqlValue::Text((*value).to_owned().into())).collect())
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let store = Store::new(Limits::new(1 << 24));
+        let stage = Stage { store, footprints: Footprints::new(Some(settings()), 1 << 24) };
+        stage.define(&[]);
+        stage
+    }
+
+    fn define(&self, more: &[&str]) {
+        now(self.footprints.define(schema(more), &self.store));
+    }
+
+    /// A change of a row of `news`: the title of this number.
+    fn retitle(&self, id: &str) -> TableChange {
+        self.row("news", Some(&[id, "old", "1"]), Some(&[id, "new", "1"]))
+    }
+
+    fn row(&self, table: &str, before: Option<&[&str]>, after: Option<&[&str]>) -> TableChange {
+        let schema = schema(&[]);
+        let table = schema.table_id(table).expect("added");
+        TableChange::Row(RowEvent::new(&schema, table, before.map(row), after.map(row)))
+    }
+
+    fn look(&self, change: TableChange) -> StatementLook {
+        now(self.footprints.look(vec![change], &mut Partners::default(), Duration::ZERO))
+    }
+
+    /// Applies a look as the follower of a database does; the change stays open until it is settled.
+    fn open(&self, look: &StatementLook) -> page_store::OpenChange {
+        let targets: Vec<_> = look.tags().map(ChangeTarget::Tag).collect();
+        self.store.open(&Change { site: SITE, targets: &targets }, Strength::Drop)
+    }
+
+    fn settle(&self, opened: page_store::OpenChange, look: StatementLook) {
+        self.store.settle(opened);
+        self.footprints.settled(look, self.store.number());
+    }
+
+    /// Stores a page that has run this statement.
+    fn store(&self, lease: &page_store::Lease, text: &str) -> Result<(), &'static str> {
+        self.store_asking(lease, text, None)
+    }
+
+    fn store_asking(
+        &self,
+        lease: &page_store::Lease,
+        text: &str,
+        options: Option<&[String]>,
+    ) -> Result<(), &'static str> {
+        let texts = [text.as_bytes().into()];
+        let statements = RenderStatements { texts: &texts, options };
+        let reads = self.footprints.depend(statements, lease.number(), Timestamp(0));
+        let reads = reads.map_err(|refused| refused.as_str())?;
+        let mut dependencies: Dependencies = self.store.dependencies(SITE, text.as_bytes());
+        for tag in reads.tags() {
+            dependencies.tag(&tag);
+        }
+        let key = self.store.key(text.as_bytes());
+        let stored = self.store.insert(key, 0, &dependencies, lease, Payload(Some(reads)));
+        stored.map(drop).map_err(|refused| refused.reason.as_str())
+    }
+
+    fn has(&self, text: &str) -> bool {
+        !self.store.peek(self.store.key(text.as_bytes())).as_slice().is_empty()
+    }
+}
+
+/// The result of a future that never waits.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    match future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
+        std::task::Poll::Ready(result) => result,
+        std::task::Poll::Pending => panic!("it waits"),
+    }
+}
+
+const FIFTH: &str = "SELECT title FROM news WHERE id = 5";
+
+#[test]
+fn a_stored_page_is_purged_by_its_rows_alone() {
+    let stage = Stage::new();
+    stage.store(&stage.store.lease(), FIFTH).expect("nothing has changed");
+    let other = stage.look(stage.retitle("6"));
+    assert_eq!(other.tags().count(), 0);
+    let opened = stage.open(&other);
+    stage.settle(opened, other);
+    assert!(stage.has(FIFTH));
+    let look = stage.look(stage.retitle("5"));
+    let opened = stage.open(&look);
+    assert!(!stage.has(FIFTH));
+    stage.settle(opened, look);
+    stage.store(&stage.store.lease(), FIFTH).expect("the render has seen the change");
+    assert!(stage.has(FIFTH));
+}
+
+#[test]
+fn a_render_that_may_not_have_seen_a_change_is_refused() {
+    let stage = Stage::new();
+    // The statement is new: only the recent changes know of the row.
+    let early = stage.store.lease();
+    let look = stage.look(stage.retitle("5"));
+    let opened = stage.open(&look);
+    let while_open = stage.store.lease();
+    assert_eq!(stage.store(&early, FIFTH), Err("reads-changed"));
+    assert_eq!(stage.store(&while_open, FIFTH), Err("reads-changed"));
+    assert_eq!(stage.store(&while_open, "SELECT title FROM news WHERE id = 6"), Ok(()));
+    stage.settle(opened, look);
+    assert_eq!(stage.store(&early, FIFTH), Err("reads-changed"));
+    assert_eq!(stage.store(&while_open, FIFTH), Err("reads-changed"), "it read before settling");
+    assert_eq!(stage.store(&stage.store.lease(), FIFTH), Ok(()));
+}
+
+#[test]
+fn a_statement_that_is_known_is_refused_by_the_store() {
+    let stage = Stage::new();
+    stage.store(&stage.store.lease(), FIFTH).expect("nothing has changed");
+    // The statement is acquired before the look, the page stored after it.
+    let lease = stage.store.lease();
+    let texts = [FIFTH.as_bytes().into()];
+    let statements = RenderStatements { texts: &texts, options: None };
+    let reads = stage.footprints.depend(statements, lease.number(), Timestamp(0)).expect("known");
+    let look = stage.look(stage.retitle("5"));
+    assert_eq!(look.tags().count(), 1);
+    let opened = stage.open(&look);
+    let mut dependencies = stage.store.dependencies(SITE, b"/late");
+    for tag in reads.tags() {
+        dependencies.tag(&tag);
+    }
+    let key = stage.store.key(b"/late");
+    let refused = stage.store.insert(key, 0, &dependencies, &lease, Payload(Some(reads)));
+    assert!(refused.is_err());
+    stage.settle(opened, look);
+}
+
+#[test]
+fn a_change_that_was_forgotten_refuses_what_it_might_touch() {
+    let stage = Stage::new();
+    let early = stage.store.lease();
+    let many: Vec<_> = (0..10_000).map(|_| stage.retitle("6")).collect();
+    let look = now(stage.footprints.look(many, &mut Partners::default(), Duration::ZERO));
+    let opened = stage.open(&look);
+    let while_open = stage.store.lease();
+    assert_eq!(stage.store(&while_open, FIFTH), Err("reads-changed"));
+    stage.settle(opened, look);
+    assert_eq!(stage.store(&early, FIFTH), Err("reads-changed"));
+    assert_eq!(stage.store(&stage.store.lease(), FIFTH), Ok(()));
+}
+
+#[test]
+fn a_definition_of_the_tables_purges_and_refuses() {
+    let stage = Stage::new();
+    stage.store(&stage.store.lease(), FIFTH).expect("nothing has changed");
+    let lease = stage.store.lease();
+    stage.define(&[]);
+    assert!(stage.has(FIFTH), "the same tables");
+    stage.define(&["visit"]);
+    assert!(!stage.has(FIFTH));
+    assert_eq!(stage.store(&lease, FIFTH), Err("reads-changed"));
+    assert_eq!(stage.store(&stage.store.lease(), FIFTH), Ok(()));
+}
+
+#[test]
+fn statements_are_forgotten_with_their_pages() {
+    let stage = Stage::new();
+    stage.store(&stage.store.lease(), FIFTH).expect("nothing has changed");
+    stage.store(&stage.store.lease(), "SELECT title FROM news WHERE id = 6").expect("no change");
+    assert_eq!(stage.footprints.statements(), 2);
+    stage.store.drop_pages(&[ChangeTarget::Url(FIFTH.as_bytes())]);
+    assert_eq!(stage.footprints.statements(), 1);
+    stage.store.drop_pages(&[ChangeTarget::Everything]);
+    assert_eq!(stage.footprints.statements(), 0);
+}
+
+#[test]
+fn partners_are_looked_up() {
+    let stage = Stage::new();
+    let joined = "SELECT news.title FROM news JOIN author ON author.id = news.author \
+                  WHERE author.name = 'Ann'";
+    stage.store(&stage.store.lease(), joined).expect("nothing has changed");
+    let look = |partners: Option<Vec<SqlRow<'static>>>| {
+        let change = vec![stage.retitle("5")];
+        let look = now(stage.footprints.look(change, &mut Partners(partners), Duration::ZERO));
+        (look.tags().count(), look.lookups)
+    };
+    assert_eq!(look(Some(vec![row(&["1", "Ann"])])), (1, 1));
+    assert_eq!(look(Some(vec![row(&["1", "Bob"])])), (0, 1));
+    assert_eq!(look(Some(Vec::new())), (0, 1));
+    assert_eq!(look(None), (1, 1), "not known");
+}
+
+#[test]
+fn options_that_were_not_asked_for_touch_nothing() {
+    let stage = Stage::new();
+    let all = "SELECT option_name, option_value FROM wp_options";
+    let asked = ["home".to_owned()];
+    stage.store_asking(&stage.store.lease(), all, Some(&asked)).expect("nothing has changed");
+    let of = |name: &str| {
+        let change = stage.row("wp_options", Some(&[name, "a"]), Some(&[name, "b"]));
+        stage.look(change).tags().count()
+    };
+    assert_eq!((of("home"), of("blogname"), of("cron")), (1, 0, 0));
+}
+
+#[test]
+fn what_cannot_be_known_is_refused_with_its_reason() {
+    let stage = Stage::new();
+    let lease = stage.store.lease();
+    assert_eq!(stage.store(&lease, "SELECT my_function(1) FROM news"), Err("reads-unknown"));
+    assert_eq!(stage.store(&lease, "SELECT * FROM elsewhere.t"), Err("reads-unknown"));
+    let texts: Vec<Box<[u8]>> = (0..2_000)
+        .map(|id| format!("SELECT title FROM news WHERE id = {id}").into_bytes().into())
+        .collect();
+    let statements = RenderStatements { texts: &texts, options: None };
+    let refused = stage.footprints.depend(statements, lease.number(), Timestamp(0));
+    assert_eq!(refused.map_err(|refused| refused.as_str()).err(), Some("reads-too-many"));
+    assert_eq!(stage.footprints.statements(), 0, "a refused page holds nothing");
+    let texts = [b"SELECT NOW()".to_vec().into()];
+    let statements = RenderStatements { texts: &texts, options: None };
+    let reads = stage.footprints.depend(statements, lease.number(), Timestamp(0)).expect("known");
+    assert!(reads.is_timed);
+}
