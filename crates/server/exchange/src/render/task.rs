@@ -108,6 +108,7 @@ impl Render {
             extras: client.extras.clone(),
             litespeed: FieldUse::Ignore,
             progress: SendProgress::default(),
+            capture: None,
         }
     }
 
