@@ -102,9 +102,10 @@
     $GLOBALS['wp_filter']['query'][PHP_INT_MAX]['pagewell'] = ['function' => $onQuery, 'accepted_args' => 1];
     $GLOBALS['wp_filter']['pre_option'][PHP_INT_MAX]['pagewell'] = ['function' => $onOption, 'accepted_args' => 2];
 
-    $finish = static function () use ($capture, $selects): string {
+    $finish = static function () use ($capture, $selects, $onQuery): string {
         $hook = $GLOBALS['wp_filter']['query'] ?? null;
-        if (!$hook instanceof WP_Hook || !isset($hook->callbacks[PHP_INT_MAX]['pagewell'])) {
+        $last = $hook instanceof WP_Hook ? ($hook->callbacks[PHP_INT_MAX] ?? []) : [];
+        if (!in_array($onQuery, array_column($last, 'function'), true)) {
             return 'WordPress did not start, or it removed the filter';
         }
         if (function_exists('wp_using_ext_object_cache') && wp_using_ext_object_cache()) {
