@@ -5,12 +5,13 @@
  *
  * PHP runs this file before the application (`auto_prepend_file`). The web server names the socket in the
  * FastCGI parameter PAGEWELL_CAPTURE, and the request in PAGEWELL_CAPTURE_TOKEN. Without both parameters the
- * file does nothing. WordPress itself is not changed: it takes over filters that exist before it starts.
+ * file collects nothing. WordPress itself is not changed: it takes over filters that exist before it starts.
+ * At its end the file loads the `auto_prepend_file` of php.ini, which it replaces.
  *
  * Format: the line "pagewell-capture 1", then records. A record is one letter, the length of its content as
  * four bytes (big-endian), and the content.
  *
- *     T  the token
+ *     T  the token; the first record
  *     V  the version of WordPress; from 6.1 on, the option names are complete
  *     O  the name of an option that get_option() was called with
  *     S  a statement, in the order in which it was sent
@@ -22,12 +23,14 @@
  * fastcgi_finish_request() the script still runs, so that statements count as the page's: too many, never
  * too few.
  *
+ * `select-count.php` in the same directory proves that the list has all SELECTs of the connection.
+ *
  * The file cannot see:
- *   - statements that do not pass through $wpdb->query(): the SET statements when a connection is opened, and
- *     code that calls mysqli or PDO itself;
+ *   - reads of code that calls mysqli itself, if they are no SELECTs (SHOW, HANDLER), come before the first
+ *     statement of $wpdb, or use another connection;
  *   - what a filter on "query" does that was added later with the same priority, PHP_INT_MAX;
- *   - other processes and other connections that the page depends on;
- *   - values from an object cache that outlives the request (object-cache.php, APCu), and from files;
+ *   - other processes that the page depends on;
+ *   - values from a cache that outlives the request (APCu, files); object-cache.php makes the list incomplete;
  *   - statements of destructors, and of shutdown functions that are registered during the shutdown.
  *
  * PHP 7.4 to 8.4.
@@ -41,35 +44,56 @@
         return;
     }
 
-    $statementsMax = 10000;
+    $namesMax = 10000;
     $bytesMax = 4 << 20;
-    $capture = (object) [
-        'records' => '', 'statements' => 0, 'options' => [], 'isOver' => false, 'hasEnded' => false,
-    ];
+    $selects = require __DIR__ . '/select-count.php';
+    $capture = (object) ['records' => '', 'statements' => 0, 'options' => [], 'reason' => '', 'hasEnded' => false];
 
-    $add = static function (string $kind, string $content) use ($capture, $bytesMax): void {
-        if ($capture->isOver || strlen($capture->records) + strlen($content) + 5 > $bytesMax) {
-            $capture->isOver = true;
-            $capture->records = '';
-            $capture->options = [];
+    $giveUp = static function (string $reason) use ($capture): void {
+        $capture->reason = $reason;
+        $capture->records = '';
+        $capture->options = [];
+    };
+
+    $add = static function (string $kind, string $content) use ($capture, $giveUp, $bytesMax): void {
+        if (strlen($capture->records) + strlen($content) + 5 > $bytesMax) {
+            $giveUp('more than 4 MB of statements and option names');
             return;
         }
         $capture->records .= $kind . pack('N', strlen($content)) . $content;
     };
 
-    $onQuery = static function ($query) use ($capture, $add, $statementsMax) {
-        if (is_string($query) && $query !== '') {
+    // The object whose query() runs the filter.
+    $sender = static function (): ?object {
+        foreach (debug_backtrace(DEBUG_BACKTRACE_PROVIDE_OBJECT | DEBUG_BACKTRACE_IGNORE_ARGS, 8) as $frame) {
+            if ($frame['function'] === 'query' && isset($frame['object'])) {
+                return $frame['object'];
+            }
+        }
+        return null;
+    };
+
+    $onQuery = static function ($query) use ($capture, $giveUp, $add, $sender, $selects, $namesMax) {
+        if (is_string($query) && $query !== '' && $capture->reason === '') {
             $capture->statements++;
-            $capture->isOver = $capture->isOver || $capture->statements > $statementsMax;
-            $add($capture->hasEnded && ob_get_level() === 0 ? 'P' : 'S', $query);
+            $reason = $capture->statements > $namesMax ? 'more than 10,000 statements' : $selects->add($query, $sender());
+            if ($reason === '') {
+                $add($capture->hasEnded && ob_get_level() === 0 ? 'P' : 'S', $query);
+            } else {
+                $giveUp($reason);
+            }
         }
         return $query;
     };
 
-    $onOption = static function ($value, $option = null) use ($capture, $add) {
-        if (is_string($option) && !isset($capture->options[$option]) && !$capture->isOver) {
+    $onOption = static function ($value, $option = null) use ($capture, $giveUp, $add, $namesMax) {
+        if (is_string($option) && !isset($capture->options[$option]) && $capture->reason === '') {
             $capture->options[$option] = true;
-            $add('O', $option);
+            if (count($capture->options) > $namesMax) {
+                $giveUp('more than 10,000 options');
+            } else {
+                $add('O', $option);
+            }
         }
         return $value;
     };
@@ -78,19 +102,24 @@
     $GLOBALS['wp_filter']['query'][PHP_INT_MAX]['pagewell'] = ['function' => $onQuery, 'accepted_args' => 1];
     $GLOBALS['wp_filter']['pre_option'][PHP_INT_MAX]['pagewell'] = ['function' => $onOption, 'accepted_args' => 2];
 
-    $send = static function () use ($capture, $socket, $token): void {
+    $finish = static function () use ($capture, $selects, $onQuery): string {
+        $hook = $GLOBALS['wp_filter']['query'] ?? null;
+        $last = $hook instanceof WP_Hook ? ($hook->callbacks[PHP_INT_MAX] ?? []) : [];
+        if (!in_array($onQuery, array_column($last, 'function'), true)) {
+            return 'WordPress did not start, or it removed the filter';
+        }
+        if (function_exists('wp_using_ext_object_cache') && wp_using_ext_object_cache()) {
+            return 'an object cache hides reads (object-cache.php)';
+        }
+        return $capture->reason !== '' ? $capture->reason : $selects->finish();
+    };
+
+    $send = static function () use ($capture, $finish, $socket, $token): void {
         $record = static function (string $kind, string $content): string {
             return $kind . pack('N', strlen($content)) . $content;
         };
         $version = $GLOBALS['wp_version'] ?? '';
-        $isCaptured = ($GLOBALS['wp_filter']['query'] ?? null) instanceof WP_Hook
-            && isset($GLOBALS['wp_filter']['query']->callbacks[PHP_INT_MAX]);
-        $reason = '';
-        if ($capture->isOver) {
-            $reason = 'more than 10,000 statements or 4 MB';
-        } elseif (!$isCaptured) {
-            $reason = 'WordPress did not start, or it removed the filter';
-        }
+        $reason = $finish();
         // An error handler of the application must not see a failed connection.
         set_error_handler(static function (): bool {
             return true;
@@ -122,3 +151,11 @@
         register_shutdown_function($send);
     });
 })();
+
+// PHP would have loaded the file of php.ini if the pool had not named this one instead.
+if (
+    (string) get_cfg_var('auto_prepend_file') !== ''
+    && stream_resolve_include_path((string) ini_get('auto_prepend_file')) === __FILE__
+) {
+    require_once get_cfg_var('auto_prepend_file');
+}

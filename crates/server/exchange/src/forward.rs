@@ -250,6 +250,7 @@ async fn pass_keeping(
         method: head.method.clone(),
         litespeed: FieldUse::Ignore,
         progress: SendProgress::default(),
+        capture: None,
     };
     let sent = match kind {
         Kind::Unsafe => writes::send(site, outgoing, target, client, head).await,

@@ -152,6 +152,7 @@ pub async fn pass(
         method: head.method.clone(),
         litespeed: FieldUse::Ignore,
         progress: SendProgress::default(),
+        capture: None,
     };
     let trace = client.extras.trace.as_ref();
     let asked = traces::in_request(site, &mut outgoing.headers, trace);

@@ -18,6 +18,7 @@ use super::{
     Unsent, log_failure,
 };
 use crate::announce;
+use crate::capture::CaptureParameters;
 use crate::spool::Spool;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
@@ -268,6 +269,9 @@ impl FastCgi {
         );
         let made = made.and_then(|mut params| {
             announce::announce_to_script(request.litespeed, &request.headers, &mut params)?;
+            for (name, value) in request.capture.iter().flat_map(CaptureParameters::pairs) {
+                params.push(name, value)?;
+            }
             Ok(params)
         });
         made.map_err(|refused| match refused {

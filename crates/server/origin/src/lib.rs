@@ -14,11 +14,13 @@
 //! | `upload`, `spool` | the content of requests, and its files; `pace` measures slow clients |
 //! | `decoded_body` | decompresses responses that nobody asked to be compressed |
 //! | `probe` | tests for `pagewell check` whether an origin can be reached |
+//! | `capture` | the SQL statements of a render, which PHP reports over a Unix socket |
 //! | `announce` | request fields and params that announce a LiteSpeed-compatible cache |
 //!
 //! Start reading at [`Origin::send`]. Not here: which requests go to the origin, and what becomes of a response.
 
 mod announce;
+pub mod capture;
 mod child;
 mod decoded_body;
 pub mod fastcgi;
@@ -35,6 +37,7 @@ pub mod upload;
 
 pub use decoded_body::{DecodedBody, decodable_coding};
 
+use crate::capture::{CaptureParameters, CaptureUse};
 use crate::routes::Script;
 use crate::spool::Spool;
 use crate::upload::Upload;
@@ -89,6 +92,9 @@ pub struct OriginRequest {
     pub litespeed: FieldUse,
     /// Records whether the request may have reached the origin.
     pub progress: SendProgress,
+    /// Makes PHP report the statements of the request; used by a FastCGI origin only. The caller keeps the
+    /// [capture](capture::Capture), and waits for its report after the end of the response.
+    pub capture: Option<CaptureParameters>,
 }
 
 impl OriginRequest {
@@ -260,11 +266,14 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Prepares the configured origin. Starts php-fpm if it is Pagewell's own.
+    /// Prepares the configured origin. Starts php-fpm if it is Pagewell's own; `capture` applies to it alone.
     ///
     /// # Errors
     /// php-fpm did not start, or the directory for uploads cannot be used: a sentence for the operator.
-    pub async fn start(config: &Arc<Config>) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
+    pub async fn start(
+        config: &Arc<Config>,
+        capture: CaptureUse,
+    ) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
         Spool::look(config)?;
         match &config.site.origin {
             OriginConfig::Http(authority) => {
@@ -274,7 +283,7 @@ impl Origin {
                 Ok((Origin::FastCgi(fastcgi::FastCgi::new(address.clone(), config)), None))
             }
             OriginConfig::OwnPhp(options) => {
-                let php = php_fpm::PhpFpm::start(options).await?;
+                let php = php_fpm::PhpFpm::start(options, capture).await?;
                 let fastcgi = fastcgi::FastCgi::own(php.socket(), options.children, config);
                 Ok((Origin::FastCgi(fastcgi), Some(php)))
             }

@@ -8,13 +8,16 @@
 //! new connection.
 
 use super::child::end_with_us;
-use super::private_directory::PrivateDirectory;
+use super::private_directory::{DirectoryEntry, PrivateDirectory};
 use crate::SERVICE_MANAGER_ENVIRONMENT;
+use crate::capture::{CaptureAccess, CaptureUse, Captures};
 use config::OwnPhp;
 use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -38,20 +41,33 @@ const QUIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// A running php-fpm; ended by [`PhpFpm::stop`].
 pub struct PhpFpm {
     socket: PathBuf,
+    captures: Option<Arc<Captures>>,
     stop: watch::Sender<bool>,
     watcher: tokio::task::JoinHandle<()>,
 }
 
 impl PhpFpm {
-    /// Starts php-fpm, and waits until it accepts connections.
+    /// Starts php-fpm, and waits until it accepts connections. With `capture` its scripts can report their
+    /// statements ([`PhpFpm::captures`]).
     ///
     /// # Errors
     /// The program is missing or does not start: a sentence for the operator with its output.
-    pub async fn start(options: &OwnPhp) -> Result<PhpFpm, String> {
-        let (binary, directory) = (find_binary(options)?, PrivateDirectory::make()?);
+    pub async fn start(options: &OwnPhp, capture: CaptureUse) -> Result<PhpFpm, String> {
+        let binary = find_binary(options)?;
+        let (directory, captures) = match capture {
+            CaptureUse::Off => (PrivateDirectory::make(DirectoryEntry::Owner)?, None),
+            CaptureUse::On => with_captures(options)?,
+        };
         let socket = directory.path().join("php.sock");
-        let text = configuration(options, &socket);
-        let own = PrivateFpm { binary, directory, socket: socket.clone(), text };
+        let file = captures.as_ref().map(|captures| captures.file());
+        let text = configuration(options, &socket, file.as_deref());
+        let own = PrivateFpm {
+            binary,
+            directory,
+            socket: socket.clone(),
+            captures: captures.clone(),
+            text,
+        };
         let child = own.start().await?;
         tracing::info!(
             event = "php-fpm-started",
@@ -61,12 +77,17 @@ impl PhpFpm {
         );
         let (stop, stopped) = watch::channel(false);
         let watcher = tokio::spawn(watch_over(own, child, stopped));
-        Ok(PhpFpm { socket, stop, watcher })
+        Ok(PhpFpm { socket, captures, stop, watcher })
     }
 
     /// The socket that php-fpm listens on.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// The captures of its scripts, if it was started with [`CaptureUse::On`].
+    pub fn captures(&self) -> Option<&Arc<Captures>> {
+        self.captures.as_ref()
     }
 
     /// Ends php-fpm after its workers have finished, within a time limit.
@@ -81,6 +102,7 @@ struct PrivateFpm {
     binary: PathBuf,
     directory: PrivateDirectory,
     socket: PathBuf,
+    captures: Option<Arc<Captures>>,
     /// The content of the configuration file.
     text: String,
 }
@@ -90,7 +112,7 @@ impl PrivateFpm {
     /// killed.
     async fn start(&self) -> Result<Child, String> {
         let config = self.directory.path().join("php-fpm.conf");
-        std::fs::write(&config, &self.text)
+        write_secret(&config, &self.text)
             .map_err(|e| format!("{} cannot be written: {e}", config.display()))?;
         let mut child = spawn(&self.binary, &config)?;
         if let Err(error) = wait_for_socket(&self.socket, &mut child, &self.binary).await {
@@ -103,19 +125,71 @@ impl PrivateFpm {
     /// Creates the directory again if it was removed. The path stays the same, because the origin
     /// refers to the socket by it.
     fn restore(&mut self) -> Result<(), String> {
-        if self.directory.is_there() { Ok(()) } else { self.directory.make_again() }
+        if !self.directory.is_there() {
+            self.directory.make_again()?;
+        }
+        self.restore_captures()
     }
 
-    /// Completes when the socket has disappeared.
+    /// Creates the capture file and its socket again if they were removed. Without the file, PHP answers
+    /// no request.
+    fn restore_captures(&self) -> Result<(), String> {
+        match &self.captures {
+            Some(captures) if !captures.are_there() => captures.restore(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Completes when the socket has disappeared, or the capture file and cannot be written again.
     async fn is_gone(&self) {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
             looks.tick().await;
-            if std::fs::symlink_metadata(&self.socket).is_err() {
+            let is_gone = std::fs::symlink_metadata(&self.socket).is_err();
+            if is_gone || self.restore_captures().is_err() {
                 return;
             }
         }
     }
+}
+
+/// The directory with the capture file and its socket, which the workers must be able to enter.
+fn with_captures(options: &OwnPhp) -> Result<(PrivateDirectory, Option<Arc<Captures>>), String> {
+    if options.ini.iter().any(|(name, _)| name == "auto_prepend_file") {
+        return Err(
+            "php.ini: auto_prepend_file cannot be set here while statements are captured. \
+                    Set it in PHP's own php.ini, from where the capture file loads it"
+                .to_owned(),
+        );
+    }
+    // As root, the workers run as another user.
+    let (entry, access) = if rustix::process::geteuid().is_root() {
+        (DirectoryEntry::Everyone, CaptureAccess::Everyone)
+    } else {
+        (DirectoryEntry::Owner, CaptureAccess::Owner)
+    };
+    let directory = PrivateDirectory::make(entry)?;
+    let is_closed = |above: &&Path| {
+        std::fs::metadata(above).is_ok_and(|found| found.permissions().mode() & 0o001 == 0)
+    };
+    if entry == DirectoryEntry::Everyone
+        && let Some(closed) = directory.path().ancestors().find(is_closed)
+    {
+        return Err(format!(
+            "the user {user} cannot read the capture file below {closed}: chmod o+x {closed}, or run Pagewell as {user}",
+            user = options.user,
+            closed = closed.display(),
+        ));
+    }
+    let captures = Captures::open(directory.path(), access)?;
+    Ok((directory, Some(Arc::new(captures))))
+}
+
+/// Writes a file that only its owner can read: it may have passwords for the scripts.
+fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 /// The configured program, or the newest php-fpm in `PATH` or the usual directories.
@@ -163,7 +237,7 @@ fn version_in_name(name: &str) -> Option<Vec<u32>> {
 }
 
 /// The content of php-fpm's configuration file.
-fn configuration(options: &OwnPhp, socket: &Path) -> String {
+fn configuration(options: &OwnPhp, socket: &Path, capture_file: Option<&Path>) -> String {
     let root = rustix::process::geteuid().is_root();
     let mut text = format!(
         "[global]\nerror_log = /proc/self/fd/2\nlog_level = notice\nlog_limit = 8192\ndaemonize = no\n\n\
@@ -182,8 +256,19 @@ fn configuration(options: &OwnPhp, socket: &Path) -> String {
         let _ = writeln!(text, "env[{name}] = {}", quoted(value));
     }
     let _ = writeln!(text, "php_admin_flag[log_errors] = on");
+    if let Some(file) = capture_file {
+        // In the pool and not with each request (PHP_VALUE): see docs/decisions/0086-capture.md.
+        let value = quoted(&file.display().to_string());
+        let _ = writeln!(text, "php_value[auto_prepend_file] = {value}");
+    }
     for (name, value) in &options.ini {
-        let _ = writeln!(text, "php_admin_value[{name}] = {}", quoted(value));
+        let value = match (name.as_str(), capture_file.and_then(Path::parent)) {
+            ("open_basedir", Some(directory)) if !value.is_empty() => {
+                format!("{value}:{}/", directory.display())
+            }
+            _ => value.clone(),
+        };
+        let _ = writeln!(text, "php_admin_value[{name}] = {}", quoted(&value));
     }
     text
 }

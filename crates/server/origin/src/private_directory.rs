@@ -12,18 +12,27 @@
 //! | creates, opens | locks, removes, unlocks | the first locks a removed directory, detects this, and creates another |
 
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{DirBuilder, File, metadata, read_dir, remove_dir_all};
+use std::fs::{DirBuilder, File, Permissions, metadata, read_dir, remove_dir_all, set_permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of names that are tried in one parent directory.
 const ATTEMPTS: u32 = 100;
 
-/// A locked directory, accessible only to Pagewell's user. It is removed with its content when this is
-/// dropped.
+/// The users that may open files in the directory whose names they know. No other user can list or change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectoryEntry {
+    /// Only Pagewell's user.
+    Owner,
+    /// Every user, for PHP workers that run as another one.
+    Everyone,
+}
+
+/// A locked directory of Pagewell's user. It is removed with its content when this is dropped.
 pub struct PrivateDirectory {
     path: PathBuf,
+    entry: DirectoryEntry,
     /// The open directory, which holds the lock.
     lock: File,
 }
@@ -33,12 +42,12 @@ impl PrivateDirectory {
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub fn make() -> Result<PrivateDirectory, String> {
+    pub fn make(entry: DirectoryEntry) -> Result<PrivateDirectory, String> {
         let base = ["/run/pagewell", "/run"].iter().map(PathBuf::from);
         let mut last = String::new();
         for base in base.chain([std::env::temp_dir()]) {
             sweep(&base);
-            match PrivateDirectory::make_in(&base) {
+            match PrivateDirectory::make_in(&base, entry) {
                 Ok(held) => return Ok(held),
                 Err(error) => last = format!("{}: {error}", base.display()),
             }
@@ -46,16 +55,16 @@ impl PrivateDirectory {
         Err(format!("no private directory could be made for php-fpm's socket: {last}"))
     }
 
-    fn make_in(base: &Path) -> io::Result<PrivateDirectory> {
+    fn make_in(base: &Path, entry: DirectoryEntry) -> io::Result<PrivateDirectory> {
         for attempt in 0..ATTEMPTS {
             let path = base.join(format!("pagewell-{}-{attempt}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
+            match create(&path, entry) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(error),
             }
             if let Some(lock) = locked(&path) {
-                return Ok(PrivateDirectory { path, lock });
+                return Ok(PrivateDirectory { path, entry, lock });
             }
         }
         Err(io::Error::new(ErrorKind::AlreadyExists, "all names are taken"))
@@ -71,7 +80,7 @@ impl PrivateDirectory {
     /// # Errors
     /// Another file exists there, or the directory cannot be created: a sentence for the operator.
     pub fn make_again(&mut self) -> Result<(), String> {
-        let made = DirBuilder::new().mode(0o700).create(&self.path);
+        let made = create(&self.path, self.entry);
         made.map_err(|error| format!("{}: {error}", self.path.display()))?;
         let lock = locked(&self.path);
         self.lock = lock.ok_or_else(|| format!("{} is somebody else's", self.path.display()))?;
@@ -89,6 +98,14 @@ impl Drop for PrivateDirectory {
         if self.is_there() {
             let _ = remove_dir_all(&self.path);
         }
+    }
+}
+
+fn create(path: &Path, entry: DirectoryEntry) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    match entry {
+        DirectoryEntry::Owner => Ok(()),
+        DirectoryEntry::Everyone => set_permissions(path, Permissions::from_mode(0o711)),
     }
 }
 
@@ -147,7 +164,7 @@ mod tests {
     #[test]
     fn what_is_held_is_not_swept_up_and_goes_when_it_is_let_go_of() {
         let base = place("lock");
-        let held = PrivateDirectory::make_in(&base).unwrap();
+        let held = PrivateDirectory::make_in(&base, DirectoryEntry::Owner).unwrap();
         // As seen from another PID namespace: held by an invisible process.
         let seen = base.join(NOBODY);
         std::fs::rename(held.path(), &seen).unwrap();
@@ -182,8 +199,10 @@ mod tests {
     #[test]
     fn a_name_that_is_taken_is_passed_over() {
         let base = place("taken");
-        let (one, other) =
-            (PrivateDirectory::make_in(&base).unwrap(), PrivateDirectory::make_in(&base).unwrap());
+        let (one, other) = (
+            PrivateDirectory::make_in(&base, DirectoryEntry::Owner).unwrap(),
+            PrivateDirectory::make_in(&base, DirectoryEntry::Owner).unwrap(),
+        );
         assert_ne!(one.path(), other.path());
         drop((one, other));
         remove_dir_all(base).unwrap();

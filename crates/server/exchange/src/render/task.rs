@@ -110,6 +110,7 @@ impl Render {
             extras: client.extras.clone(),
             litespeed: FieldUse::Ignore,
             progress: SendProgress::default(),
+            capture: None,
         }
     }
 

@@ -1,0 +1,154 @@
+//! The format of a report, as `php/capture/wordpress.php` defines it: a line, then records.
+//!
+//! A record is a letter, a length of four bytes, and the content. The order is T, V, then I or any of O, S
+//! and P, then E. A report that ends without E, has bytes after it, or has an unknown record is refused.
+//! Lengths and counts are untrusted.
+
+use super::NotCaptured;
+
+/// The first line of a report.
+const HEAD: &[u8] = b"pagewell-capture 1\n";
+/// The letter and the length before the content of a record.
+const RECORD_HEAD: usize = 5;
+/// Maximum length of a report in bytes: the 4 MB of the sender, and room for its other records.
+pub const REPORT_BYTES: usize = (4 << 20) + (64 << 10);
+/// Maximum number of statements, and of option names.
+const STATEMENTS_MAX: usize = 10_000;
+const OPTIONS_MAX: usize = 10_000;
+/// Maximum length of a token and of a version in bytes.
+const NAME_BYTES: usize = 64;
+/// Maximum length of PHP's reason in bytes.
+const REASON_BYTES: usize = 400;
+/// From this version of WordPress on, each `get_option` runs the filter `pre_option`.
+const COMPLETE_SINCE: (u32, u32) = (6, 1);
+
+/// The statements and option names of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaptureReport {
+    /// The statements of the page, in the order in which they were sent.
+    pub statements: Vec<Box<[u8]>>,
+    /// The statements after the output of the page, which it does not depend on.
+    pub late_statements: Vec<Box<[u8]>>,
+    /// The names of the options that the request asked for.
+    pub options: OptionNames,
+    /// The version of WordPress, printable.
+    pub version: Box<str>,
+}
+
+/// The names of the options that a request asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OptionNames {
+    /// The list has all names.
+    Complete(Vec<Box<[u8]>>),
+    /// WordPress is older than 6.1, or of unknown version: options were asked for that nobody saw.
+    #[default]
+    Unknown,
+}
+
+/// A report with the token of its request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParsedCapture {
+    /// The token; empty if the report does not even have one.
+    pub token: Box<[u8]>,
+    /// The content, or why it is not usable.
+    pub outcome: Result<CaptureReport, NotCaptured>,
+}
+
+/// Reads a whole report.
+pub fn parse_capture(bytes: &[u8]) -> ParsedCapture {
+    match read_token(bytes) {
+        Ok(Some((token, rest))) => {
+            ParsedCapture { token: token.into(), outcome: read_content(rest) }
+        }
+        Ok(None) => ParsedCapture { token: Box::default(), outcome: Err(NotCaptured::CutOff) },
+        Err(flaw) => ParsedCapture { token: Box::default(), outcome: Err(flaw) },
+    }
+}
+
+/// The token at the start of a report, and the bytes after it. `None` if more bytes are needed.
+///
+/// # Errors
+/// The bytes are not the start of a report.
+pub fn read_token(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, NotCaptured> {
+    let known = bytes.len().min(HEAD.len());
+    if bytes[..known] != HEAD[..known] {
+        return Err(NotCaptured::Malformed("another format"));
+    }
+    let mut rest = &bytes[known..];
+    let is_token = rest.first().is_none_or(|kind| *kind == b'T');
+    let length = rest.get(1..RECORD_HEAD).and_then(be_length);
+    if !is_token || length.is_some_and(|length| length > NAME_BYTES) {
+        return Err(NotCaptured::Malformed("no token at the start"));
+    }
+    Ok(take_record(&mut rest).map(|(_, token)| (token, rest)))
+}
+
+fn be_length(bytes: &[u8]) -> Option<usize> {
+    let length = u32::from_be_bytes(*bytes.first_chunk()?);
+    usize::try_from(length).ok()
+}
+
+/// The next record: its letter and its content. `None` if the bytes end before it does.
+fn take_record<'b>(bytes: &mut &'b [u8]) -> Option<(u8, &'b [u8])> {
+    let (kind, rest) = bytes.split_first()?;
+    let (length, rest) = rest.split_at_checked(RECORD_HEAD - 1)?;
+    let (content, rest) = rest.split_at_checked(be_length(length)?)?;
+    *bytes = rest;
+    Some((*kind, content))
+}
+
+/// Reads the records after the token.
+fn read_content(mut rest: &[u8]) -> Result<CaptureReport, NotCaptured> {
+    let mut report = CaptureReport::default();
+    let (mut options, mut reason) = (Vec::new(), None);
+    match take_record(&mut rest).ok_or(NotCaptured::CutOff)? {
+        (b'V', version) if version.len() <= NAME_BYTES => report.version = printable(version),
+        _ => return Err(NotCaptured::Malformed("no version after the token")),
+    }
+    loop {
+        let (kind, content) = take_record(&mut rest).ok_or(NotCaptured::CutOff)?;
+        match kind {
+            b'E' if content.is_empty() && rest.is_empty() => break,
+            b'I' if reason.is_none() => reason = Some(printable(content)),
+            // After a reason, only the end may follow.
+            b'O' | b'S' | b'P' if reason.is_some() => {
+                return Err(NotCaptured::Malformed("a list after the reason why it is incomplete"));
+            }
+            b'O' => options.push(content.into()),
+            b'S' => report.statements.push(content.into()),
+            b'P' => report.late_statements.push(content.into()),
+            _ => return Err(NotCaptured::Malformed("an unknown record")),
+        }
+        if report.statements.len() + report.late_statements.len() > STATEMENTS_MAX {
+            return Err(NotCaptured::TooLarge("10,000 statements"));
+        }
+        if options.len() > OPTIONS_MAX {
+            return Err(NotCaptured::TooLarge("10,000 options"));
+        }
+    }
+    if let Some(reason) = reason {
+        let lists = [&report.statements, &report.late_statements, &options];
+        let are_empty = lists.iter().all(|list| list.is_empty());
+        return Err(if are_empty {
+            NotCaptured::Incomplete(reason)
+        } else {
+            NotCaptured::Malformed("a list before the reason why it is incomplete")
+        });
+    }
+    if version_of(&report.version) >= Some(COMPLETE_SINCE) {
+        report.options = OptionNames::Complete(options);
+    }
+    Ok(report)
+}
+
+/// The first two numbers of a version: `6.4-beta1` is (6, 4).
+fn version_of(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Text for a log: bounded, on one line, without control characters.
+fn printable(bytes: &[u8]) -> Box<str> {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REASON_BYTES)]);
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().into()
+}

@@ -1,0 +1,121 @@
+//! Captures with real peers: programs that connect to the socket, a real php-fpm, and a real WordPress.
+//!
+//! `peers` sends whatever a program could send, `scripts` runs small scripts in Pagewell's own php-fpm, and
+//! `blog` renders pages of Debian's WordPress with its MariaDB. Not here: the format alone (unit tests).
+
+#[path = "capture/blog.rs"]
+mod blog;
+#[path = "capture/peers.rs"]
+mod peers;
+#[path = "capture/scripts.rs"]
+mod scripts;
+
+use config::{Config, raw, resolve};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use http_cache::FieldUse;
+use origin::capture::{
+    Capture, CaptureParameters, CaptureReport, CaptureUse, Captures, NotCaptured,
+};
+use origin::php_fpm::PhpFpm;
+use origin::routes::Script;
+use origin::{Origin, OriginRequest, RequestBody, SendProgress};
+use site_state::client::ClientExtras;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a test waits for a report that must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A site with Pagewell's own php-fpm.
+struct PhpSite {
+    root: PathBuf,
+    origin: Origin,
+    php: PhpFpm,
+}
+
+impl PhpSite {
+    /// Starts php-fpm for the scripts below `root`. `php` is the content of the table `[php]`.
+    async fn start(root: &Path, php: &str, capture: CaptureUse) -> PhpSite {
+        let config = Arc::new(configuration(root, php));
+        let (origin, php) = Origin::start(&config, capture).await.expect("php-fpm starts");
+        let php = php.expect("the php-fpm is Pagewell's own");
+        PhpSite { root: root.to_owned(), origin, php }
+    }
+
+    fn captures(&self) -> &Arc<Captures> {
+        self.php.captures().expect("captures were asked for")
+    }
+
+    /// Requests a script. Returns the status code and the content; `None` if the response did not end well.
+    async fn send(
+        &self,
+        script: &str,
+        target: &str,
+        capture: Option<CaptureParameters>,
+    ) -> Option<(StatusCode, String)> {
+        let mut headers = HeaderMap::new();
+        headers.insert("host", HeaderValue::from_static("blog.test"));
+        let mut request = OriginRequest {
+            method: Method::GET,
+            target: target.to_owned(),
+            host: "blog.test".to_owned(),
+            scheme: "http",
+            headers,
+            body: RequestBody::Empty,
+            peer: None,
+            local: None,
+            script: Some(Script {
+                filename: self.root.join(script),
+                name: format!("/{script}"),
+                path_info: String::new(),
+            }),
+            version: Version::HTTP_11,
+            extras: ClientExtras::default(),
+            litespeed: FieldUse::Ignore,
+            progress: SendProgress::default(),
+            capture,
+        };
+        let mut response = self.origin.send(&mut request).await.ok()?;
+        let mut content = Vec::new();
+        while let Some(piece) = response.body.next().await {
+            content.extend_from_slice(&piece.ok()?);
+        }
+        Some((response.status, String::from_utf8_lossy(&content).into_owned()))
+    }
+
+    /// Requests a script, and waits for its report.
+    async fn capture(
+        &self,
+        script: &str,
+        target: &str,
+    ) -> (Option<(StatusCode, String)>, Result<CaptureReport, NotCaptured>) {
+        let capture = self.captures().begin();
+        let response = self.send(script, target, Some(capture.parameters())).await;
+        (response, capture.report(PATIENCE).await)
+    }
+}
+
+fn configuration(root: &Path, php: &str) -> Config {
+    let text = format!("site.root = {root:?}\n[php]\nchildren = 2\n{php}");
+    let file: raw::File = toml::from_str(&text).expect("a configuration");
+    resolve(&file).expect("a configuration")
+}
+
+/// The token of a capture, as text.
+fn token(capture: &Capture) -> String {
+    let [_, (_, token)] = capture.parameters().pairs().map(|(name, value)| (name, value.to_vec()));
+    String::from_utf8(token).expect("hexadecimal digits")
+}
+
+/// A report with this token and these records after the version.
+fn report(token: &str, records: &[(u8, &[u8])]) -> Vec<u8> {
+    let mut bytes = b"pagewell-capture 1\n".to_vec();
+    let first = [(b'T', token.as_bytes()), (b'V', b"6.4")];
+    for (kind, content) in first.iter().chain(records) {
+        bytes.push(*kind);
+        bytes.extend_from_slice(&(content.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(content);
+    }
+    bytes
+}

@@ -1,0 +1,115 @@
+//! Pages of a real WordPress with a real MariaDB: complete, and incomplete for each way around `$wpdb`.
+
+use super::PhpSite;
+use harness::{WordPress, root};
+use http::StatusCode;
+use origin::capture::{CaptureUse, NotCaptured, OptionNames};
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// A plugin that is always loaded. It runs the code that `code.php` has at the moment.
+const PLUGIN: &str = "<?php if (is_file(__DIR__ . '/code.txt')) { add_action('wp', function () {
+    global $wpdb; eval(file_get_contents(__DIR__ . '/code.txt')); }); }";
+
+async fn start() -> (WordPress, PhpSite) {
+    let repository = root::repository();
+    let script = repository.join("tests/footprints/site/fill.php");
+    let blog = WordPress::start_plain(&repository, &script, &[("WP_WIDGETS", "1")])
+        .expect("WordPress starts");
+    write(&blog, "plugin.php", PLUGIN);
+    let mut env = String::new();
+    for (name, value) in blog.env() {
+        let _ = writeln!(env, "env.{name} = {value:?}");
+    }
+    let site = PhpSite::start(&blog.root(), &env, CaptureUse::On).await;
+    (blog, site)
+}
+
+fn write(blog: &WordPress, name: &str, content: &str) {
+    let path = blog.root().join("wp-content/mu-plugins").join(name);
+    fs::write(&path, content).expect("can be written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("can be read");
+}
+
+#[tokio::test]
+async fn the_list_of_a_page_is_complete_unless_a_plugin_reads_around_it() {
+    let (blog, site) = start().await;
+    for target in ["/", "/2023/08/post-300/", "/?s=lantern", "/no-such-page/", "/feed/"] {
+        let (response, got) = site.capture("index.php", target).await;
+        let (got, (status, content)) = (got.expect(target), response.expect(target));
+        assert_ne!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(!content.is_empty() && got.statements.len() > 5, "{target}: {got:?}");
+        assert!(
+            matches!(&got.options, OptionNames::Complete(names) if names.len() > 20),
+            "{got:?}"
+        );
+    }
+    // Each counts once, or not at all, as PHP assumes: none makes a complete list incomplete.
+    for sql in [
+        "SELECT 1",
+        "  ( SELECT 1 ) UNION (SELECT 2)",
+        "/* a */ -- b\\n# c\\nSELECT ID FROM wp_posts LIMIT 1",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "VALUES (1), (2)",
+        "SHOW TABLES",
+        "DESCRIBE wp_posts",
+        "INSERT INTO wp_options (option_name, option_value) SELECT UUID(), 1",
+        "UPDATE wp_options SET option_value = (SELECT 1) WHERE option_name = 'none'",
+        "INSERT INTO nosuch VALUES (1)",
+        "SET @a = (SELECT 1)",
+    ] {
+        write(&blog, "code.txt", &format!("$wpdb->suppress_errors(); $wpdb->query(\"{sql}\");"));
+        let got = site.capture("index.php", "/").await.1;
+        let got = got.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let text = sql.replace("\\n", "\n");
+        assert!(got.statements.iter().any(|seen| **seen == *text.as_bytes()), "{sql}");
+    }
+    let direct = "mysqli_query($wpdb->dbh, 'SELECT 1');";
+    for (code, wanted) in [
+        (direct, "1 SELECTs did not pass through $wpdb->query()"),
+        (
+            "$wpdb->dbh->query('(SELECT 1)'); $s = $wpdb->dbh->prepare('SELECT 2'); $s->execute();",
+            "2 SELECTs",
+        ),
+        ("wp_using_ext_object_cache(true);", "object-cache.php"),
+        ("$wpdb->suppress_errors(); $wpdb->query('SELECT FROM');", "a SELECT of $wpdb failed"),
+        (
+            "$wpdb->suppress_errors(); $wpdb->query('SELECT FROM'); mysqli_query($wpdb->dbh, 'SELECT 1');",
+            "a SELECT of $wpdb failed",
+        ),
+        ("$wpdb->query('EXPLAIN SELECT 1');", "cannot be counted"),
+        ("$wpdb->query('BEGIN NOT ATOMIC SELECT 1; END');", "cannot be counted"),
+        ("$wpdb->query('/*!50000 SELECT 1 */');", "cannot be counted"),
+        (
+            "(new wpdb(DB_USER, DB_PASSWORD, DB_NAME, DB_HOST))->query('SELECT 1');",
+            "another object",
+        ),
+        ("$wpdb->close(); $wpdb->db_connect();", "another connection"),
+        ("remove_all_filters('query');", "removed the filter"),
+    ] {
+        write(&blog, "code.txt", code);
+        match site.capture("index.php", "/").await.1 {
+            Err(NotCaptured::Incomplete(reason)) => assert!(reason.contains(wanted), "{reason}"),
+            other => panic!("{code}: {other:?}"),
+        }
+    }
+    the_state_of_wpdb_is_the_same(&blog, &site).await;
+    site.php.stop().await;
+}
+
+/// What a plugin sees of `$wpdb` and of its connection does not depend on the capture.
+async fn the_state_of_wpdb_is_the_same(blog: &WordPress, site: &PhpSite) {
+    let code = "add_action('shutdown', function () { global $wpdb; echo 'STATE ', json_encode([
+        $wpdb->num_queries, $wpdb->last_query, $wpdb->last_error, $wpdb->queries ?? null, $wpdb->insert_id,
+        $wpdb->rows_affected, mysqli_errno($wpdb->dbh), error_get_last()]); });";
+    write(blog, "code.txt", code);
+    let state = |response: Option<(StatusCode, String)>| {
+        let (_, content) = response.expect("a response");
+        content.split_once("STATE ").expect("a state").1.to_owned()
+    };
+    let plain = state(site.send("index.php", "/", None).await);
+    let (response, got) = site.capture("index.php", "/").await;
+    assert_eq!(state(response), plain);
+    assert!(got.is_ok(), "{got:?}");
+}

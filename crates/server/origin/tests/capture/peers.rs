@@ -1,0 +1,181 @@
+//! Programs that connect to the socket: none of them can use the report of another, block it, or stay.
+
+use super::{PATIENCE, report, token};
+use harness::PrivateDir;
+use origin::capture::{CaptureAccess, Captures, NotCaptured, OptionNames};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+fn open(access: CaptureAccess) -> (PrivateDir, Arc<Captures>) {
+    let dir = PrivateDir::temporary("capture").expect("a directory");
+    let captures = Captures::open(dir.path(), access).expect("a socket");
+    (dir, Arc::new(captures))
+}
+
+async fn connect(captures: &Captures) -> UnixStream {
+    UnixStream::connect(captures.socket()).await.expect("it accepts")
+}
+
+/// Sends bytes, and waits until Pagewell has closed the connection.
+async fn send(captures: &Captures, bytes: &[u8]) {
+    let mut stream = connect(captures).await;
+    // Pagewell may close before it has read everything.
+    let _ = stream.write_all(bytes).await;
+    let _ = stream.shutdown().await;
+    ended(stream).await;
+}
+
+/// Waits until Pagewell has closed the connection. It never answers.
+async fn ended(mut stream: UnixStream) {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    assert_eq!(answer, b"");
+}
+
+#[tokio::test]
+async fn a_report_reaches_its_capture_and_no_other() {
+    let (_dir, captures) = open(CaptureAccess::Owner);
+    let (one, other) = (captures.begin(), captures.begin());
+    assert_ne!(token(&one), token(&other));
+    let records =
+        |sql| report(&token(&other), &[(b'S', sql), (b'O', b"home"), (b'P', b"late"), (b'E', b"")]);
+    send(&captures, &records(b"SELECT 1")).await;
+    // A second report with a token is not even read.
+    send(&captures, &records(b"SELECT 2")).await;
+    let got = other.report(PATIENCE).await.expect("a report");
+    assert_eq!(got.statements, [Box::from(*b"SELECT 1")]);
+    assert_eq!(got.late_statements, [Box::from(*b"late")]);
+    assert_eq!(got.options, OptionNames::Complete(vec![Box::from(*b"home")]));
+    assert_eq!(one.report(std::time::Duration::ZERO).await, Err(NotCaptured::NoReport));
+}
+
+#[tokio::test]
+async fn an_unknown_or_forgotten_token_is_disconnected() {
+    let (_dir, captures) = open(CaptureAccess::Owner);
+    let forgotten = token(&captures.begin());
+    for token in ["", "1", &"0".repeat(32), &"0".repeat(64), &forgotten] {
+        // The peer does not end the connection: Pagewell does.
+        let mut stream = connect(&captures).await;
+        let _ = stream.write_all(&report(token, &[(b'S', b"SELECT 1")])).await;
+        ended(stream).await;
+    }
+    for garbage in
+        [b"GET / HTTP/1.1\r\n\r\n".as_slice(), b"\0", b"pagewell-capture 2\n", &[255; 99]]
+    {
+        let mut stream = connect(&captures).await;
+        let _ = stream.write_all(garbage).await;
+        ended(stream).await;
+    }
+}
+
+#[tokio::test]
+async fn a_bad_report_fails_its_capture_with_the_reason() {
+    let (_dir, captures) = open(CaptureAccess::Owner);
+    let malformed = |flaw| Err(NotCaptured::Malformed(flaw));
+    let statements = vec![(b'S', b"SELECT 1".as_slice()); 10_001];
+    let options = vec![(b'O', b"home".as_slice()); 10_001];
+    let too_long = vec![b'x'; 5 << 20];
+    for (records, wanted) in [
+        (vec![], Err(NotCaptured::CutOff)),
+        (vec![(b'S', b"SELECT 1".as_slice())], Err(NotCaptured::CutOff)),
+        (vec![(b'E', b"".as_slice()), (b'E', b"")], malformed("an unknown record")),
+        (vec![(b'X', b""), (b'E', b"")], malformed("an unknown record")),
+        (statements, Err(NotCaptured::TooLarge("10,000 statements"))),
+        (options, Err(NotCaptured::TooLarge("10,000 options"))),
+        (vec![(b'S', too_long.as_slice())], Err(NotCaptured::TooLarge("4 MB"))),
+        (
+            vec![(b'I', b"an\nobject"), (b'E', b"")],
+            Err(NotCaptured::Incomplete("an object".into())),
+        ),
+        (
+            vec![(b'I', b"x"), (b'S', b"SELECT 1"), (b'E', b"")],
+            malformed("a list after the reason why it is incomplete"),
+        ),
+        (
+            vec![(b'S', b"SELECT 1"), (b'I', b"x"), (b'E', b"")],
+            malformed("a list before the reason why it is incomplete"),
+        ),
+    ] {
+        let capture = captures.begin();
+        let bytes = report(&token(&capture), &records);
+        let sent = send(&captures, &bytes);
+        let (got, ()) = tokio::join!(capture.report(PATIENCE), sent);
+        assert_eq!(got, wanted);
+    }
+    let capture = captures.begin();
+    let mut lie = report(&token(&capture), &[]);
+    lie.extend_from_slice(b"S\xff\xff\xff\xffSELECT 1");
+    send(&captures, &lie).await;
+    assert_eq!(capture.report(PATIENCE).await, Err(NotCaptured::CutOff));
+}
+
+#[tokio::test]
+async fn a_peer_that_stops_half_way_is_disconnected() {
+    let (_dir, captures) = open(CaptureAccess::Owner);
+    let capture = captures.begin();
+    let mut half = connect(&captures).await;
+    half.write_all(&report(&token(&capture), &[(b'S', b"SELECT 1")])).await.expect("sent");
+    let silent = connect(&captures).await;
+    assert_eq!(capture.report(PATIENCE).await, Err(NotCaptured::CutOff));
+    ended(half).await;
+    ended(silent).await;
+}
+
+#[tokio::test]
+async fn more_connections_than_the_limit_are_closed_and_the_others_served() {
+    let (_dir, captures) = open(CaptureAccess::Owner);
+    let capture = captures.begin();
+    let mut first = connect(&captures).await;
+    let mut silent = Vec::new();
+    for _ in 1..256 {
+        silent.push(connect(&captures).await);
+    }
+    // Accepted in order: the first 256 are open, this one is closed without waiting for a token.
+    ended(connect(&captures).await).await;
+    let bytes = report(&token(&capture), &[(b'E', b"")]);
+    first.write_all(&bytes).await.expect("sent");
+    drop(first);
+    assert!(capture.report(PATIENCE).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_files_have_the_mode_of_their_readers_and_can_be_restored() {
+    for (access, file_mode, socket_mode) in
+        [(CaptureAccess::Owner, 0o600, 0o600), (CaptureAccess::Everyone, 0o644, 0o666)]
+    {
+        let (dir, captures) = open(access);
+        let mode = |path: &std::path::Path| {
+            path.metadata().expect("it exists").permissions().mode() & 0o777
+        };
+        assert_eq!(mode(&captures.file()), file_mode);
+        assert_eq!(mode(captures.socket()), socket_mode);
+        let capture = captures.begin();
+        for entry in std::fs::read_dir(dir.path()).expect("a directory").flatten() {
+            assert!(captures.are_there());
+            std::fs::remove_file(entry.path()).expect("can be removed");
+            assert!(!captures.are_there(), "{entry:?}");
+            captures.restore().expect("can be restored");
+        }
+        send(&captures, &report(&token(&capture), &[(b'E', b"")])).await;
+        assert!(capture.report(PATIENCE).await.is_ok());
+        let (socket, begun) = (captures.socket().to_owned(), captures.begin());
+        // The capture holds the socket open; without both it ends.
+        drop(captures);
+        assert!(UnixStream::connect(&socket).await.is_ok());
+        drop(begun);
+        let refused = async {
+            while UnixStream::connect(&socket).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, refused).await.expect("the socket is closed");
+    }
+}
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_used_is_named() {
+    let error = Captures::open(std::path::Path::new("/proc/nowhere"), CaptureAccess::Owner).err();
+    assert!(error.expect("an error").contains("/proc/nowhere"));
+}
