@@ -9,8 +9,9 @@
  * whose increment is not known, could hide a SELECT that was not seen.
  *
  * As measured with MariaDB 10.11, a SELECT counts once: in brackets, as WITH or VALUES, after comments, answered by
- * the query cache, with an unknown table or column. With an error of syntax it does not count, nor does a SELECT
- * within another statement, a function or a trigger. docs/decisions/0086-capture.md has the reasons.
+ * the query cache, with an unknown table or column. It does not count with an error of syntax, or within another
+ * statement. A SELECT INTO of a trigger or function counts, so that the list is incomplete with one.
+ * docs/decisions/0086-capture.md has the reasons.
  */
 
 return new class {

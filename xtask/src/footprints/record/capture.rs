@@ -1,8 +1,9 @@
 //! Receives what `php/capture/wordpress.php` collects: the statements and option names of a request.
 //!
-//! The format is in that file. A thread accepts the connections, because PHP waits until its records are read.
+//! The format is in that file; `origin` reads it. A thread accepts the connections, because PHP waits until its records are read.
 //! Each read is limited in time and bytes; a list without its end is an error.
 
+use origin::capture::{NotCaptured, OptionNames, ParsedCapture, parse_capture};
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +16,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The limit of the sender, with room for its other records.
 const BYTES_MAX: u64 = 5 << 20;
-const HEAD: &[u8] = b"pagewell-capture 1\n";
 
 /// The statements and options of a request.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct CapturedRequest {
     pub token: String,
     /// The version of WordPress.
     pub version: String,
-    /// The options that the request asked for.
+    /// The options that the request asked for; none if WordPress is older than 6.1.
     pub options: Vec<String>,
     /// The statements of the page, in order.
     pub statements: Vec<String>,
@@ -122,33 +122,24 @@ fn read(stream: UnixStream) -> Result<Vec<u8>, String> {
 impl CapturedRequest {
     /// Reads the records of a capture.
     fn parse(bytes: &[u8]) -> Result<CapturedRequest, String> {
-        let mut rest = bytes.strip_prefix(HEAD).ok_or("capture: another format")?;
-        let mut capture = CapturedRequest::default();
-        loop {
-            let (kind, content) = record(&mut rest).ok_or("capture: ends too early")?;
-            let text = || String::from_utf8_lossy(content).into_owned();
-            match kind {
-                b'T' => capture.token = text(),
-                b'V' => capture.version = text(),
-                b'O' => capture.options.push(text()),
-                b'S' => capture.statements.push(text()),
-                b'P' => capture.late_statements.push(text()),
-                b'I' => capture.incomplete = Some(text()),
-                b'E' if rest.is_empty() => return Ok(capture),
-                _ => return Err(format!("capture: an unknown record {kind}")),
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let texts = |list: &[Box<[u8]>]| list.iter().map(|bytes| text(bytes)).collect();
+        let ParsedCapture { token, outcome } = parse_capture(bytes);
+        let mut capture = CapturedRequest { token: text(&token), ..CapturedRequest::default() };
+        match outcome {
+            Ok(report) => {
+                capture.version = report.version.into();
+                capture.statements = texts(&report.statements);
+                capture.late_statements = texts(&report.late_statements);
+                if let OptionNames::Complete(names) = &report.options {
+                    capture.options = texts(names);
+                }
             }
+            Err(NotCaptured::Incomplete(reason)) => capture.incomplete = Some(reason.into()),
+            Err(error) => return Err(format!("capture: {error}")),
         }
+        Ok(capture)
     }
-}
-
-/// The next record: its letter and its content.
-fn record<'b>(bytes: &mut &'b [u8]) -> Option<(u8, &'b [u8])> {
-    let (kind, rest) = bytes.split_first()?;
-    let (length, rest) = rest.split_first_chunk()?;
-    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
-    let (content, rest) = rest.split_at_checked(length)?;
-    *bytes = rest;
-    Some((*kind, content))
 }
 
 #[cfg(test)]
@@ -157,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_capture_without_its_end_is_refused() {
-        let whole = b"pagewell-capture 1\nT\0\0\0\x011S\0\0\0\x03a\0bE\0\0\0\0";
+        let whole = b"pagewell-capture 1\nT\0\0\0\x011V\0\0\0\0S\0\0\0\x03a\0bE\0\0\0\0";
         let capture = CapturedRequest::parse(whole).expect("valid");
         assert_eq!((capture.token.as_str(), capture.statements), ("1", vec!["a\0b".to_owned()]));
         for length in 0..whole.len() {

@@ -92,9 +92,13 @@ impl Blog {
         let dir = PrivateDir::temporary("capture").map_err(text)?;
         let captures = CaptureSocket::open(dir.path())?;
         // php-fpm's user cannot read every checkout.
-        let prepended = dir.path().join("wordpress.php");
-        let source = repository.join("php/capture/wordpress.php");
-        fs::copy(&source, &prepended).map_err(|error| format!("{}: {error}", source.display()))?;
+        let copied = |name: &str| {
+            let (from, to) = (repository.join("php/capture").join(name), dir.path().join(name));
+            fs::copy(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
+            Ok::<_, String>(to)
+        };
+        copied("select-count.php")?;
+        let prepended = copied("wordpress.php")?;
         let ini = [("auto_prepend_file", prepended.display().to_string())];
         let fpm = start_php(&wordpress, &ini)?;
         Ok(Blog { wordpress, fpm, captures, visits: Cell::new(0), _dir: dir })

@@ -152,3 +152,133 @@ fn printable(bytes: &[u8]) -> Box<str> {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REASON_BYTES)]);
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOKEN: &[u8] = b"00112233445566778899aabbccddeeff";
+
+    fn bytes(records: &[(u8, &[u8])]) -> Vec<u8> {
+        let mut bytes = HEAD.to_vec();
+        for (kind, content) in records {
+            bytes.push(*kind);
+            bytes.extend_from_slice(&(content.len() as u32).to_be_bytes());
+            bytes.extend_from_slice(content);
+        }
+        bytes
+    }
+
+    fn whole() -> Vec<u8> {
+        bytes(&[
+            (b'T', TOKEN),
+            (b'V', b"6.1.6"),
+            (b'S', b"SELECT '\0'"),
+            (b'O', b"home"),
+            (b'S', b""),
+            (b'P', b"UPDATE a"),
+            (b'E', b""),
+        ])
+    }
+
+    #[test]
+    fn a_whole_report_is_read() {
+        let parsed = parse_capture(&whole());
+        assert_eq!(&*parsed.token, TOKEN);
+        let report = parsed.outcome.expect("a report");
+        assert_eq!(report.statements, [Box::from(*b"SELECT '\0'"), Box::default()]);
+        assert_eq!(report.late_statements, [Box::from(*b"UPDATE a")]);
+        assert_eq!(report.options, OptionNames::Complete(vec![Box::from(*b"home")]));
+    }
+
+    #[test]
+    fn a_report_that_ends_early_is_cut_off_wherever_it_ends() {
+        let whole = whole();
+        for length in 0..whole.len() {
+            assert_eq!(
+                parse_capture(&whole[..length]).outcome,
+                Err(NotCaptured::CutOff),
+                "{length}"
+            );
+        }
+        let longer = [whole.as_slice(), b"E"].concat();
+        assert_eq!(
+            parse_capture(&longer).outcome,
+            Err(NotCaptured::Malformed("an unknown record"))
+        );
+    }
+
+    #[test]
+    fn the_token_is_refused_before_it_has_arrived() {
+        let start = |rest: &[u8]| read_token(&[HEAD, rest].concat()).map(|token| token.is_some());
+        for more in [b"".as_slice(), b"T", b"T\0\0\0", b"T\0\0\0\x20", b"T\0\0\0\x40abc"] {
+            assert_eq!(start(more), Ok(false), "{more:?}");
+        }
+        for bad in [b"V".as_slice(), b"S\0\0", b"T\0\0\0\x41", b"T\xff\xff\xff\xff"] {
+            assert!(start(bad).is_err(), "{bad:?}");
+        }
+        assert!(read_token(b"pagewell-capture 2").is_err());
+        assert_eq!(read_token(b"pagewell-"), Ok(None));
+    }
+
+    #[test]
+    fn option_names_are_complete_from_one_version_on() {
+        for (version, is_complete) in [
+            ("6.1", true),
+            ("6.1.6", true),
+            ("6.10-beta1", true),
+            ("10.0", true),
+            ("6.0.9", false),
+            ("5.9", false),
+            ("6", false),
+            ("", false),
+            ("x.1", false),
+            ("99999999999.1", false),
+        ] {
+            let bytes = bytes(&[(b'T', TOKEN), (b'V', version.as_bytes()), (b'E', b"")]);
+            let report = parse_capture(&bytes).outcome.expect(version);
+            assert_eq!(report.options != OptionNames::Unknown, is_complete, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_bounded_and_printable() {
+        let reason = [b"a\x1b[31m\n\xff".as_slice(), &[b'x'; 1000]].concat();
+        let bytes = bytes(&[(b'T', TOKEN), (b'V', b""), (b'I', &reason), (b'E', b"")]);
+        let error = parse_capture(&bytes).outcome.expect_err("an error");
+        let NotCaptured::Incomplete(text) = &error else { panic!("{error:?}") };
+        assert!(text.starts_with("a [31m \u{fffd}x") && text.len() < 410, "{text}");
+        assert!(error.to_string().ends_with(&**text));
+    }
+
+    /// Damaged reports and random bytes: no panic, and what is accepted is within the limits.
+    #[test]
+    fn damaged_reports_are_refused_or_bounded() {
+        let mut state: u64 = 7;
+        let mut drawn = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let (whole, mut refused) = (whole(), 0);
+        for round in 0..20_000 {
+            let mut bytes = if round % 4 == 0 {
+                let length = drawn(64);
+                [HEAD, &(0..length).map(|_| drawn(256) as u8).collect::<Vec<_>>()].concat()
+            } else {
+                whole.clone()
+            };
+            for _ in 0..drawn(4) {
+                let at = drawn(bytes.len());
+                bytes[at] = [0, 255, b'S', b'E', drawn(256) as u8][drawn(5)];
+            }
+            match parse_capture(&bytes).outcome {
+                Ok(report) => {
+                    let statements = report.statements.iter().chain(&report.late_statements);
+                    assert!(statements.map(|text| text.len()).sum::<usize>() < bytes.len());
+                }
+                Err(_) => refused += 1,
+            }
+        }
+        assert!((5_000..20_000).contains(&refused), "{refused}");
+    }
+}
