@@ -4,9 +4,9 @@
  * Compares the SELECTs that `wordpress.php` saw with those that the database executed on the connection of $wpdb.
  *
  * The status variable Com_select says how many. It is read before the first statement and at the end, directly
- * over mysqli. All statements must come from $GLOBALS['wpdb'] over one connection. Whatever makes the comparison
- * uncertain is a reason not to trust the list: a failed SELECT that may not have been counted, or a statement
- * whose increment is not known, could hide a SELECT that was not seen.
+ * over mysqli. All statements must come from $GLOBALS['wpdb'] over one connection. Equal numbers prove nothing if a
+ * statement's increment is not known: a SELECT that failed, and was not counted, could hide one that was not seen.
+ * Such a list is incomplete, too.
  *
  * As measured with MariaDB 10.11, a SELECT counts once: in brackets, as WITH or VALUES, after comments, answered by
  * the query cache, with an unknown table or column. It does not count with an error of syntax, or within another

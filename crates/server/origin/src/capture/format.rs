@@ -65,11 +65,14 @@ pub fn parse_capture(bytes: &[u8]) -> ParsedCapture {
     }
 }
 
+/// The token of a report, and the bytes after it.
+pub type TokenAndRest<'b> = (&'b [u8], &'b [u8]);
+
 /// The token at the start of a report, and the bytes after it. `None` if more bytes are needed.
 ///
 /// # Errors
 /// The bytes are not the start of a report.
-pub fn read_token(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, NotCaptured> {
+pub fn read_token(bytes: &[u8]) -> Result<Option<TokenAndRest<'_>>, NotCaptured> {
     let known = bytes.len().min(HEAD.len());
     if bytes[..known] != HEAD[..known] {
         return Err(NotCaptured::Malformed("another format"));

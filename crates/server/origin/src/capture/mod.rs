@@ -70,7 +70,7 @@ pub struct Captures {
 impl Captures {
     /// Writes the capture file into `directory`, opens the socket there, and serves it on a task that ends
     /// when this is dropped. The files stay, because a php-fpm with the file as its `auto_prepend_file`
-    /// answers no request without it.
+    /// answers no request without it. Needs a tokio runtime.
     ///
     /// # Errors
     /// The system refuses a file, the socket, or random numbers: a sentence for the operator.
@@ -179,7 +179,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// What the request to the origin needs: see [`crate::OriginRequest::capture`].
+    /// The FastCGI params for the request to the origin; see [`crate::OriginRequest::capture`].
     pub fn parameters(&self) -> CaptureParameters {
         self.parameters.clone()
     }

@@ -98,7 +98,7 @@ async fn the_list_of_a_page_is_complete_unless_a_plugin_reads_around_it() {
     site.php.stop().await;
 }
 
-/// What a plugin sees of `$wpdb` and of its connection does not depend on the capture.
+/// A plugin sees the same state of `$wpdb` and of its connection with a capture and without.
 async fn the_state_of_wpdb_is_the_same(blog: &WordPress, site: &PhpSite) {
     let code = "add_action('shutdown', function () { global $wpdb; echo 'STATE ', json_encode([
         $wpdb->num_queries, $wpdb->last_query, $wpdb->last_error, $wpdb->queries ?? null, $wpdb->insert_id,

@@ -198,8 +198,8 @@ async fn a_script_can_report_only_its_own_request_and_only_once() {
     assert_eq!(texts(&used.report(PATIENCE).await.expect("a report").statements).len(), 2);
     let got = other.report(PATIENCE).await.expect_err("the script is not WordPress");
     assert_eq!(got.as_str(), "capture-incomplete");
-    // What the application itself sends for its request is believed: it is the one that knows. The report of
-    // the capture file comes later, and is ignored.
+    // The report that the application itself sends for its request is the first, and counts. The one of the
+    // capture file comes later, and is ignored.
     site.send("send.php", "/?own", Some(own.parameters())).await.expect("a response");
     assert_eq!(texts(&own.report(PATIENCE).await.expect("a report").statements), ["forged"]);
     site.php.stop().await;
@@ -312,4 +312,19 @@ async fn settings_of_the_pool_that_would_hide_the_capture_file() {
     let site = PhpSite::start(dir.path(), &basedir, CaptureUse::On).await;
     assert!(site.capture("index.php", "/").await.1.is_ok());
     site.php.stop().await;
+    // The site's own setting wins, and no report comes.
+    let own = site_with_user_ini();
+    let site = PhpSite::start(own.path(), "", CaptureUse::On).await;
+    let capture = site.captures().begin();
+    let response = site.send("index.php", "/", Some(capture.parameters())).await;
+    assert_eq!(response.expect("a response").1, "own");
+    assert_eq!(capture.report(Duration::from_secs(1)).await, Err(NotCaptured::NoReport));
+    site.php.stop().await;
+}
+
+fn site_with_user_ini() -> PrivateDir {
+    let dir = site(&[("index.php", FAKE), ("own.php", "<?php echo 'own';"), (".user.ini", "")]);
+    let ini = format!("auto_prepend_file = {}\n", dir.path().join("own.php").display());
+    fs::write(dir.path().join(".user.ini"), ini).expect("can be written");
+    dir
 }
