@@ -17,6 +17,7 @@ mod collect;
 mod decoded;
 mod fields;
 mod parts;
+mod reads;
 mod revised;
 mod stale;
 mod superseded;
@@ -46,6 +47,7 @@ use http_cache::{
     Failure, ForwardReason, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
     make_conditional,
 };
+use origin::capture::Capture;
 use origin::routes::Script;
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{Candidates, Leader, Lease, Number};
@@ -279,6 +281,8 @@ struct Render {
     asked: Timestamp,
     /// The number of the answer that was not stored, if the render continues with another request.
     answered: Option<Number>,
+    /// The capture of the statements of the last origin request, until it is complete.
+    capture: Option<Capture>,
     /// The statements that the render has run, once all of them are known.
     reads: Option<Arc<PageReads>>,
 }
@@ -470,7 +474,7 @@ impl Render {
         let kept = if is_stream(&response.headers) {
             Err("streamed")
         } else {
-            revised::keep(&self.site, &self.ask, &response, sent)
+            self.storable(&response, sent)
         };
         match kept {
             // The followers keep waiting, because the response will be a page.

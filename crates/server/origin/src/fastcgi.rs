@@ -18,7 +18,7 @@ use super::{
     Unsent, log_failure,
 };
 use crate::announce;
-use crate::capture::CaptureParameters;
+use crate::capture::{CaptureParameters, Captures};
 use crate::spool::Spool;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
@@ -58,6 +58,8 @@ pub struct FastCgi {
     idle: Arc<Idle>,
     places: Places,
     spool: Spool,
+    /// The captures of the scripts' statements, if the site has automatic dependencies.
+    captures: Option<Arc<Captures>>,
     config: Arc<Config>,
 }
 
@@ -113,8 +115,19 @@ impl FastCgi {
             idle: Arc::new(Idle { sockets: Mutex::default(), max: idle }),
             places: Places::new(places, &config.limits, config.memory_bytes),
             spool: Spool::new(config),
+            captures: None,
             config: config.clone(),
         }
+    }
+
+    /// The same responder, whose scripts report their statements to these captures.
+    pub fn with_captures(self, captures: Option<Arc<Captures>>) -> FastCgi {
+        FastCgi { captures, ..self }
+    }
+
+    /// The captures of the scripts' statements, if the site has automatic dependencies.
+    pub fn captures(&self) -> Option<&Arc<Captures>> {
+        self.captures.as_ref()
     }
 
     /// The storage for content that is too long for memory.

@@ -37,7 +37,7 @@ pub mod upload;
 
 pub use decoded_body::{DecodedBody, decodable_coding};
 
-use crate::capture::{CaptureParameters, CaptureUse};
+use crate::capture::{Capture, CaptureAccess, CaptureParameters, CaptureUse, Captures};
 use crate::routes::Script;
 use crate::spool::Spool;
 use crate::upload::Upload;
@@ -266,25 +266,32 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Prepares the configured origin. Starts php-fpm if it is Pagewell's own; `capture` applies to it alone.
+    /// Prepares the configured origin. Starts php-fpm if it is Pagewell's own. Opens the socket for the
+    /// statements of scripts, if the site has automatic dependencies.
     ///
     /// # Errors
-    /// php-fpm did not start, or the directory for uploads cannot be used: a sentence for the operator.
-    pub async fn start(
-        config: &Arc<Config>,
-        capture: CaptureUse,
-    ) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
+    /// php-fpm did not start, or the directory for uploads or for captures cannot be used: a sentence for
+    /// the operator.
+    pub async fn start(config: &Arc<Config>) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
         Spool::look(config)?;
+        let automatic = config.automatic.as_ref();
+        let directory = automatic.and_then(|automatic| automatic.capture_directory.as_ref());
         match &config.site.origin {
             OriginConfig::Http(authority) => {
                 Ok((Origin::Http(Box::new(http::HttpOrigin::new(authority.clone(), config))), None))
             }
             OriginConfig::FastCgi(address) => {
-                Ok((Origin::FastCgi(fastcgi::FastCgi::new(address.clone(), config)), None))
+                let captures =
+                    directory.map(|directory| Captures::open(directory, CaptureAccess::Everyone));
+                let captures = captures.transpose()?.map(Arc::new);
+                let fastcgi = fastcgi::FastCgi::new(address.clone(), config);
+                Ok((Origin::FastCgi(fastcgi.with_captures(captures)), None))
             }
             OriginConfig::OwnPhp(options) => {
+                let capture = if automatic.is_some() { CaptureUse::On } else { CaptureUse::Off };
                 let php = php_fpm::PhpFpm::start(options, capture).await?;
                 let fastcgi = fastcgi::FastCgi::own(php.socket(), options.children, config);
+                let fastcgi = fastcgi.with_captures(php.captures().cloned());
                 Ok((Origin::FastCgi(fastcgi), Some(php)))
             }
         }
@@ -317,6 +324,14 @@ impl Origin {
             Origin::FastCgi(origin) => origin.send(request).await,
             // Boxed, because the HTTP library's state would enlarge the state of every fetch.
             Origin::Http(origin) => Box::pin(origin.send(request)).await,
+        }
+    }
+
+    /// Begins the capture of a request's statements, if the site has automatic dependencies.
+    pub fn begin_capture(&self) -> Option<Capture> {
+        match self {
+            Origin::FastCgi(origin) => origin.captures().map(Captures::begin),
+            Origin::Http(_) => None,
         }
     }
 

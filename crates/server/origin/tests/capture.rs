@@ -37,8 +37,8 @@ struct PhpSite {
 impl PhpSite {
     /// Starts php-fpm for the scripts below `root`. `php` is the content of the table `[php]`.
     async fn start(root: &Path, php: &str, capture: CaptureUse) -> PhpSite {
-        let config = Arc::new(configuration(root, php));
-        let (origin, php) = Origin::start(&config, capture).await.expect("php-fpm starts");
+        let config = Arc::new(configuration(root, php, capture));
+        let (origin, php) = Origin::start(&config).await.expect("php-fpm starts");
         let php = php.expect("the php-fpm is Pagewell's own");
         PhpSite { root: root.to_owned(), origin, php }
     }
@@ -96,8 +96,13 @@ impl PhpSite {
     }
 }
 
-fn configuration(root: &Path, php: &str) -> Config {
-    let text = format!("site.root = {root:?}\n[php]\nchildren = 2\n{php}");
+fn configuration(root: &Path, php: &str, capture: CaptureUse) -> Config {
+    let is_automatic = capture == CaptureUse::On;
+    let text = format!(
+        "site.root = {root:?}\n[php]\nchildren = 2\n{php}\n[automatic]\nenabled = {is_automatic}\n\
+         [[database]]\nurl = \"mysql://nobody@localhost/none?socket=/none\"\n\
+         [[change]]\ntable = \"a\"\ntags = [\"a\"]\n"
+    );
     let file: raw::File = toml::from_str(&text).expect("a configuration");
     resolve(&file).expect("a configuration")
 }

@@ -11,7 +11,6 @@ use exchange::site::Site;
 use exchange::site::SiteTable;
 use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use origin::Origin;
-use origin::capture::CaptureUse;
 use page_store::Walk;
 use pagewell::snapshot;
 use site_state::clock::Clock;
@@ -81,7 +80,7 @@ async fn load(config: &Arc<Config>, clock: &Clock) {
 }
 
 async fn site(config: &Arc<Config>, clock: &Clock) -> Arc<Site> {
-    let (origin, _) = Origin::start(config, CaptureUse::Off).await.expect("nothing is started");
+    let (origin, _) = Origin::start(config).await.expect("nothing is started");
     Site::new(config.clone(), clock.clone(), origin, SiteTable::default(), true)
 }
 

@@ -16,7 +16,6 @@ use exchange::site::SiteTable;
 use front::listen;
 use front::tls::Tls;
 use origin::Origin;
-use origin::capture::CaptureUse;
 use origin::php_fpm::PhpFpm;
 use site_state::clock::Clock;
 use site_state::journal::Snapshots;
@@ -478,12 +477,12 @@ async fn start_sites(
 ) -> Result<Arc<Site>, String> {
     let mut others = Vec::new();
     for config in &config.other_sites {
-        let (origin, own) = Origin::start(config, CaptureUse::Off).await?;
+        let (origin, own) = Origin::start(config).await?;
         php.extend(own);
         let other_sites = SiteTable::default();
         others.push(Site::new(config.clone(), clock.clone(), origin, other_sites, false));
     }
-    let (origin, own) = Origin::start(&config, CaptureUse::Off).await?;
+    let (origin, own) = Origin::start(&config).await?;
     php.extend(own);
     Ok(Site::new(config, clock, origin, SiteTable::new(others), true))
 }

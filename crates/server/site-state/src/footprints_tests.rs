@@ -65,6 +65,7 @@ fn settings() -> Automatic {
     Automatic {
         database: "site".to_owned(),
         capture: CaptureKind::WordPress,
+        capture_directory: None,
         profile: SqlProfile::wordpress(),
         table_prefix: "wp_".to_owned(),
         lifetime_max: Duration::from_secs(60),

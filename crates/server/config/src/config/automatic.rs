@@ -6,8 +6,9 @@
 use super::raw;
 use super::resolve::{LoadError, wrong};
 use super::units::parse_duration;
-use crate::config::{Database, DatabaseKind};
+use crate::config::{Database, DatabaseKind, OriginConfig};
 use footprint::profile::{IgnoreRule, SqlProfile};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct Automatic {
     pub database: String,
     /// How the statements of a render get here.
     pub capture: CaptureKind,
+    /// The directory for the capture file and its socket, for a php-fpm that Pagewell does not start.
+    pub capture_directory: Option<PathBuf>,
     /// Changes that no page shows, and reads of every page that no statement shows.
     pub profile: SqlProfile,
     /// The text before the name of each table of the application, such as `wp_`.
@@ -56,6 +59,7 @@ pub enum PartnerLookups {
 /// Checks and completes `[automatic]`; `None` if it is off.
 pub(super) fn resolve(
     raw: &raw::AutomaticKeys,
+    origin: &OriginConfig,
     databases: &[Arc<Database>],
 ) -> Result<Option<Automatic>, LoadError> {
     let (capture, mut profile, prefix) = match raw.application.as_deref() {
@@ -91,8 +95,46 @@ pub(super) fn resolve(
         return Ok(None);
     }
     let database = database(raw.database.as_deref(), databases)?;
+    let capture_directory = capture_directory(raw.capture_directory.as_ref(), origin)?;
     let table_prefix = raw.table_prefix.clone().unwrap_or_else(|| prefix.to_owned());
-    Ok(Some(Automatic { database, capture, profile, table_prefix, lifetime_max, partners }))
+    Ok(Some(Automatic {
+        database,
+        capture,
+        capture_directory,
+        profile,
+        table_prefix,
+        lifetime_max,
+        partners,
+    }))
+}
+
+/// The directory for captures: one that PHP can enter, which only Pagewell's own php-fpm has already.
+fn capture_directory(
+    named: Option<&PathBuf>,
+    origin: &OriginConfig,
+) -> Result<Option<PathBuf>, LoadError> {
+    const KEY: &str = "automatic.capture_directory";
+    match (origin, named) {
+        (OriginConfig::Http(_), _) => wrong(
+            "automatic.enabled",
+            "needs PHP over FastCGI: set site.root, and php.at if php-fpm is running",
+        ),
+        (OriginConfig::FastCgi(_), None) => wrong(
+            KEY,
+            "is needed for a php-fpm that is running: a directory in which PHP finds capture.php and its socket, \
+             such as \"/var/lib/pagewell/capture\"",
+        ),
+        (OriginConfig::FastCgi(_), Some(directory)) if directory.is_absolute() => {
+            Ok(Some(directory.clone()))
+        }
+        (OriginConfig::FastCgi(_), Some(directory)) => {
+            wrong(KEY, format!("{}: write an absolute path", directory.display()))
+        }
+        (OriginConfig::OwnPhp(_), Some(_)) => {
+            wrong(KEY, "is for a php-fpm that is running (php.at); Pagewell's own needs none")
+        }
+        (OriginConfig::OwnPhp(_), None) => Ok(None),
+    }
 }
 
 fn rule(ignored: &raw::IgnoreKeys) -> Result<IgnoreRule, LoadError> {
@@ -141,11 +183,13 @@ mod tests {
     use crate::config::{Automatic, CaptureKind, PartnerLookups, resolve};
     use std::time::Duration;
 
-    const SITE: &str = "site.origin = \"http://127.0.0.1:1\"\n";
     const DATABASE: &str = "[[database]]\nurl = \"mysql://p@localhost/shop?socket=/x\"\n";
 
     fn read(text: &str) -> Result<Option<Automatic>, String> {
-        let file = toml::from_str(&format!("{SITE}{text}")).map_err(|error| error.to_string())?;
+        // A document root needs a script.
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../php/capture");
+        let site = format!("site.root = {root:?}\nsite.front_controller = \"wordpress.php\"\n");
+        let file = toml::from_str(&format!("{site}{text}")).map_err(|error| error.to_string())?;
         resolve(&file).map(|config| config.automatic).map_err(|error| error.0)
     }
 
@@ -173,6 +217,11 @@ mod tests {
             ("[automatic]\nlifetime_max = \"0s\"", "at least 1s"),
             ("[automatic]\nignore = [{ table = \"a\", column = \"b\" }]", "with `values`"),
             (DATABASE, "no [[change]] rule"),
+            (&format!("php.at = \"unix:/x\"\n{DATABASE}[automatic]\nenabled = true"), "is needed"),
+            (
+                &format!("{DATABASE}[automatic]\nenabled = true\ncapture_directory = \"/x\""),
+                "Pagewell's own needs none",
+            ),
         ] {
             let said = read(text).expect_err("it is refused");
             assert!(said.contains(part), "{text}: {said}");

@@ -119,6 +119,7 @@ pub struct AutomaticKeys {
     pub table_prefix: Option<String>,
     pub lifetime_max: Option<String>,
     pub look_up: Option<bool>,
+    pub capture_directory: Option<PathBuf>,
     pub ignore: Vec<IgnoreKeys>,
 }
 

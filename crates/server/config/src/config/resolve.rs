@@ -71,11 +71,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let limits = resolve_limits(file)?;
     let (admin, admin_token) = resolve_admin(file)?;
     let memory_bytes = memory_bytes(file)?;
-    let databases = super::database::resolve(file)?;
-    let automatic = super::automatic::resolve(&file.automatic, &databases)?;
-    let reads_lifetime =
-        automatic.as_ref().map(|automatic| automatic.lifetime_max.as_millis() as u64);
-    let policy = Policy { reads_lifetime_ms: reads_lifetime, ..resolve_policy(file, &limits)? };
+    let policy = resolve_policy(file, &limits)?;
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
     let proxied = resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?;
@@ -91,6 +87,11 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let https_redirect = resolve_redirect(file)?;
     let site = resolve_site(file)?;
     let hosts = resolve_rules::hosts(file)?;
+    let databases = super::database::resolve(file)?;
+    let automatic = super::automatic::resolve(&file.automatic, &site.origin, &databases)?;
+    let reads_lifetime =
+        automatic.as_ref().map(|automatic| automatic.lifetime_max.as_millis() as u64);
+    let policy = Policy { reads_lifetime_ms: reads_lifetime, ..policy };
     check_user(file)?;
     let scheme = if listen_tls.is_empty() { "http" } else { "https" };
     Ok(Config {

@@ -45,6 +45,12 @@ pub const CHANGES: &[OptionRow] = &[
         "Whether the rows that a changed row is joined with are looked up in the database. Without it, more pages are purged than change.",
     ),
     row(
+        "automatic.capture_directory",
+        "",
+        "none; required with `php.at`",
+        "A directory that PHP can enter. Pagewell writes `capture.php` there, which php-fpm has to run before each script (`auto_prepend_file`), and opens the socket on which it reports.",
+    ),
+    row(
         "automatic.ignore.table",
         "",
         "none",

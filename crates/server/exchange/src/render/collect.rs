@@ -21,7 +21,7 @@ use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
 use http_cache::{Failure, Forms, NotStored, StoredResponse};
-use origin::{OriginBody, OriginResponse, ResponseEnd};
+use origin::{OriginBody, OriginResponse};
 use page_store::{ChangeTarget, NotStored as Refusal, Page, StoreRefusal, Strength};
 use site_rules::key_without_vary;
 use site_state::history::{ChangeSource, Content as Told};
@@ -62,7 +62,7 @@ impl Render {
     /// Collects the content, stores the page and answers the client.
     pub(super) async fn collect(
         mut self: Box<Self>,
-        stored: StoredResponse,
+        mut stored: StoredResponse,
         response: OriginResponse,
         status: CacheStatus<'static>,
     ) {
@@ -74,6 +74,10 @@ impl Render {
                 let against = body.ended().against_storing();
                 let against = against.or_else(|| litespeed::against_storing(&stored, &content));
                 drop(body);
+                let against = match against {
+                    None => self.know_reads(&mut stored).await,
+                    against => against,
+                };
                 match against {
                     None if parts::is_part(&stored) => {
                         self.store_part(stored, Bytes::copy_from_slice(&content), status);
@@ -149,14 +153,14 @@ impl Render {
         reason: &'static str,
     ) {
         self.supersede(UnstoredResponse::of(&stored, reason));
-        self.not_shareable();
+        let outcome = self.not_stored_outcome(reason);
         self.tell_complete(&self.ask.key, &stored, Err(reason));
         stored.set_content_length(Some(content.len() as u64));
         status.detail = status.detail.or(Some(reason));
         let now = self.site.clock.now();
         let page = NewPage::new(stored, content).apart();
         let response = serve::unstored_page(&self.ask.facts(), &page, now, &status);
-        self.give_up(response, Outcome::NotShareable);
+        self.give_up(response, outcome);
     }
 
     /// Stores a page. The result contains the reason if it was refused.
@@ -326,8 +330,8 @@ impl Render {
     }
 
     async fn finish(
-        self: Box<Self>,
-        stored: StoredResponse,
+        mut self: Box<Self>,
+        mut stored: StoredResponse,
         mut body: OriginBody,
         mut streaming: Streaming,
     ) {
@@ -355,7 +359,12 @@ impl Render {
                     let ended = body.ended();
                     drop(body);
                     if streaming.is_kept {
-                        return self.complete(stored, ended, streaming);
+                        let unknown = self.know_reads(&mut stored).await;
+                        return self.complete(
+                            stored,
+                            ended.against_storing().or(unknown),
+                            streaming,
+                        );
                     }
                     drop(self);
                     return streaming.end(None);
@@ -364,23 +373,21 @@ impl Render {
         }
     }
 
-    /// Stores the collected content and leaves the rest to the client's spool. For a stored page
+    /// Stores the collected content, unless there is a reason against it, and leaves the rest to the client's spool. For a stored page
     /// the rest is a slice of the page's own bytes. Nothing here waits for the client.
     fn complete(
         self: Box<Self>,
         stored: StoredResponse,
-        ended: ResponseEnd,
+        against: Option<&'static str>,
         mut streaming: Streaming,
     ) {
         let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
-        let esi = litespeed::against_storing(&stored, &content);
-        let is_well = ended == ResponseEnd::Well && esi.is_none();
-        let (content, page) = if !is_well {
-            let reason = esi.or(ended.against_storing()).unwrap_or("hung-up");
+        let against = litespeed::against_storing(&stored, &content).or(against);
+        let (content, page) = if let Some(reason) = against {
             self.supersede(UnstoredResponse::of(&stored, reason));
-            self.not_shareable();
+            let outcome = self.not_stored_outcome(reason);
             self.tell_complete(&self.ask.key, &stored, Err(reason));
-            self.right.end(Outcome::NotShareable);
+            self.right.end(outcome);
             (content, None)
         } else if parts::is_part(&stored) {
             self.put_part(&stored, content.clone());

@@ -67,6 +67,7 @@ impl Render {
             began_ms: None,
             asked,
             answered: None,
+            capture: None,
             reads: None,
         })
     }
@@ -88,13 +89,15 @@ impl Render {
             began_ms: None,
             asked,
             answered: None,
+            capture: None,
             reads: None,
         };
         (Box::new(render), outcome)
     }
 
     /// The request that is sent to the origin, with these header lines.
-    pub(super) fn request(&self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
+    pub(super) fn request(&mut self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
+        let capture = self.begin_capture();
         let RenderRequest { target, client, version, .. } = &self.ask;
         OriginRequest {
             method: Method::GET,
@@ -110,7 +113,7 @@ impl Render {
             extras: client.extras.clone(),
             litespeed: FieldUse::Ignore,
             progress: SendProgress::default(),
-            capture: None,
+            capture,
         }
     }
 

@@ -305,8 +305,9 @@ fn harness_php_fpm() -> std::path::PathBuf {
 #[tokio::test]
 async fn settings_of_the_pool_that_would_hide_the_capture_file() {
     let dir = site(&[("index.php", FAKE)]);
-    let config = super::configuration(dir.path(), "ini.auto_prepend_file = \"/other.php\"");
-    let refused = origin::Origin::start(&std::sync::Arc::new(config), CaptureUse::On).await;
+    let config =
+        super::configuration(dir.path(), "ini.auto_prepend_file = \"/other.php\"", CaptureUse::On);
+    let refused = origin::Origin::start(&std::sync::Arc::new(config)).await;
     assert!(refused.err().expect("an error").contains("auto_prepend_file"));
     let basedir = format!("ini.open_basedir = {:?}", Path::new(dir.path()));
     let site = PhpSite::start(dir.path(), &basedir, CaptureUse::On).await;

@@ -87,11 +87,11 @@ const REMEDIES: &[(&str, &str)] = &[
     ),
     (
         "reads-unseen",
-        "See reads-unseen in the log: the statements of the render did not all get here (automatic dependencies).",
+        "See reads-refused in the log: the statements of the render did not all get here (automatic dependencies).",
     ),
     (
         "reads-unknown",
-        "See reads-unknown in the log for the statement. Send a lifetime and tags for the page, or change the statement.",
+        "See reads-refused in the log for the statement. Send a lifetime and tags for the page, or change the statement.",
     ),
     (
         "reads-changed",
