@@ -6,7 +6,8 @@
 use crate::compare::Constant;
 use crate::condition::{Atom, Condition, MomentPart, Operand, RangeEnd, Slot, Test};
 use crate::footprint::{Footprint, FootprintTouch};
-use crate::schema::{Columns, SqlSchema, SqlTable};
+use crate::row::{RowEvent, SqlValue};
+use crate::schema::{ColumnKey, Columns, SqlSchema, SqlTable};
 use std::fmt::{self, Write};
 
 /// The maximum length of a description, in bytes.
@@ -34,6 +35,56 @@ impl FootprintTouch {
         let mut text = Text(String::new());
         let _ = write_columns(&mut text, schema.table(footprint.table), columns);
         text.0
+    }
+}
+
+/// A changed row in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowText {
+    /// The row, by the values of its primary key: `row 5 of wp_posts`, `new row 5 of wp_posts`.
+    pub row: String,
+    /// The table and the changed columns: `wp_posts (post_title)`; the table alone if the row is new or gone.
+    pub columns: String,
+}
+
+impl RowEvent<'_> {
+    /// The change in words.
+    #[must_use]
+    pub fn describe(&self, schema: &SqlSchema) -> RowText {
+        let table = schema.table(self.table);
+        let (mut row, mut columns) = (Text(String::new()), Text(String::new()));
+        // A text that is full says so by its end.
+        let _ = self.write_row(&mut row, table);
+        let _ = self.write_changed(&mut columns, table);
+        RowText { row: row.0, columns: columns.0 }
+    }
+
+    fn write_row(&self, text: &mut Text, table: &SqlTable) -> fmt::Result {
+        text.write_str(match (&self.before, &self.after) {
+            (None, _) => "new row",
+            (Some(_), None) => "deleted row",
+            (Some(_), Some(_)) => "row",
+        })?;
+        let keys = (0_u16..).zip(&table.columns).filter(|(_, own)| own.key == ColumnKey::Primary);
+        let image = self.images().last();
+        for (number, (at, _)) in keys.enumerate() {
+            let value = match image.map(|image| image.get(at)) {
+                Some(SqlValue::Text(value)) => value,
+                Some(SqlValue::Null | SqlValue::Unknown) | None => "?",
+            };
+            write!(text, "{}{value}", if number > 0 { ", " } else { " " })?;
+        }
+        write!(text, " of {}", table.name)
+    }
+
+    fn write_changed(&self, text: &mut Text, table: &SqlTable) -> fmt::Result {
+        text.write_str(&table.name)?;
+        if self.before.is_none() || self.after.is_none() {
+            return Ok(());
+        }
+        text.write_str(" (")?;
+        write_columns(text, table, self.changed)?;
+        text.write_str(")")
     }
 }
 

@@ -25,6 +25,7 @@ mod reader;
 mod row;
 pub mod schema;
 
+pub use describe::RowText;
 pub use footprint::{Footprint, FootprintTouch, Reads};
 pub use index::{Index, StatementId};
 pub use join::{Affects, Lookup, PartnerRows, RecentRows};

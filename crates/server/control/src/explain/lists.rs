@@ -105,6 +105,9 @@ pub fn misses(default_site: &Arc<Site>) -> Value {
             "compared": all.compared,
             "unchanged": all.compared_unchanged,
             "pages": each(&all.unchanged, |_| json!({})),
+            "columns": each(&all.unchanged_columns, |one| {
+                json!({ "columns": one.name, "by": one.by.as_ref().map(|by| by.json()) })
+            }),
         },
     })
 }

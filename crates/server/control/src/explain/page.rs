@@ -35,6 +35,7 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judgement, now: Time
         "status": stored.status.as_u16(),
         "bytes": page.length(),
         "content_type": content_type,
+        "reads": page.payload().reads().map(|reads| site.footprints.describe(reads)),
         "tags": tags,
         "tags_left_out": stored.tags().len().saturating_sub(TAGS_MAX),
         "template": stored.forms == Forms::Assembled,

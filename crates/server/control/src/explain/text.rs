@@ -74,6 +74,10 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
         _ => String::new(),
     };
     out.row("depends on", &(list(&page["tags"], ", ") + &more));
+    if let Some(reads) = page["reads"].as_array() {
+        let lines: Vec<String> = reads.iter().map(text).collect();
+        out.row("reads", &lines.join("\n"));
+    }
     if page["template"] == true {
         out.row("is", "an ESI template: its fragments are inserted for each request");
     }
@@ -248,6 +252,14 @@ pub fn misses(told: &Value) -> String {
     section("Pages purged although their content did not change", &over["pages"], &|row| {
         format!("{:>10}  {}", text(&row["count"]), text(&row["url"]))
     });
+    section("Columns whose changes purged such pages", &over["columns"], &|row| {
+        format!(
+            "{:>10}  {}  last {}",
+            text(&row["count"]),
+            text(&row["columns"]),
+            text(&row["url"])
+        )
+    });
     let (compared, unchanged) = (text(&over["compared"]), text(&over["unchanged"]));
     out.plain(&format!(
         "{unchanged} of {compared} compared purges were needless: the content did not change."
@@ -292,6 +304,7 @@ fn lifetime_from(source: &str) -> &str {
         "s-maxage" | "max-age" => "from Cache-Control",
         "expires" => "from Expires",
         "rule" => "from a rule, or cache.default_lifetime",
+        "reads" => "automatic.lifetime_max, because all reads are known",
         "heuristic" => "heuristic, from Last-Modified",
         _ => "revalidated each time",
     }

@@ -6,7 +6,9 @@
 use super::page_reads::{StatementTag, tag};
 use super::{Applying, Footprints, KnownTables, Tables};
 use footprint::schema::SqlSchema;
-use footprint::{Affects, Lookup, PartnerRows, RowEvent, SqlRow, StatementId, TableChange};
+use footprint::{
+    Affects, Lookup, PartnerRows, RowEvent, RowText, SqlRow, StatementId, TableChange,
+};
 use page_store::Number;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -46,6 +48,8 @@ pub struct StatementLook {
     number: u64,
     tags: Vec<StatementTag>,
     is_everything: bool,
+    /// The first row that touched a statement, in words.
+    pub row: Option<RowText>,
     /// The number of look-ups in the database.
     pub lookups: usize,
 }
@@ -142,7 +146,7 @@ impl Footprints {
                 if checks {
                     finding.check(known, &mut found);
                 } else {
-                    finding.touch_all();
+                    finding.touch_all(known.reader.schema());
                 }
                 known.reader.schema().clone()
             };
@@ -168,6 +172,7 @@ impl Tables {
             number: self.looks,
             generation: self.generation,
             touched: BTreeSet::new(),
+            row: None,
             open: Vec::new(),
             is_everything: false,
         };
@@ -194,6 +199,8 @@ struct Finding {
     number: u64,
     generation: u32,
     touched: BTreeSet<StatementId>,
+    /// The first row that touched a statement.
+    row: Option<RowText>,
     /// The rows that need the join check, each with the statements that wait for it.
     open: Vec<(RowEvent<'static>, Vec<StatementId>)>,
     is_everything: bool,
@@ -202,7 +209,7 @@ struct Finding {
 impl Finding {
     /// Checks the waiting statements, as far as partners are known.
     fn check(&mut self, known: &KnownTables, partners: &mut PartnerRows<'_>) {
-        let touched = &mut self.touched;
+        let (touched, row) = (&mut self.touched, &mut self.row);
         for (event, waiting) in &mut self.open {
             waiting.retain(|id| {
                 if touched.contains(id) {
@@ -214,6 +221,7 @@ impl Finding {
                     Affects::No => false,
                     Affects::Unfinished => true,
                     Affects::Yes => {
+                        row.get_or_insert_with(|| event.describe(known.reader.schema()));
                         touched.insert(*id);
                         false
                     }
@@ -224,17 +232,19 @@ impl Finding {
     }
 
     /// Touches all waiting statements.
-    fn touch_all(&mut self) {
-        let waiting = self.open.drain(..).flat_map(|(_, waiting)| waiting);
-        self.touched.extend(waiting);
+    fn touch_all(&mut self, schema: &SqlSchema) {
+        if let Some((event, _)) = self.open.first() {
+            self.row.get_or_insert_with(|| event.describe(schema));
+        }
+        self.touched.extend(self.open.drain(..).flat_map(|(_, waiting)| waiting));
     }
 
     fn end(self, lookups: usize) -> StatementLook {
-        let mut all = self;
-        // The tables were redefined meanwhile: every page is purged by that.
-        all.touch_all();
-        let tags = all.touched.iter().map(|id| tag(all.generation, *id)).collect();
-        let (number, is_everything) = (all.number, all.is_everything);
-        StatementLook { number, tags, is_everything, lookups }
+        // If statements wait still, the tables were redefined meanwhile: that purges every page.
+        let waiting = self.open.into_iter().flat_map(|(_, waiting)| waiting);
+        let touched: BTreeSet<StatementId> = self.touched.into_iter().chain(waiting).collect();
+        let tags = touched.into_iter().map(|id| tag(self.generation, id)).collect();
+        let (number, is_everything, row) = (self.number, self.is_everything, self.row);
+        StatementLook { number, tags, is_everything, row, lookups }
     }
 }

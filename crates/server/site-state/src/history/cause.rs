@@ -5,6 +5,7 @@
 
 use super::shown::{cut, masked};
 use config::CLUSTER;
+use footprint::RowText;
 use serde_json::{Value, json};
 
 /// The most tables of one transaction that are named.
@@ -38,6 +39,8 @@ pub enum ChangeSource {
         database: Box<str>,
         /// The tables whose rows it changed, at most [`TABLES_MAX`].
         tables: Vec<Box<str>>,
+        /// The first row that touched a statement of a page, with automatic dependencies.
+        row: Option<Box<RowText>>,
     },
     /// A database was not followed, so changes may have been missed.
     Gap {
@@ -79,7 +82,26 @@ impl ChangeSource {
     /// Creates the cause for a transaction that changed these tables.
     pub fn database<'t>(database: &str, tables: impl Iterator<Item = &'t str>) -> ChangeSource {
         let tables = tables.take(TABLES_MAX).map(cut).collect();
-        ChangeSource::Database { database: cut(database), tables }
+        ChangeSource::Database { database: cut(database), tables, row: None }
+    }
+
+    /// The same cause with the row that touched a statement of a page.
+    #[must_use]
+    pub fn with_row(mut self, changed: Option<RowText>) -> ChangeSource {
+        if let ChangeSource::Database { row, .. } = &mut self {
+            *row = changed.map(|RowText { row, columns }| {
+                Box::new(RowText { row: cut(&row).into(), columns: cut(&columns).into() })
+            });
+        }
+        self
+    }
+
+    /// The table and the columns whose change touched a statement of a page.
+    pub fn columns(&self) -> Option<&str> {
+        match self {
+            ChangeSource::Database { row: Some(row), .. } => Some(&row.columns),
+            _ => None,
+        }
     }
 
     /// Returns whether the change is published to the other nodes. That holds for changes which
@@ -140,7 +162,10 @@ impl ChangeSource {
             }
             ChangeSource::Response { method, url } => format!("the response to {method} {url}"),
             ChangeSource::Purge { method, peer } => format!("a {method} request{}", from(peer)),
-            ChangeSource::Database { database, tables } => match &tables[..] {
+            ChangeSource::Database { database, row: Some(row), .. } => {
+                format!("the database {database}: {}, {}", row.row, row.columns)
+            }
+            ChangeSource::Database { database, tables, row: None } => match &tables[..] {
                 [] => format!("the database {database}"),
                 [table] => format!("the database {database}: table {table}"),
                 tables => format!("the database {database}: tables {}", tables.join(", ")),
@@ -184,9 +209,13 @@ impl ChangeSource {
                 value["method"] = json!(method);
                 value["peer"] = json!(peer);
             }
-            ChangeSource::Database { database, tables } => {
+            ChangeSource::Database { database, tables, row } => {
                 value["database"] = json!(database);
                 value["tables"] = json!(tables);
+                if let Some(row) = row {
+                    value["row"] = json!(row.row);
+                    value["columns"] = json!(row.columns);
+                }
             }
             ChangeSource::Gap { database } => value["database"] = json!(database),
             ChangeSource::Cluster { from, host_name } => {

@@ -4,7 +4,7 @@
 
 use super::cause::ChangeSource;
 use super::shown::cut_bytes;
-use crate::terms;
+use crate::{footprints, terms};
 use page_store::{ChangeTarget, Strength};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -63,6 +63,7 @@ impl ChangeName {
         let named = |kind, name: &[u8]| ChangeName { kind, name: cut_bytes(name) };
         match target {
             ChangeTarget::Tag(tag) if terms::is_any_text(tag) => named("any-text", b""),
+            ChangeTarget::Tag(tag) if footprints::is_statement(tag) => named("statement", b""),
             // The server's own tags for private data (`private`); no tag of an application begins
             // like this.
             ChangeTarget::Tag([0, ..])
@@ -92,17 +93,21 @@ impl Change {
         by: Arc<ChangeSource>,
         targets: &[ChangeTarget<'_>],
     ) -> Change {
+        // Statements have no names: one stands for all.
+        let is_statement = |target: &&ChangeTarget<'_>| matches!(target, ChangeTarget::Tag(tag) if footprints::is_statement(tag));
+        let statement = targets.iter().find(is_statement);
+        let named = || targets.iter().filter(|target| !is_statement(target)).chain(statement);
         let names: Vec<_> = match targets {
             [] => vec![ChangeName::expression()],
-            targets => targets.iter().take(NAMES_MAX).map(ChangeName::of).collect(),
+            _ => named().take(NAMES_MAX).map(ChangeName::of).collect(),
         };
-        let found_by = targets.iter().take(FOUND_BY_MAX).map(|one| ChangeName::of(one).hash());
+        let found_by = named().take(FOUND_BY_MAX).map(|one| ChangeName::of(one).hash());
         Change {
             number,
             at_ms,
             by,
             strength: Strength::Drop,
-            names_left_out: targets.len().saturating_sub(NAMES_MAX),
+            names_left_out: named().count().saturating_sub(NAMES_MAX),
             names,
             touched: (0, 0),
             found_by: found_by.collect(),

@@ -105,14 +105,14 @@ impl LastDrop {
 }
 
 /// The comparison of a render with the content before the last purge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// There was nothing to compare.
     None,
     /// The content of the page differs.
     Changed,
-    /// The content of the page is the same.
-    Unchanged,
+    /// The content of the page is the same. With the cause of the purge.
+    Unchanged(Arc<ChangeSource>),
 }
 
 /// The histories of the remembered pages.
@@ -171,7 +171,7 @@ impl Memory {
                     return Comparison::Changed;
                 }
                 rare.drops_unchanged = rare.drops_unchanged.saturating_add(1);
-                Comparison::Unchanged
+                Comparison::Unchanged(dropped.by.clone())
             }
             _ => Comparison::None,
         }
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(render(&mut memory, "a", stored(1)), Comparison::None);
         drop_page(&mut memory, "a", 0);
         assert_eq!(render(&mut memory, "a", Outcome::NotStored("x")), Comparison::None);
-        assert_eq!(render(&mut memory, "a", stored(1)), Comparison::Unchanged);
+        assert!(matches!(render(&mut memory, "a", stored(1)), Comparison::Unchanged(_)));
         assert_eq!(render(&mut memory, "a", stored(1)), Comparison::None);
         drop_page(&mut memory, "a", 0);
         assert_eq!(render(&mut memory, "a", stored(2)), Comparison::Changed);

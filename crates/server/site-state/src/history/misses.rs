@@ -8,6 +8,7 @@
 //! | parameters | renders of URLs without a stored page, by the names in their query |
 //! | dropped | pages that changes purged or marked, by URL |
 //! | unchanged | those of them whose next render had the same content |
+//! | unchanged columns | the same, by the table and the columns whose change purged them |
 //! | slowest | the slowest renders, each URL once |
 //!
 //! The counts use bounded memory (Metwally et al., "space-saving"). In a full list, a new name
@@ -48,6 +49,8 @@ pub struct MissCauses {
     pub dropped: Top,
     /// Unnecessarily purged or marked pages.
     pub unchanged: Top,
+    /// The same, by the table and the columns whose change purged them.
+    pub unchanged_columns: Top,
     /// Renders, the slowest first.
     pub slowest: Vec<Slow>,
     /// How many purges were compared with the next render.
@@ -125,11 +128,14 @@ impl MissCauses {
         self.dropped.add("", url, url, Some(by));
     }
 
-    pub(super) fn compared(&mut self, compared: Comparison, url: &str) {
+    pub(super) fn compared(&mut self, compared: &Comparison, url: &str) {
         self.compared += 1;
-        if compared == Comparison::Unchanged {
+        if let Comparison::Unchanged(by) = compared {
             self.compared_unchanged += 1;
             self.unchanged.add("", url, url, None);
+            if let Some(columns) = by.columns() {
+                self.unchanged_columns.add("", columns, url, Some(by));
+            }
         }
     }
 }
@@ -212,6 +218,7 @@ impl MissCauses {
         self.parameters.merge(&other.parameters);
         self.dropped.merge(&other.dropped);
         self.unchanged.merge(&other.unchanged);
+        self.unchanged_columns.merge(&other.unchanged_columns);
         other.slowest.into_iter().for_each(|slow| self.slow(slow));
         self.compared += other.compared;
         self.compared_unchanged += other.compared_unchanged;

@@ -105,7 +105,7 @@ impl History {
         inner.misses.rendered(&rendered, &url);
         match inner.memory.rendered(rendered) {
             Comparison::None => {}
-            compared => inner.misses.compared(compared, &url),
+            compared => inner.misses.compared(&compared, &url),
         }
     }
 
