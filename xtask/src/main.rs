@@ -81,6 +81,15 @@ enum FootprintTask {
         #[arg(long, value_name = "FILE")]
         options: Option<PathBuf>,
     },
+    /// Changes Debian's WordPress behind Pagewell, and compares each page with that of WordPress itself; takes minutes
+    Verify {
+        /// With the widgets of a new WordPress; without, the sidebar is empty
+        #[arg(long)]
+        widgets: bool,
+        /// The program
+        #[arg(long, value_name = "FILE", default_value = "target/release/pagewell")]
+        pagewell: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -92,6 +101,9 @@ fn main() -> ExitCode {
         }
         Task::Footprints { task: FootprintTask::Replay { file, options } } => {
             footprints::replay(&file, options.as_deref())
+        }
+        Task::Footprints { task: FootprintTask::Verify { widgets, pagewell } } => {
+            footprints::verify(widgets, &pagewell)
         }
         Task::GenDocs => docs::run(&root::repository()),
         Task::Package { dev } => package::run(profile(dev)),

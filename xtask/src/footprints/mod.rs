@@ -6,6 +6,8 @@
 mod record;
 mod recording;
 mod replay;
+mod verify;
 
 pub use record::run as record;
 pub use replay::run as replay;
+pub use verify::run as verify;

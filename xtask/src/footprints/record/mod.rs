@@ -13,12 +13,12 @@ mod site;
 
 use super::recording::{RecordedChange, RecordedPage, Recording};
 use binary_log::BinaryLog;
-use editor::Editor;
+pub use editor::Editor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use harness::{Deadline, Response};
-use plan::{ChangeAction, RecordingPlan};
-use site::{Blog, Sidebar};
+pub use plan::{ChangeAction, RecordingPlan};
+pub use site::{AdminRequest, Blog, Sidebar};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -13,9 +13,6 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// The host name of the blog.
-const HOST: &str = "blog.test";
-
 /// Prints the columns and rows of all tables as JSON. Dates of zeros are null, as in recordings.
 const DUMP: &str = r#"require 'wp-load.php';
 $schema = $initial = [];
@@ -77,6 +74,9 @@ pub struct TableDump {
 }
 
 impl Blog {
+    /// The host name of the blog.
+    pub const HOST: &str = "blog.test";
+
     /// Creates the blog and starts its servers.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ fn variables(wordpress: &WordPress, request: &AdminRequest<'_>) -> Vec<(String, 
         ("GATEWAY_INTERFACE", "CGI/1.1"),
         ("SERVER_SOFTWARE", "recorder"),
         ("SERVER_PROTOCOL", "HTTP/1.1"),
-        ("SERVER_NAME", HOST),
+        ("SERVER_NAME", Blog::HOST),
         ("SERVER_ADDR", "127.0.0.1"),
         ("SERVER_PORT", "80"),
         ("REMOTE_ADDR", "127.0.0.1"),
@@ -203,7 +203,7 @@ fn variables(wordpress: &WordPress, request: &AdminRequest<'_>) -> Vec<(String, 
         ("SCRIPT_FILENAME", &format!("{root}{script}")),
         ("CONTENT_TYPE", request.media_type),
         ("CONTENT_LENGTH", &length),
-        ("HTTP_HOST", HOST),
+        ("HTTP_HOST", Blog::HOST),
         ("HTTP_USER_AGENT", "recorder"),
         ("HTTP_COOKIE", request.cookies),
         ("HTTP_X_WP_NONCE", request.nonce),
