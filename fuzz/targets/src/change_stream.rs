@@ -62,7 +62,7 @@ impl Watch for Curious {
             declared: declared.to_owned(),
             charset: None,
             collation: None,
-            in_primary_key: name == "id",
+            key: if name == "id" { "PRI".to_owned() } else { String::new() },
             is_generated: false,
         };
         let columns = vec![column("id", "int(10) unsigned"), column("a", "enum('x','y')")];

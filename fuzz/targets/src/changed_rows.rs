@@ -1,18 +1,21 @@
-//! The path from a binary log to the tags of its rows, with rules, foreign keys and a schema, as in the server.
+//! The path from a binary log to the tags of its rows, with rules, foreign keys and a schema, as in the server; and to
+//! the rows themselves, for automatic dependencies.
 //!
 //! The data is a recorded stream as in [`super::change_stream`]. For any input, nothing panics, and the number
-//! and length of a transaction's tags stay within their limits.
+//! and length of a transaction's tags stay within their limits. A row has at most the columns of its table.
 
 use super::change_stream::{LIMITS, packets};
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
-use change_feed::{ChangeRule, Feed, Rules, TouchedTags};
-use change_sources::MariaDbTables;
+use change_feed::{ChangeRule, Feed, Rules};
+use change_sources::{MariaDbChanges, MariaDbFollowedTables, MariaDbListedTable, MariaDbTables};
+use footprint::{SqlValue, TableChange};
 use mysql_replication::position::{GtidList, GtidSet, Start};
+use mysql_replication::schema::{ColumnShape, TableShape};
 use mysql_replication::{Step, Transactions};
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// Rules for the tables of the recordings, and a schema in which one refers to the other.
 static FEED: LazyLock<Feed> = LazyLock::new(|| {
@@ -59,16 +62,52 @@ pub fn run(data: &[u8]) {
     }
 }
 
+/// Two of the recorded tables. The second refers to the first.
+fn shapes() -> (HashMap<String, Arc<TableShape>>, MariaDbFollowedTables) {
+    let column = |name: &str, declared: &str| ColumnShape {
+        name: name.into(),
+        declared: declared.to_owned(),
+        charset: None,
+        collation: None,
+        key: if name == "id" { "PRI".to_owned() } else { String::new() },
+        is_generated: false,
+    };
+    let parent = vec![column("id", "int(10) unsigned"), column("a", "enum('x','y')")];
+    let parent = Arc::new(TableShape::new(parent));
+    let child = Arc::new(TableShape::new(vec![column("a", "int(11)")]));
+    let table = |name, shape| MariaDbListedTable { name, kind: "BASE TABLE", shape: Some(shape) };
+    let key = ForeignKey {
+        child: "m".to_owned(),
+        columns: vec!["a".to_owned()],
+        parent: "tt".to_owned(),
+        parent_columns: vec!["id".to_owned()],
+        on_delete: Action::Cascade,
+        on_update: Action::Set,
+    };
+    let followed =
+        MariaDbFollowedTables::new("news", &[table("tt", &parent), table("m", &child)], &[key]);
+    (HashMap::from([("tt".to_owned(), parent), ("m".to_owned(), child)]), followed)
+}
+
 /// The tags of a stream. Each of the 3 tables has at most 2 in its rules.
 fn touched(data: &[u8], start: &Start) {
-    let tables = MariaDbTables::new("news".to_owned(), FEED.clone(), HashMap::new());
+    let (shapes, followed) = shapes();
+    let schema = followed.schema().clone();
+    let tables = MariaDbTables::new("news".to_owned(), FEED.clone(), shapes, Some(followed));
     let mut transactions = Transactions::new(start, LIMITS, tables);
     for packet in packets(data) {
         let Ok(step) = transactions.read(&packet) else { break };
         let Step::Transaction(transaction) = step else { continue };
-        let mut touched = TouchedTags::default();
+        let mut changes = MariaDbChanges::default();
         for change in &transaction.changes {
-            transactions.watch().touch(change, &mut touched);
+            transactions.watch().touch(change, &mut changes);
+        }
+        let MariaDbChanges { touched, rows } = changes;
+        for change in rows.into_changes() {
+            let TableChange::Row(event) = change else { continue };
+            let columns = schema.table(event.table).columns.len() as u16;
+            assert!(event.images().all(|row| *row.get(columns) == SqlValue::Unknown));
+            assert!(event.images().count() > 0);
         }
         let longest = touched.tags().map(str::len).max().unwrap_or_default();
         assert!(touched.tags().count() <= 10_000 + 6 && longest <= 1024, "{longest}");

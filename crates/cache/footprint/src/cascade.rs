@@ -7,8 +7,8 @@
 //! whose changes are in the stream.
 
 use crate::row::{RowEvent, SqlRow, SqlValue};
-use crate::schema::{ChildAction, Columns, ForeignKeyAction, SqlSchema};
-use std::collections::VecDeque;
+use crate::schema::{ChildAction, Columns, ForeignKeyAction, SqlSchema, TableId};
+use std::collections::{BTreeSet, VecDeque};
 
 /// The maximum number of changes that follow from one. Cycles of keys end here, too.
 const FOLLOWING_MAX: usize = 256;
@@ -29,6 +29,26 @@ impl RowEvent<'_> {
             following.push(event);
         }
         Some(following)
+    }
+}
+
+impl SqlSchema {
+    /// The tables whose rows the database may change because rows of this table change: the children, their
+    /// children, and so on. The table itself is among them only if it follows from itself.
+    #[must_use]
+    pub fn following_tables(&self, table: TableId) -> BTreeSet<TableId> {
+        let acts = |key: &&ForeignKeyAction| {
+            [key.on_delete, key.on_update].iter().any(|action| *action != ChildAction::None)
+        };
+        let (mut following, mut open) = (BTreeSet::new(), vec![table]);
+        while let Some(parent) = open.pop() {
+            for key in self.foreign_keys.iter().filter(|key| key.parent == parent).filter(acts) {
+                if following.insert(key.child) {
+                    open.push(key.child);
+                }
+            }
+        }
+        following
     }
 }
 
@@ -155,6 +175,19 @@ mod tests {
     }
 
     #[test]
+    fn the_tables_that_follow_are_those_of_all_generations() {
+        let schema = schema();
+        let names = |table: &str| {
+            let table = schema.table_id(table).expect("added");
+            let following = schema.following_tables(table).into_iter();
+            following.map(|id| schema.table(id).name.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("post"), ["comment", "vote"]);
+        assert_eq!(names("comment"), ["vote"]);
+        assert!(names("vote").is_empty());
+    }
+
+    #[test]
     fn a_cycle_of_keys_ends() {
         let mut schema = SqlSchema::new("site");
         schema.add(
@@ -175,5 +208,6 @@ mod tests {
         });
         let event = RowEvent::new(&schema, node, Some(row(&["1", "0"])), None);
         assert!(event.following(&schema).is_none());
+        assert_eq!(schema.following_tables(node), BTreeSet::from([node]));
     }
 }

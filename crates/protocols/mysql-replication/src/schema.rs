@@ -61,8 +61,8 @@ pub struct ColumnShape {
     pub charset: Option<String>,
     /// The name of the collation; `None` if the column is not text.
     pub collation: Option<String>,
-    /// Whether the column is part of the primary key.
-    pub in_primary_key: bool,
+    /// The best index that the column belongs to (`COLUMN_KEY`): `PRI`, `UNI`, `MUL`, or empty.
+    pub key: String,
     /// Whether the value is computed from other columns.
     pub is_generated: bool,
 }
@@ -90,7 +90,7 @@ impl TableShape {
                 declared: text(3),
                 charset: rows.text(row, 4),
                 collation: rows.text(row, 7),
-                in_primary_key: text(5) == "PRI",
+                key: text(5),
                 is_generated: ["VIRTUAL", "STORED", "PERSISTENT"]
                     .iter()
                     .any(|word| text(6).to_ascii_uppercase().contains(word)),
@@ -110,7 +110,7 @@ impl TableShape {
     #[must_use]
     pub fn primary_key(&self) -> Vec<usize> {
         let places = self.columns.iter().enumerate();
-        places.filter(|(_, column)| column.in_primary_key).map(|(place, _)| place).collect()
+        places.filter(|(_, column)| column.is_in_primary_key()).map(|(place, _)| place).collect()
     }
 
     /// Adds the properties that the stream lacks.
@@ -132,6 +132,12 @@ impl TableShape {
 }
 
 impl ColumnShape {
+    /// Whether the column is part of the primary key.
+    #[must_use]
+    pub fn is_in_primary_key(&self) -> bool {
+        self.key == "PRI"
+    }
+
     fn fill(&self, column: &mut Column) -> Result<(), Refusal> {
         let declared = self.declared.to_ascii_lowercase();
         let end = declared.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
@@ -282,7 +288,7 @@ mod tests {
             declared: declared.into(),
             charset: None,
             collation: None,
-            in_primary_key: false,
+            key: String::new(),
             is_generated: false,
         };
         let mut columns = [column(kind)];

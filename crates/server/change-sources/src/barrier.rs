@@ -4,8 +4,8 @@
 //! After the origin has responded, each of the site's databases is queried for its position on a
 //! separate connection. Writes that wait at that moment share the query, but never one that was
 //! sent earlier. A transaction is part of the position before its COMMIT is acknowledged, so the
-//! position includes all commits of the origin. After the time limit the response is sent with a
-//! detail in `Cache-Status`.
+//! position includes all commits of the origin. Rows that are held back (`held_rows`) are released. After
+//! the time limit the response is sent with a detail in `Cache-Status`.
 
 use super::reusable_session::ReusableSession;
 use super::source::Position;
@@ -73,6 +73,7 @@ async fn one(site: Arc<SiteState>, feed: Arc<Feed>) -> Propagation {
         while feed.reach(&site).await.is_none() {
             tokio::time::sleep(ASK_AGAIN_AFTER).await;
         }
+        feed.release_held(&site).await;
     };
     tokio::select! {
         reached = tokio::time::timeout(bound, reached) => match reached {

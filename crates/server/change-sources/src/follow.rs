@@ -15,6 +15,8 @@
 //! only after the change is applied. Not here: the contents of a stream (`source`).
 
 use super::Feed;
+use super::held_rows::HeldRows;
+use super::partner_search::PartnerSession;
 use super::settle::{Entry, Opening, Waiting};
 use super::source::{
     self, Aim, Position, Resume, SourceConnection, Stream, StreamRead, Transaction,
@@ -23,8 +25,10 @@ use super::source::{
 use crate::fault::{Recovery, StreamFault};
 use change_feed::TouchedTags;
 use config::DatabaseKind;
+use footprint::schema::SqlSchema;
 use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
+use site_state::footprints::StatementLook;
 use site_state::history::ChangeSource;
 use site_state::history::shown::cut;
 use site_state::runtime::off_the_way;
@@ -62,12 +66,31 @@ pub struct Follower {
     pub feed: Arc<Feed>,
     /// Receives the open changes, which `settle` settles.
     pub entries: mpsc::Sender<Entry>,
+    /// The rows that are held back.
+    pub(super) held: HeldRows,
+    /// The connection for look-ups of rows.
+    pub(super) partners: PartnerSession,
+    /// The tables of the database, if rows are followed with their values.
+    pub(super) tables: Option<SqlSchema>,
+    /// Identifies the last transaction in a visibility query.
+    pub(super) last_mark: Option<VisibilityMarker>,
 }
 
 impl Follower {
+    /// The follower of a database; `held` receives the requests to release held rows.
+    pub fn new(
+        site: Arc<SiteState>,
+        feed: Arc<Feed>,
+        entries: mpsc::Sender<Entry>,
+        held: HeldRows,
+    ) -> Follower {
+        let partners = PartnerSession::default();
+        Follower { site, feed, entries, held, partners, tables: None, last_mark: None }
+    }
+
     /// Follows the database without end. `first` is a connection that is already open.
-    pub async fn run(self, mut first: Option<SourceConnection>) {
-        let feed = &self.feed;
+    pub async fn run(mut self, mut first: Option<SourceConnection>) {
+        let feed = self.feed.clone();
         let mut pause = PAUSE;
         let pause_max = match feed.config.server.kind {
             DatabaseKind::Valkey(_) => STREAM_PAUSE_MAX,
@@ -76,7 +99,10 @@ impl Follower {
         loop {
             let connected = match first.take() {
                 Some(connected) => Ok(connected),
-                None => source::connect(&feed.config, Aim::Follow).await,
+                None => {
+                    let aim = Aim::Follow(feed.detail(&self.site));
+                    self.while_releasing(source::connect(&feed.config, aim)).await
+                }
             };
             let broken = match connected {
                 Ok(connected) => self.follow(connected).await,
@@ -93,7 +119,7 @@ impl Follower {
             let again_ms = pause.as_millis() as u64;
             let (database, reason, error) = (&feed.config.name, broken.name, broken.text);
             tracing::warn!(event = "database-broken", database, reason, error, again_ms);
-            tokio::time::sleep(pause).await;
+            self.while_releasing(tokio::time::sleep(pause)).await;
         }
     }
 
@@ -111,9 +137,10 @@ impl Follower {
         tracing::error!(event = "database-gap", database = self.feed.config.name, reason);
     }
 
-    async fn follow(&self, connected: SourceConnection) -> StreamFault {
+    async fn follow(&mut self, connected: SourceConnection) -> StreamFault {
         let SourceConnection { mut stream, committed, mark, server, fits, warnings } = connected;
-        let feed = &self.feed;
+        let feed = self.feed.clone();
+        self.define(&mut stream).await;
         source::say_if_wrong(&feed.config, &fits);
         for (event, why) in warnings {
             tracing::warn!(event, database = feed.config.name, why);
@@ -133,16 +160,17 @@ impl Follower {
             Some(from) if is_another => (from.position, Resume::Elsewhere),
             Some(from) => (from.position, Resume::Here(from.landmark)),
         };
-        if let Err(broken) = stream.start(&from, left).await {
+        if let Err(broken) = self.while_releasing(stream.start(&from, left)).await {
             return broken;
         }
         let mut is_behind = true;
         let forget = |applied: &Position, bytes| feed.forget(applied, bytes);
         loop {
-            let read = match stream.next(&forget).await {
+            let read = match self.while_releasing(stream.next(&forget)).await {
                 Ok(read) => read,
                 Err(broken) => return broken,
             };
+            self.define(&mut stream).await;
             if feed.is_doubted() {
                 return taken_back();
             }
@@ -181,10 +209,11 @@ impl Follower {
     }
 
     /// Marks the database as followed, and opens the gate if it was closed.
-    async fn followed(&self, applied: &Position, log: Log, mark: Option<VisibilityMarker>) {
+    async fn followed(&mut self, applied: &Position, log: Log, mark: Option<VisibilityMarker>) {
         let database = &self.feed.config.name;
         tracing::info!(event = "database-followed", database, position = %applied);
         if log == Log::Another {
+            self.last_mark = None;
             // The send fails only if the server stops.
             let _ = self.entries.send(Entry::Elsewhere).await;
         }
@@ -197,31 +226,27 @@ impl Follower {
     async fn let_in(&self, opened: OpenChange, mark: Option<VisibilityMarker>) {
         self.feed.progress().opened();
         let (what, since) = (Opening::Gate, Instant::now());
-        let waiting = Waiting { opened, look: None, mark, what, since };
+        let waiting = Waiting { opened, look: None, statements: None, mark, what, since };
         let _ = self.entries.send(Entry::Change(waiting)).await;
     }
 
-    async fn apply(&self, transaction: Transaction, stream: &Stream) {
+    async fn apply(&mut self, transaction: Transaction, stream: &Stream) {
         let began = Instant::now();
-        let counters = &self.site.counters;
+        let site = self.site.clone();
+        let counters = &site.counters;
         counters.database_transactions.add();
         let Transaction { made, mark, server } = transaction;
         match made {
-            TransactionBody::Rows(touched) if touched.is_empty() => {}
-            TransactionBody::Rows(touched) => {
-                self.feed.progress().opened();
-                let (opened, look) = open(&self.site, self.feed.name(), touched).await;
+            TransactionBody::Rows(changed) if changed.is_empty() => {}
+            TransactionBody::Rows(changed) => {
+                self.rows(changed, mark).await;
                 counters.database_changes.add();
                 counters.database_apply_us.set(began.elapsed().as_micros() as u64);
-                let what = Opening::Transaction;
-                let waiting = Waiting { opened, look, mark, what, since: Instant::now() };
-                // The send fails only if the server stops.
-                let _ = self.entries.send(Entry::Change(waiting)).await;
             }
             // A published invalidation needs no settling: its data is already visible to all
             // readers.
             TransactionBody::Published(heard) => {
-                let site = self.site.now();
+                let site = site.now();
                 let host_name = site.cluster.as_ref().and_then(|all| all.host_name(&heard.from));
                 let by = ChangeSource::Cluster { from: cut(&heard.from), host_name };
                 heard.with_targets(site.config.rules.form(), |targets| {
@@ -246,14 +271,14 @@ fn taken_back() -> StreamFault {
     StreamFault { name: "position-ahead", text: text.into(), then: Recovery::Gap }
 }
 
-/// Opens a change of the touched tags. If texts were touched, their scan settles with it.
-async fn open(
+/// Opens a change of the touched tags and statements. If texts were touched, their scan settles with it.
+pub(super) async fn open(
     site: &Arc<SiteState>,
-    database: &str,
     touched: TouchedTags,
+    statements: Option<&StatementLook>,
+    by: ChangeSource,
 ) -> (OpenChange, Option<Look>) {
-    let by = ChangeSource::database(database, touched.tables());
-    if !touched.is_everything() {
+    if !touched.is_everything() && !statements.is_some_and(StatementLook::is_everything) {
         let mut looked = None;
         // Long texts are searched where they delay no client.
         if touched.text_bytes() > TEXT_BYTES {
@@ -264,8 +289,13 @@ async fn open(
         let (searches, look) = looked.unzip();
         let searches = searches.iter().flatten().map(|tag| ChangeTarget::Tag(tag));
         let tags = touched.tags().map(|tag| ChangeTarget::Tag(tag.as_bytes()));
-        let targets: Vec<ChangeTarget<'_>> = tags.chain(searches).collect();
-        return (site.changes().open(&targets, by), look);
+        let statements = statements.into_iter().flat_map(StatementLook::tags);
+        let targets: Vec<ChangeTarget<'_>> =
+            tags.chain(searches).chain(statements.map(ChangeTarget::Tag)).collect();
+        let changes = site.changes();
+        let opened =
+            if targets.is_empty() { changes.open_nothing() } else { changes.open(&targets, by) };
+        return (opened, look);
     }
     // Purging a million pages takes a while, so it runs on a blocking thread.
     let (own, again) = (site.clone(), by.clone());

@@ -12,6 +12,9 @@
 //! | `fault` | why a connection or a stream failed, and how a follower recovers |
 //! | `follow` | connects, reads, applies, counts; resumes after a break without a gap |
 //! | `progress` | the positions up to which changes are applied, and settled |
+//! | `held_rows` | releases rows that are held back |
+//! | `partner_search` | looks up rows in the database, for automatic dependencies |
+//! | `row_changes` | applies changed rows, for automatic dependencies |
 //! | `settle` | queries which transactions are visible to all readers, and settles changes |
 //! | `gate` | stops storing pages while a database is not followed, or lags too far |
 //! | `check` | the database part of `pagewell check` and `pagewell changes suggest` |
@@ -26,11 +29,14 @@ pub mod check;
 mod fault;
 mod follow;
 mod gate;
+mod held_rows;
 mod link;
 mod mariadb;
+mod partner_search;
 mod postgres;
 mod progress;
 mod reusable_session;
+mod row_changes;
 mod settle;
 mod source;
 mod valkey;
@@ -38,7 +44,10 @@ mod valkey;
 pub use link::client as tls_client;
 
 pub use barrier::barrier;
-pub use mariadb::Tables as MariaDbTables;
+pub use mariadb::{
+    FollowedTables as MariaDbFollowedTables, ListedTable as MariaDbListedTable,
+    Tables as MariaDbTables, TransactionChanges as MariaDbChanges,
+};
 pub use source::Bookmark;
 pub use valkey::{ClusterNode, HostName, NodeState, Peers, own_name};
 
@@ -47,11 +56,12 @@ use config::{Config, Database, DatabaseKind};
 use fault::Recovery;
 use follow::Follower;
 use gate::Gate;
+use held_rows::{HeldRows, ReleaseAsks, release_asks};
 use progress::{Became, DiscardLimit, Progress};
 use site_state::SiteState;
 use site_state::cluster::Cluster;
 use site_state::phase::{Phase, PhaseWatch};
-use source::{Aim, Position};
+use source::{Aim, Position, RowDetail};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -113,7 +123,9 @@ pub struct Feed {
     applied: watch::Sender<Option<Position>>,
     progress: Mutex<Progress>,
     asks: Asks,
-    questions: Mutex<Option<Questions>>,
+    release_asks: ReleaseAsks,
+    /// The receivers of `asks` and `release_asks`, until the database is followed.
+    questions: Mutex<Option<(Questions, HeldRows)>>,
     gate: Gate,
     /// Counts the breaks of the stream. Its value identifies the current connection to the stream.
     generation: AtomicU64,
@@ -132,14 +144,15 @@ impl Feed {
     /// Creates the state for a database. Nothing is followed before [`start`].
     #[must_use]
     pub fn new(config: Arc<Database>) -> Feed {
-        let (asks, questions) = barrier::asks();
+        let ((asks, questions), (release_asks, held)) = (barrier::asks(), release_asks());
         let (applied, _) = watch::channel(None);
         Feed {
             config,
             applied,
             progress: Mutex::default(),
             asks,
-            questions: Mutex::new(Some(questions)),
+            release_asks,
+            questions: Mutex::new(Some((questions, held))),
             gate: Gate::default(),
             generation: AtomicU64::new(0),
             doubted: AtomicU64::new(0),
@@ -225,6 +238,11 @@ impl Feed {
     #[must_use]
     pub fn keeps_pages_out(&self) -> bool {
         self.gate.is_closed()
+    }
+
+    /// Returns the detail in which the database's rows are followed.
+    fn detail(&self, site: &SiteState) -> RowDetail {
+        if site.footprints.follows(self.name()) { RowDetail::Values } else { RowDetail::Tags }
     }
 
     /// Returns the number of the current connection to the stream.
@@ -314,8 +332,9 @@ async fn start_one(
 ) -> Result<(), String> {
     let questions = feed.questions.lock().unwrap_or_else(PoisonError::into_inner).take();
     // A database is followed only once.
-    let Some(questions) = questions else { return Ok(()) };
-    let first = timeout(first_timeout, source::connect(&feed.config, Aim::Follow)).await;
+    let Some((questions, held)) = questions else { return Ok(()) };
+    let aim = Aim::Follow(feed.detail(&site));
+    let first = timeout(first_timeout, source::connect(&feed.config, aim)).await;
     let (name, place) = (&feed.config.name, &feed.config.server.place);
     let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");
     match &first {
@@ -326,7 +345,7 @@ async fn start_one(
         Ok(Err(_)) | Err(_) => {}
     }
     let (entries, waiting) = mpsc::channel(settle::WAITING_MAX);
-    let follower = Follower { site: site.clone(), feed: feed.clone(), entries };
+    let follower = Follower::new(site.clone(), feed.clone(), entries, held);
     let spawn = |task: Pin<Box<dyn Future<Output = ()> + Send>>| {
         tokio::spawn(until(Running::new(&feed), stop.clone(), task));
     };

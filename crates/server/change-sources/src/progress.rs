@@ -5,7 +5,8 @@
 //!
 //! PostgreSQL keeps its log until a position is confirmed. Where snapshots are written, only the
 //! settled position is confirmed, and never more than the snapshots on disk contain. After a kill
-//! the next process starts there. The log that is kept for this is bounded.
+//! the next process starts there. The log that is kept for this is bounded. A transaction with rows that
+//! are held back (`held_rows`) is not behind the settled position: the next process must apply them.
 //!
 //! Lock: that of [`Progress`]. It is never held across an `await`, and no other lock is taken under
 //! it.
@@ -21,8 +22,21 @@ pub struct Progress {
     applied: Option<StreamPosition>,
     server: Option<Arc<str>>,
     /// For each open change, in the order of the stream: the position that was applied before it.
-    open: VecDeque<Option<StreamPosition>>,
+    open: VecDeque<PositionBefore>,
+    /// The position before the first transaction with a held row; `None` if no row is held.
+    held: Option<PositionBefore>,
+    /// The number of changes opened so far.
+    opened: u64,
     snapshots: SnapshotPositions,
+}
+
+/// The position that was applied before a change.
+#[derive(Clone, Debug)]
+struct PositionBefore {
+    /// The number of the change; positions ascend with it.
+    number: u64,
+    /// `None` if nothing was known.
+    position: Option<StreamPosition>,
 }
 
 /// The positions from which snapshots need the database's log.
@@ -95,7 +109,21 @@ impl Progress {
     /// Records that a change is about to be opened. A call of [`advance`](Self::advance) must
     /// follow.
     pub fn opened(&mut self) {
-        self.open.push_back(self.applied.clone());
+        self.opened += 1;
+        self.open.push_back(PositionBefore { number: self.opened, position: self.applied.clone() });
+    }
+
+    /// Records that rows are held back, of the transaction that is being applied or of an earlier one.
+    pub fn hold(&mut self) {
+        if self.held.is_none() {
+            self.held =
+                Some(PositionBefore { number: self.opened, position: self.applied.clone() });
+        }
+    }
+
+    /// Records that no row is held any more.
+    pub fn hold_none(&mut self) {
+        self.held = None;
     }
 
     /// Records that the oldest open change has settled.
@@ -106,7 +134,8 @@ impl Progress {
     /// Forgets all positions, because changes may have been missed.
     pub fn gap(&mut self) {
         self.applied = None;
-        self.open.iter_mut().for_each(|before| *before = None);
+        let open = self.open.iter_mut().chain(&mut self.held);
+        open.for_each(|before| before.position = None);
         (self.snapshots.in_place, self.snapshots.begun) = (None, Vec::new());
     }
 
@@ -167,8 +196,9 @@ impl Progress {
     /// Returns the position up to which changes are applied and settled; `None` if nothing is
     /// known.
     pub fn bookmark(&self) -> Option<Bookmark> {
-        let reached = match self.open.front() {
-            Some(before) => before.clone()?,
+        let first = self.open.front().into_iter().chain(&self.held).min_by_key(|it| it.number);
+        let reached = match first {
+            Some(before) => before.position.clone()?,
             None => self.applied.clone()?,
         };
         Some(Bookmark { server: self.server.clone()?, stream_position: reached })
@@ -275,6 +305,31 @@ mod tests {
         progress.begin_at("postgres 7/1 0/A".parse().expect("a bookmark"));
         progress.advance(here(50));
         assert_eq!(progress.forget(&place(50), 100), DiscardLimit::UpTo(place(10)));
+    }
+
+    #[test]
+    fn a_snapshot_begins_before_rows_that_are_held() {
+        let mut progress = Progress::default();
+        let bookmark = |progress: &Progress| progress.bookmark().map(|mark| mark.to_string());
+        progress.resume(&"1".into());
+        progress.advance(at("mariadb 1 0-1-1"));
+        // The first transaction has a held row, the second does not.
+        for position in ["mariadb 1 0-1-2", "mariadb 1 0-1-3"] {
+            progress.opened();
+            progress.hold();
+            progress.advance(at(position));
+            progress.settled();
+        }
+        let before = Some("mariadb 1 0-1-1".to_owned());
+        assert_eq!(bookmark(&progress), before);
+        progress.opened();
+        assert_eq!(bookmark(&progress), before);
+        progress.hold_none();
+        assert_eq!(bookmark(&progress).as_deref(), Some("mariadb 1 0-1-3"), "it is open");
+        progress.advance(at("mariadb 1 0-1-4"));
+        progress.hold();
+        progress.gap();
+        assert_eq!(bookmark(&progress), None);
     }
 
     #[test]

@@ -18,6 +18,18 @@ pub struct ReusableSession {
 }
 
 impl ReusableSession {
+    /// Opens the connection, if it is not open.
+    ///
+    /// # Errors
+    /// The connection or the login failed.
+    pub async fn open(&mut self, feed: &Feed) -> Result<(), ConnectionError> {
+        let now = feed.generation();
+        if self.session.as_ref().is_none_or(|(generation, _)| *generation != now) {
+            self.session = Some((now, Session::open(&feed.config).await?));
+        }
+        Ok(())
+    }
+
     /// Runs a query on the open connection, or on a new one.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use super::reusable_session::{Asking, ReusableSession};
 use super::source::{Session, Visibility, VisibilityMarker};
 use page_store::OpenChange;
 use site_state::SiteState;
+use site_state::footprints::StatementLook;
 use site_state::terms::Look;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -47,6 +48,8 @@ pub struct Waiting {
     pub opened: OpenChange,
     /// The search through texts that belongs to the change, if there was one.
     pub look: Option<Look>,
+    /// The search for statements that the changed rows touch, if there was one.
+    pub statements: Option<StatementLook>,
     /// Identifies the transaction in a visibility query; `None`: the change settles by time.
     pub mark: Option<VisibilityMarker>,
     /// The reason why the change is open.
@@ -88,9 +91,12 @@ pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut entries: mpsc::Recei
             let waited = now.duration_since(entry.since);
             is_settled(entry, &answer, waited, feed.config.settle)
         }) {
-            site.changes().settle(entry.opened);
+            let number = site.changes().settle(entry.opened);
             if let Some(look) = entry.look {
                 site.terms.settled(look);
+            }
+            if let Some(look) = entry.statements {
+                site.footprints.settled(look, number);
             }
             feed.progress().settled();
             is_said &= entry.what != Opening::Gate;

@@ -18,6 +18,8 @@ use ::valkey::Place;
 use change_feed::schema::Schema;
 use change_feed::{CheckError, TouchedTags};
 use config::{Database, DatabaseKind, DatabaseServer};
+use footprint::schema::SqlSchema;
+use footprint::{SqlRow, TableChange};
 use mysql_replication::Landmark;
 use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, PositionOrder};
 use postgres_replication::position::Lsn;
@@ -26,6 +28,8 @@ use postgres_replication::wire::login::Purpose;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+
+pub use mariadb::PartnerQuery;
 
 /// The position up to which a stream is read, or a database has committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -251,10 +255,40 @@ impl Visibility {
 
 /// The content of a transaction.
 pub enum TransactionBody {
-    /// Changed rows, as the tags and tables that they touch.
-    Rows(TouchedTags),
+    /// Changed rows.
+    Rows(ChangedRows),
     /// An invalidation that another node, or an operator by hand, has published.
     Published(PeerInvalidation),
+}
+
+/// The changed rows of a transaction.
+pub struct ChangedRows {
+    /// The tags and tables that they touch by the rules.
+    pub touched: TouchedTags,
+    /// The rows themselves, if the stream reports them ([`RowDetail::Values`]).
+    pub rows: Vec<TableChange>,
+}
+
+impl ChangedRows {
+    /// Returns whether nothing that is followed has changed.
+    pub fn is_empty(&self) -> bool {
+        self.touched.is_empty() && self.rows.is_empty()
+    }
+}
+
+impl From<TouchedTags> for ChangedRows {
+    fn from(touched: TouchedTags) -> ChangedRows {
+        ChangedRows { touched, rows: Vec::new() }
+    }
+}
+
+/// The detail in which a stream reports changed rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowDetail {
+    /// The tags that they touch by the rules.
+    Tags,
+    /// Also their values, for automatic dependencies. Only MariaDB and MySQL report them.
+    Values,
 }
 
 /// One transaction of the stream.
@@ -339,6 +373,20 @@ impl Session {
             Session::Valkey(_) => Ok(None),
         }
     }
+
+    /// Looks up the partners of a changed row. `None`: they are not known.
+    ///
+    /// # Errors
+    /// As [`committed`](Self::committed).
+    pub async fn find(
+        &mut self,
+        query: &PartnerQuery,
+    ) -> Result<Option<Vec<SqlRow<'static>>>, ConnectionError> {
+        match self {
+            Session::MariaDb(session) => session.find(query).await,
+            Session::Postgres(_) | Session::Valkey(_) => Ok(None),
+        }
+    }
 }
 
 /// A setting that works but could be improved: the name of the log event, and a sentence.
@@ -376,8 +424,8 @@ pub async fn schema(server: &DatabaseServer) -> Result<(Schema, Vec<String>), St
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
-    /// To follow the database. A missing publication or slot is created if the site allows it.
-    Follow,
+    /// To follow the database, in this detail. A missing publication or slot is created if the site allows it.
+    Follow(RowDetail),
     /// To check whether it can be followed. Nothing is changed on the server.
     Check,
 }
@@ -388,7 +436,13 @@ pub enum Aim {
 /// It cannot be reached, or cannot be followed.
 pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnection, StreamFault> {
     match &config.server.kind {
-        DatabaseKind::MariaDb => mariadb::connect(config).await,
+        DatabaseKind::MariaDb => {
+            let detail = match aim {
+                Aim::Follow(detail) => detail,
+                Aim::Check => RowDetail::Tags,
+            };
+            mariadb::connect(config, detail).await
+        }
         DatabaseKind::Postgres(_) => postgres::connect(config, aim).await,
         DatabaseKind::Valkey(_) => valkey::connect(config, aim).await,
     }
@@ -443,6 +497,16 @@ impl Stream {
             Stream::MariaDb(stream) => stream.next().await,
             Stream::Postgres(stream) => stream.next(forget).await,
             Stream::Valkey(stream) => stream.next().await,
+        }
+    }
+
+    /// Returns the tables of the database, once after they were read; `None` if rows are not reported with their
+    /// values. To be called before the stream is started, and after each read.
+    #[must_use]
+    pub fn take_definitions(&mut self) -> Option<SqlSchema> {
+        match self {
+            Stream::MariaDb(stream) => stream.take_definitions(),
+            Stream::Postgres(_) | Stream::Valkey(_) => None,
         }
     }
 

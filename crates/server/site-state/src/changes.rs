@@ -120,12 +120,20 @@ impl<'s> Changes<'s> {
         opened
     }
 
+    /// Opens a change on which no page depends. Its settlement has a number all the same: a page of a
+    /// render that began before may not have seen the data.
+    pub fn open_nothing(&self) -> OpenChange {
+        let change = Change { site: self.site.name, targets: &[] };
+        self.site.store.open(&change, Strength::Drop)
+    }
+
     /// Settles such a change: every reader of the data sees it. The pages that it purged may be
-    /// fetched again.
-    pub fn settle(&self, opened: OpenChange) {
-        self.site.store.settle(opened);
+    /// fetched again. Returns the number of the settlement.
+    pub fn settle(&self, opened: OpenChange) -> Number {
+        let number = self.site.store.settle(opened);
         self.keep_lease();
         self.warm();
+        number
     }
 
     /// Purges pages of this process only, because they may be outdated. `reason` is a word for the

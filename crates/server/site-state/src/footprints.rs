@@ -152,7 +152,7 @@ impl Footprints {
 
     /// Sets the tables of the database, as they are now. If they differ from before, every page is
     /// purged, and no render that is in progress is stored.
-    pub async fn define(&self, schema: SqlSchema, pages: &dyn SearchedPages) {
+    pub async fn define(&self, schema: SqlSchema, pages: &(dyn SearchedPages + Sync)) {
         let Some(settings) = &self.settings else { return };
         let mut applying = self.applying.lock().await;
         let prefix = &settings.table_prefix;

@@ -13,7 +13,7 @@ use mysql_replication::wire::command;
 use mysql_replication::wire::greeting::{Flavour, Greeting};
 use mysql_replication::wire::login::{Account, Channel, Login, LoginRefused, LoginStep};
 use mysql_replication::wire::packet::{Packet, PacketReader};
-use mysql_replication::wire::query::{Query, QueryLimits, Rows, query};
+use mysql_replication::wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
 use std::io;
 use std::time::Duration;
 
@@ -99,16 +99,40 @@ impl Connection {
         Ok(self.query(sql).await?.text(0, 0).unwrap_or_default())
     }
 
+    /// Runs a statement that the server may refuse; `None` then. The result is limited.
+    ///
+    /// # Errors
+    /// The connection failed, or the result exceeds the limits. The connection cannot be used again.
+    pub async fn try_query(
+        &mut self,
+        sql: &str,
+        limits: QueryLimits,
+    ) -> Result<Option<Rows>, ConnectionError> {
+        match within(ANSWER_WITHIN, self.rows(sql, limits)).await? {
+            Ok(rows) => Ok(Some(rows)),
+            Err(QueryRefused::Server(_)) => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
     async fn ask(&mut self, sql: &str) -> Result<Rows, ConnectionError> {
+        let rows = self.rows(sql, QueryLimits::default()).await?;
+        rows.map_err(|error| failed(&error))
+    }
+
+    async fn rows(
+        &mut self,
+        sql: &str,
+        limits: QueryLimits,
+    ) -> Result<Result<Rows, QueryRefused>, ConnectionError> {
         self.link.write(&query(sql)).await?;
-        let mut reading = Query::new(QueryLimits::default());
+        let mut reading = Query::new(limits);
         loop {
             let packet = self.receive().await?;
-            let read = reading.read(&packet);
-            let read = read
-                .map_err(|error| ConnectionError::of(error.as_str(), &error, error.is_lasting()))?;
-            if let Some(rows) = read {
-                return Ok(rows);
+            match reading.read(&packet) {
+                Ok(None) => {}
+                Ok(Some(rows)) => return Ok(Ok(rows)),
+                Err(refused) => return Ok(Err(refused)),
             }
         }
     }
@@ -175,6 +199,10 @@ impl Packets {
             }
         }
     }
+}
+
+fn failed(error: &QueryRefused) -> ConnectionError {
+    ConnectionError::of(error.as_str(), error, error.is_lasting())
 }
 
 fn refused(error: LoginRefused) -> ConnectionError {

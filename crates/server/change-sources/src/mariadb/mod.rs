@@ -3,25 +3,32 @@
 //! | file | contents |
 //! |---|---|
 //! | `connection` | login, statements, the packets of the stream |
+//! | `followed` | changed rows with their values, for automatic dependencies |
 //! | `naming` | the representation of log positions; committed and visible positions |
+//! | `partners` | look-ups of rows by a value, for automatic dependencies |
 //! | `schema` | tables, columns and foreign keys, as the rules need them |
 //! | `stream` | connects, reads, returns whole transactions |
 //! | `touch` | converts a transaction to the tags and tables that it touches |
 
 mod connection;
+mod followed;
 mod naming;
+mod partners;
 mod schema;
 mod stream;
 mod touch;
 
+pub use followed::{FollowedTables, ListedTable};
+pub use partners::PartnerQuery;
 pub use stream::{Stream, connect};
-pub use touch::Tables;
+pub use touch::{Tables, TransactionChanges};
 
-use super::source::{Position, Visibility, VisibilityMarker};
+use super::source::{Position, RowDetail, Visibility, VisibilityMarker};
 use crate::fault::ConnectionError;
 use change_feed::schema::Schema;
 use config::DatabaseServer;
 use connection::Connection;
+use footprint::SqlRow;
 use mysql_replication::position::{FilePosition, GtidList};
 use naming::Naming;
 
@@ -31,6 +38,16 @@ pub struct Session {
     naming: Naming,
     /// The transactions that are visible at the log position of the last query.
     seen: Option<(FilePosition, Option<GtidList>)>,
+    use_for: SessionUse,
+}
+
+/// The kinds of queries that a session is prepared for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SessionUse {
+    /// Queries of positions.
+    Positions,
+    /// Also look-ups of rows.
+    Lookups,
 }
 
 impl Session {
@@ -41,7 +58,7 @@ impl Session {
     pub async fn open(server: &DatabaseServer) -> Result<Session, ConnectionError> {
         let mut connection = Connection::open(server).await?;
         let naming = Naming::of(&mut connection, server).await?;
-        Ok(Session { connection, naming, seen: None })
+        Ok(Session { connection, naming, seen: None, use_for: SessionUse::Positions })
     }
 
     /// Returns the committed position.
@@ -50,6 +67,21 @@ impl Session {
     /// The query failed.
     pub async fn committed(&mut self) -> Result<Position, ConnectionError> {
         self.naming.committed(&mut self.connection).await
+    }
+
+    /// Looks up rows. `None`: they are not known.
+    ///
+    /// # Errors
+    /// The connection failed, and cannot be used again.
+    pub async fn find(
+        &mut self,
+        query: &PartnerQuery,
+    ) -> Result<Option<Vec<SqlRow<'static>>>, ConnectionError> {
+        if self.use_for == SessionUse::Positions {
+            partners::prepare(&mut self.connection).await?;
+            self.use_for = SessionUse::Lookups;
+        }
+        query.run(&mut self.connection).await
     }
 
     /// Returns the transactions that are visible to all readers, in the representation of `mark`. A
@@ -80,5 +112,6 @@ impl Session {
 /// The connection or a query failed.
 pub async fn schema(server: &DatabaseServer) -> Result<Schema, ConnectionError> {
     let mut connection = Connection::open(server).await?;
-    Ok(schema::read(&mut connection, &server.account.database).await?.0)
+    let name = &server.account.database;
+    Ok(schema::read(&mut connection, name, RowDetail::Tags).await?.schema)
 }

@@ -5,7 +5,9 @@
 //! REFERENTIAL_CONSTRAINTS". Foreign keys between databases are not followed.
 
 use super::connection::Connection;
+use super::followed::{FollowedTables, ListedTable};
 use crate::fault::ConnectionError;
+use crate::source::RowDetail;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
@@ -13,8 +15,8 @@ use mysql_replication::schema::{ColumnShape, TableShape, columns_query};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-const TABLES: &str =
-    "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
+const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
+     ORDER BY TABLE_NAME";
 const KEYS: &str = "SELECT k.TABLE_NAME, k.CONSTRAINT_NAME, k.COLUMN_NAME, \
      k.REFERENCED_TABLE_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE \
      FROM information_schema.KEY_COLUMN_USAGE k \
@@ -27,14 +29,25 @@ const KEYS: &str = "SELECT k.TABLE_NAME, k.CONSTRAINT_NAME, k.COLUMN_NAME, \
 /// Table definitions as the stream needs them, by lower-case name.
 pub type Shapes = HashMap<String, Arc<TableShape>>;
 
-/// Queries the schema: its form for the rules, and the shapes for the stream.
+/// The tables of a database.
+pub struct TableDefinitions {
+    /// Their form for the rules.
+    pub schema: Schema,
+    /// Their form for the stream.
+    pub shapes: Shapes,
+    /// Their form for changed rows with values, if those are reported.
+    pub followed: Option<FollowedTables>,
+}
+
+/// Queries the tables of a database.
 ///
 /// # Errors
 /// A query failed, or its result is invalid.
 pub async fn read(
     connection: &mut Connection,
     name: &str,
-) -> Result<(Schema, Shapes), ConnectionError> {
+    detail: RowDetail,
+) -> Result<TableDefinitions, ConnectionError> {
     let rows = connection.query(&columns_query(name, None)).await?;
     let read = TableShape::read_all(&rows);
     let read =
@@ -42,18 +55,27 @@ pub async fn read(
     let mut shapes: Shapes =
         read.into_iter().map(|((_, table), shape)| (table, Arc::new(shape))).collect();
     let rows = connection.query(TABLES).await?;
+    let text = |row, column| rows.text(row, column).unwrap_or_default();
+    let listed: Vec<(String, String)> =
+        (0..rows.rows.len()).map(|row| (text(row, 0), text(row, 1))).collect();
     let mut schema = Schema::default();
-    for row in 0..rows.rows.len() {
-        let table = rows.text(row, 0).unwrap_or_default();
-        let is_view = rows.text(row, 1).is_some_and(|kind| kind.contains("VIEW"));
-        let columns = shapes.get(&table).map(|shape| shape.columns()).unwrap_or_default();
+    for (table, kind) in &listed {
+        let columns = shapes.get(table).map(|shape| shape.columns()).unwrap_or_default();
         let columns = columns.iter().map(column).collect();
-        let kind = if is_view { TableKind::View } else { TableKind::Table };
-        schema.add(TableDefinition { name: table, kind, columns });
+        let kind = if kind.contains("VIEW") { TableKind::View } else { TableKind::Table };
+        schema.add(TableDefinition { name: table.clone(), kind, columns });
     }
     schema.foreign_keys = foreign_keys(connection).await?;
+    let listed: Vec<ListedTable<'_>> = listed
+        .iter()
+        .map(|(name, kind)| ListedTable { name, kind, shape: shapes.get(name).map(AsRef::as_ref) })
+        .collect();
+    let followed = match detail {
+        RowDetail::Values => Some(FollowedTables::new(name, &listed, &schema.foreign_keys)),
+        RowDetail::Tags => None,
+    };
     shapes = shapes.into_iter().map(|(table, shape)| (table.to_lowercase(), shape)).collect();
-    Ok((schema, shapes))
+    Ok(TableDefinitions { schema, shapes, followed })
 }
 
 fn column(shape: &ColumnShape) -> Column {
@@ -65,7 +87,7 @@ fn column(shape: &ColumnShape) -> Column {
     let is_filled = shape.declared.contains("zerofill");
     Column {
         name: shape.name.to_string(),
-        key: if shape.in_primary_key { KeyPart::Primary } else { KeyPart::None },
+        key: if shape.is_in_primary_key() { KeyPart::Primary } else { KeyPart::None },
         equality: if is_whole && !is_filled { Equality::AsWritten } else { Equality::Loose },
         is_generated: shape.is_generated,
         is_text: is_text(&shape.declared),

@@ -6,15 +6,15 @@
 
 use super::connection::Connection;
 use super::naming::{self, Naming};
-use super::schema::{self, Shapes};
-use super::touch::{self, Definitions, Tables};
+use super::schema::{self, TableDefinitions};
+use super::touch::{self, Definitions, Tables, TransactionChanges};
 use crate::fault::{ConnectionError, Recovery, StreamFault};
 use crate::source::{
-    self, Position, Resume, SourceConnection, StreamRead, Transaction, TransactionBody, Warning,
+    self, ChangedRows, Position, Resume, RowDetail, SourceConnection, StreamRead, Transaction,
+    TransactionBody, Warning,
 };
-use change_feed::TouchedTags;
-use change_feed::schema::Schema;
 use config::Database;
+use footprint::schema::SqlSchema;
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{
@@ -36,18 +36,22 @@ const UNKNOWN: &str = "?";
 ///
 /// # Errors
 /// The server is unreachable, or cannot be followed.
-pub async fn connect(config: &Arc<Database>) -> Result<SourceConnection, StreamFault> {
+pub async fn connect(
+    config: &Arc<Database>,
+    detail: RowDetail,
+) -> Result<SourceConnection, StreamFault> {
     let mut connection = Connection::open(&config.server).await?;
     let naming = Naming::of(&mut connection, &config.server).await?;
     let (server, warnings) = look_at(&mut connection).await?;
     let committed = naming.committed(&mut connection).await?;
-    let (schema, shapes) = schema::read(&mut connection, &config.server.account.database).await?;
-    let fits = config.rules.check(&schema);
-    let tables = watched(config, schema, shapes);
+    let name = &config.server.account.database;
+    let definitions = schema::read(&mut connection, name, detail).await?;
+    let fits = config.rules.check(&definitions.schema);
+    let tables = watched(config, definitions);
     let transactions = Transactions::new(&naming::start(&committed), Limits::default(), tables);
     let config = config.clone();
-    let definitions = Definitions::Same;
-    let stream = Stream { config, connection, naming, transactions, definitions };
+    let (definitions, report) = (Definitions::Same, Report::Due);
+    let stream = Stream { config, connection, naming, transactions, definitions, detail, report };
     let stream = source::Stream::MariaDb(Box::new(stream));
     let mark = naming::mark_of_all(&committed);
     Ok(SourceConnection { stream, server: server.into(), committed, mark, fits, warnings })
@@ -119,6 +123,17 @@ pub struct Stream {
     transactions: Transactions<Tables>,
     /// Whether the last transaction has changed a table definition.
     definitions: Definitions,
+    detail: RowDetail,
+    report: Report,
+}
+
+/// Whether the definitions have been reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Report {
+    /// They are not reported yet.
+    Due,
+    /// They are reported.
+    Done,
 }
 
 impl Stream {
@@ -183,6 +198,7 @@ impl Stream {
     pub async fn next(&mut self) -> Result<StreamRead, StreamFault> {
         if self.definitions == Definitions::Changed {
             self.read_definitions().await?;
+            return Ok(StreamRead::Nothing);
         }
         let packet = self.connection.next_event().await?;
         match self.transactions.read(&packet)? {
@@ -201,9 +217,9 @@ impl Stream {
     }
 
     async fn touch(&mut self, transaction: &mysql_replication::Transaction) -> Transaction {
-        let mut touched = TouchedTags::default();
+        let mut changes = TransactionChanges::default();
         for (at, change) in transaction.changes.iter().enumerate() {
-            self.transactions.watch().touch(change, &mut touched);
+            self.transactions.watch().touch(change, &mut changes);
             if at % TURN == TURN - 1 {
                 tokio::task::yield_now().await;
             }
@@ -214,7 +230,20 @@ impl Stream {
             self.definitions = Definitions::Changed;
         }
         let mark = self.naming.mark(transaction.gtid.as_ref(), self.transactions.position());
-        Transaction { made: TransactionBody::Rows(touched), mark, server: None }
+        let rows = match self.detail {
+            RowDetail::Values => changes.rows.into_changes(),
+            RowDetail::Tags => Vec::new(),
+        };
+        let made = TransactionBody::Rows(ChangedRows { touched: changes.touched, rows });
+        Transaction { made, mark, server: None }
+    }
+
+    /// Returns the tables as the reader of statements needs them, once after they were read.
+    pub fn take_definitions(&mut self) -> Option<SqlSchema> {
+        match std::mem::replace(&mut self.report, Report::Done) {
+            Report::Due => self.transactions.watch().schema().map(|schema| (**schema).clone()),
+            Report::Done => None,
+        }
     }
 
     /// Logs a warning if a transaction was too large to buffer: its rows count as any row of their
@@ -237,18 +266,18 @@ impl Stream {
         let config = self.config.clone();
         let mut connection = Connection::open(&config.server).await?;
         let name = &config.server.account.database;
-        let (schema, shapes) = schema::read(&mut connection, name).await?;
-        source::say_if_wrong(&config, &config.rules.check(&schema));
-        *self.transactions.watch() = watched(&config, schema, shapes);
+        let read = schema::read(&mut connection, name, self.detail).await?;
+        source::say_if_wrong(&config, &config.rules.check(&read.schema));
+        *self.transactions.watch() = watched(&config, read);
         self.transactions.forget_tables();
-        self.definitions = Definitions::Same;
+        (self.definitions, self.report) = (Definitions::Same, Report::Due);
         Ok(())
     }
 }
 
-fn watched(config: &Database, schema: Schema, shapes: Shapes) -> Tables {
-    let feed = change_feed::Feed::new(&config.rules, &schema);
-    Tables::new(config.server.account.database.clone(), feed, shapes)
+fn watched(config: &Database, read: TableDefinitions) -> Tables {
+    let feed = change_feed::Feed::new(&config.rules, &read.schema);
+    Tables::new(config.server.account.database.clone(), feed, read.shapes, read.followed)
 }
 
 /// The error for a stream that the server has ended.

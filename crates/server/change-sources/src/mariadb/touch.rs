@@ -1,12 +1,15 @@
-//! Converts a transaction to what it touches: the tags of its rows and tables.
+//! Converts a transaction to what it touches: the tags of its rows and tables, and for automatic dependencies the
+//! rows themselves (`followed`).
 //!
 //! One transaction is one change. Rolled-back changes count as if they were committed: servers log
 //! them only if a non-transactional table may be among the changed ones. A write in statement
 //! format touches every page, because its triggers may have changed any table. Not here: the store,
 //! the stream.
 
+use super::followed::{CollectedChanges, FollowedTables, RowTable};
 use super::schema::Shapes;
 use change_feed::{Cell, Feed, RequiredChanges, RowImages, RowKind, TouchedTags};
+use footprint::schema::{SqlSchema, TableId};
 use mysql_replication::event::{ColumnChange, Row, RowChange};
 use mysql_replication::schema::TableShape;
 use mysql_replication::{
@@ -21,6 +24,17 @@ pub struct Tables {
     name: String,
     feed: Feed,
     shapes: Shapes,
+    /// The tables whose rows are reported with their values.
+    followed: Option<FollowedTables>,
+}
+
+/// The changes of a transaction.
+#[derive(Default)]
+pub struct TransactionChanges {
+    /// The tags of the rules.
+    pub touched: TouchedTags,
+    /// The rows, if they are reported with their values.
+    pub rows: CollectedChanges,
 }
 
 /// Whether the schema has to be read again.
@@ -33,47 +47,118 @@ pub enum Definitions {
 }
 
 impl Tables {
-    /// Combines a database's name, rules and table shapes.
-    pub fn new(name: String, feed: Feed, shapes: Shapes) -> Tables {
-        Tables { name, feed, shapes }
+    /// Combines a database's name, rules and definitions.
+    pub fn new(
+        name: String,
+        feed: Feed,
+        shapes: Shapes,
+        followed: Option<FollowedTables>,
+    ) -> Tables {
+        Tables { name, feed, shapes, followed }
     }
 
-    /// Adds what a change touches to `touched`.
-    pub fn touch(&self, change: &Change, touched: &mut TouchedTags) {
+    /// The tables as the reader of statements needs them, if rows are reported with their values.
+    pub fn schema(&self) -> Option<&Arc<SqlSchema>> {
+        self.followed.as_ref().map(FollowedTables::schema)
+    }
+
+    /// Adds a change to those of its transaction.
+    pub fn touch(&self, change: &Change, changes: &mut TransactionChanges) {
         match &change.what {
-            ChangeScope::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, touched),
-            ChangeScope::Table { schema, why: FallbackReason::Statement, .. }
+            ChangeScope::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, changes),
+            ChangeScope::Table { schema, name, why: FallbackReason::Statement }
                 if self.is_own(schema) =>
             {
-                touched.add_everything();
+                changes.rows.add_everything();
+                if self.wanted(name) != RequiredChanges::Nothing {
+                    changes.touched.add_everything();
+                }
             }
             ChangeScope::Table { schema, name, .. } if self.is_own(schema) => {
-                self.feed.table(name, touched);
+                self.feed.table(name, &mut changes.touched);
+                self.whole(name, &mut changes.rows);
             }
-            ChangeScope::Schema { schema, .. } if self.is_own(schema) => touched.add_everything(),
-            ChangeScope::Everything(_) => touched.add_everything(),
+            ChangeScope::Schema { schema, .. } if self.is_own(schema) => changes.add_everything(),
+            ChangeScope::Everything(_) => changes.add_everything(),
             ChangeScope::Rows(_) | ChangeScope::Table { .. } | ChangeScope::Schema { .. } => {}
         }
     }
 
-    fn rows(&self, rows: &TableRows, touched: &mut TouchedTags) {
-        let places = Places { table: &rows.table, found: RefCell::default() };
+    fn rows(&self, rows: &TableRows, changes: &mut TransactionChanges) {
+        let (table, places) =
+            (&rows.table, Places { table: &rows.table, found: RefCell::default() });
+        let TransactionChanges { touched, rows: collected } = changes;
+        let wanted = self.wanted(&table.name);
+        if wanted == RequiredChanges::Table {
+            self.feed.table(&table.name, touched);
+        }
+        let reported = self.reported(table, collected);
         for change in rows.changes() {
-            match change {
-                Ok(change) => {
-                    let images = Images { change: &change, places: &places };
-                    self.feed.row(&rows.table.name, &images, touched);
-                }
-                Err(_) => self.feed.table(&rows.table.name, touched),
-            }
-            if touched.is_everything() {
+            let is_for_rules = wanted == RequiredChanges::Rows && !touched.is_everything();
+            let reported = reported.filter(|(_, id)| !collected.is_whole(*id));
+            if !is_for_rules && reported.is_none() {
                 return;
+            }
+            match &change {
+                Ok(change) => {
+                    if is_for_rules {
+                        let images = Images { change, places: &places };
+                        self.feed.row(&table.name, &images, touched);
+                    }
+                    if let Some((tables, id)) = reported {
+                        collected.add_row(tables, id, change);
+                    }
+                }
+                Err(_) => {
+                    if is_for_rules {
+                        self.feed.table(&table.name, touched);
+                    }
+                    if let Some((tables, id)) = reported {
+                        collected.add_table(tables, id);
+                    }
+                }
             }
         }
     }
 
+    /// The table of changed rows, if they are reported. Otherwise adds what may have changed.
+    fn reported(
+        &self,
+        table: &Table,
+        collected: &mut CollectedChanges,
+    ) -> Option<(&FollowedTables, TableId)> {
+        let followed = self.followed.as_ref()?;
+        match followed.find(table) {
+            RowTable::Rows(id) => return Some((followed, id)),
+            RowTable::Whole(id) => collected.add_table(followed, id),
+            RowTable::Unknown => collected.add_unknown(followed, &table.name),
+        }
+        None
+    }
+
+    /// Adds a change of a whole table.
+    fn whole(&self, name: &str, collected: &mut CollectedChanges) {
+        let Some(followed) = &self.followed else { return };
+        match followed.schema().table_id(name) {
+            Some(id) => collected.add_table(followed, id),
+            None => collected.add_unknown(followed, name),
+        }
+    }
+
+    /// The part of a table's changes that the rules need.
+    fn wanted(&self, table: &str) -> RequiredChanges {
+        self.feed.wanted(table)
+    }
+
     fn is_own(&self, schema: &str) -> bool {
         schema.eq_ignore_ascii_case(&self.name)
+    }
+}
+
+impl TransactionChanges {
+    fn add_everything(&mut self) {
+        self.touched.add_everything();
+        self.rows.add_everything();
     }
 }
 
@@ -92,7 +177,10 @@ impl Watch for Tables {
         if !self.is_own(schema) {
             return Interest::None;
         }
-        match self.feed.wanted(table) {
+        if self.followed.is_some() {
+            return Interest::Rows;
+        }
+        match self.wanted(table) {
             RequiredChanges::Nothing => Interest::None,
             RequiredChanges::Table => Interest::Table,
             RequiredChanges::Rows => Interest::Rows,

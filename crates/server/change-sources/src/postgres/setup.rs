@@ -231,7 +231,7 @@ async fn make(
         )));
     }
     let done = match aim {
-        Aim::Follow => connection.query(sql).await,
+        Aim::Follow(_) => connection.query(sql).await,
         Aim::Check => connection.query(&format!("BEGIN; {sql}; ROLLBACK")).await,
     };
     done.map_err(|failed| {

@@ -17,8 +17,8 @@ use super::setup;
 use super::touch::{Definitions, Tables};
 use crate::fault::{ConnectionError, Recovery, StreamFault};
 use crate::source::{
-    self, Aim, Forget, Position, SourceConnection, StreamRead, Transaction, TransactionBody,
-    Visibility, VisibilityMarker,
+    self, Aim, Forget, Position, RowDetail, SourceConnection, StreamRead, Transaction,
+    TransactionBody, Visibility, VisibilityMarker,
 };
 use change_feed::{CheckError, TouchedTags};
 use config::{Database, DatabaseKind, Replication};
@@ -235,7 +235,7 @@ impl Stream {
         let (touched, server) = self.read_definitions(seen).await?;
         // Queries sent from now on see the new definitions, so there is nothing to settle.
         Ok(StreamRead::Transaction(Transaction {
-            made: TransactionBody::Rows(touched),
+            made: TransactionBody::Rows(touched.into()),
             mark: None,
             server,
         }))
@@ -313,7 +313,7 @@ impl Stream {
             }
         }
         let mark = Some(VisibilityMarker::Xid(transaction.xid));
-        Ok(Transaction { made: TransactionBody::Rows(touched), mark, server })
+        Ok(Transaction { made: TransactionBody::Rows(touched.into()), mark, server })
     }
 
     /// Waits until a transaction is visible, because the stream may send it before its definitions
@@ -352,7 +352,8 @@ impl Stream {
         source::say_if_wrong(&self.config, &fits);
         let followed = tables.followed();
         setup::tables(&followed)?;
-        setup::publication(&mut self.spare, &self.what, &followed, Aim::Follow).await?;
+        setup::publication(&mut self.spare, &self.what, &followed, Aim::Follow(RowDetail::Tags))
+            .await?;
         let prints = catalogue::prints(&followed, &self.what.publication);
         // This process may just have altered the publication.
         let publication = prints_of(&mut self.spare, &prints).await?.publication;

@@ -120,7 +120,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
     }
     session.try_to_add().await?;
     let run: Arc<str> = server.run.as_str().into();
-    let mut own = (aim == Aim::Follow).then(|| OwnField::new(&session.key, config, &run));
+    let mut own = matches!(aim, Aim::Follow(_)).then(|| OwnField::new(&session.key, config, &run));
     match own.as_mut().and_then(|own| own.say(Id::default())) {
         // Before the end of the stream is queried: a node that publishes after that waits for this
         // one.

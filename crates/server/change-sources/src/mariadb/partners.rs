@@ -1,0 +1,181 @@
+//! Look-ups of the rows that have a value in a column: the partners that a changed row needs in joins.
+//!
+//! The value is sent as hexadecimal digits, and an identifier in backquotes, so that no SQL mode and no character
+//! set changes their meaning. Rows have the form of the rows in the stream (`followed`), apart from long values and
+//! columns that no condition tests, which are unknown. Not here: how many look-ups are made, and how long they take
+//! (`crate::partner_search`).
+
+use super::connection::Connection;
+use crate::fault::ConnectionError;
+use crate::partner_search::TIME_MAX;
+use footprint::schema::{SqlColumn, SqlColumnKind, SqlSchema};
+use footprint::{Lookup, SqlRow, SqlValue};
+use mysql_replication::wire::greeting::Flavour;
+use mysql_replication::wire::query::{QueryLimits, Rows, TextRow};
+use std::fmt::Write as _;
+
+/// The maximum number of rows of a look-up. If there are more, they are not known.
+const ROWS_MAX: usize = 64;
+/// The maximum length of a text in characters; longer ones are unknown.
+const TEXT_MAX: usize = 2_048;
+/// The maximum size of a result in bytes.
+const RESULT_BYTES: usize = 4 << 20;
+/// The longest integer in digits, with its sign.
+const INTEGER_MAX: usize = 20;
+
+/// The statement of a look-up, and how its result is read.
+#[derive(Clone, Debug)]
+pub struct PartnerQuery {
+    sql: String,
+    columns: Vec<SqlColumnKind>,
+}
+
+impl PartnerQuery {
+    /// The query for a look-up in tables of this schema.
+    pub fn new(schema: &SqlSchema, lookup: &Lookup) -> PartnerQuery {
+        let table = schema.table(lookup.table);
+        let mut sql = "SELECT ".to_owned();
+        for (at, column) in table.columns.iter().enumerate() {
+            if at > 0 {
+                sql.push(',');
+            }
+            put_column(&mut sql, column);
+        }
+        sql.push_str(" FROM ");
+        put_name(&mut sql, &table.name);
+        sql.push_str(" WHERE ");
+        match table.columns.get(usize::from(lookup.column)) {
+            Some(column) => {
+                put_name(&mut sql, &column.name);
+                sql.push('=');
+                put_value(&mut sql, column.kind, &lookup.value);
+            }
+            // No such column: more rows than the maximum, unless the table is small.
+            None => sql.push('1'),
+        }
+        // Writing to a string cannot fail.
+        let _ = write!(sql, " LIMIT {}", ROWS_MAX + 1);
+        let columns = table.columns.iter().map(|column| column.kind).collect();
+        PartnerQuery { sql, columns }
+    }
+
+    /// Runs the query. `None`: the server refused it, or there are too many rows.
+    ///
+    /// # Errors
+    /// The connection failed, and cannot be used again.
+    pub async fn run(
+        &self,
+        connection: &mut Connection,
+    ) -> Result<Option<Vec<SqlRow<'static>>>, ConnectionError> {
+        let limits = QueryLimits { rows: ROWS_MAX + 1, bytes: RESULT_BYTES };
+        let rows = connection.try_query(&self.sql, limits).await?;
+        Ok(rows.filter(|rows| rows.rows.len() <= ROWS_MAX).map(|rows| self.read(&rows)))
+    }
+
+    fn read(&self, rows: &Rows) -> Vec<SqlRow<'static>> {
+        let row = |row: &TextRow| {
+            let value = |(kind, value): (&SqlColumnKind, &Option<Vec<u8>>)| read(*kind, value);
+            SqlRow::new(self.columns.iter().zip(row).map(value).collect())
+        };
+        rows.rows.iter().map(row).collect()
+    }
+}
+
+/// Prepares a session for look-ups. `max_statement_time` ends statements that the client no longer waits for.
+///
+/// # Errors
+/// A statement or the connection failed.
+pub async fn prepare(connection: &mut Connection) -> Result<(), ConnectionError> {
+    let limit = match connection.flavour() {
+        Flavour::MariaDb => format!("max_statement_time = {}", TIME_MAX.as_secs_f64()),
+        Flavour::MySql => format!("max_execution_time = {}", TIME_MAX.as_millis()),
+    };
+    let sql = format!("SET NAMES utf8mb4, sql_mode = '', time_zone = '+00:00', {limit}");
+    connection.query(&sql).await.map(drop)
+}
+
+/// The expression for the value of a column. Nothing is selected of a column that no condition tests exactly.
+fn put_column(sql: &mut String, column: &SqlColumn) {
+    match column.kind {
+        SqlColumnKind::Integer | SqlColumnKind::Number | SqlColumnKind::Moment => {
+            put_name(sql, &column.name);
+        }
+        SqlColumnKind::Text { .. } | SqlColumnKind::Bytes => {
+            sql.push_str("LEFT(");
+            put_name(sql, &column.name);
+            let _ = write!(sql, ",{})", TEXT_MAX + 1);
+        }
+        SqlColumnKind::Opaque => sql.push_str("NULL"),
+    }
+}
+
+fn put_name(sql: &mut String, name: &str) {
+    sql.push('`');
+    sql.push_str(&name.replace('`', "``"));
+    sql.push('`');
+}
+
+fn put_value(sql: &mut String, kind: SqlColumnKind, value: &str) {
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let is_integer = !digits.is_empty()
+        && value.len() <= INTEGER_MAX
+        && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if kind == SqlColumnKind::Integer && is_integer {
+        return sql.push_str(value);
+    }
+    if value.is_empty() {
+        return sql.push_str("''");
+    }
+    sql.push_str(if kind == SqlColumnKind::Bytes { "_binary 0x" } else { "_utf8mb4 0x" });
+    for byte in value.bytes() {
+        let _ = write!(sql, "{byte:02x}");
+    }
+}
+
+fn read(kind: SqlColumnKind, value: &Option<Vec<u8>>) -> SqlValue<'static> {
+    let Some(bytes) = value.as_ref().filter(|_| kind != SqlColumnKind::Opaque) else {
+        let is_null = kind != SqlColumnKind::Opaque;
+        return if is_null { SqlValue::Null } else { SqlValue::Unknown };
+    };
+    match str::from_utf8(bytes) {
+        Ok(text) if text.chars().count() <= TEXT_MAX => SqlValue::Text(text.to_owned().into()),
+        _ => SqlValue::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sql(column: SqlColumn, value: &str) -> String {
+        let mut schema = SqlSchema::new("site");
+        schema.add("a`b", vec![column]);
+        let table = schema.table_id("a`b").expect("added");
+        PartnerQuery::new(&schema, &Lookup { table, column: 0, value: value.into() }).sql
+    }
+
+    #[test]
+    fn a_value_cannot_end_its_literal() {
+        let text = || SqlColumn::new("x`", "text", Some("utf8mb4_unicode_ci"), "");
+        let long = "SELECT LEFT(`x```,2049) FROM `a``b` WHERE `x```=";
+        assert_eq!(sql(text(), "a'\\\0"), format!("{long}_utf8mb4 0x61275c00 LIMIT 65"));
+        assert_eq!(sql(text(), ""), format!("{long}'' LIMIT 65"));
+        assert_eq!(sql(text(), "12"), format!("{long}_utf8mb4 0x3132 LIMIT 65"));
+        let number = || SqlColumn::new("id", "bigint(20)", None, "PRI");
+        let short = "SELECT `id` FROM `a``b` WHERE `id`=";
+        assert_eq!(sql(number(), "-12"), format!("{short}-12 LIMIT 65"));
+        assert_eq!(sql(number(), "1 OR 1"), format!("{short}_utf8mb4 0x31204f522031 LIMIT 65"));
+        assert_eq!(sql(number(), "-"), format!("{short}_utf8mb4 0x2d LIMIT 65"));
+    }
+
+    #[test]
+    fn a_long_value_is_unknown() {
+        let text = |len: usize| Some("ü".repeat(len).into_bytes());
+        let kind = SqlColumnKind::Text { is_case_sensitive: true };
+        assert!(matches!(read(kind, &text(TEXT_MAX)), SqlValue::Text(_)));
+        assert_eq!(read(kind, &text(TEXT_MAX + 1)), SqlValue::Unknown);
+        assert_eq!(read(kind, &None), SqlValue::Null);
+        assert_eq!(read(SqlColumnKind::Opaque, &None), SqlValue::Unknown);
+        assert_eq!(read(SqlColumnKind::Bytes, &Some(vec![0xff])), SqlValue::Unknown);
+    }
+}

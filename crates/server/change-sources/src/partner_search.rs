@@ -1,0 +1,156 @@
+//! Look-ups of the partners of changed rows in the database, for automatic dependencies.
+//!
+//! A database sends a transaction before other connections see its rows. A look-up at that moment would miss
+//! partners of the same transaction. So the first look-up waits until the transaction is visible. Invariant: a
+//! look-up sees at least the transaction whose rows are checked; otherwise the partners are not known, and count as
+//! present. The number of look-ups and the time for all of them are limited.
+
+use super::Feed;
+use super::reusable_session::{Asking, ReusableSession};
+use super::source::{PartnerQuery, Session, VisibilityMarker};
+use footprint::schema::SqlSchema;
+use footprint::{Lookup, SqlRow};
+use site_state::footprints::FindPartners;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// The maximum number of look-ups for a transaction.
+const LOOKUPS_MAX: u32 = 200;
+/// The maximum time for the look-ups of a transaction. In tests, the load of the machine must not matter.
+pub const TIME_MAX: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 50 });
+/// How long no look-up is made after one failed or took too long. So a slow table does not make the follower lag.
+const RETRY: Duration = Duration::from_secs(1);
+/// The pause between two visibility queries.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// The rows that a look-up found; `None` if they are not known.
+type FoundRows = Option<Vec<SqlRow<'static>>>;
+
+/// The connection for look-ups.
+#[derive(Default)]
+pub struct PartnerSession {
+    kept: ReusableSession,
+    /// No look-up is made before this time.
+    not_before: Option<Instant>,
+}
+
+impl PartnerSession {
+    /// Opens the connection, if it is not open: the time for look-ups may be too short for a login.
+    pub async fn open(&mut self, feed: &Feed) {
+        if let Err(error) = self.kept.open(feed).await {
+            let (database, reason) = (feed.name(), error.as_str());
+            tracing::debug!(event = "database-unasked", database, reason, %error);
+        }
+    }
+}
+
+/// The look-ups for one transaction.
+pub struct PartnerSearch<'f> {
+    feed: &'f Feed,
+    session: &'f mut PartnerSession,
+    /// Identifies the transaction in a visibility query; `None`: there is no such query.
+    mark: Option<VisibilityMarker>,
+    left: u32,
+    /// The end of the time; `None` before the first look-up.
+    until: Option<Instant>,
+    progress: SearchProgress,
+}
+
+/// The progress of the look-ups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SearchProgress {
+    /// The transaction may not be visible yet.
+    Begun,
+    /// It is visible.
+    Visible,
+    /// The time is over, or the database did not answer, now or a moment ago.
+    Ended,
+}
+
+impl<'f> PartnerSearch<'f> {
+    /// Look-ups for the transaction that `mark` identifies, on a connection that is kept for the next ones.
+    pub fn new(
+        feed: &'f Feed,
+        session: &'f mut PartnerSession,
+        mark: Option<VisibilityMarker>,
+    ) -> PartnerSearch<'f> {
+        let is_paused = session.not_before.is_some_and(|time| Instant::now() < time);
+        let progress = if is_paused { SearchProgress::Ended } else { SearchProgress::Begun };
+        PartnerSearch { feed, session, mark, left: LOOKUPS_MAX, until: None, progress }
+    }
+
+    async fn look_up(&mut self, query: PartnerQuery) -> FoundRows {
+        if self.progress == SearchProgress::Ended || self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        let until = *self.until.get_or_insert_with(|| Instant::now() + TIME_MAX);
+        match timeout_at(until, self.ask(query)).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(reason)) => self.end(reason),
+            Err(_) => self.end("timeout"),
+        }
+    }
+
+    fn end(&mut self, reason: &str) -> FoundRows {
+        self.progress = SearchProgress::Ended;
+        self.session.not_before = Some(Instant::now() + RETRY);
+        tracing::debug!(event = "partners-unknown", database = self.feed.name(), reason);
+        None
+    }
+
+    async fn ask(&mut self, query: PartnerQuery) -> Result<FoundRows, &'static str> {
+        if self.progress == SearchProgress::Begun {
+            self.wait_until_visible().await?;
+            self.progress = SearchProgress::Visible;
+        }
+        let query = Arc::new(query);
+        let found = self.session.kept.ask(self.feed, |session| find(session, query.clone())).await;
+        found.map_err(|error| error.as_str())
+    }
+
+    async fn wait_until_visible(&mut self) -> Result<(), &'static str> {
+        let Some(mark) = &self.mark else { return Err("no-mark") };
+        loop {
+            let seen = self.session.kept.ask(self.feed, |session| see(session, mark.clone())).await;
+            match seen.map_err(|error| error.as_str())? {
+                TransactionVisibility::Yes => return Ok(()),
+                TransactionVisibility::NotYet => sleep(PAUSE).await,
+                TransactionVisibility::Unknown => return Err("visibility-unknown"),
+            }
+        }
+    }
+}
+
+impl FindPartners for PartnerSearch<'_> {
+    fn find<'a>(
+        &'a mut self,
+        schema: &'a SqlSchema,
+        lookup: &'a Lookup,
+    ) -> Pin<Box<dyn Future<Output = FoundRows> + Send + 'a>> {
+        Box::pin(self.look_up(PartnerQuery::new(schema, lookup)))
+    }
+}
+
+/// Whether a transaction is visible to new readers.
+enum TransactionVisibility {
+    Yes,
+    NotYet,
+    Unknown,
+}
+
+fn see(session: &mut Session, mark: VisibilityMarker) -> Asking<'_, TransactionVisibility> {
+    Box::pin(async move {
+        Ok(match session.visible(&mark).await? {
+            Some(visible) if visible.shows(&mark) => TransactionVisibility::Yes,
+            Some(_) => TransactionVisibility::NotYet,
+            None => TransactionVisibility::Unknown,
+        })
+    })
+}
+
+fn find(session: &mut Session, query: Arc<PartnerQuery>) -> Asking<'_, FoundRows> {
+    Box::pin(async move { session.find(&query).await })
+}
