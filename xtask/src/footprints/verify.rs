@@ -151,13 +151,13 @@ impl<'b> CachedSite<'b> {
         let url = format!("mysql://follower:secret@localhost/wordpress?socket={socket}");
         let configuration = format!(
             "[[database]]\nurl = {url:?}\nbarrier = \"1m\"\n\
-             [automatic]\nenabled = true\napplication = \"wordpress\"\n"
+             [automatic]\nenabled = true\napplication = \"wordpress\"\n[php]\nchildren = 2\n"
         );
         let file = dir.path().join("pagewell.toml");
         std::fs::write(&file, configuration)
             .map_err(|error| format!("{}: {error}", file.display()))?;
         let mut args = blog.wordpress().serve_args();
-        args.extend([format!("--config={}", file.display()), "--php-children=2".to_owned()]);
+        args.push(format!("--config={}", file.display()));
         let pagewell = Pagewell::start(binary, &args).map_err(text)?;
         let client = Client::new(pagewell.address().clone()).host(Blog::HOST);
         Ok(CachedSite { blog, client: RefCell::new(client), _pagewell: pagewell, _dir: dir })

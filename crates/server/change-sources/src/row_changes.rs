@@ -95,6 +95,7 @@ impl Follower {
         mark: Option<VisibilityMarker>,
         by: ChangeSource,
     ) {
+        let by = by.with_row(statements.as_ref().and_then(|look| look.row.clone()));
         let (opened, look) = open(&self.site, touched, statements.as_ref(), by).await;
         let (what, since) = (Opening::Transaction, Instant::now());
         let waiting = Waiting { opened, look, statements, mark, what, since };
