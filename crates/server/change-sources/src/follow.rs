@@ -227,7 +227,7 @@ impl Follower {
         self.feed.progress().opened();
         let (what, since) = (Opening::Gate, Instant::now());
         let waiting = Waiting { opened, look: None, statements: None, mark, what, since };
-        let _ = self.entries.send(Entry::Change(waiting)).await;
+        let _ = self.entries.send(Entry::Change(Box::new(waiting))).await;
     }
 
     async fn apply(&mut self, transaction: Transaction, stream: &Stream) {

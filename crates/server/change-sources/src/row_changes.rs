@@ -100,7 +100,7 @@ impl Follower {
         let (what, since) = (Opening::Transaction, Instant::now());
         let waiting = Waiting { opened, look, statements, mark, what, since };
         // The send fails only if the server stops.
-        let _ = self.entries.send(Entry::Change(waiting)).await;
+        let _ = self.entries.send(Entry::Change(Box::new(waiting))).await;
     }
 }
 

@@ -36,7 +36,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// A message from the follower.
 pub enum Entry {
     /// A change was opened.
-    Change(Waiting),
+    Change(Box<Waiting>),
     /// The stream now reads another server's log. Marks of earlier changes are not comparable with
     /// it, so these changes settle by time.
     Elsewhere,
@@ -116,7 +116,7 @@ pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut entries: mpsc::Recei
 
 fn add(waiting: &mut VecDeque<Waiting>, entry: Entry) {
     match entry {
-        Entry::Change(change) => waiting.push_back(change),
+        Entry::Change(change) => waiting.push_back(*change),
         Entry::Elsewhere => {
             for earlier in waiting.iter_mut() {
                 earlier.mark = None;
