@@ -6,7 +6,6 @@
 
 use super::record::{AdminRequest, Blog, Editor, RecordingPlan, Sidebar};
 use harness::{Client, Deadline, Pagewell, PrivateDir, Request, Response};
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -15,6 +14,10 @@ use std::time::Duration;
 const STORED_WITHIN: Duration = Duration::from_secs(10);
 /// How many visits a page gets at a time until it counts as not stored.
 const VISITS_MAX: usize = 20;
+
+/// How often scheduled tasks run in a time without changes, and how often each page is visited.
+const CRON_EVERY: Duration = Duration::from_secs(10);
+const ROUND_EVERY: Duration = Duration::from_secs(1);
 
 /// The figures of a run.
 #[derive(Debug, Default)]
@@ -31,6 +34,9 @@ pub struct Verification {
     pub purged: usize,
     /// Those of them that were purged by changes that change no page.
     pub idle: usize,
+    /// The visits of a time without changes, and those of them that the cache did not answer.
+    pub visits: usize,
+    pub visit_misses: usize,
 }
 
 impl Verification {
@@ -39,14 +45,16 @@ impl Verification {
     fn summary(&self) -> String {
         format!(
             "{} changes, {} URLs stored, stale {}, really changed {}, purged {} ({:.2} times), of them {} by changes \
-             that change nothing",
+             that change nothing; {} visits without a change, {} not from the cache",
             self.changes,
             self.stored,
             self.stale.len(),
             self.changed,
             self.purged,
             self.purged as f64 / self.changed.max(1) as f64,
-            self.idle
+            self.idle,
+            self.visits,
+            self.visit_misses
         )
     }
 }
@@ -108,6 +116,7 @@ fn verify(blog: &Blog, binary: &Path, plan: &RecordingPlan) -> Result<Verificati
         truth = after;
         stored = site.fill(&plan.urls)?;
     }
+    site.idle(&stored, Duration::from_secs(plan.idle_seconds), &mut result)?;
     Ok(result)
 }
 
@@ -136,8 +145,7 @@ fn is_hit(response: &Response) -> bool {
 /// A blog behind Pagewell, with automatic dependencies and no plugin.
 struct CachedSite<'b> {
     blog: &'b Blog,
-    _pagewell: Pagewell,
-    client: RefCell<Client>,
+    pagewell: Pagewell,
     _dir: PrivateDir,
 }
 
@@ -159,12 +167,17 @@ impl<'b> CachedSite<'b> {
         let mut args = blog.wordpress().serve_args();
         args.push(format!("--config={}", file.display()));
         let pagewell = Pagewell::start(binary, &args).map_err(text)?;
-        let client = Client::new(pagewell.address().clone()).host(Blog::HOST);
-        Ok(CachedSite { blog, client: RefCell::new(client), _pagewell: pagewell, _dir: dir })
+        Ok(CachedSite { blog, pagewell, _dir: dir })
     }
 
     fn get(&self, url: &str) -> Result<Response, String> {
-        self.client.borrow_mut().send(&Request::get(url)).map_err(|error| format!("{url}: {error}"))
+        self.send(&Request::get(url)).map_err(|error| format!("{url}: {error}"))
+    }
+
+    /// Sends a request on a connection of its own: between two changes, Pagewell closes idle ones.
+    fn send(&self, request: &Request) -> Result<Response, String> {
+        let mut client = Client::new(self.pagewell.address().clone()).host(Blog::HOST);
+        client.send(request).map_err(|error| error.to_string())
     }
 
     /// Waits until Pagewell has applied what the database has committed: the response to a write is held until
@@ -174,8 +187,7 @@ impl<'b> CachedSite<'b> {
         let request = Request::new("POST", "/xmlrpc.php")
             .header("Content-Type", "text/xml")
             .content(call.as_bytes());
-        let response =
-            self.client.borrow_mut().send(&request).map_err(|error| error.to_string())?;
+        let response = self.send(&request)?;
         let status = response.header("cache-status").unwrap_or_default();
         if response.status == 200 && !status.contains("changes-late") {
             return Ok(());
@@ -190,6 +202,28 @@ impl<'b> CachedSite<'b> {
             Ok((*url, Content::of(&self.blog.send(&request)?)))
         };
         urls.iter().map(truth).collect()
+    }
+
+    /// Visits the stored pages again and again, while scheduled tasks run: nothing else changes.
+    fn idle(
+        &self,
+        urls: &BTreeSet<&str>,
+        duration: Duration,
+        result: &mut Verification,
+    ) -> Result<(), String> {
+        let end = Deadline::after(duration);
+        while !end.passed() {
+            self.blog.wordpress().cron().map_err(|error| error.to_string())?;
+            let next = Deadline::after(duration.min(CRON_EVERY));
+            while !next.passed() {
+                for url in urls {
+                    result.visits += 1;
+                    result.visit_misses += usize::from(!is_hit(&self.get(url)?));
+                }
+                std::thread::sleep(ROUND_EVERY);
+            }
+        }
+        Ok(())
     }
 
     /// Visits the pages until they are stored, and returns those that are.

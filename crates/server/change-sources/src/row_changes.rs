@@ -95,6 +95,8 @@ impl Follower {
         mark: Option<VisibilityMarker>,
         by: ChangeSource,
     ) {
+        let lookups = statements.as_ref().map_or(0, |look| look.lookups as u64);
+        self.site.counters.reads_lookups.add_many(lookups);
         let by = by.with_row(statements.as_ref().and_then(|look| look.row.clone()));
         let (opened, look) = open(&self.site, touched, statements.as_ref(), by).await;
         let (what, since) = (Opening::Transaction, Instant::now());

@@ -50,7 +50,7 @@ pub struct Figure {
 }
 
 /// The metrics in addition to the counters.
-pub const FIGURES: [Figure; 14] = [
+pub const FIGURES: [Figure; 15] = [
     Figure {
         name: "pages",
         help: "Pages in the cache; each variant of a page counts.",
@@ -62,6 +62,12 @@ pub const FIGURES: [Figure; 14] = [
         help: "Names that cached pages depend on: tags, URLs, paths, the site.",
         kind: Kind::Gauge,
         read: |_, store| store.names as u64,
+    },
+    Figure {
+        name: "statements",
+        help: "SQL statements that cached pages depend on (automatic dependencies). Pages share them.",
+        kind: Kind::Gauge,
+        read: |site, _| site.footprints.statements() as u64,
     },
     Figure {
         name: "memory_bytes",

@@ -61,6 +61,7 @@ impl Render {
         };
         match refused {
             Ok(reads) => {
+                self.site.counters.reads_known.add();
                 let lifetime_ms = stored.lifetime_ms();
                 if reads.is_timed && stored.lifetime_source == LifetimeSource::Reads {
                     stored.set_lifetime_ms(lifetime_ms.min(TIMED_LIFETIME_MS));
@@ -94,8 +95,9 @@ impl Render {
         site.footprints.depend(statements, since, site.clock.now())
     }
 
-    /// Logs why the reads of a page are not known, at most once in ten seconds.
+    /// Counts a page whose reads are not known. Logs why, at most once in ten seconds.
     fn log_refused(&self, reason: &'static str, why: &str) {
+        self.site.counters.reads_refused.add();
         static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(10));
         let path = &self.ask.target.path_and_query;
         if reason == ReadsRefused::Changed.as_str() {
