@@ -175,7 +175,7 @@ async fn a_value_is_written_alike_in_the_stream_in_select_and_in_a_look_up() {
                     text.bytes().fold(String::new(), |all, byte| all + &format!("{byte:02X}"))
                 }
                 SqlValue::Null => "NULL".to_owned(),
-                SqlValue::Unknown => "unknown".to_owned(),
+                SqlValue::Unknown => "(unknown)".to_owned(),
             };
             assert_eq!(text, selected.trim(), "{name}");
             if column.kind == SqlColumnKind::Opaque {
