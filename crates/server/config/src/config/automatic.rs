@@ -12,8 +12,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The default maximum lifetime of a page that declares none.
+/// The default maximum lifetime of a page that declares none; for WordPress, the time for which its nonces
+/// are valid at least.
 const LIFETIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const WORDPRESS_LIFETIME_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 /// The maximum number of `[[automatic.ignore]]` tables.
 const IGNORED_MAX: usize = 1_000;
 /// The applications that have a profile, and `none`.
@@ -77,6 +79,7 @@ pub(super) fn resolve(
         profile.rules.push(rule(ignored)?);
     }
     let lifetime_max = match raw.lifetime_max.as_deref().map(parse_duration) {
+        None if capture == CaptureKind::WordPress => WORDPRESS_LIFETIME_MAX,
         None => LIFETIME_MAX,
         Some(Ok(lifetime)) if !lifetime.is_zero() => lifetime,
         Some(Ok(_)) => {

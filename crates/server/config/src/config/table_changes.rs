@@ -35,8 +35,8 @@ pub const CHANGES: &[OptionRow] = &[
     row(
         "automatic.lifetime_max",
         "",
-        "1d",
-        "The longest lifetime of a page that declares none itself.",
+        "`12h` for `wordpress`, else `1d`",
+        "The longest lifetime of a page that declares none itself. WordPress's nonces are valid for 12 hours at least.",
     ),
     row(
         "automatic.look_up",
