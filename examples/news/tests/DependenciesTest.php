@@ -16,8 +16,8 @@ use News\Request;
 use Pagewell\Dependencies\DependencyList;
 use Pagewell\Dependencies\Finder;
 use Pagewell\Dependencies\Reader;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\usesOf;
@@ -38,7 +38,7 @@ final class DependenciesTest extends TestCase
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testEveryPageIsInOneList(): void
@@ -53,11 +53,11 @@ final class DependenciesTest extends TestCase
     /** @dataProvider declared */
     public function testAPageThatDeclares(string $path, string $groups, int $seconds): void
     {
-        $wire = RecordingWire::install();
+        $channel = RecordingChannel::install();
         [$controller, $request] = self::controller($path);
         usesOf($controller, $request->parameters());
-        $wire->send();
-        self::assertSame(["Cache-Groups: $groups", "Pagewell-Cache-Control: max-age=$seconds", 'Cache-Control: no-cache'], $wire->lines());
+        $channel->send();
+        self::assertSame(["Cache-Groups: $groups", "Pagewell-Cache-Control: max-age=$seconds", 'Cache-Control: no-cache'], $channel->lines());
     }
 
     /** @return iterable<string, array{string, string, int}> */
@@ -71,11 +71,11 @@ final class DependenciesTest extends TestCase
     /** @dataProvider undeclared */
     public function testAPageThatDoesNot(string $path): void
     {
-        $wire = RecordingWire::install();
+        $channel = RecordingChannel::install();
         [$controller, $request] = self::controller($path);
         usesOf($controller, $request->parameters());
-        $wire->send();
-        self::assertSame([], $wire->lines());
+        $channel->send();
+        self::assertSame([], $channel->lines());
         self::assertNotNull(Reader::of($controller::class)->notCached, 'it is a decision');
     }
 

@@ -14,7 +14,13 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The parsed arguments of one call of changed(). */
+use Pagewell\Exception\InvalidTag;
+
+/**
+ * The parsed arguments of one call of changed().
+ *
+ * @internal
+ */
 final class ChangeArguments
 {
     /**

@@ -19,6 +19,8 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Exception\InvalidTag;
+
 /** Collects the changes of a request. */
 final class Changes
 {
@@ -94,7 +96,7 @@ final class Changes
      *
      * @throws InvalidTag a tag is empty
      */
-    public function tagged(string ...$tags): self
+    public function changedTags(string ...$tags): self
     {
         foreach (array_map(Tag::raw(...), array_values($tags)) as $tag) {
             $this->whole($tag);

@@ -4,7 +4,7 @@
  * The configuration that an application sets for the whole process. Everything else is read from
  * the environment.
  *
- *     Outgoing::configure(new SocketControl('unix:/run/pagewell/admin.sock'), log: $logger)
+ *     RequestScope::configure(new SocketClient('unix:/run/pagewell/admin.sock'), log: $logger)
  *
  * A configuration that would lose changes is refused when a request begins that may write, and
  * never after the write.
@@ -14,7 +14,13 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The configuration of the process. */
+use Pagewell\Exception\InvalidConfiguration;
+
+/**
+ * The configuration of the process.
+ *
+ * @internal
+ */
 final class Configuration
 {
     /** The message for two settings that contradict each other. */
@@ -23,34 +29,34 @@ final class Configuration
     /** Safe methods, RFC 9110 section 9.2.1. */
     private const SAFE = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 
-    private static Control|false|null $control = null;
+    private static InvalidationClient|false|null $client = null;
 
     private static ?Log $log = null;
 
-    private static ?ChangesBy $way = null;
+    private static ?ChangeDelivery $way = null;
 
     private function __construct()
     {
     }
 
     /**
-     * @param Control|false|null $control       false: off; null: from the environment
+     * @param InvalidationClient|false|null $client       false: off; null: from the environment
      * @param list<string>|null  $sharedCookies as of SharedCookies::configure()
      */
-    public static function set(Control|false|null $control, Log $log, ?ChangesBy $way, ?array $sharedCookies): void
+    public static function set(InvalidationClient|false|null $client, Log $log, ?ChangeDelivery $way, ?array $sharedCookies): void
     {
         SharedCookies::configure($sharedCookies);
-        [self::$control, self::$log, self::$way] = [$control, $log, $way];
+        [self::$client, self::$log, self::$way] = [$client, $log, $way];
     }
 
     /**
      * Returns the way for changes that a response could carry.
      *
-     * @throws InvalidControl the environment names neither
+     * @throws InvalidConfiguration the environment names neither
      */
-    public static function way(): ChangesBy
+    public static function way(): ChangeDelivery
     {
-        return self::$way ?? ChangesBy::fromEnvironment();
+        return self::$way ?? ChangeDelivery::fromEnvironment();
     }
 
     /** Returns the log for failures. */
@@ -62,14 +68,14 @@ final class Configuration
     /**
      * The control interface.
      *
-     * @param Control|false|null $own the one of the request; null: as configured
+     * @param InvalidationClient|false|null $own the one of the request; null: as configured
      *
-     * @return Control|null null if it is switched off
+     * @return InvalidationClient|null null if it is switched off
      */
-    public static function control(Control|false|null $own): ?Control
+    public static function client(InvalidationClient|false|null $own): ?InvalidationClient
     {
-        $control = $own ?? self::$control ?? SocketControl::fromEnvironment();
-        return $control === false ? null : $control;
+        $client = $own ?? self::$client ?? SocketClient::fromEnvironment();
+        return $client === false ? null : $client;
     }
 
     /** Whether a request of this method may write; null stands for a command. */
@@ -82,16 +88,16 @@ final class Configuration
      * Refuses values that would lose changes, when a request begins that may write. Pages do not
      * fail because of them.
      *
-     * @param Control|false|null $own as of control()
+     * @param InvalidationClient|false|null $own as of client()
      *
-     * @throws InvalidControl a value of the environment is not allowed, or two settings contradict each other
+     * @throws InvalidConfiguration a value of the environment is not allowed, or two settings contradict each other
      */
-    public static function check(?string $method, Control|false|null $own = null): void
+    public static function check(?string $method, InvalidationClient|false|null $own = null): void
     {
         if (self::isWrite($method)) {
             Environment::check();
-            if (self::way() === ChangesBy::Control && self::control($own) === null) {
-                throw new InvalidControl(self::WITHOUT_CONTROL);
+            if (self::way() === ChangeDelivery::Control && self::client($own) === null) {
+                throw new InvalidConfiguration(self::WITHOUT_CONTROL);
             }
         }
     }

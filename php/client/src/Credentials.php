@@ -32,7 +32,7 @@ final class Credentials
     /** Returns those of the request that PHP itself serves. In a worker they are unknown. */
     public static function ofPhp(): self
     {
-        if ((new PhpWire())->method() === null) {
+        if ((new PhpChannel())->method() === null) {
             return new self(isKnown: false);
         }
         // Apache omits Authorization from the variables, but an application can read it from the fields.

@@ -18,6 +18,9 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Exception\InvalidLifetime;
+use Pagewell\Exception\InvalidTag;
+
 /** Collects the dependencies of a page. */
 final class Declaration
 {
@@ -65,7 +68,7 @@ final class Declaration
      *
      * @throws InvalidTag|InvalidLifetime as uses() and freshFor()
      */
-    public function usesShown(string $kind, array $ids, int $seconds): self
+    public function usesList(string $kind, array $ids, int $seconds): self
     {
         if (count($ids) > self::TAGS_MAX - 100) {
             $this->uses($kind);
@@ -80,7 +83,7 @@ final class Declaration
      *
      * @throws InvalidTag a tag is empty
      */
-    public function tagged(string ...$tags): self
+    public function usesTags(string ...$tags): self
     {
         foreach (array_map(Tag::raw(...), array_values($tags)) as $tag) {
             $this->add($tag);
@@ -117,19 +120,19 @@ final class Declaration
     }
 
     /** Returns the reason why this page must not be stored; null if it may be. */
-    public function refusal(Response $response): ?NotDeclared
+    public function refusal(Response $response): ?Refusal
     {
         $kept = $response->status < 400 || $response->status === 404 || $response->status === 410;
         return match (true) {
-            $this->tags === [] && $this->lifetimeSeconds === null => NotDeclared::Nothing,
-            !in_array($response->method, ['GET', 'HEAD'], true) => NotDeclared::Method,
-            !$kept || $response->failed => NotDeclared::Failed,
-            $response->session => NotDeclared::Session,
+            $this->tags === [] && $this->lifetimeSeconds === null => Refusal::Nothing,
+            !in_array($response->method, ['GET', 'HEAD'], true) => Refusal::Method,
+            !$kept || $response->failed => Refusal::Failed,
+            $response->session => Refusal::Session,
             !$response->isMarkedShared() && self::visitors($response) !== null => self::visitors($response),
-            $response->has('Set-Cookie') => NotDeclared::SetCookie,
-            $response->forbidsStoring() => NotDeclared::CacheControl,
-            $this->lifetimeSeconds === 0 => NotDeclared::ZeroLifetime,
-            count($this->tags) > self::TAGS_MAX || $this->bytes() > self::TAG_BYTES_MAX => NotDeclared::TooManyTags,
+            $response->has('Set-Cookie') => Refusal::SetCookie,
+            $response->forbidsStoring() => Refusal::CacheControl,
+            $this->lifetimeSeconds === 0 => Refusal::ZeroLifetime,
+            count($this->tags) > self::TAGS_MAX || $this->bytes() > self::TAG_BYTES_MAX => Refusal::TooManyTags,
             default => null,
         };
     }
@@ -148,9 +151,9 @@ final class Declaration
     public function lines(Response $response): array
     {
         $refusal = $this->refusal($response);
-        $personal = in_array($refusal, [NotDeclared::Session, NotDeclared::Authorization, NotDeclared::VisitorsCookie, NotDeclared::RequestUnknown, NotDeclared::SetCookie], true);
-        $broken = $refusal === NotDeclared::Failed && $response->failed;
-        if ($broken || $refusal === NotDeclared::ZeroLifetime || $refusal === NotDeclared::TooManyTags) {
+        $personal = in_array($refusal, [Refusal::Session, Refusal::Authorization, Refusal::VisitorsCookie, Refusal::RequestUnknown, Refusal::SetCookie], true);
+        $broken = $refusal === Refusal::Failed && $response->failed;
+        if ($broken || $refusal === Refusal::ZeroLifetime || $refusal === Refusal::TooManyTags) {
             return $response->has('Pagewell-Cache-Control') ? [] : ['Pagewell-Cache-Control: no-store'];
         }
         if ($refusal !== null) {
@@ -167,13 +170,13 @@ final class Declaration
     }
 
     /** Returns the reason if the request may identify its visitor. */
-    private static function visitors(Response $response): ?NotDeclared
+    private static function visitors(Response $response): ?Refusal
     {
         $credentials = $response->credentials;
         return match (true) {
-            !$credentials->isKnown => NotDeclared::RequestUnknown,
-            $credentials->authorization => NotDeclared::Authorization,
-            !$response->variesByCookie() && SharedCookies::others($credentials->cookies) !== [] => NotDeclared::VisitorsCookie,
+            !$credentials->isKnown => Refusal::RequestUnknown,
+            $credentials->authorization => Refusal::Authorization,
+            !$response->variesByCookie() && SharedCookies::others($credentials->cookies) !== [] => Refusal::VisitorsCookie,
             default => null,
         };
     }

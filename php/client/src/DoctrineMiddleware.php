@@ -100,7 +100,7 @@ final class DoctrineMiddleware implements Middleware
 
             private function changes(): Transaction
             {
-                return Outgoing::current()->transaction('doctrine ' . spl_object_id($this));
+                return RequestScope::current()->transaction('doctrine ' . spl_object_id($this));
             }
         };
     }

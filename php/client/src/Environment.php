@@ -16,7 +16,13 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Reads the configuration of the library. */
+use Pagewell\Exception\InvalidConfiguration;
+
+/**
+ * Reads the configuration of the library.
+ *
+ * @internal
+ */
 final class Environment
 {
     private const PREFIX = 'PAGEWELL_';
@@ -46,19 +52,19 @@ final class Environment
     /**
      * Refuses wrong values, before anything is written.
      *
-     * @throws InvalidControl names the variable, its value and what is allowed
+     * @throws InvalidConfiguration names the variable, its value and what is allowed
      */
     public static function check(): void
     {
-        ChangesBy::fromEnvironment();
+        ChangeDelivery::fromEnvironment();
         SharedCookies::named();
         $admin = self::value('ADMIN');
-        if ($admin !== null && $admin !== 'off' && !SocketControl::isAddress($admin)) {
-            throw new InvalidControl("PAGEWELL_ADMIN is '$admin': write an address (127.0.0.1:8081), a socket (unix:/run/pagewell/admin.sock) or off.");
+        if ($admin !== null && $admin !== 'off' && !SocketClient::isAddress($admin)) {
+            throw new InvalidConfiguration("PAGEWELL_ADMIN is '$admin': write an address (127.0.0.1:8081), a socket (unix:/run/pagewell/admin.sock) or off.");
         }
         $site = self::value('SITE');
         if ($site !== null && preg_match('~^[^\s/?#@]+$~D', $site) !== 1) {
-            throw new InvalidControl("PAGEWELL_SITE is '$site': write the host alone, as in example.org.");
+            throw new InvalidConfiguration("PAGEWELL_SITE is '$site': write the host alone, as in example.org.");
         }
     }
 }

@@ -12,6 +12,8 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Exception\InvalidTag;
+
 /** The pages to purge. */
 final class Invalidation
 {

@@ -24,29 +24,29 @@ use Psr\Http\Server\RequestHandlerInterface;
 /** Adds declarations and changes to PSR-7 responses. */
 final class PsrMiddleware implements MiddlewareInterface
 {
-    /** @param Control|false|null $control as Outgoing::begin() takes it */
-    public function __construct(private readonly Control|false|null $control = null)
+    /** @param InvalidationClient|false|null $client as RequestScope::begin() takes it */
+    public function __construct(private readonly InvalidationClient|false|null $client = null)
     {
     }
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
-        $wire = $request->getAttribute(self::class);
-        if ($wire instanceof ResponseWire) {
-            return self::finished($wire, $handler->handle($request));
+        $channel = $request->getAttribute(self::class);
+        if ($channel instanceof CollectingChannel) {
+            return self::finished($channel, $handler->handle($request));
         }
         $credentials = Credentials::of(implode('; ', $request->getHeader('Cookie')), $request->getCookieParams(), $request->getServerParams(), $request->hasHeader('Authorization'));
-        $wire = ResponseWire::begin($request->getMethod(), $this->control, capability: $request->getHeaderLine('Surrogate-Capability'), credentials: $credentials);
+        $channel = CollectingChannel::begin($request->getMethod(), $this->client, capability: $request->getHeaderLine('Surrogate-Capability'), credentials: $credentials);
         try {
-            $response = $handler->handle($request->withAttribute(self::class, $wire));
+            $response = $handler->handle($request->withAttribute(self::class, $channel));
         } catch (\Throwable $fault) {
-            $wire->withdraw();
+            $channel->withdraw();
             throw $fault;
         }
-        return self::finished($wire, $response);
+        return self::finished($channel, $response);
     }
 
-    private static function finished(ResponseWire $wire, ResponseInterface $response): ResponseInterface
+    private static function finished(CollectingChannel $channel, ResponseInterface $response): ResponseInterface
     {
         $lines = [];
         foreach ($response->getHeaders() as $name => $values) {
@@ -54,7 +54,7 @@ final class PsrMiddleware implements MiddlewareInterface
                 $lines[] = "$name: $value";
             }
         }
-        foreach ($wire->finish($response->getStatusCode(), $lines, session_status() === PHP_SESSION_ACTIVE || isset($_SESSION)) as $line) {
+        foreach ($channel->finish($response->getStatusCode(), $lines, session_status() === PHP_SESSION_ACTIVE || isset($_SESSION)) as $line) {
             [$name, $value] = explode(': ', $line, 2);
             $response = $name === 'Surrogate-Control' ? $response->withHeader($name, $value) : $response->withAddedHeader($name, $value);
         }

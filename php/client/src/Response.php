@@ -3,7 +3,7 @@
 /**
  * The properties of a response that the library needs before it adds lines.
  *
- * A value object, created by Wire::response() just before the header section is sent, or by the
+ * A value object, created by ResponseChannel::response() just before the header section is sent, or by the
  * application.
  */
 

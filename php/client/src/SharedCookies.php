@@ -5,7 +5,7 @@
  *
  *     those that only scripts read       Pagewell removes them from a request whose page may be shared
  *     those in Pagewell's cache key      one copy for each value: KEYED
- *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or Outgoing::configure()
+ *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or RequestScope::configure()
  *
  * Any other cookie may be a login. SCRIPT_ONLY is Pagewell's own list
  * (crates/cache/site-rules/src/known.rs); a test compares the two. `*` matches any text, case is
@@ -16,7 +16,13 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Classifies cookies by their names. */
+use Pagewell\Exception\InvalidConfiguration;
+
+/**
+ * Classifies cookies by their names.
+ *
+ * @internal
+ */
 final class SharedCookies
 {
     /** Analytics, advertising, consent, a CDN: scripts read them, applications do not. */
@@ -54,7 +60,7 @@ final class SharedCookies
      *
      * @param list<string>|null $names patterns; null: read from the environment
      *
-     * @throws InvalidControl a name is invalid
+     * @throws InvalidConfiguration a name is invalid
      */
     public static function configure(?array $names): void
     {
@@ -66,7 +72,7 @@ final class SharedCookies
      *
      * @return list<string> patterns
      *
-     * @throws InvalidControl PAGEWELL_SHARED_COOKIES contains an invalid name
+     * @throws InvalidConfiguration PAGEWELL_SHARED_COOKIES contains an invalid name
      */
     public static function named(): array
     {
@@ -100,7 +106,7 @@ final class SharedCookies
     {
         try {
             return self::named();
-        } catch (InvalidControl) {
+        } catch (InvalidConfiguration) {
             return [];
         }
     }
@@ -126,7 +132,7 @@ final class SharedCookies
     private static function checked(string $name): string
     {
         if (preg_match('/^(?=.*[^*])[!#$%&\'*+\-.^_`|~0-9A-Za-z]+$/D', $name) !== 1) {
-            throw new InvalidControl("PAGEWELL_SHARED_COOKIES has '$name' in it: write names of cookies, separated by commas, as in currency,theme_*.");
+            throw new InvalidConfiguration("PAGEWELL_SHARED_COOKIES has '$name' in it: write names of cookies, separated by commas, as in currency,theme_*.");
         }
         return $name;
     }

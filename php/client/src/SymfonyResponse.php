@@ -17,7 +17,11 @@ use Symfony\Component\HttpFoundation\Response as FoundationResponse;
 use Symfony\Component\HttpFoundation\ResponseHeaderBag;
 use Symfony\Component\HttpFoundation\Session\Session;
 
-/** Between a wire and a response of HttpFoundation. */
+/**
+ * Between a channel and a response of HttpFoundation.
+ *
+ * @internal
+ */
 final class SymfonyResponse
 {
     private function __construct()
@@ -31,8 +35,8 @@ final class SymfonyResponse
         return Credentials::of($field, $request->cookies->all(), $request->server->all(), $request->headers->has('Authorization'));
     }
 
-    /** Finishes the wire with this response, and adds the lines to it. */
-    public static function finish(ResponseWire $wire, Request $request, FoundationResponse $response): void
+    /** Finishes the channel with this response, and adds the lines to it. */
+    public static function finish(CollectingChannel $channel, Request $request, FoundationResponse $response): void
     {
         $session = self::usesSession($request);
         $own = self::hasOwnCacheControl($response->headers);
@@ -42,7 +46,7 @@ final class SymfonyResponse
                 $lines[] = "$name: $value";
             }
         }
-        foreach ($wire->finish($response->getStatusCode(), $lines, $session) as $line) {
+        foreach ($channel->finish($response->getStatusCode(), $lines, $session) as $line) {
             [$name, $value] = explode(': ', $line, 2);
             $response->headers->set($name, $value, in_array($name, ['Cache-Control', 'Surrogate-Control'], true));
         }

@@ -16,6 +16,8 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Exception\InvalidTag;
+
 /** Creates tags; has no state. */
 final class Tag
 {

@@ -17,7 +17,13 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Writes the elements of fragments. */
+use Pagewell\Exception\InvalidFragment;
+
+/**
+ * Writes the elements of fragments.
+ *
+ * @internal
+ */
 final class Template
 {
     /** Maximum length of an encoded URL; a fragment with a longer one is rendered in place. */
@@ -27,7 +33,7 @@ final class Template
 
     private bool $isOne = false;
 
-    public function __construct(private readonly Wire $wire)
+    public function __construct(private readonly ResponseChannel $channel)
     {
     }
 
@@ -39,7 +45,7 @@ final class Template
     public function fragment(string $src, callable $render, ?string $alt, bool $continue): string
     {
         $attributes = ['src' => self::written($src), ...($alt === null ? [] : ['alt' => self::written($alt)])];
-        if (in_array(null, $attributes, true) || !self::isUnderstood($this->wire->capability())) {
+        if (in_array(null, $attributes, true) || !self::isUnderstood($this->channel->capability())) {
             return self::rendered($render);
         }
         $this->isOne = true;
@@ -58,9 +64,9 @@ final class Template
     /** Adds Surrogate-Control if the page is a template and the field is missing. */
     public function write(): void
     {
-        $said = array_filter($this->wire->response()->values(self::FIELD));
+        $said = array_filter($this->channel->response()->values(self::FIELD));
         if ($this->isOne && !self::says($said)) {
-            $this->wire->set([self::FIELD . ': ' . implode(', ', [...$said, 'content="ESI/1.0"'])], replace: self::FIELD);
+            $this->channel->set([self::FIELD . ': ' . implode(', ', [...$said, 'content="ESI/1.0"'])], replace: self::FIELD);
         }
     }
 

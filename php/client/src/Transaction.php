@@ -41,14 +41,14 @@ final class Transaction
     /** Matches a call that ends a transaction and begins the next: only the end precedes the beginning. */
     private const BEGINS_NEXT = '/^' . self::COMMENTS . '(?:COMMIT|ROLLBACK|END)\b[\w\s]*;' . self::COMMENTS . self::BEGIN . '/i';
 
-    /** @var list<array{string|null, Held}> mark (null: a begin()) and the changes since */
+    /** @var list<array{string|null, PendingChanges}> mark (null: a begin()) and the changes since */
     private array $marks = [];
 
     /** Number of begin() calls beyond MARKS_MAX. */
     private int $beyond = 0;
 
-    /** @param \Closure(Held): void $tell receives the committed changes */
-    public function __construct(private readonly \Closure $tell)
+    /** @param \Closure(PendingChanges): void $send receives the committed changes */
+    public function __construct(private readonly \Closure $send)
     {
     }
 
@@ -161,21 +161,21 @@ final class Transaction
     {
         $at = $this->last($name);
         if ($at !== null) {
-            $this->marks = [...array_slice($this->marks, 0, $at), [$name, new Held()]];
+            $this->marks = [...array_slice($this->marks, 0, $at), [$name, new PendingChanges()]];
         }
     }
 
     /** Holds changes; only call it while the transaction is open. */
-    public function hold(Held $held): void
+    public function hold(PendingChanges $pending): void
     {
-        $this->marks[array_key_last($this->marks) ?? 0][1]->add($held);
+        $this->marks[array_key_last($this->marks) ?? 0][1]->add($pending);
     }
 
     /** Sends the waiting changes, and retains them: it is unknown whether the commit succeeded. */
-    public function tellEarly(): void
+    public function sendEarly(): void
     {
-        foreach ($this->marks as [, $held]) {
-            ($this->tell)($held);
+        foreach ($this->marks as [, $pending]) {
+            ($this->send)($pending);
         }
     }
 
@@ -187,7 +187,7 @@ final class Transaction
     private function mark(?string $name): void
     {
         if (count($this->marks) < self::MARKS_MAX) {
-            $this->marks[] = [$name, new Held()];
+            $this->marks[] = [$name, new PendingChanges()];
         } elseif ($name === null) {
             $this->beyond++;
         }
@@ -200,12 +200,12 @@ final class Transaction
         if ($at === null) {
             return;
         }
-        $ended = new Held();
-        foreach (array_splice($this->marks, $at) as [, $held]) {
-            $ended->add($held);
+        $ended = new PendingChanges();
+        foreach (array_splice($this->marks, $at) as [, $pending]) {
+            $ended->add($pending);
         }
         if ($this->marks === []) {
-            ($this->tell)($ended);
+            ($this->send)($ended);
         } else {
             $this->hold($ended);
         }

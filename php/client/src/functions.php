@@ -14,6 +14,21 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Exception\ChangeAfterHeaders;
+use Pagewell\Exception\ChangeBeforeCommit;
+use Pagewell\Exception\ChangeOnSafeMethod;
+use Pagewell\Exception\ChangeOutsideRequest;
+use Pagewell\Exception\InvalidationRefused;
+use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Exception\InvalidFragment;
+use Pagewell\Exception\InvalidLifetime;
+use Pagewell\Exception\InvalidTag;
+use Pagewell\Exception\PagewellException;
+use Pagewell\Exception\PagewellUnreachable;
+use Pagewell\Exception\UnknownParameter;
+use Pagewell\Exception\UnreadableResponse;
+use Pagewell\Exception\UseAfterHeaders;
+
 /**
  * Declares which data the current page depends on.
  *
@@ -29,7 +44,7 @@ namespace Pagewell;
  */
 function uses(string $kind, int|string ...$ids): void
 {
-    Outgoing::current()->uses($kind, ...$ids);
+    RequestScope::current()->uses($kind, ...$ids);
 }
 
 /**
@@ -45,13 +60,13 @@ function uses(string $kind, int|string ...$ids): void
  */
 function freshFor(int $seconds): void
 {
-    Outgoing::current()->freshFor($seconds);
+    RequestScope::current()->freshFor($seconds);
 }
 
 /**
  * Declares which rows of a set the page shows: a search, a list by date.
  *
- *     usesShown('news', $ids, 60);
+ *     usesList('news', $ids, 60);
  *
  * A change of these rows purges the page at once. Rows that are new in the set appear within the
  * time.
@@ -63,9 +78,9 @@ function freshFor(int $seconds): void
  * @throws InvalidLifetime the time is negative
  * @throws UseAfterHeaders the header section has been sent
  */
-function usesShown(string $kind, array $ids, int $seconds): void
+function usesList(string $kind, array $ids, int $seconds): void
 {
-    Outgoing::current()->usesShown($kind, $ids, $seconds);
+    RequestScope::current()->usesList($kind, $ids, $seconds);
 }
 
 /**
@@ -89,7 +104,7 @@ function usesShown(string $kind, array $ids, int $seconds): void
  */
 function fragment(string $src, callable $render, ?string $alt = null, bool $continue = false): string
 {
-    return Outgoing::current()->fragment($src, $render, $alt, $continue);
+    return RequestScope::current()->fragment($src, $render, $alt, $continue);
 }
 
 /**
@@ -116,7 +131,7 @@ function fragment(string $src, callable $render, ?string $alt = null, bool $cont
  */
 function changed(int|string|null ...$said): void
 {
-    Outgoing::current()->changed(...$said);
+    RequestScope::current()->changed(...$said);
 }
 
 /**
@@ -129,7 +144,7 @@ function changed(int|string|null ...$said): void
  */
 function changedSoftly(int|string|null ...$said): void
 {
-    Outgoing::current()->changedSoftly(...$said);
+    RequestScope::current()->changedSoftly(...$said);
 }
 
 /**
@@ -139,11 +154,11 @@ function changedSoftly(int|string|null ...$said): void
  *
  * @throws InvalidTag         as changed()
  * @throws ChangeBeforeCommit a transaction is open
- * @throws PagewellException  ControlAway, ControlRefused, ControlUnreadable, InvalidControl: see Control
+ * @throws PagewellException  PagewellUnreachable, InvalidationRefused, UnreadableResponse, InvalidConfiguration: see InvalidationClient
  */
 function changedNow(int|string|null ...$said): int
 {
-    return Outgoing::current()->changedNow(...$said);
+    return RequestScope::current()->changedNow(...$said);
 }
 
 /**
@@ -158,11 +173,11 @@ function changedNow(int|string|null ...$said): int
  *
  * @return int how many pages were purged
  *
- * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl: see Control
+ * @throws PagewellException PagewellUnreachable, InvalidationRefused, UnreadableResponse, InvalidConfiguration: see InvalidationClient
  */
 function invalidate(array $urls = [], array $tags = [], bool $all = false, bool $soft = false): int
 {
-    return Outgoing::current()->invalidate(new Invalidation($tags, $urls, $all, $soft))->pages;
+    return RequestScope::current()->invalidate(new Invalidation($tags, $urls, $all, $soft))->pages;
 }
 
 /**
@@ -170,12 +185,12 @@ function invalidate(array $urls = [], array $tags = [], bool $all = false, bool 
  *
  * @return int how many pages were purged
  *
- * @throws PagewellException ControlAway, ControlRefused, ControlUnreadable, InvalidControl; unsent
+ * @throws PagewellException PagewellUnreachable, InvalidationRefused, UnreadableResponse, InvalidConfiguration; unsent
  * changes stay in the queue
  */
-function tell(): int
+function flush(): int
 {
-    return Outgoing::current()->tell();
+    return RequestScope::current()->flush();
 }
 
 /**
@@ -189,7 +204,7 @@ function tell(): int
  */
 function transaction(string $connection = ''): Transaction
 {
-    return Outgoing::current()->transaction($connection);
+    return RequestScope::current()->transaction($connection);
 }
 
 /**
@@ -225,11 +240,11 @@ function beforeHeaders(): void
  */
 function usesOf(object|string $controller, array $parameters = []): void
 {
-    Dependencies\DependencyList::statement(is_object($controller) ? $controller::class : $controller)->apply(Outgoing::current(), $parameters);
+    Dependencies\DependencyList::statement(is_object($controller) ? $controller::class : $controller)->apply(RequestScope::current(), $parameters);
 }
 
 // Before the application registers its own function, which then stays.
 HeaderCallback::claim();
 
 // A wrong value is refused here, before the application writes anything, and not by changed() after the write.
-Configuration::check((new PhpWire())->method());
+Configuration::check((new PhpChannel())->method());

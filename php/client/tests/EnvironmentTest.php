@@ -8,12 +8,12 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\ChangesBy;
+use Pagewell\ChangeDelivery;
 use Pagewell\Environment;
-use Pagewell\InvalidControl;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
-use Pagewell\SocketControl;
+use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\RequestScope;
+use Pagewell\SocketClient;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -26,7 +26,7 @@ final class EnvironmentTest extends TestCase
 
     protected function setUp(): void
     {
-        Outgoing::configure(log: function (string $text): void {
+        RequestScope::configure(log: function (string $text): void {
             $this->logged[] = $text;
         });
     }
@@ -37,8 +37,8 @@ final class EnvironmentTest extends TestCase
             putenv("PAGEWELL_$name");
             unset($_SERVER["PAGEWELL_$name"], $_ENV["PAGEWELL_$name"], $_SERVER["HTTP_PAGEWELL_$name"]);
         }
-        Outgoing::configure();
-        Outgoing::begin();
+        RequestScope::configure();
+        RequestScope::begin();
     }
 
     public function testTheFirstSourceThatHasAValueCounts(): void
@@ -52,40 +52,40 @@ final class EnvironmentTest extends TestCase
         self::assertSame('process.test', Environment::value('SITE'));
         putenv('PAGEWELL_SITE=');
         $_SERVER['PAGEWELL_SITE'] = '';
-        self::assertSame('env.test', SocketControl::fromEnvironment()?->site, 'what is empty is not set');
+        self::assertSame('env.test', SocketClient::fromEnvironment()?->site, 'what is empty is not set');
     }
 
     public function testAFieldOfTheRequestIsNoVariable(): void
     {
         $_SERVER['HTTP_PAGEWELL_CHANGES'] = 'control';
-        self::assertSame(ChangesBy::Response, ChangesBy::fromEnvironment());
+        self::assertSame(ChangeDelivery::Response, ChangeDelivery::fromEnvironment());
     }
 
     /** @dataProvider words */
-    public function testTheEnvironmentSaysWhoHears(string $word, ?ChangesBy $expected): void
+    public function testTheEnvironmentSaysWhoHears(string $word, ?ChangeDelivery $expected): void
     {
         $_ENV['PAGEWELL_CHANGES'] = $word;
         try {
-            self::assertSame($expected, ChangesBy::fromEnvironment());
-        } catch (InvalidControl) {
+            self::assertSame($expected, ChangeDelivery::fromEnvironment());
+        } catch (InvalidConfiguration) {
             self::assertNull($expected);
         }
     }
 
-    /** @return iterable<array{string, ?ChangesBy}> */
+    /** @return iterable<array{string, ?ChangeDelivery}> */
     public static function words(): iterable
     {
-        yield from [['', ChangesBy::Response], ['response', ChangesBy::Response], ['control', ChangesBy::Control], ['Control', null], ['contol', null]];
+        yield from [['', ChangeDelivery::Response], ['response', ChangeDelivery::Response], ['control', ChangeDelivery::Control], ['InvalidationClient', null], ['contol', null]];
     }
 
     /** @dataProvider wrongValues */
     public function testAWrongValueIsRefusedWhereAWriteBegins(string $name, string $value, string $allowed): void
     {
         $_SERVER["PAGEWELL_$name"] = $value;
-        Outgoing::begin(new RecordingWire('GET'));
-        $this->expectException(InvalidControl::class);
+        RequestScope::begin(new RecordingChannel('GET'));
+        $this->expectException(InvalidConfiguration::class);
         $this->expectExceptionMessage("PAGEWELL_$name is '$value': write $allowed");
-        Outgoing::begin(new RecordingWire('POST'));
+        RequestScope::begin(new RecordingChannel('POST'));
     }
 
     /** @return iterable<array{string, string, string}> */
@@ -99,24 +99,24 @@ final class EnvironmentTest extends TestCase
 
     public function testAfterTheWriteAWrongWordIsLoggedAndBothAreTold(): void
     {
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         $_ENV['PAGEWELL_CHANGES'] = 'contol';
         transaction()->begin();
         changed('news', 4);
         changed('news', 5);
         transaction()->commit();
-        $wire->send();
-        self::assertSame(['Cache-Group-Invalidation: "news", "news:4", "news:5"'], $wire->lines());
-        self::assertSame(['news', 'news:4', 'news:5'], $wire->control->tags());
+        $channel->send();
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:4", "news:5"'], $channel->lines());
+        self::assertSame(['news', 'news:4', 'news:5'], $channel->client->tags());
         self::assertSame(["pagewell: PAGEWELL_CHANGES is 'contol': write response or control. Until then changes are sent on the response and to the control interface."], $this->logged);
     }
 
     public function testAfterTheWriteTheAnswerCarriesWhatNobodyElseCouldBeTold(): void
     {
-        Outgoing::begin($wire = new RecordingWire('POST'), control: false);
+        RequestScope::begin($channel = new RecordingChannel('POST'), client: false);
         $_ENV['PAGEWELL_CHANGES'] = 'control';
         changed('news', 4);
-        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $channel->lines());
         self::assertCount(1, $this->logged);
         self::assertStringContainsString('PAGEWELL_ADMIN=off', $this->logged[0]);
     }

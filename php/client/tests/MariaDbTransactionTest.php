@@ -13,9 +13,9 @@ use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\DriverManager;
 use Pagewell\DoctrineMiddleware;
-use Pagewell\Outgoing;
 use Pagewell\Pdo;
-use Pagewell\RecordingWire;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Support\RealMariaDb;
 use PHPUnit\Framework\TestCase;
 
@@ -25,7 +25,7 @@ final class MariaDbTransactionTest extends TestCase
 {
     private static ?RealMariaDb $server = null;
 
-    private RecordingWire $wire;
+    private RecordingChannel $channel;
 
     public static function setUpBeforeClass(): void
     {
@@ -43,13 +43,13 @@ final class MariaDbTransactionTest extends TestCase
 
     protected function setUp(): void
     {
-        $this->wire = RecordingWire::install(null);
+        $this->channel = RecordingChannel::install(null);
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin(control: false);
-        Outgoing::begin();
+        RequestScope::begin(client: false);
+        RequestScope::begin();
     }
 
     /** @dataProvider works */
@@ -57,8 +57,8 @@ final class MariaDbTransactionTest extends TestCase
     {
         $db = new Pdo('mysql:dbname=paper;unix_socket=' . self::$server?->socket(), self::$server?->user());
         $work(static fn (string $sql): int|false => $db->exec($sql));
-        $this->wire->end();
-        self::assertEqualsCanonicalizing($told, $this->wire->control->tags());
+        $this->channel->end();
+        self::assertEqualsCanonicalizing($told, $this->channel->client->tags());
     }
 
     /** @dataProvider works */
@@ -66,8 +66,8 @@ final class MariaDbTransactionTest extends TestCase
     {
         $db = $this->doctrine('pdo_mysql');
         $work(static fn (string $sql): int|string => $db->executeStatement($sql));
-        $this->wire->end();
-        self::assertEqualsCanonicalizing($told, $this->wire->control->tags());
+        $this->channel->end();
+        self::assertEqualsCanonicalizing($told, $this->channel->client->tags());
     }
 
     /** @return iterable<string, array{0: callable(callable): mixed}> what is done, which tags are told without the end of the script */
@@ -105,8 +105,8 @@ final class MariaDbTransactionTest extends TestCase
         changed('a');
         $db->executeStatement('ALTER TABLE news COMMENT = \'once more\'');
         $db->rollBack();
-        $this->wire->end();
-        self::assertEqualsCanonicalizing(['a', 'a:*'], $this->wire->control->tags());
+        $this->channel->end();
+        self::assertEqualsCanonicalizing(['a', 'a:*'], $this->channel->client->tags());
     }
 
     private function doctrine(string $driver): Connection

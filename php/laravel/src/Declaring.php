@@ -14,19 +14,23 @@ declare(strict_types=1);
 namespace Pagewell\Laravel;
 
 use Illuminate\Http\Request;
-use Pagewell\ResponseWire;
+use Pagewell\CollectingChannel;
 use Pagewell\SymfonyResponse;
 use Symfony\Component\HttpFoundation\Response;
 
 use function Pagewell\usesOf;
 
-/** Puts declarations and changes onto Laravel's responses. */
+/**
+ * Puts declarations and changes onto Laravel's responses.
+ *
+ * @internal
+ */
 final class Declaring
 {
     /** @param \Closure(Request): Response $next */
     public function handle(Request $request, \Closure $next): Response
     {
-        $wire = ResponseWire::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($request));
+        $channel = CollectingChannel::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($request));
         try {
             $response = $next($request);
             $route = $request->route();
@@ -34,10 +38,10 @@ final class Declaring
                 usesOf(strtr($route->getActionName(), ['@' => '::']), $route->parameters());
             }
         } catch (\Throwable $fault) {
-            $wire->lose();
+            $channel->lose();
             throw $fault;
         }
-        SymfonyResponse::finish($wire, $request, $response);
+        SymfonyResponse::finish($channel, $request, $response);
         return $response;
     }
 }

@@ -32,7 +32,7 @@ use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Support\ServiceProvider;
 use Pagewell\Environment;
-use Pagewell\Outgoing;
+use Pagewell\RequestScope;
 use Pagewell\Transaction;
 
 use function Pagewell\changed;
@@ -59,7 +59,7 @@ final class PagewellProvider extends ServiceProvider
     public function boot(): void
     {
         Environment::check();
-        $this->app->terminating(static fn () => Outgoing::current()->flush());
+        $this->app->terminating(static fn () => RequestScope::current()->flushOrLog());
         $this->app->make(Kernel::class)->prependMiddleware(Declaring::class);
         $events = $this->app->make(Dispatcher::class);
         self::listen($events);
@@ -112,12 +112,12 @@ final class PagewellProvider extends ServiceProvider
                 unset(self::$begun[$name]);
             }
         }
-        Outgoing::current()->flush();
+        RequestScope::current()->flushOrLog();
     }
 
     private static function transaction(string $connection): Transaction
     {
-        return Outgoing::current()->transaction("laravel $connection");
+        return RequestScope::current()->transaction("laravel $connection");
     }
 
     /** @param callable(Transaction): void $end ends one level */

@@ -20,9 +20,9 @@ declare(strict_types=1);
 
 namespace Pagewell\Symfony;
 
-use Pagewell\Control;
-use Pagewell\Outgoing;
-use Pagewell\ResponseWire;
+use Pagewell\CollectingChannel;
+use Pagewell\InvalidationClient;
+use Pagewell\RequestScope;
 use Pagewell\SymfonyResponse;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
 use Symfony\Component\HttpKernel\Event\ControllerArgumentsEvent;
@@ -33,13 +33,17 @@ use Symfony\Component\HttpKernel\KernelEvents;
 
 use function Pagewell\usesOf;
 
-/** Connects Symfony's events with the library. */
+/**
+ * Connects Symfony's events with the library.
+ *
+ * @internal
+ */
 final class Listener implements EventSubscriberInterface
 {
-    private ?ResponseWire $wire = null;
+    private ?CollectingChannel $channel = null;
 
-    /** @param Control|false|null $control as Outgoing::begin() takes it */
-    public function __construct(private readonly Control|false|null $control = null)
+    /** @param InvalidationClient|false|null $client as RequestScope::begin() takes it */
+    public function __construct(private readonly InvalidationClient|false|null $client = null)
     {
     }
 
@@ -61,7 +65,7 @@ final class Listener implements EventSubscriberInterface
     public function begin(RequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), $this->control, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($event->getRequest()));
+            $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), $this->client, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($event->getRequest()));
         }
     }
 
@@ -80,25 +84,25 @@ final class Listener implements EventSubscriberInterface
 
     public function finish(ResponseEvent $event): void
     {
-        if ($event->isMainRequest() && $this->wire !== null) {
-            SymfonyResponse::finish($this->wire, $event->getRequest(), $event->getResponse());
+        if ($event->isMainRequest() && $this->channel !== null) {
+            SymfonyResponse::finish($this->channel, $event->getRequest(), $event->getResponse());
         }
     }
 
     public function lose(FinishRequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->wire?->lose();
+            $this->channel?->lose();
         }
     }
 
     public function end(): void
     {
-        Outgoing::current()->end();
+        RequestScope::current()->end();
     }
 
     public function flush(): void
     {
-        Outgoing::current()->flush();
+        RequestScope::current()->flushOrLog();
     }
 }

@@ -23,8 +23,8 @@ use News\Controller;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
-use Pagewell\FreshFor;
-use Pagewell\Uses;
+use Pagewell\Attribute\FreshFor;
+use Pagewell\Attribute\Uses;
 
 /** The search. */
 #[Uses('news'), FreshFor(86_400)]

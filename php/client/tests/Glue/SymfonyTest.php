@@ -8,13 +8,13 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
+use Pagewell\Attribute\Uses;
 use Pagewell\DoctrineMiddleware;
-use Pagewell\InvalidControl;
-use Pagewell\Outgoing;
-use Pagewell\RecordingControl;
+use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\RequestScope;
 use Pagewell\Symfony\Listener;
 use Pagewell\Symfony\PagewellBundle;
-use Pagewell\Uses;
+use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\EventDispatcher\EventDispatcher;
@@ -33,7 +33,7 @@ use function Pagewell\uses;
 
 final class SymfonyTest extends TestCase
 {
-    private RecordingControl $control;
+    private RecordingClient $client;
 
     public static function setUpBeforeClass(): void
     {
@@ -46,12 +46,12 @@ final class SymfonyTest extends TestCase
 
     protected function setUp(): void
     {
-        $this->control = new RecordingControl();
+        $this->client = new RecordingClient();
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testTheAttributesOfAControllerAreSaid(): void
@@ -136,7 +136,7 @@ final class SymfonyTest extends TestCase
             return new Response('', 303);
         });
         self::assertSame('"news", "news:4"', $response->headers->get('Cache-Group-Invalidation'));
-        self::assertSame([], $this->control->calls());
+        self::assertSame([], $this->client->calls());
     }
 
     public function testAWriteOnAGet(): void
@@ -145,7 +145,7 @@ final class SymfonyTest extends TestCase
             changed('news', 4);
             return new Response();
         });
-        self::assertSame(['news', 'news:4'], $this->control->tags());
+        self::assertSame(['news', 'news:4'], $this->client->tags());
     }
 
     public function testAWriteWhoseResponseNeverCame(): void
@@ -157,8 +157,8 @@ final class SymfonyTest extends TestCase
             });
             self::fail('the exception was swallowed');
         } catch (\DomainException) {
-            Outgoing::current()->end();
-            self::assertSame(['news', 'news:4'], $this->control->tags());
+            RequestScope::current()->end();
+            self::assertSame(['news', 'news:4'], $this->client->tags());
         }
     }
 
@@ -166,7 +166,7 @@ final class SymfonyTest extends TestCase
     {
         $_ENV['PAGEWELL_CHANGES'] = 'contol';
         try {
-            $this->expectException(InvalidControl::class);
+            $this->expectException(InvalidConfiguration::class);
             $this->expectExceptionMessage("PAGEWELL_CHANGES is 'contol': write response or control.");
             (new PagewellBundle())->boot();
         } finally {
@@ -206,7 +206,7 @@ final class SymfonyTest extends TestCase
     private function ask(string $method, callable $controller, array $attributes = [], ?HttpKernel &$kernel = null, array $fields = []): Response
     {
         $dispatcher = new EventDispatcher();
-        $dispatcher->addSubscriber(new Listener($this->control));
+        $dispatcher->addSubscriber(new Listener($this->client));
         $kernel = new HttpKernel($dispatcher, new ControllerResolver());
         $request = Request::create('/', $method);
         $request->setSession(new Session(new MockArraySessionStorage()));
