@@ -4,10 +4,10 @@
  * The configuration that an application sets for the whole process. Everything else is read from
  * the environment.
  *
- *     RequestScope::configure(new SocketClient('unix:/run/pagewell/admin.sock'), log: $logger)
+ *     Configuration::set(new SocketClient('unix:/run/pagewell/admin.sock'), log: $logger)
  *
- * A configuration that would lose changes is refused when a request begins that may write, and
- * never after the write.
+ * A configuration that would lose changes is refused when the framework boots, when a command
+ * begins, and when a request begins that may write: never after the write.
  */
 
 declare(strict_types=1);
@@ -16,11 +16,7 @@ namespace Pagewell;
 
 use Pagewell\Exception\InvalidConfiguration;
 
-/**
- * The configuration of the process.
- *
- * @internal
- */
+/** The configuration of the process. */
 final class Configuration
 {
     /** The message for two settings that contradict each other. */
@@ -40,29 +36,67 @@ final class Configuration
     }
 
     /**
-     * @param InvalidationClient|false|null $client       false: off; null: from the environment
-     * @param list<string>|null  $sharedCookies as of SharedCookies::configure()
+     * Sets what the environment and PHP's log do not suffice for.
+     *
+     * @param InvalidationClient|false|null               $client        called if no response can carry a change; false: such a change is refused
+     * @param \Psr\Log\LoggerInterface|\Closure(string): void|null $log receives failures; null: PHP's log
+     * @param ChangeDelivery|null                         $changes       whether responses carry changes; null: read from the environment
+     * @param list<string>|null                           $sharedCookies names of cookies that make no page personal; null: read from the environment
+     *
+     * @throws InvalidConfiguration a name of a cookie is invalid
      */
-    public static function set(InvalidationClient|false|null $client, Log $log, ?ChangeDelivery $way, ?array $sharedCookies): void
+    public static function set(InvalidationClient|false|null $client = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangeDelivery $changes = null, ?array $sharedCookies = null): void
     {
         SharedCookies::configure($sharedCookies);
-        [self::$client, self::$log, self::$way] = [$client, $log, $way];
+        [self::$client, self::$log, self::$way] = [$client, new Log($log), $changes];
+    }
+
+    /**
+     * Passes on the settings of a framework, and refuses wrong ones. The variables PAGEWELL_* have
+     * precedence.
+     *
+     * @param string               $file     where they stand, for the message: `config/pagewell.php`
+     * @param array<string, mixed> $settings by the names of the variables, in lower case without the prefix: `admin`, `token_file`
+     *
+     * @throws InvalidConfiguration a setting is unknown or has a wrong value, or two contradict each other
+     */
+    public static function ofFramework(string $file, array $settings): void
+    {
+        Environment::supply($file, $settings);
+        self::validate();
     }
 
     /**
      * Returns the way for changes that a response could carry.
      *
      * @throws InvalidConfiguration the environment names neither
+     *
+     * @internal
      */
     public static function way(): ChangeDelivery
     {
         return self::$way ?? ChangeDelivery::fromEnvironment();
     }
 
-    /** Returns the log for failures. */
+    /**
+     * Returns the log for failures.
+     *
+     * @internal
+     */
     public static function log(): Log
     {
         return self::$log ?? new Log();
+    }
+
+    /**
+     * Returns the TTL of pages that do not limit their own, in seconds. A wrong value counts as none.
+     *
+     * @internal
+     */
+    public static function lifetimeSeconds(): int
+    {
+        $said = Environment::value('LIFETIME');
+        return $said !== null && Environment::isLifetime($said) ? (int) $said : Declaration::LIFETIME_SECONDS;
     }
 
     /**
@@ -71,6 +105,8 @@ final class Configuration
      * @param InvalidationClient|false|null $own the one of the request; null: as configured
      *
      * @return InvalidationClient|null null if it is switched off
+     *
+     * @internal
      */
     public static function client(InvalidationClient|false|null $own): ?InvalidationClient
     {
@@ -78,27 +114,39 @@ final class Configuration
         return $client === false ? null : $client;
     }
 
-    /** Whether a request of this method may write; null stands for a command. */
+    /**
+     * Whether a request of this method may write; null stands for a command.
+     *
+     * @internal
+     */
     public static function isWrite(?string $method): bool
     {
         return $method !== null && !in_array($method, self::SAFE, true);
     }
 
     /**
-     * Refuses values that would lose changes, when a request begins that may write. Pages do not
-     * fail because of them.
+     * Refuses values that would lose changes, when a command or a request begins that may write.
+     * Pages do not fail because of them.
      *
      * @param InvalidationClient|false|null $own as of client()
      *
      * @throws InvalidConfiguration a value of the environment is not allowed, or two settings contradict each other
+     *
+     * @internal
      */
     public static function check(?string $method, InvalidationClient|false|null $own = null): void
     {
-        if (self::isWrite($method)) {
-            Environment::check();
-            if (self::way() === ChangeDelivery::Control && self::client($own) === null) {
-                throw new InvalidConfiguration(self::WITHOUT_CONTROL);
-            }
+        if ($method === null || self::isWrite($method)) {
+            self::validate($own);
+        }
+    }
+
+    /** @throws InvalidConfiguration as check() */
+    private static function validate(InvalidationClient|false|null $own = null): void
+    {
+        Environment::check();
+        if (self::way() === ChangeDelivery::Control && self::client($own) === null) {
+            throw new InvalidConfiguration(self::WITHOUT_CONTROL);
         }
     }
 }

@@ -7,11 +7,11 @@
  * tests can use it. The fields:
  *
  *     Cache-Groups: "news:4", "news:*"             RFC 9875 section 2
- *     Pagewell-Cache-Control: max-age=31536000     RFC 9213: for Pagewell only, which removes it
+ *     Pagewell-Cache-Control: max-age=86400        RFC 9213: for Pagewell only, which removes it
  *     Cache-Control: no-cache                      for browsers: revalidate, by ETag
  *
- * A page is cached until its data changes, for a year at most. With more tags than fit, it is not
- * cached, because a shortened list would miss changes.
+ * A page is cached until its data changes, for a day at most unless it says otherwise. With more
+ * tags than fit, it is not cached, because a shortened list would miss changes.
  */
 
 declare(strict_types=1);
@@ -24,7 +24,10 @@ use Pagewell\Exception\InvalidTag;
 /** Collects the dependencies of a page. */
 final class Declaration
 {
-    /** Maximum TTL of a page without changes, in seconds: a year. */
+    /** TTL of a page that does not limit its own, in seconds: a day. */
+    public const LIFETIME_SECONDS = 86_400;
+
+    /** Maximum TTL of a page, in seconds: a year. */
     public const LIFETIME_SECONDS_MAX = 31_536_000;
 
     /** Maximum number of tags of a page. */
@@ -37,6 +40,14 @@ final class Declaration
     private array $tags = [];
 
     private ?int $lifetimeSeconds = null;
+
+    /** NotCached or SignedIn, if the application has said so. */
+    private ?Refusal $said = null;
+
+    /** @param int $defaultSeconds TTL of a page that does not limit its own */
+    public function __construct(private readonly int $defaultSeconds = self::LIFETIME_SECONDS)
+    {
+    }
 
     /**
      * Adds a dependency on a kind as a whole (no ids), or on these rows of it.
@@ -105,6 +116,20 @@ final class Declaration
         return $this;
     }
 
+    /** Forbids storing the page, whatever else is declared. */
+    public function notCached(): self
+    {
+        $this->said ??= Refusal::NotCached;
+        return $this;
+    }
+
+    /** Forbids storing the page, because it is rendered for a visitor who is signed in. */
+    public function signedIn(): self
+    {
+        $this->said = Refusal::SignedIn;
+        return $this;
+    }
+
     /**
      * @return list<string> the tags of the page
      */
@@ -113,10 +138,10 @@ final class Declaration
         return array_map('strval', array_keys($this->tags));
     }
 
-    /** Returns the shortest TTL so far, in seconds; null without one. */
-    public function lifetimeSeconds(): ?int
+    /** Returns the shortest TTL so far, or the default, in seconds. */
+    public function lifetimeSeconds(): int
     {
-        return $this->lifetimeSeconds;
+        return $this->lifetimeSeconds ?? $this->defaultSeconds;
     }
 
     /** Returns the reason why this page must not be stored; null if it may be. */
@@ -124,9 +149,10 @@ final class Declaration
     {
         $kept = $response->status < 400 || $response->status === 404 || $response->status === 410;
         return match (true) {
-            $this->tags === [] && $this->lifetimeSeconds === null => Refusal::Nothing,
+            $this->tags === [] && $this->lifetimeSeconds === null && $this->said === null => Refusal::Nothing,
             !in_array($response->method, ['GET', 'HEAD'], true) => Refusal::Method,
             !$kept || $response->failed => Refusal::Failed,
+            $this->said !== null => $this->said,
             $response->session => Refusal::Session,
             !$response->isMarkedShared() && self::visitors($response) !== null => self::visitors($response),
             $response->has('Set-Cookie') => Refusal::SetCookie,
@@ -141,27 +167,29 @@ final class Declaration
      * Returns the lines to add to this response. Fields that the application has set are not
      * changed.
      *
-     * A page that may be personal (a session, a cookie, Authorization) gets `private`, unless the
-     * application has set Cache-Control. Otherwise a rule that stores undeclared pages would store
-     * it. A failed page, or one with too many tags, is not stored either, even if the application
-     * gives it a TTL.
+     * A page that may be personal (a session, a cookie, Authorization, a signed-in visitor) gets
+     * `private`, unless the application has set Cache-Control. Otherwise a rule that stores
+     * undeclared pages would store it. A page of a signed-in visitor, a failed page, or one with too
+     * many tags is not stored either, even if the application gives it a TTL.
      *
      * @return list<string> `Name: value`
      */
     public function lines(Response $response): array
     {
         $refusal = $this->refusal($response);
-        $personal = in_array($refusal, [Refusal::Session, Refusal::Authorization, Refusal::VisitorsCookie, Refusal::RequestUnknown, Refusal::SetCookie], true);
+        $personal = in_array($refusal, [Refusal::SignedIn, Refusal::Session, Refusal::Authorization, Refusal::VisitorsCookie, Refusal::RequestUnknown, Refusal::SetCookie], true);
         $broken = $refusal === Refusal::Failed && $response->failed;
         if ($broken || $refusal === Refusal::ZeroLifetime || $refusal === Refusal::TooManyTags) {
             return $response->has('Pagewell-Cache-Control') ? [] : ['Pagewell-Cache-Control: no-store'];
         }
         if ($refusal !== null) {
-            return $personal && !$response->has('Cache-Control') ? ['Cache-Control: private, no-cache'] : [];
+            // Added also to a field of the application: of several values, `no-store` counts.
+            $lines = $refusal === $this->said ? ['Pagewell-Cache-Control: no-store'] : [];
+            return [...$lines, ...($personal && !$response->has('Cache-Control') ? ['Cache-Control: private, no-cache'] : [])];
         }
         $lines = Tag::lines('Cache-Groups', $this->tags());
         if (!$response->has('Pagewell-Cache-Control')) {
-            $lines[] = 'Pagewell-Cache-Control: max-age=' . ($this->lifetimeSeconds ?? self::LIFETIME_SECONDS_MAX);
+            $lines[] = "Pagewell-Cache-Control: max-age={$this->lifetimeSeconds()}";
         }
         if (!$response->has('Cache-Control')) {
             $lines[] = 'Cache-Control: no-cache';

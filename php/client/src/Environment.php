@@ -6,6 +6,7 @@
  *     1. getenv()    the process, php-fpm's env[…], FastCGI parameters, putenv()
  *     2. $_SERVER    the same, and what a Dotenv library has read from .env
  *     3. $_ENV       what a Dotenv library has read from .env
+ *     4. supply()    the configuration of a framework, `admin` for PAGEWELL_ADMIN
  *
  * The first value that is not empty counts, so the operator's settings precede the application's
  * files. Only these exact names are read. A request field becomes HTTP_… in FastCGI and CGI (RFC
@@ -27,6 +28,12 @@ final class Environment
 {
     private const PREFIX = 'PAGEWELL_';
 
+    /** All variables, without their prefix. */
+    private const NAMES = ['ADMIN', 'TOKEN_FILE', 'SITE', 'CHANGES', 'SHARED_COOKIES', 'LIFETIME'];
+
+    /** @var array<string, string> settings of a framework, by name without prefix */
+    private static array $supplied = [];
+
     private function __construct()
     {
     }
@@ -40,13 +47,44 @@ final class Environment
      */
     public static function value(string $name): ?string
     {
-        $name = self::PREFIX . $name;
-        foreach ([getenv($name), $_SERVER[$name] ?? '', $_ENV[$name] ?? ''] as $value) {
+        $full = self::PREFIX . $name;
+        foreach ([getenv($full), $_SERVER[$full] ?? '', $_ENV[$full] ?? '', self::$supplied[$name] ?? ''] as $value) {
             if (is_scalar($value) && (string) $value !== '') {
                 return (string) $value;
             }
         }
         return null;
+    }
+
+    /**
+     * Sets the configuration of a framework, in place of an earlier one.
+     *
+     * @param string               $file     where it stands, for the message
+     * @param array<string, mixed> $settings text, a number, a list of texts, or null if a setting is not set
+     *
+     * @throws InvalidConfiguration a setting is unknown, or its value has another type
+     */
+    public static function supply(string $file, array $settings): void
+    {
+        $supplied = [];
+        foreach ($settings as $key => $value) {
+            $name = strtoupper((string) $key);
+            if (!in_array($name, self::NAMES, true) || $name === (string) $key) {
+                throw new InvalidConfiguration("$file has '$key': the settings are " . strtolower(implode(', ', self::NAMES)) . '.');
+            }
+            $value = is_array($value) && array_filter($value, is_string(...)) === $value ? implode(',', $value) : $value;
+            if ($value !== null && !is_string($value) && !is_int($value)) {
+                throw new InvalidConfiguration("$file: '$key' is " . get_debug_type($value) . ': write a text.');
+            }
+            $supplied[$name] = (string) $value;
+        }
+        self::$supplied = $supplied;
+    }
+
+    /** Whether this is a TTL in seconds, from 1 to a year. */
+    public static function isLifetime(string $value): bool
+    {
+        return preg_match('/^[1-9][0-9]{0,8}$/D', $value) === 1 && (int) $value <= Declaration::LIFETIME_SECONDS_MAX;
     }
 
     /**
@@ -65,6 +103,15 @@ final class Environment
         $site = self::value('SITE');
         if ($site !== null && preg_match('~^[^\s/?#@]+$~D', $site) !== 1) {
             throw new InvalidConfiguration("PAGEWELL_SITE is '$site': write the host alone, as in example.org.");
+        }
+        $token = self::value('TOKEN_FILE');
+        // Where another user may not look, the file may be there.
+        if ($token !== null && !file_exists($token) && (!is_dir(dirname($token)) || is_executable(dirname($token)))) {
+            throw new InvalidConfiguration("PAGEWELL_TOKEN_FILE is '$token', which does not exist: write the path of the file with the token.");
+        }
+        $lifetime = self::value('LIFETIME');
+        if ($lifetime !== null && !self::isLifetime($lifetime)) {
+            throw new InvalidConfiguration("PAGEWELL_LIFETIME is '$lifetime': write seconds, at most " . Declaration::LIFETIME_SECONDS_MAX . ' (a year).');
         }
     }
 }

@@ -143,14 +143,10 @@ final class MemcachedPage
         return true;
     }
 
-    /** Converts seconds for the protocol: zero for no limit, a date for long times. */
-    private static function expiry(?int $seconds): int
+    /** Converts seconds for the protocol: a date for long times. */
+    private static function expiry(int $seconds): int
     {
-        return match (true) {
-            $seconds === null => 0,
-            $seconds > self::SECONDS_MAX => time() + $seconds,
-            default => $seconds,
-        };
+        return $seconds > self::SECONDS_MAX ? time() + $seconds : $seconds;
     }
 
     /** Stores the page uncompressed: otherwise nginx cannot read it, and Pagewell cannot read its first line. */

@@ -45,7 +45,7 @@ final class RequestScope
 
     private bool $registered = false;
 
-    /** @param InvalidationClient|false|null $client as configure() takes it */
+    /** @param InvalidationClient|false|null $client as Configuration::set() takes it */
     public function __construct(private readonly ResponseChannel $channel, InvalidationClient|false|null $client = null)
     {
         $this->header = new InvalidationHeader($channel);
@@ -54,18 +54,6 @@ final class RequestScope
             $this->register();
         });
         $this->reset();
-    }
-
-    /**
-     * Configures the whole process, where the environment and PHP's log do not suffice.
-     *
-     * @param InvalidationClient|false|null $client called if no response can carry a change; false: such a change is refused
-     * @param ChangeDelivery|null     $changes whether responses carry changes; null: read from the environment
-     * @param list<string>|null  $sharedCookies names of cookies that make no page personal; null: read from the environment
-     */
-    public static function configure(InvalidationClient|false|null $client = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangeDelivery $changes = null, ?array $sharedCookies = null): void
-    {
-        Configuration::set($client, new Log($log), $changes, $sharedCookies);
     }
 
     /** Returns the object of the running request. */
@@ -87,42 +75,44 @@ final class RequestScope
     /** @throws InvalidTag|UseAfterHeaders see Pagewell\uses() */
     public function uses(string $kind, int|string ...$ids): void
     {
-        $this->mustNotBeSent("uses('$kind')");
-        $this->declaration->uses($kind, ...$ids);
-        $this->register();
+        $this->declare("uses('$kind')")->uses($kind, ...$ids);
     }
 
     /** @param list<int|string> $ids see Pagewell\usesList() */
     public function usesList(string $kind, array $ids, int $seconds): void
     {
-        $this->mustNotBeSent("usesList('$kind')");
-        $this->declaration->usesList($kind, $ids, $seconds);
-        $this->register();
+        $this->declare("usesList('$kind')")->usesList($kind, $ids, $seconds);
     }
 
-    /** Adds tags to the page unchanged, for applications that have tags of their own. Throws like uses(). */
+    /** @throws InvalidTag|UseAfterHeaders see Pagewell\usesTags() */
     public function usesTags(string ...$tags): void
     {
-        $this->mustNotBeSent('usesTags()');
-        $this->declaration->usesTags(...$tags);
-        $this->register();
+        $this->declare('usesTags()')->usesTags(...$tags);
     }
 
     /** @throws InvalidLifetime|UseAfterHeaders see Pagewell\freshFor() */
     public function freshFor(int $seconds): void
     {
-        $this->mustNotBeSent("freshFor($seconds)");
-        $this->declaration->freshFor($seconds);
-        $this->register();
+        $this->declare("freshFor($seconds)")->freshFor($seconds);
+    }
+
+    /** @throws UseAfterHeaders see Pagewell\notCached() */
+    public function notCached(): void
+    {
+        $this->declare('notCached()')->notCached();
+    }
+
+    /** Reports that the visitor is signed in, as a framework or the application knows: the page is not cached. */
+    public function signedIn(): void
+    {
+        $this->channel->isSent() || $this->declare('signedIn()')->signedIn();
     }
 
     /** @throws InvalidFragment|UseAfterHeaders see Pagewell\fragment() */
     public function fragment(string $src, callable $render, ?string $alt = null, bool $continue = false): string
     {
-        $this->mustNotBeSent('fragment()');
-        $written = $this->template->fragment($src, $render, $alt, $continue);
-        $this->template->isOne() && $this->register();
-        return $written;
+        $this->declare('fragment()');
+        return $this->template->fragment($src, $render, $alt, $continue);
     }
 
     /** @throws PagewellException see Pagewell\changed() */
@@ -131,7 +121,7 @@ final class RequestScope
         $this->accept(ChangeArguments::call('changed', $said), PendingChanges::one(Changes::byControl()->changed(...$said)));
     }
 
-    /** Like changed(), for applications that have tags of their own. */
+    /** @throws PagewellException see Pagewell\changedTags() */
     public function changedTags(string ...$tags): void
     {
         $this->accept('changedTags()', PendingChanges::one(Changes::byControl()->changedTags(...$tags)));
@@ -220,7 +210,7 @@ final class RequestScope
 
     private function reset(): void
     {
-        $this->declaration = new Declaration();
+        $this->declaration = new Declaration(Configuration::lifetimeSeconds());
         $this->template = new Template($this->channel);
         $this->gone = $this->header->take();
         $this->registered = false;
@@ -248,10 +238,13 @@ final class RequestScope
         $this->dispatcher->flushOrLog();
     }
 
-    private function mustNotBeSent(string $call): void
+    /** @throws UseAfterHeaders the header section was sent */
+    private function declare(string $call): Declaration
     {
         if ($this->channel->isSent()) {
             throw new UseAfterHeaders("$call came after the header section was sent. Declare first, write afterwards.");
         }
+        $this->register();
+        return $this->declaration;
     }
 }

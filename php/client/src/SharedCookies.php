@@ -5,7 +5,7 @@
  *
  *     those that only scripts read       Pagewell removes them from a request whose page may be shared
  *     those in Pagewell's cache key      one copy for each value: KEYED
- *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or RequestScope::configure()
+ *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or Configuration::set()
  *
  * Any other cookie may be a login. SCRIPT_ONLY is Pagewell's own list
  * (crates/cache/site-rules/src/known.rs); a test compares the two. `*` matches any text, case is

@@ -117,7 +117,7 @@ final class ClassicTest extends TestCase
         self::assertGreaterThan(39 * 86_400, $month);
         self::assertLessThanOrEqual(40 * 86_400, $month);
         self::assertSame(60, self::$site->lifetime('/news/4?as=minute'));
-        self::assertNull(self::$site->lifetime('/news/4'));
+        self::assertSame(86_400, self::$site->lifetime('/news/4'));
     }
 
     /** @dataProvider refusals */
@@ -152,14 +152,14 @@ final class ClassicTest extends TestCase
         $store = new \Memcached();
         $store->setOption(\Memcached::OPT_PREFIX_KEY, 'site:');
         $store->addServer(self::$site->directory . '/memcached.sock', 0);
-        \Pagewell\RequestScope::configure(changes: \Pagewell\ChangeDelivery::Control);
+        \Pagewell\Configuration::set(changes: \Pagewell\ChangeDelivery::Control);
         \Pagewell\Testing\RecordingChannel::install();
         \Pagewell\uses('news', 4);
         $page = MemcachedPage::begin($store, '/no-lease/');
         self::assertFalse($page->store('a page'));
         self::assertSame(\Pagewell\Refusal::NoLease, $page->refusal());
         self::assertFalse($this->isStored('/no-lease/'));
-        \Pagewell\RequestScope::configure();
+        \Pagewell\Configuration::set();
         \Pagewell\RequestScope::begin();
     }
 
@@ -176,7 +176,7 @@ final class ClassicTest extends TestCase
         $m = new \Memcached();
         $m->addServer(self::$site->directory . '/memcached.sock', 0);
         [$_SERVER['REQUEST_URI'], $before] = ["/manual/$which", $_SERVER['REQUEST_URI'] ?? null];
-        \Pagewell\RequestScope::configure(changes: \Pagewell\ChangeDelivery::Control);
+        \Pagewell\Configuration::set(changes: \Pagewell\ChangeDelivery::Control);
         \Pagewell\Testing\RecordingChannel::install();
         $code = (string) preg_replace('~^\$m = new .*?^}\n~ms', '', RealClassic::examples('php')[$which]);
         ob_start();
@@ -186,7 +186,7 @@ final class ClassicTest extends TestCase
         (new \Pagewell\SocketClient(self::$site->admin()))->invalidate(new \Pagewell\Invalidation(['news:4']));
         self::assertFalse($this->isStored("/manual/$which"));
         $_SERVER['REQUEST_URI'] = $before;
-        \Pagewell\RequestScope::configure();
+        \Pagewell\Configuration::set();
         \Pagewell\RequestScope::begin();
     }
 

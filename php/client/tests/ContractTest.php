@@ -38,7 +38,7 @@ final class ContractTest extends TestCase
         $changes = new Changes();
         foreach ($vector['calls'] as $call) {
             [$word, $arguments, $named] = $call + [2 => []];
-            ($word === 'changed' ? $changes : $declaration)->$word(...$arguments, ...$named);
+            (str_starts_with($word, 'changed') ? $changes : $declaration)->$word(...$arguments, ...$named);
         }
         $response = new Response(
             method: $vector['request']['method'],

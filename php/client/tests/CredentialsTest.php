@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests;
 
 use Pagewell\CollectingChannel;
+use Pagewell\Configuration;
 use Pagewell\Credentials;
 use Pagewell\Declaration;
 use Pagewell\Exception\InvalidConfiguration;
@@ -26,7 +27,7 @@ final class CredentialsTest extends TestCase
     protected function tearDown(): void
     {
         unset($_ENV['PAGEWELL_SHARED_COOKIES']);
-        RequestScope::configure();
+        Configuration::set();
         RequestScope::begin();
     }
 
@@ -94,7 +95,7 @@ final class CredentialsTest extends TestCase
     {
         $_ENV['PAGEWELL_SHARED_COOKIES'] = 'currency, theme_*';
         self::assertSame(['member'], SharedCookies::others(['currency', 'theme.dark', 'member']));
-        RequestScope::configure(sharedCookies: ['member']);
+        Configuration::set(sharedCookies: ['member']);
         self::assertSame(['currency'], SharedCookies::others(['currency', 'member']));
     }
 

@@ -49,7 +49,7 @@ final class DependenciesTest extends TestCase
         yield 'a kind, and that of the class' => [Catalogue::class . '::all', [], ['shop', 'products'], null];
         yield 'an id' => [Catalogue::class . '::one', ['id' => 4], ['shop', 'products:4', 'products:*'], null];
         yield 'a row that was fetched already' => [Catalogue::class . '::one', ['id' => $row], ['shop', 'products:7', 'products:*'], null];
-        yield 'what is not cached declares nothing, nor does its class for it' => [Catalogue::class . '::basket', [], [], 'nothing-declared'];
+        yield 'what is not cached declares nothing, nor does its class for it' => [Catalogue::class . '::basket', [], [], 'not-cached'];
         yield 'a method that says nothing has the words of its class' => [Catalogue::class . '::notAnAction', [], ['shop'], null];
         yield 'the interface' => [Invoked::class, ['name' => 'Ada:1', 'lang' => 'en'], ['products', 'authors:Ada:1-en', 'authors:*'], null];
         yield 'nobody' => ['No\Such\Thing::show', [], [], 'nothing-declared'];

@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests;
 
 use Pagewell\ChangeDelivery;
+use Pagewell\Configuration;
 use Pagewell\Environment;
 use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\RequestScope;
@@ -18,6 +19,7 @@ use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
 use function Pagewell\transaction;
+use function Pagewell\uses;
 
 final class EnvironmentTest extends TestCase
 {
@@ -26,18 +28,19 @@ final class EnvironmentTest extends TestCase
 
     protected function setUp(): void
     {
-        RequestScope::configure(log: function (string $text): void {
+        Configuration::set(log: function (string $text): void {
             $this->logged[] = $text;
         });
     }
 
     protected function tearDown(): void
     {
-        foreach (['CHANGES', 'ADMIN', 'SITE'] as $name) {
+        foreach (['CHANGES', 'ADMIN', 'SITE', 'TOKEN_FILE', 'LIFETIME'] as $name) {
             putenv("PAGEWELL_$name");
             unset($_SERVER["PAGEWELL_$name"], $_ENV["PAGEWELL_$name"], $_SERVER["HTTP_PAGEWELL_$name"]);
         }
-        RequestScope::configure();
+        Configuration::set();
+        Configuration::ofFramework('', []);
         RequestScope::begin();
     }
 
@@ -75,7 +78,7 @@ final class EnvironmentTest extends TestCase
     /** @return iterable<array{string, ?ChangeDelivery}> */
     public static function words(): iterable
     {
-        yield from [['', ChangeDelivery::Response], ['response', ChangeDelivery::Response], ['control', ChangeDelivery::Control], ['InvalidationClient', null], ['contol', null]];
+        yield from [['', ChangeDelivery::Response], ['response', ChangeDelivery::Response], ['control', ChangeDelivery::Control], ['Control', null], ['contol', null]];
     }
 
     /** @dataProvider wrongValues */
@@ -95,6 +98,54 @@ final class EnvironmentTest extends TestCase
         yield ['ADMIN', 'localhost', 'an address (127.0.0.1:8081), a socket (unix:/run/pagewell/admin.sock) or off.'];
         yield ['ADMIN', 'http://127.0.0.1:8081', 'an address'];
         yield ['SITE', 'https://example.org/', 'the host alone, as in example.org.'];
+        yield ['LIFETIME', '0', 'seconds, at most 31536000 (a year).'];
+        yield ['LIFETIME', '1h', 'seconds'];
+        yield ['LIFETIME', '31536001', 'seconds'];
+    }
+
+    public function testAMistypedTokenFileIsRefusedToo(): void
+    {
+        $_SERVER['PAGEWELL_TOKEN_FILE'] = __FILE__;
+        RequestScope::begin(new RecordingChannel('POST'));
+        foreach ([__FILE__ . '.none', '/nowhere/at/all'] as $file) {
+            $_SERVER['PAGEWELL_TOKEN_FILE'] = $file;
+            try {
+                RequestScope::begin(new RecordingChannel('POST'));
+                self::fail("$file was accepted");
+            } catch (InvalidConfiguration $fault) {
+                self::assertStringContainsString("PAGEWELL_TOKEN_FILE is '$file', which does not exist", $fault->getMessage());
+            }
+        }
+    }
+
+    public function testACommandIsRefusedWhereItBegins(): void
+    {
+        $_SERVER['PAGEWELL_ADMIN'] = 'localhost';
+        $this->expectException(InvalidConfiguration::class);
+        RequestScope::begin(new RecordingChannel(null));
+    }
+
+    public function testTheSettingsOfAFrameworkCountAfterTheEnvironment(): void
+    {
+        Configuration::ofFramework('config/pagewell.php', ['site' => 'framework.test', 'changes' => 'control', 'token_file' => null]);
+        self::assertSame('framework.test', SocketClient::fromEnvironment()?->site);
+        self::assertSame(ChangeDelivery::Control, Configuration::way());
+        $_ENV['PAGEWELL_SITE'] = 'env.test';
+        self::assertSame('env.test', SocketClient::fromEnvironment()?->site);
+        $this->expectException(InvalidConfiguration::class);
+        $this->expectExceptionMessage('PAGEWELL_CHANGES=control');
+        Configuration::ofFramework('config/pagewell.php', ['changes' => 'control', 'admin' => 'off']);
+    }
+
+    public function testThePagesLifetimeIsThatOfTheEnvironmentAndNoPageFailsByIt(): void
+    {
+        foreach (['600' => 600, '' => 86_400, 'never' => 86_400] as $said => $expected) {
+            $_SERVER['PAGEWELL_LIFETIME'] = (string) $said;
+            $channel = RecordingChannel::install();
+            uses('news');
+            $channel->send();
+            self::assertContains("Pagewell-Cache-Control: max-age=$expected", $channel->lines());
+        }
     }
 
     public function testAfterTheWriteAWrongWordIsLoggedAndBothAreTold(): void

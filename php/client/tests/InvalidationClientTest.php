@@ -10,6 +10,7 @@ namespace Pagewell\Tests;
 
 use Pagewell\ChangeDelivery;
 use Pagewell\Changes;
+use Pagewell\Configuration;
 use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\Exception\InvalidTag;
 use Pagewell\Exception\PagewellUnreachable;
@@ -33,15 +34,16 @@ final class InvalidationClientTest extends TestCase
     protected function setUp(): void
     {
         $this->logged = [];
-        RequestScope::configure(log: function (string $text): void {
+        Configuration::set(log: function (string $text): void {
             $this->logged[] = $text;
         });
     }
 
     protected function tearDown(): void
     {
+        Configuration::set(log: static fn () => null);
         RequestScope::begin(client: false);
-        RequestScope::configure();
+        Configuration::set();
         RequestScope::begin();
     }
 
@@ -165,7 +167,7 @@ final class InvalidationClientTest extends TestCase
 
     public function testALogThatFailsBreaksNothing(): void
     {
-        RequestScope::configure(log: static fn (string $text) => throw new \RuntimeException('no log'));
+        Configuration::set(log: static fn (string $text) => throw new \RuntimeException('no log'));
         $before = ini_set('error_log', '/dev/null');
         $channel = RecordingChannel::install(null);
         $channel->client->fail(new PagewellUnreachable('It is away.'));
@@ -185,7 +187,7 @@ final class InvalidationClientTest extends TestCase
 
     public function testByControlNoAnswerCarriesAChange(): void
     {
-        RequestScope::configure(changes: ChangeDelivery::Control);
+        Configuration::set(changes: ChangeDelivery::Control);
         $channel = RecordingChannel::install('POST');
         transaction()->begin();
         changed('news', 4);
@@ -202,7 +204,7 @@ final class InvalidationClientTest extends TestCase
 
     public function testByControlWithoutOneIsRefusedBeforeTheWrite(): void
     {
-        RequestScope::configure(changes: ChangeDelivery::Control);
+        Configuration::set(changes: ChangeDelivery::Control);
         $this->expectException(InvalidConfiguration::class);
         $this->expectExceptionMessage('PAGEWELL_CHANGES=control');
         RequestScope::begin(new RecordingChannel('POST'), client: false);

@@ -10,6 +10,7 @@ namespace Pagewell\Tests;
 
 use Pagewell\ChangeDelivery;
 use Pagewell\CollectingChannel;
+use Pagewell\Configuration;
 use Pagewell\Exception\ChangeAfterHeaders;
 use Pagewell\Exception\ChangeOnSafeMethod;
 use Pagewell\Exception\ChangeOutsideRequest;
@@ -58,7 +59,7 @@ final class RequestScopeTest extends TestCase
     public function testAControlOfTheApplicationsOwnThatFailsInItsOwnWayBreaksNothing(): void
     {
         $logged = [];
-        RequestScope::configure(log: static function (string $text) use (&$logged): void {
+        Configuration::set(log: static function (string $text) use (&$logged): void {
             $logged[] = $text;
         });
         RequestScope::begin($channel = new RecordingChannel(null), new class implements InvalidationClient {
@@ -69,7 +70,7 @@ final class RequestScopeTest extends TestCase
         });
         changed('news', 4);
         $channel->end();
-        RequestScope::configure();
+        Configuration::set();
         self::assertSame(["pagewell: no route to host Pages made from what has changed may still be shown. When it is back: pagewell invalidate --tag 'news' --tag 'news:4'"], $logged);
     }
 
@@ -157,13 +158,13 @@ final class RequestScopeTest extends TestCase
 
     public function testAFrameworksResponseIsGivenOutWhenTheControlInterfaceHasBeenTold(): void
     {
-        RequestScope::configure(changes: ChangeDelivery::Control);
+        Configuration::set(changes: ChangeDelivery::Control);
         $client = new RecordingClient();
         $channel = CollectingChannel::begin('POST', $client);
         changed('news', 4);
         self::assertSame([], $channel->finish(303, []));
         self::assertSame(['news', 'news:4'], $client->tags());
-        RequestScope::configure();
+        Configuration::set();
     }
 
     public function testTheNextRequestOfTheProcessBeginsWithNothing(): void

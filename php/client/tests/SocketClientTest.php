@@ -8,6 +8,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
+use Pagewell\Configuration;
 use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Exception\UnreadableResponse;
@@ -23,14 +24,14 @@ final class SocketClientTest extends TestCase
     public function testTheCommandIsForTheSiteThatCouldNotBeTold(): void
     {
         $logged = [];
-        RequestScope::configure(log: static function (string $text) use (&$logged): void {
+        Configuration::set(log: static function (string $text) use (&$logged): void {
             $logged[] = $text;
         });
         RequestScope::begin(new RecordingChannel(null), new SocketClient('127.0.0.1:1', site: 'shop.example'));
         RequestScope::current()->changed('news', 4);
         RequestScope::current()->end();
         self::assertStringEndsWith("When it is back: pagewell invalidate --site 'shop.example' --tag 'news' --tag 'news:4'", $logged[0]);
-        RequestScope::configure();
+        Configuration::set();
         RequestScope::begin();
     }
 

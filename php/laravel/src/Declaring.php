@@ -13,8 +13,10 @@ declare(strict_types=1);
 
 namespace Pagewell\Laravel;
 
+use Illuminate\Contracts\Container\Container;
 use Illuminate\Http\Request;
 use Pagewell\CollectingChannel;
+use Pagewell\RequestScope;
 use Pagewell\SymfonyResponse;
 use Symfony\Component\HttpFoundation\Response;
 
@@ -27,6 +29,11 @@ use function Pagewell\usesOf;
  */
 final class Declaring
 {
+    /** @param Container|null $container of the application, which has the guards */
+    public function __construct(private readonly ?Container $container = null)
+    {
+    }
+
     /** @param \Closure(Request): Response $next */
     public function handle(Request $request, \Closure $next): Response
     {
@@ -41,7 +48,25 @@ final class Declaring
             $channel->lose();
             throw $fault;
         }
+        if ($this->isSignedIn()) {
+            RequestScope::current()->signedIn();
+        }
         SymfonyResponse::finish($channel, $request, $response);
         return $response;
+    }
+
+    /**
+     * Whether a guard has identified the visitor. Guards that the application has not asked for
+     * have identified nobody, and are not created here.
+     */
+    private function isSignedIn(): bool
+    {
+        $auth = $this->container?->resolved('auth') ? $this->container->make('auth') : null;
+        foreach ($auth === null ? [] : (fn (): array => $this->guards ?? [])->call($auth) as $guard) {
+            if (method_exists($guard, 'hasUser') ? $guard->hasUser() : $guard->user() !== null) {
+                return true;
+            }
+        }
+        return false;
     }
 }

@@ -11,9 +11,8 @@
  *     Eloquent: saved, updated, deleted, restored   changed(kind, key), of the models in config('pagewell.models')
  *     a statement that increments (Increments)      the same, or changed(kind) where it is not one row
  *
- * Laravel discovers it (composer.json). `config/pagewell.php` is optional:
- *
- *     return ['models' => [App\Models\News::class => 'news']];
+ * Laravel discovers it (composer.json). `config/pagewell.php` is optional: `php artisan
+ * vendor:publish --tag=pagewell-config`.
  */
 
 declare(strict_types=1);
@@ -31,7 +30,9 @@ use Illuminate\Queue\Events\JobExceptionOccurred;
 use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Support\ServiceProvider;
-use Pagewell\Environment;
+use Pagewell\Configuration;
+use Pagewell\PageCache;
+use Pagewell\RequestPageCache;
 use Pagewell\RequestScope;
 use Pagewell\Transaction;
 
@@ -40,6 +41,9 @@ use function Pagewell\changed;
 /** Registers Pagewell with an application. */
 final class PagewellProvider extends ServiceProvider
 {
+    /** The configuration with its defaults. */
+    private const FILE = __DIR__ . '/../config/pagewell.php';
+
     /** Events of a model with visible effects. increment() fires `updated`, and no `saved`. */
     private const MODEL_EVENTS = ['saved', 'updated', 'deleted', 'restored'];
 
@@ -55,15 +59,25 @@ final class PagewellProvider extends ServiceProvider
     /** @var array<string, \WeakReference<Connection>> connections that have begun a transaction, by name */
     private static array $begun = [];
 
-    /** Wrong values of the environment are refused here, before anything is written. */
+    /** The file of the package has the values of .env, also after `config:cache`. */
+    public function register(): void
+    {
+        $this->mergeConfigFrom(self::FILE, 'pagewell');
+        $this->app->singleton(PageCache::class, RequestPageCache::class);
+    }
+
+    /** Wrong settings are refused here, before anything is written. */
     public function boot(): void
     {
-        Environment::check();
+        $settings = (array) $this->app->make('config')->get('pagewell', []);
+        $models = (array) ($settings['models'] ?? []);
+        Configuration::ofFramework('config/pagewell.php', array_diff_key($settings, ['models' => null]));
+        $this->publishes([self::FILE => $this->app->basePath('config/pagewell.php')], 'pagewell-config');
         $this->app->terminating(static fn () => RequestScope::current()->flushOrLog());
         $this->app->make(Kernel::class)->prependMiddleware(Declaring::class);
         $events = $this->app->make(Dispatcher::class);
         self::listen($events);
-        foreach ((array) $this->app->make('config')->get('pagewell.models', []) as $model => $kind) {
+        foreach ($models as $model => $kind) {
             self::listenToModel($events, $model, $kind);
         }
     }

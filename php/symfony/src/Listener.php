@@ -7,7 +7,8 @@
  *     event                                     what happens
  *     kernel.request (main)                     the state of the request begins
  *     kernel.controller_arguments (main)        usesOf(controller, attributes of the request)
- *     kernel.response (main, after the session) lines are added to the response; waiting changes are sent
+ *     kernel.response (main, after the session) lines are added to the response, unless the visitor is
+ *                                               signed in; waiting changes are sent
  *     kernel.finish_request (main)              without a response: changes are sent anyway
  *     kernel.terminate                          later changes are sent
  *     console.terminate, a message of the       the same, except those that wait for a commit: a command may
@@ -30,6 +31,7 @@ use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
 use Symfony\Component\HttpKernel\Event\RequestEvent;
 use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\KernelEvents;
+use Symfony\Component\Security\Core\Authentication\Token\Storage\TokenStorageInterface;
 
 use function Pagewell\usesOf;
 
@@ -42,8 +44,11 @@ final class Listener implements EventSubscriberInterface
 {
     private ?CollectingChannel $channel = null;
 
-    /** @param InvalidationClient|false|null $client as RequestScope::begin() takes it */
-    public function __construct(private readonly InvalidationClient|false|null $client = null)
+    /**
+     * @param InvalidationClient|false|null $client as RequestScope::begin() takes it
+     * @param TokenStorageInterface|null    $tokens of the security component; null without it
+     */
+    public function __construct(private readonly InvalidationClient|false|null $client = null, private readonly ?TokenStorageInterface $tokens = null)
     {
     }
 
@@ -85,6 +90,9 @@ final class Listener implements EventSubscriberInterface
     public function finish(ResponseEvent $event): void
     {
         if ($event->isMainRequest() && $this->channel !== null) {
+            if ($this->isSignedIn()) {
+                RequestScope::current()->signedIn();
+            }
             SymfonyResponse::finish($this->channel, $event->getRequest(), $event->getResponse());
         }
     }
@@ -104,5 +112,19 @@ final class Listener implements EventSubscriberInterface
     public function flush(): void
     {
         RequestScope::current()->flushOrLog();
+    }
+
+    /**
+     * Whether the security component has identified the visitor. If a lazy firewall has not been
+     * asked, nothing was rendered for that visitor, and the question would begin the session.
+     */
+    private function isSignedIn(): bool
+    {
+        $tokens = $this->tokens;
+        if ($tokens === null || (fn (): bool => isset($this->initializer))->call($tokens)) {
+            return false;
+        }
+        // The user of an anonymous token, in Symfony 5, is a text.
+        return is_object($tokens->getToken()?->getUser());
     }
 }

@@ -12,7 +12,7 @@
  *   whenever any article is written.
  *
  * This site uses the third: it is written a few times a day and searched all the time. In addition,
- * `freshFor()` prevents that rare searches are stored for a year.
+ * `FreshFor` limits rare searches to a day, whatever the default of the site is.
  */
 
 declare(strict_types=1);

@@ -77,6 +77,7 @@ final class Statement
     public function apply(RequestScope $scope, array $parameters): void
     {
         if ($this->notCached !== null) {
+            $scope->notCached();
             return;
         }
         $named = [];

@@ -11,7 +11,9 @@ namespace Pagewell\Tests\Glue;
 
 use Drupal\Core\Cache\CacheableResponseInterface;
 use Drupal\Core\Database\Connection;
+use Drupal\Core\Session\Account;
 use Drupal\pagewell\Tags;
+use Pagewell\Configuration;
 use Pagewell\InvalidationClient;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
@@ -32,6 +34,8 @@ final class DrupalTest extends TestCase
 
     private Tags $tags;
 
+    private Account $user;
+
     public static function setUpBeforeClass(): void
     {
         if (stream_resolve_include_path('Symfony/Component/HttpKernel/autoload.php') === false) {
@@ -44,14 +48,14 @@ final class DrupalTest extends TestCase
 
     protected function setUp(): void
     {
-        RequestScope::configure(new RecordingClient());
+        Configuration::set(new RecordingClient());
         $this->database = new Connection();
-        $this->tags = new Tags($this->database);
+        $this->tags = new Tags($this->database, $this->user = new Account());
     }
 
     protected function tearDown(): void
     {
-        RequestScope::configure();
+        Configuration::set();
         RequestScope::begin();
     }
 
@@ -68,6 +72,8 @@ final class DrupalTest extends TestCase
         foreach (['must-revalidate, no-cache, private', 'public, max-age=0', ''] as $cacheControl) {
             self::assertFalse($this->ask('GET', ['node:4'], $cacheControl)->headers->has('Cache-Groups'), $cacheControl);
         }
+        $this->user->isAuthenticated = true;
+        self::assertSame('no-store', $this->ask('GET', ['node:4'], 'public, max-age=600')->headers->get('Pagewell-Cache-Control'));
     }
 
     public function testWhatIsInvalidatedIsTold(): void
@@ -179,7 +185,7 @@ final class DrupalTest extends TestCase
     public function testAWriteThatEndsWithoutAResponseIsTold(): void
     {
         $client = new RecordingClient();
-        RequestScope::configure($client);
+        Configuration::set($client);
         try {
             $this->ask('POST', [], '', function (): void {
                 $this->tags->invalidateTags(['node:4']);
@@ -202,7 +208,7 @@ final class DrupalTest extends TestCase
     private function log(InvalidationClient|false|null $client = null): \ArrayObject
     {
         $said = new \ArrayObject();
-        RequestScope::configure($client ?? new RecordingClient(), static fn (string $text) => $said->append($text));
+        Configuration::set($client ?? new RecordingClient(), static fn (string $text) => $said->append($text));
         return $said;
     }
 

@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Illuminate\Database\Query\Expression;
+use Pagewell\Configuration;
 use Pagewell\Laravel\PagewellProvider;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
@@ -27,13 +28,13 @@ final class LaravelIncrementsTest extends TestCase
     protected function setUp(): void
     {
         // Rows are also written while no response is recorded.
-        RequestScope::configure(new RecordingClient());
+        Configuration::set(new RecordingClient());
     }
 
     protected function tearDown(): void
     {
         RequestScope::begin();
-        RequestScope::configure();
+        Configuration::set();
         RequestScope::begin();
     }
 

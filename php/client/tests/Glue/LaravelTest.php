@@ -9,7 +9,6 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Illuminate\Container\Container;
-use Illuminate\Contracts\Http\Kernel;
 use Illuminate\Events\Dispatcher;
 use Illuminate\Http\Request;
 use Illuminate\Http\Response;
@@ -18,6 +17,7 @@ use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Routing\Router;
 use Illuminate\Session\ArraySessionHandler;
 use Illuminate\Session\Store;
+use Pagewell\Configuration;
 use Pagewell\Laravel\Declaring;
 use Pagewell\Laravel\PagewellProvider;
 use Pagewell\RequestScope;
@@ -43,13 +43,13 @@ final class LaravelTest extends TestCase
     protected function setUp(): void
     {
         $this->client = new RecordingClient();
-        RequestScope::configure($this->client);
+        Configuration::set($this->client);
     }
 
     protected function tearDown(): void
     {
         RequestScope::begin(client: false);
-        RequestScope::configure();
+        Configuration::set();
         RequestScope::begin();
     }
 
@@ -166,28 +166,6 @@ final class LaravelTest extends TestCase
         $channel = RecordingChannel::install('POST');
         $news->delete();
         self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $channel->lines());
-    }
-
-    public function testTheProviderRegistersEverything(): void
-    {
-        $kernel = $this->createMock(LaravelKernel::class);
-        $kernel->expects(self::once())->method('prependMiddleware')->with(Declaring::class);
-        $application = new class () extends Container {
-            public ?\Closure $atEnd = null;
-
-            public function terminating(\Closure $callback): void
-            {
-                $this->atEnd = $callback;
-            }
-        };
-        $application->instance(Kernel::class, $kernel);
-        $application->instance(\Illuminate\Contracts\Events\Dispatcher::class, $events = new Dispatcher());
-        $application->instance('config', new \Illuminate\Config\Repository(['pagewell' => ['models' => [LaravelNews::class => 'news']]]));
-        (new PagewellProvider($application))->boot();
-        self::assertTrue($events->hasListeners(\Illuminate\Database\Events\TransactionCommitted::class));
-        self::assertTrue($events->hasListeners('eloquent.saved: ' . LaravelNews::class));
-        self::assertTrue($events->hasListeners(\Illuminate\Queue\Events\JobExceptionOccurred::class));
-        self::assertNotNull($application->atEnd);
     }
 
     /** @param array<string, string> $server */

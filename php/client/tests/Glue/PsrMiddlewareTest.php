@@ -10,6 +10,7 @@ namespace Pagewell\Tests\Glue;
 
 use Nyholm\Psr7\Response;
 use Nyholm\Psr7\ServerRequest;
+use Pagewell\Configuration;
 use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Invalidation;
 use Pagewell\InvalidationClient;
@@ -59,7 +60,7 @@ final class PsrMiddlewareTest extends TestCase
             return new Response(200, ['ETag' => '"1"'], 'page');
         });
         self::assertSame('"news:4", "news:*"', $response->getHeaderLine('Cache-Groups'));
-        self::assertSame('max-age=31536000', $response->getHeaderLine('Pagewell-Cache-Control'));
+        self::assertSame('max-age=86400', $response->getHeaderLine('Pagewell-Cache-Control'));
         self::assertSame('no-cache', $response->getHeaderLine('Cache-Control'));
         self::assertSame(['page', '"1"'], [(string) $response->getBody(), $response->getHeaderLine('ETag')]);
     }
@@ -165,7 +166,7 @@ final class PsrMiddlewareTest extends TestCase
     public function testAPagewellThatIsAwayThenIsNotAskedEachTime(): void
     {
         $said = [];
-        RequestScope::configure(log: static function (string $text) use (&$said): void {
+        Configuration::set(log: static function (string $text) use (&$said): void {
             $said[] = $text;
         });
         $this->client->fail(new PagewellUnreachable('Pagewell is away.'));
@@ -176,7 +177,7 @@ final class PsrMiddlewareTest extends TestCase
         self::assertSame(['pagewell: Pagewell is away. Tried again later.'], $said);
         $this->client->fail(null);
         $this->ask('GET', static fn (): Response => new Response());
-        RequestScope::configure();
+        Configuration::set();
         self::assertContains('news:5', $this->client->tags());
     }
 

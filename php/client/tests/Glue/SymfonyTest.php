@@ -9,14 +9,10 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Pagewell\Attribute\Uses;
-use Pagewell\DoctrineMiddleware;
-use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\RequestScope;
 use Pagewell\Symfony\Listener;
-use Pagewell\Symfony\PagewellBundle;
 use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
-use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\EventDispatcher\EventDispatcher;
 use Symfony\Component\HttpFoundation\Cookie;
 use Symfony\Component\HttpFoundation\Request;
@@ -58,7 +54,7 @@ final class SymfonyTest extends TestCase
     {
         $response = $this->ask('GET', [new SymfonyPages(), 'one'], ['id' => 4]);
         self::assertSame('"news:4", "news:*"', $response->headers->get('Cache-Groups'));
-        self::assertSame('max-age=31536000', $response->headers->get('Pagewell-Cache-Control'));
+        self::assertSame('max-age=86400', $response->headers->get('Pagewell-Cache-Control'));
         self::assertStringContainsString('no-cache', (string) $response->headers->get('Cache-Control'));
     }
 
@@ -160,30 +156,6 @@ final class SymfonyTest extends TestCase
             RequestScope::current()->end();
             self::assertSame(['news', 'news:4'], $this->client->tags());
         }
-    }
-
-    public function testAMistypedVariableIsRefusedAsTheKernelBoots(): void
-    {
-        $_ENV['PAGEWELL_CHANGES'] = 'contol';
-        try {
-            $this->expectException(InvalidConfiguration::class);
-            $this->expectExceptionMessage("PAGEWELL_CHANGES is 'contol': write response or control.");
-            (new PagewellBundle())->boot();
-        } finally {
-            unset($_ENV['PAGEWELL_CHANGES']);
-        }
-    }
-
-    public function testTheBundleRegistersItsServices(): void
-    {
-        require_once 'Doctrine/DBAL/autoload.php';
-        $container = new ContainerBuilder();
-        (new PagewellBundle())->build($container);
-        self::assertTrue($container->getDefinition(Listener::class)->hasTag('kernel.event_subscriber'));
-        self::assertTrue($container->getDefinition(DoctrineMiddleware::class)->hasTag('doctrine.middleware'));
-        $container->getDefinition(Listener::class)->setPublic(true);
-        $container->compile();
-        self::assertInstanceOf(Listener::class, $container->get(Listener::class));
     }
 
     public function testAFragmentIsAnElementWhereTheRequestSaysThatItIsUnderstood(): void

@@ -11,8 +11,8 @@ declare(strict_types=1);
 
 require __DIR__ . '/../bootstrap.php';
 
+use Pagewell\Configuration;
 use Pagewell\MemcachedPage;
-use Pagewell\RequestScope;
 use Pagewell\SocketClient;
 
 use function Pagewell\changed;
@@ -79,7 +79,7 @@ switch ($what) {
         wait('work');
         break;
     case 'away':
-        RequestScope::configure(new SocketClient('unix:/nowhere/at/all.sock'));
+        Configuration::set(new SocketClient('unix:/nowhere/at/all.sock'));
         changed('news', $id);
         echo 'unbroken';
         break;

@@ -43,7 +43,7 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
             isset($_GET['tells']) && Pagewell\beforeHeaders();
         });
         $client = new Pagewell\Testing\RecordingClient();
-        Pagewell\RequestScope::configure($client);
+        Pagewell\Configuration::set($client);
         isset($_GET['buffered']) && ob_start();
         uses('news', 4);
         isset($_GET['changes']) && changed('news', 5);
@@ -51,7 +51,7 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         isset($_GET['fails']) && http_response_code(503);
         break;
     case '/change-after-headers':
-        Pagewell\RequestScope::configure($client = new Pagewell\Testing\RecordingClient());
+        Pagewell\Configuration::set($client = new Pagewell\Testing\RecordingClient());
         echo 'begun, ';
         flush();
         changed('news', 4);
@@ -105,7 +105,7 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         echo 'done';
         break;
     case '/change-taken-off':
-        Pagewell\RequestScope::configure(log: static fn (string $text) => print $text);
+        Pagewell\Configuration::set(log: static fn (string $text) => print $text);
         changed('news', 4);
         header_register_callback(static fn () => header_remove());
         echo 'done. ';
@@ -113,7 +113,7 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
     case '/finished':
         ini_set('display_errors', '0');
         $finished = Pagewell\CollectingChannel::begin('POST');
-        Pagewell\RequestScope::configure(log: static fn (string $text) => print $text);
+        Pagewell\Configuration::set(log: static fn (string $text) => print $text);
         changed('news', 4);
         $lines = $finished->finish(303, []);
         match ((string) $_GET['then']) {

@@ -12,8 +12,7 @@
  *     kernel.terminate                        later changes are sent
  *
  * Drupal knows which page has which tags, so there is no table here: a saved node invalidates
- * `node:4` and `node_list`, and so on. Signed-in visitors have a session, and their pages are not
- * offered for storing. The maximum TTL is the site's setting (Cache-Control: max-age).
+ * `node:4` and `node_list`, and so on. Pages of signed-in visitors are not offered for storing. The maximum TTL is the site's setting (Cache-Control: max-age).
  *
  * Nothing here throws into the site. A page that cannot be declared is not stored. A change that
  * cannot be sent is added to the response, or the log has the command that makes up for it.
@@ -26,6 +25,7 @@ namespace Drupal\pagewell;
 use Drupal\Core\Cache\CacheableResponseInterface;
 use Drupal\Core\Cache\CacheTagsInvalidatorInterface;
 use Drupal\Core\Database\Connection;
+use Drupal\Core\Session\AccountInterface;
 use Pagewell\Changes;
 use Pagewell\CollectingChannel;
 use Pagewell\Configuration;
@@ -50,7 +50,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     /** @var \WeakReference<\Closure>|null called by the connection when its transaction ends */
     private ?\WeakReference $awaited = null;
 
-    public function __construct(private readonly Connection $database)
+    public function __construct(private readonly Connection $database, private readonly AccountInterface $user)
     {
     }
 
@@ -81,6 +81,9 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
         $response = $event->getResponse();
         $finished = self::guarded(function () use ($event, $response): void {
             $this->settle();
+            if ($this->user->isAuthenticated()) {
+                RequestScope::current()->signedIn();
+            }
             $this->declare($response);
             SymfonyResponse::finish($this->channel, $event->getRequest(), $response);
         });
