@@ -56,7 +56,7 @@ final class MariaDbTransactionTest extends TestCase
     public function testPdo(callable $work, string ...$told): void
     {
         $db = new Pdo('mysql:dbname=paper;unix_socket=' . self::$server?->socket(), self::$server?->user());
-        $work(static fn (string $sql): int|false => $db->exec($sql));
+        $work($db->exec(...));
         $this->channel->end();
         self::assertEqualsCanonicalizing($told, $this->channel->client->tags());
     }
