@@ -97,7 +97,7 @@ final class ChangeDispatcher
     }
 
     /**
-     * Sends waiting changes at once.
+     * Sends waiting changes at once, and those in the outbox.
      *
      * @return int how many pages were purged
      *
@@ -105,7 +105,7 @@ final class ChangeDispatcher
      */
     public function flush(): int
     {
-        return $this->queue()?->now()->pages ?? 0;
+        return ($this->queue()?->now()->pages ?? 0) + OutboxDelivery::flush(Configuration::client($this->client));
     }
 
     /** Like flush(), but failures are logged. */
@@ -132,6 +132,13 @@ final class ChangeDispatcher
             $transaction->commitAll();
         }
         $this->queue?->end();
+        OutboxDelivery::attempt(Configuration::client($this->client));
+    }
+
+    /** Has the outbox delivered when the request ends, if it is due. */
+    public function watchOutbox(): void
+    {
+        OutboxDelivery::isDue() && $this->registerEnd();
     }
 
     /** Sends changes that are committed. */

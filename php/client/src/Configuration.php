@@ -31,6 +31,8 @@ final class Configuration
 
     private static ?ChangeDelivery $way = null;
 
+    private static ?Outbox $outbox = null;
+
     private function __construct()
     {
     }
@@ -42,13 +44,14 @@ final class Configuration
      * @param \Psr\Log\LoggerInterface|\Closure(string): void|null $log receives failures; null: PHP's log
      * @param ChangeDelivery|null                         $changes       whether responses carry changes; null: read from the environment
      * @param list<string>|null                           $sharedCookies names of cookies that make no page personal; null: read from the environment
+     * @param Outbox|null                                 $outbox        keeps changes that could not be sent; null: the file in PAGEWELL_OUTBOX, if there is one
      *
      * @throws InvalidConfiguration a name of a cookie is invalid
      */
-    public static function set(InvalidationClient|false|null $client = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangeDelivery $changes = null, ?array $sharedCookies = null): void
+    public static function set(InvalidationClient|false|null $client = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangeDelivery $changes = null, ?array $sharedCookies = null, ?Outbox $outbox = null): void
     {
         SharedCookies::configure($sharedCookies);
-        [self::$client, self::$log, self::$way] = [$client, new Log($log), $changes];
+        [self::$client, self::$log, self::$way, self::$outbox] = [$client, new Log($log), $changes, $outbox];
     }
 
     /**
@@ -97,6 +100,17 @@ final class Configuration
     {
         $said = Environment::value('LIFETIME');
         return $said !== null && Environment::isLifetime($said) ? (int) $said : Declaration::LIFETIME_SECONDS;
+    }
+
+    /**
+     * Returns the outbox; null if there is none.
+     *
+     * @internal
+     */
+    public static function outbox(): ?Outbox
+    {
+        $file = Environment::value('OUTBOX');
+        return self::$outbox ?? ($file === null ? null : new FileOutbox($file));
     }
 
     /**

@@ -29,7 +29,7 @@ final class Environment
     private const PREFIX = 'PAGEWELL_';
 
     /** All variables, without their prefix. */
-    private const NAMES = ['ADMIN', 'TOKEN_FILE', 'SITE', 'CHANGES', 'SHARED_COOKIES', 'LIFETIME'];
+    private const NAMES = ['ADMIN', 'TOKEN_FILE', 'SITE', 'CHANGES', 'SHARED_COOKIES', 'LIFETIME', 'OUTBOX'];
 
     /** @var array<string, string> settings of a framework, by name without prefix */
     private static array $supplied = [];
@@ -108,6 +108,10 @@ final class Environment
         // Where another user may not look, the file may be there.
         if ($token !== null && !file_exists($token) && (!is_dir(dirname($token)) || is_executable(dirname($token)))) {
             throw new InvalidConfiguration("PAGEWELL_TOKEN_FILE is '$token', which does not exist: write the path of the file with the token.");
+        }
+        $outbox = self::value('OUTBOX');
+        if ($outbox !== null && (!is_dir(dirname($outbox)) || is_dir($outbox) || preg_match('~^(?:/|[A-Za-z]:)~', $outbox) !== 1)) {
+            throw new InvalidConfiguration("PAGEWELL_OUTBOX is '$outbox': write the whole path of a file, in a directory that exists.");
         }
         $lifetime = self::value('LIFETIME');
         if ($lifetime !== null && !self::isLifetime($lifetime)) {

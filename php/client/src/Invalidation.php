@@ -79,4 +79,16 @@ final class Invalidation
             throw new InvalidTag('A tag or URL cannot be said in JSON: ' . $fault->getMessage(), 0, $fault);
         }
     }
+
+    /** Returns the call with this body, as json() has written it; null if it is damaged. */
+    public static function ofJson(string $json): ?self
+    {
+        $said = json_decode($json, true, 4);
+        $isList = static fn (mixed $list): bool => is_array($list) && array_is_list($list) && array_filter($list, is_string(...)) === $list;
+        if (!is_array($said) || !$isList($said['tags'] ?? []) || !$isList($said['urls'] ?? []) || !is_string($said['site'] ?? '')) {
+            return null;
+        }
+        $call = new self($said['tags'] ?? [], $said['urls'] ?? [], ($said['all'] ?? false) === true, ($said['soft'] ?? false) === true, $said['site'] ?? null);
+        return $call->isEmpty() ? null : $call;
+    }
 }

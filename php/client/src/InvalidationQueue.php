@@ -10,7 +10,7 @@
  *     of the request is not reported; or the
  *     sending is not (HeaderCallback)
  *     Pagewell is unreachable                  they stay; retried after PAUSE_SECONDS, and at the end
- *     it is unreachable at the end             one line in the log, with the command to run
+ *     it is unreachable at the end             they go to the outbox; without one, the log has the command
  *
  * Only now() throws, whatever an application's own InvalidationClient does: a page or a job does not fail
  * because Pagewell is unreachable.
@@ -44,7 +44,7 @@ final class InvalidationQueue
 
     /**
      * @param InvalidationClient $client where changes are sent
-     * @param Log     $log     where failures are logged
+     * @param Log                $log    where failures are logged
      */
     public function __construct(private readonly InvalidationClient $client, private readonly Log $log)
     {
@@ -90,20 +90,28 @@ final class InvalidationQueue
         return $result;
     }
 
-    /** Sends all waiting changes, or logs that it could not. The queue is empty afterwards. */
+    /**
+     * Sends all waiting changes. Those that could not be sent are put into the outbox; without one,
+     * they are logged. The queue is empty afterwards.
+     */
     public function end(): void
     {
         $pending = $this->pending;
         $this->pending = new PendingChanges();
         $deadline = hrtime(true) + self::END_NANOSECONDS;
-        foreach ($pending->calls() as $call) {
+        $calls = $pending->calls();
+        foreach ($calls as $at => $call) {
             try {
                 if (hrtime(true) > $deadline) {
                     throw new PagewellUnreachable('There was no time left to send everything.');
                 }
                 $this->client->invalidate($call);
             } catch (\Throwable $failure) {
-                $this->log->warn("pagewell: {$failure->getMessage()} Pages made from what has changed may still be shown. When it is back: {$pending->command($this->client)}", $failure);
+                $site = $this->client instanceof SocketClient ? $this->client->site : null;
+                $left = array_map(static fn (Invalidation $one): Invalidation => $one->for($one->site ?? $site), array_slice($calls, $at));
+                $then = OutboxDelivery::store($left) ? 'Changes wait in the outbox.'
+                    : "Pages made from what has changed may still be shown. When it is back: {$pending->command($this->client)}";
+                $this->log->warn("pagewell: {$failure->getMessage()} $then", $failure);
                 return;
             }
         }

@@ -201,8 +201,7 @@ final class RequestScope
 
     private function accept(string $call, PendingChanges $pending): void
     {
-        $this->dispatcher->accept($call, $pending);
-        // Called before the response is sent; for a command no client waits.
+        $this->dispatcher->accept($call, $pending); // Before the response is sent; for a command no client waits.
         if ($this->channel->method() !== null && !$this->channel->isSent()) {
             $this->register();
         }
@@ -221,6 +220,7 @@ final class RequestScope
         if (!$this->registered) {
             $this->registered = true;
             $this->channel->beforeSending($this->sending(...));
+            $this->dispatcher->watchOutbox();
         }
     }
 

@@ -168,6 +168,15 @@ final class RealPagewellTest extends TestCase
         $this->assertHits(true, '/news/4');
     }
 
+    public function testWhatCouldNotBeSentWaitsInTheOutbox(): void
+    {
+        putenv('PAGEWELL_OUTBOX=' . self::$pagewell->directory . '/outbox');
+        self::assertStringContainsString('Changes wait in the outbox.', $this->command("Pagewell\\changed('news', 4);", 'unix:/nowhere/at/all.sock')[2]);
+        self::assertSame([0, '', ''], $this->command('Pagewell\flush();', self::$pagewell->admin()));
+        putenv('PAGEWELL_OUTBOX');
+        $this->assertHits(false, '/news/4');
+    }
+
     public function testAPageIsUnbrokenWhenTheControlInterfaceIsAway(): void
     {
         [$status, , $content] = self::$pagewell->ask('GET', '/away/4');

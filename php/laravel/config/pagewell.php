@@ -26,6 +26,9 @@ return [
     // TTL of pages that do not limit their own, in seconds; a day by default.
     'lifetime' => env('PAGEWELL_LIFETIME'),
 
+    // A file for changes that could not be sent: storage_path('app/pagewell-outbox').
+    'outbox' => env('PAGEWELL_OUTBOX'),
+
     // Models whose changes purge pages, with the kind of data: [App\Models\News::class => 'news'].
     'models' => [],
 ];

@@ -31,6 +31,7 @@ use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Support\ServiceProvider;
 use Pagewell\Configuration;
+use Pagewell\OutboxDelivery;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
 use Pagewell\RequestScope;
@@ -127,6 +128,7 @@ final class PagewellProvider extends ServiceProvider
             }
         }
         RequestScope::current()->flushOrLog();
+        OutboxDelivery::attempt(Configuration::client(null));
     }
 
     private static function transaction(string $connection): Transaction

@@ -22,7 +22,9 @@ declare(strict_types=1);
 namespace Pagewell\Symfony;
 
 use Pagewell\CollectingChannel;
+use Pagewell\Configuration;
 use Pagewell\InvalidationClient;
+use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
 use Pagewell\SymfonyResponse;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
@@ -112,6 +114,7 @@ final class Listener implements EventSubscriberInterface
     public function flush(): void
     {
         RequestScope::current()->flushOrLog();
+        OutboxDelivery::attempt(Configuration::client($this->client));
     }
 
     /**

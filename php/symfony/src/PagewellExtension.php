@@ -11,6 +11,7 @@
  *         changes: response               # or control
  *         shared_cookies: [currency]
  *         lifetime: 86400
+ *         outbox: '%kernel.project_dir%/var/pagewell-outbox'
  *
  * Each setting is the variable PAGEWELL_… of the library, which has precedence. Its value is checked
  * when the kernel boots, because `%env(…)%` has none before.
@@ -44,7 +45,7 @@ final class PagewellExtension extends Extension implements ConfigurationInterfac
     {
         $tree = new TreeBuilder('pagewell');
         $settings = $tree->getRootNode()->children();
-        foreach (['admin', 'token_file', 'site', 'changes', 'lifetime'] as $name) {
+        foreach (['admin', 'token_file', 'site', 'changes', 'lifetime', 'outbox'] as $name) {
             $settings->scalarNode($name)->defaultNull();
         }
         $settings->arrayNode('shared_cookies')->scalarPrototype();
