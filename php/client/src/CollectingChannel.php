@@ -61,7 +61,7 @@ final class CollectingChannel implements ResponseChannel
         ?Credentials $credentials = null,
         bool $isChecked = true,
     ): self {
-        $channel = new self(strtoupper($method), $isEnded, $capability, $credentials ?? Credentials::ofPhp());
+        $channel = new self(strtoupper($method), $isEnded, $capability, $credentials ?? PhpChannel::credentials());
         RequestScope::begin($channel, $client, $isChecked);
         return $channel;
     }

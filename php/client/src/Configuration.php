@@ -33,6 +33,9 @@ final class Configuration
 
     private static ?Outbox $outbox = null;
 
+    /** @var list<string>|null */
+    private static ?array $sharedCookies = null;
+
     private function __construct()
     {
     }
@@ -50,7 +53,7 @@ final class Configuration
      */
     public static function set(InvalidationClient|false|null $client = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangeDelivery $changes = null, ?array $sharedCookies = null, ?Outbox $outbox = null): void
     {
-        SharedCookies::configure($sharedCookies);
+        self::$sharedCookies = $sharedCookies === null ? null : Environment::cookieNames($sharedCookies);
         [self::$client, self::$log, self::$way, self::$outbox] = [$client, new Log($log), $changes, $outbox];
     }
 
@@ -124,8 +127,25 @@ final class Configuration
      */
     public static function client(InvalidationClient|false|null $own): ?InvalidationClient
     {
-        $client = $own ?? self::$client ?? SocketClient::fromEnvironment();
+        $client = $own ?? self::$client ?? self::clientOfEnvironment();
         return $client === false ? null : $client;
+    }
+
+    /**
+     * Returns the names of cookies that the site adds to those that make no page personal; none if
+     * the environment has a wrong value, so that no page is shared because of it.
+     *
+     * @return list<string> patterns
+     *
+     * @internal
+     */
+    public static function sharedCookies(): array
+    {
+        try {
+            return self::$sharedCookies ?? Environment::sharedCookies();
+        } catch (InvalidConfiguration) {
+            return [];
+        }
     }
 
     /**
@@ -153,6 +173,12 @@ final class Configuration
         if ($method === null || self::isWrite($method)) {
             self::validate($own);
         }
+    }
+
+    private static function clientOfEnvironment(): ?SocketClient
+    {
+        $address = Environment::value('ADMIN') ?? SocketClient::ADDRESS;
+        return $address === 'off' ? null : new SocketClient($address, Environment::value('TOKEN_FILE'), Environment::value('SITE'));
     }
 
     /** @throws InvalidConfiguration as check() */

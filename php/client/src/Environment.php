@@ -81,6 +81,37 @@ final class Environment
         self::$supplied = $supplied;
     }
 
+    /**
+     * Returns the names of cookies in PAGEWELL_SHARED_COOKIES.
+     *
+     * @return list<string>
+     *
+     * @throws InvalidConfiguration one of them is invalid
+     */
+    public static function sharedCookies(): array
+    {
+        return self::cookieNames(preg_split('/[\s,]+/', self::value('SHARED_COOKIES') ?? '', -1, PREG_SPLIT_NO_EMPTY) ?: []);
+    }
+
+    /**
+     * Returns these names of cookies.
+     *
+     * @param list<string> $names
+     *
+     * @return list<string>
+     *
+     * @throws InvalidConfiguration one of them is invalid
+     */
+    public static function cookieNames(array $names): array
+    {
+        foreach ($names as $name) {
+            if (!SharedCookies::isName($name)) {
+                throw new InvalidConfiguration("PAGEWELL_SHARED_COOKIES has '$name' in it: write names of cookies, separated by commas, as in currency,theme_*.");
+            }
+        }
+        return array_values($names);
+    }
+
     /** Whether this is a TTL in seconds, from 1 to a year. */
     public static function isLifetime(string $value): bool
     {
@@ -95,7 +126,7 @@ final class Environment
     public static function check(): void
     {
         ChangeDelivery::fromEnvironment();
-        SharedCookies::named();
+        self::sharedCookies();
         $admin = self::value('ADMIN');
         if ($admin !== null && $admin !== 'off' && !SocketClient::isAddress($admin)) {
             throw new InvalidConfiguration("PAGEWELL_ADMIN is '$admin': write an address (127.0.0.1:8081), a socket (unix:/run/pagewell/admin.sock) or off.");

@@ -31,6 +31,17 @@ final class PhpChannel implements ResponseChannel
         return new self();
     }
 
+    /** Returns the credentials of the request that PHP itself serves. In a worker they are unknown. */
+    public static function credentials(): Credentials
+    {
+        if ((new self())->method() === null) {
+            return new Credentials(isKnown: false);
+        }
+        // Apache omits Authorization from the variables, but an application can read it from the fields.
+        $fields = function_exists('getallheaders') ? array_change_key_case(getallheaders()) : [];
+        return Credentials::of((string) ($_SERVER['HTTP_COOKIE'] ?? ''), $_COOKIE, $_SERVER, isset($fields['authorization']));
+    }
+
     public function method(): ?string
     {
         $method = $_SERVER['REQUEST_METHOD'] ?? null;
@@ -56,7 +67,7 @@ final class PhpChannel implements ResponseChannel
             lines: headers_list(),
             session: $this->sessionWasOpen(),
             failed: $this->hasFailed(),
-            credentials: Credentials::ofPhp(),
+            credentials: self::credentials(),
         );
     }
 

@@ -209,7 +209,7 @@ final class RequestScope
 
     private function reset(): void
     {
-        $this->declaration = new Declaration(Configuration::lifetimeSeconds());
+        $this->declaration = new Declaration(Configuration::lifetimeSeconds(), Configuration::sharedCookies());
         $this->template = new Template($this->channel);
         $this->gone = $this->header->take();
         $this->registered = false;

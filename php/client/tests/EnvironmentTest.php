@@ -13,7 +13,6 @@ use Pagewell\Configuration;
 use Pagewell\Environment;
 use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\RequestScope;
-use Pagewell\SocketClient;
 use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
@@ -55,7 +54,7 @@ final class EnvironmentTest extends TestCase
         self::assertSame('process.test', Environment::value('SITE'));
         putenv('PAGEWELL_SITE=');
         $_SERVER['PAGEWELL_SITE'] = '';
-        self::assertSame('env.test', SocketClient::fromEnvironment()?->site, 'what is empty is not set');
+        self::assertSame('env.test', Configuration::client(null)?->site, 'what is empty is not set');
     }
 
     public function testAFieldOfTheRequestIsNoVariable(): void
@@ -128,10 +127,10 @@ final class EnvironmentTest extends TestCase
     public function testTheSettingsOfAFrameworkCountAfterTheEnvironment(): void
     {
         Configuration::ofFramework('config/pagewell.php', ['site' => 'framework.test', 'changes' => 'control', 'token_file' => null]);
-        self::assertSame('framework.test', SocketClient::fromEnvironment()?->site);
+        self::assertSame('framework.test', Configuration::client(null)?->site);
         self::assertSame(ChangeDelivery::Control, Configuration::way());
         $_ENV['PAGEWELL_SITE'] = 'env.test';
-        self::assertSame('env.test', SocketClient::fromEnvironment()?->site);
+        self::assertSame('env.test', Configuration::client(null)?->site);
         $this->expectException(InvalidConfiguration::class);
         $this->expectExceptionMessage('PAGEWELL_CHANGES=control');
         Configuration::ofFramework('config/pagewell.php', ['changes' => 'control', 'admin' => 'off']);

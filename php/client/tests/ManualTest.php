@@ -16,7 +16,7 @@ final class ManualTest extends TestCase
 
     private const FUNCTIONS = ['uses', 'usesList', 'usesOf', 'freshFor', 'fragment', 'changed', 'changedSoftly', 'changedNow', 'changedTags', 'usesTags', 'notCached', 'invalidate', 'transaction'];
 
-    private const CLASSES = ['Uses', 'FreshFor', 'NotCached', 'Writes', 'Pages', 'RequestScope', 'SocketClient', 'ChangeDelivery', 'CollectingChannel', 'MemcachedPage', 'PsrMiddleware', 'PagewellBundle'];
+    private const CLASSES = ['Uses', 'FreshFor', 'NotCached', 'Writes', 'Pages', 'RequestScope', 'SocketClient', 'ChangeDelivery', 'CollectingChannel', 'MemcachedPage', 'PagewellMiddleware', 'PagewellBundle'];
 
     /** @dataProvider pages */
     public function testItParsesAndEachNameIsImportedOnThePage(string $page): void

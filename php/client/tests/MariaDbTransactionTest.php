@@ -12,7 +12,7 @@ namespace Pagewell\Tests;
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\DriverManager;
-use Pagewell\DoctrineMiddleware;
+use Pagewell\Bridge\Doctrine\TransactionMiddleware;
 use Pagewell\Pdo;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
@@ -116,7 +116,7 @@ final class MariaDbTransactionTest extends TestCase
         }
         require_once 'Doctrine/DBAL/autoload.php';
         $configuration = new Configuration();
-        $configuration->setMiddlewares([new DoctrineMiddleware()]);
+        $configuration->setMiddlewares([new TransactionMiddleware()]);
         $parameters = ['driver' => $driver, 'dbname' => 'paper', 'unix_socket' => self::$server?->socket(), 'user' => self::$server?->user()];
         return DriverManager::getConnection($parameters, $configuration);
     }

@@ -17,7 +17,7 @@ use Illuminate\Contracts\Container\Container;
 use Illuminate\Http\Request;
 use Pagewell\CollectingChannel;
 use Pagewell\RequestScope;
-use Pagewell\SymfonyResponse;
+use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Symfony\Component\HttpFoundation\Response;
 
 use function Pagewell\usesOf;
@@ -37,7 +37,7 @@ final class Declaring
     /** @param \Closure(Request): Response $next */
     public function handle(Request $request, \Closure $next): Response
     {
-        $channel = CollectingChannel::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($request));
+        $channel = CollectingChannel::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($request));
         try {
             $response = $next($request);
             $route = $request->route();
@@ -51,7 +51,7 @@ final class Declaring
         if ($this->isSignedIn()) {
             RequestScope::current()->signedIn();
         }
-        SymfonyResponse::finish($channel, $request, $response);
+        ResponseLines::finish($channel, $request, $response);
         return $response;
     }
 

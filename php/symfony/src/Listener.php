@@ -26,7 +26,7 @@ use Pagewell\Configuration;
 use Pagewell\InvalidationClient;
 use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
-use Pagewell\SymfonyResponse;
+use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
 use Symfony\Component\HttpKernel\Event\ControllerArgumentsEvent;
 use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
@@ -72,7 +72,7 @@ final class Listener implements EventSubscriberInterface
     public function begin(RequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), $this->client, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($event->getRequest()));
+            $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), $this->client, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($event->getRequest()));
         }
     }
 
@@ -95,7 +95,7 @@ final class Listener implements EventSubscriberInterface
             if ($this->isSignedIn()) {
                 RequestScope::current()->signedIn();
             }
-            SymfonyResponse::finish($this->channel, $event->getRequest(), $event->getResponse());
+            ResponseLines::finish($this->channel, $event->getRequest(), $event->getResponse());
         }
     }
 

@@ -21,7 +21,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Symfony;
 
-use Pagewell\DoctrineMiddleware;
+use Pagewell\Bridge\Doctrine\TransactionMiddleware;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
 use Symfony\Component\Config\Definition\Builder\TreeBuilder;
@@ -65,7 +65,7 @@ final class PagewellExtension extends Extension implements ConfigurationInterfac
             ->setArguments([null, new Reference('security.untracked_token_storage', ContainerInterface::NULL_ON_INVALID_REFERENCE)])
             ->addTag('kernel.event_subscriber');
         if (interface_exists('Doctrine\DBAL\Driver\Middleware')) {
-            $container->register(DoctrineMiddleware::class, DoctrineMiddleware::class)->addTag('doctrine.middleware');
+            $container->register(TransactionMiddleware::class, TransactionMiddleware::class)->addTag('doctrine.middleware');
         }
     }
 }

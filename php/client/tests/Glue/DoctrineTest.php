@@ -12,7 +12,7 @@ use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\Driver\Middleware\AbstractConnectionMiddleware;
 use Doctrine\DBAL\DriverManager;
-use Pagewell\DoctrineMiddleware;
+use Pagewell\Bridge\Doctrine\TransactionMiddleware;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
@@ -36,7 +36,7 @@ final class DoctrineTest extends TestCase
     protected function setUp(): void
     {
         $configuration = new Configuration();
-        $configuration->setMiddlewares([new DoctrineMiddleware()]);
+        $configuration->setMiddlewares([new TransactionMiddleware()]);
         $this->connection = DriverManager::getConnection(['driver' => 'pdo_sqlite', 'memory' => true], $configuration);
         $this->connection->setNestTransactionsWithSavepoints(true);
         $this->connection->executeStatement('CREATE TABLE news (id)');
@@ -81,7 +81,7 @@ final class DoctrineTest extends TestCase
                 throw new \RuntimeException('the server has gone away');
             }
         };
-        $connection = DoctrineMiddleware::connection($lost);
+        $connection = TransactionMiddleware::connection($lost);
         $connection->beginTransaction();
         changed('a');
         try {

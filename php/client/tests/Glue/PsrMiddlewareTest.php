@@ -16,7 +16,7 @@ use Pagewell\Invalidation;
 use Pagewell\InvalidationClient;
 use Pagewell\InvalidationResult;
 use Pagewell\PhpChannel;
-use Pagewell\PsrMiddleware;
+use Pagewell\Bridge\Psr15\PagewellMiddleware;
 use Pagewell\RequestEnd;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingClient;
@@ -219,7 +219,7 @@ final class PsrMiddlewareTest extends TestCase
     /** A write, with something between the middleware and another one of it. */
     private function between(\Closure $then): ResponseInterface
     {
-        $middleware = new PsrMiddleware($this->client);
+        $middleware = new PagewellMiddleware($this->client);
         $write = self::application(static function (): Response {
             changed('news', 4);
             return new Response(303);
@@ -230,7 +230,7 @@ final class PsrMiddlewareTest extends TestCase
     private function ask(string|ServerRequest $request, \Closure $answer, ?InvalidationClient $client = null): ResponseInterface
     {
         $application = self::application($answer);
-        return (new PsrMiddleware($client ?? $this->client))->process(is_string($request) ? new ServerRequest($request, '/') : $request, $application);
+        return (new PagewellMiddleware($client ?? $this->client))->process(is_string($request) ? new ServerRequest($request, '/') : $request, $application);
     }
 
     private static function application(\Closure $answer): RequestHandlerInterface

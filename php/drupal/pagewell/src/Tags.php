@@ -31,7 +31,7 @@ use Pagewell\CollectingChannel;
 use Pagewell\Configuration;
 use Pagewell\PendingChanges;
 use Pagewell\RequestScope;
-use Pagewell\SymfonyResponse;
+use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
 use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
@@ -69,7 +69,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     {
         if ($event->isMainRequest()) {
             $this->channel = null;
-            self::guarded(fn () => $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($event->getRequest()), isChecked: false));
+            self::guarded(fn () => $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($event->getRequest()), isChecked: false));
         }
     }
 
@@ -85,7 +85,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
                 RequestScope::current()->signedIn();
             }
             $this->declare($response);
-            SymfonyResponse::finish($this->channel, $event->getRequest(), $response);
+            ResponseLines::finish($this->channel, $event->getRequest(), $response);
         });
         if (!$finished) {
             $response->headers->set('Pagewell-Cache-Control', 'no-store');

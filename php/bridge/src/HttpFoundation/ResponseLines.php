@@ -10,8 +10,10 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Bridge\HttpFoundation;
 
+use Pagewell\CollectingChannel;
+use Pagewell\Credentials;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response as FoundationResponse;
 use Symfony\Component\HttpFoundation\ResponseHeaderBag;
@@ -22,7 +24,7 @@ use Symfony\Component\HttpFoundation\Session\Session;
  *
  * @internal
  */
-final class SymfonyResponse
+final class ResponseLines
 {
     private function __construct()
     {

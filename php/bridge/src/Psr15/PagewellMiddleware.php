@@ -3,7 +3,7 @@
 /**
  * PSR-15 middleware: adds the declarations of uses() and changed() to the application's response.
  *
- *     $app->pipe(new Pagewell\PsrMiddleware());     // the outermost, except for those that set cookies
+ *     $app->pipe(new Pagewell\Bridge\Psr15\PagewellMiddleware());     // the outermost, except for those that set cookies
  *
  * A response that sets a cookie, or was created in a PHP session, is not offered for storing. If
  * the application throws, the changes until then are sent over the control interface. Outer
@@ -14,15 +14,19 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Bridge\Psr15;
 
+use Pagewell\CollectingChannel;
+use Pagewell\Credentials;
+use Pagewell\InvalidationClient;
+use Pagewell\RequestScope;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /** Adds declarations and changes to PSR-7 responses. */
-final class PsrMiddleware implements MiddlewareInterface
+final class PagewellMiddleware implements MiddlewareInterface
 {
     /** @param InvalidationClient|false|null $client as RequestScope::begin() takes it */
     public function __construct(private readonly InvalidationClient|false|null $client = null)

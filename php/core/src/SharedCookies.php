@@ -16,8 +16,6 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidConfiguration;
-
 /**
  * Classifies cookies by their names.
  *
@@ -48,47 +46,27 @@ final class SharedCookies
     /** Pagewell's own cookie, set after a write. */
     private const OWN = 'pagewell-wrote';
 
-    /** @var list<string>|null */
-    private static ?array $named = null;
-
     private function __construct()
     {
     }
 
-    /**
-     * Sets the names that the site adds, for the whole process.
-     *
-     * @param list<string>|null $names patterns; null: read from the environment
-     *
-     * @throws InvalidConfiguration a name is invalid
-     */
-    public static function configure(?array $names): void
+    /** Whether this is the name of a cookie, perhaps with `*`. */
+    public static function isName(string $name): bool
     {
-        self::$named = $names === null ? null : array_map(self::checked(...), array_values($names));
-    }
-
-    /**
-     * The names that the site adds.
-     *
-     * @return list<string> patterns
-     *
-     * @throws InvalidConfiguration PAGEWELL_SHARED_COOKIES contains an invalid name
-     */
-    public static function named(): array
-    {
-        return self::$named ?? array_map(self::checked(...), preg_split('/[\s,]+/', Environment::value('SHARED_COOKIES') ?? '', -1, PREG_SPLIT_NO_EMPTY) ?: []);
+        return preg_match('/^(?=.*[^*])[!#$%&\'*+\-.^_`|~0-9A-Za-z]+$/D', $name) === 1;
     }
 
     /**
      * Returns the names that are on no list.
      *
      * @param list<string> $cookies names, as the request has them
+     * @param list<string> $named   patterns that the site adds
      *
      * @return list<string>
      */
-    public static function others(array $cookies): array
+    public static function others(array $cookies, array $named): array
     {
-        return $cookies === [] ? [] : self::without($cookies, [...self::SCRIPT_ONLY, ...self::KEYED, self::OWN, ...self::namedOrNone()]);
+        return $cookies === [] ? [] : self::without($cookies, [...self::SCRIPT_ONLY, ...self::KEYED, self::OWN, ...$named]);
     }
 
     /**
@@ -99,16 +77,6 @@ final class SharedCookies
     public static function haveKeyed(array $cookies): bool
     {
         return self::without($cookies, self::KEYED) !== $cookies;
-    }
-
-    /** @return list<string> empty if the environment has a wrong value, so that no page is shared because of it */
-    private static function namedOrNone(): array
-    {
-        try {
-            return self::named();
-        } catch (InvalidConfiguration) {
-            return [];
-        }
     }
 
     /**
@@ -127,13 +95,5 @@ final class SharedCookies
     private static function folded(string $name): string
     {
         return strtr($name, '. ', '__');
-    }
-
-    private static function checked(string $name): string
-    {
-        if (preg_match('/^(?=.*[^*])[!#$%&\'*+\-.^_`|~0-9A-Za-z]+$/D', $name) !== 1) {
-            throw new InvalidConfiguration("PAGEWELL_SHARED_COOKIES has '$name' in it: write names of cookies, separated by commas, as in currency,theme_*.");
-        }
-        return $name;
     }
 }

@@ -44,8 +44,11 @@ final class Declaration
     /** NotCached or SignedIn, if the application has said so. */
     private ?Refusal $said = null;
 
-    /** @param int $defaultSeconds TTL of a page that does not limit its own */
-    public function __construct(private readonly int $defaultSeconds = self::LIFETIME_SECONDS)
+    /**
+     * @param int          $defaultSeconds TTL of a page that does not limit its own
+     * @param list<string> $sharedCookies  names of cookies that make no page personal, besides those of SharedCookies
+     */
+    public function __construct(private readonly int $defaultSeconds = self::LIFETIME_SECONDS, private readonly array $sharedCookies = [])
     {
     }
 
@@ -154,7 +157,7 @@ final class Declaration
             !$kept || $response->failed => Refusal::Failed,
             $this->said !== null => $this->said,
             $response->session => Refusal::Session,
-            !$response->isMarkedShared() && self::visitors($response) !== null => self::visitors($response),
+            !$response->isMarkedShared() && $this->visitors($response) !== null => $this->visitors($response),
             $response->has('Set-Cookie') => Refusal::SetCookie,
             $response->forbidsStoring() => Refusal::CacheControl,
             $this->lifetimeSeconds === 0 => Refusal::ZeroLifetime,
@@ -198,13 +201,13 @@ final class Declaration
     }
 
     /** Returns the reason if the request may identify its visitor. */
-    private static function visitors(Response $response): ?Refusal
+    private function visitors(Response $response): ?Refusal
     {
         $credentials = $response->credentials;
         return match (true) {
             !$credentials->isKnown => Refusal::RequestUnknown,
             $credentials->authorization => Refusal::Authorization,
-            !$response->variesByCookie() && SharedCookies::others($credentials->cookies) !== [] => Refusal::VisitorsCookie,
+            !$response->variesByCookie() && SharedCookies::others($credentials->cookies, $this->sharedCookies) !== [] => Refusal::VisitorsCookie,
             default => null,
         };
     }

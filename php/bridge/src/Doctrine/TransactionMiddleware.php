@@ -3,7 +3,7 @@
 /**
  * Doctrine DBAL (3 and 4): changes wait for the commit, savepoints included.
  *
- *     $configuration->setMiddlewares([new Pagewell\DoctrineMiddleware()]);
+ *     $configuration->setMiddlewares([new Pagewell\Bridge\Doctrine\TransactionMiddleware()]);
  *
  * In Symfony the bundle does it. Doctrine nests transactions by savepoints, which pass through
  * exec(), as do `BEGIN` and `COMMIT` by executeStatement(). With parameters these are prepared, and
@@ -12,7 +12,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Bridge\Doctrine;
 
 use Doctrine\DBAL\Driver;
 use Doctrine\DBAL\Driver\Connection;
@@ -20,16 +20,19 @@ use Doctrine\DBAL\Driver\Middleware;
 use Doctrine\DBAL\Driver\Middleware\AbstractConnectionMiddleware;
 use Doctrine\DBAL\Driver\Middleware\AbstractDriverMiddleware;
 use Doctrine\DBAL\Driver\Result;
+use Pagewell\RequestScope;
+use Pagewell\Transaction;
+use Pagewell\Undoable;
 
 /** Wraps each connection. */
-final class DoctrineMiddleware implements Middleware
+final class TransactionMiddleware implements Middleware
 {
     public function wrap(Driver $driver): Driver
     {
         return new class ($driver) extends AbstractDriverMiddleware {
             public function connect(array $params): Connection
             {
-                return DoctrineMiddleware::connection(parent::connect($params));
+                return TransactionMiddleware::connection(parent::connect($params));
             }
         };
     }

@@ -3,9 +3,7 @@
 /**
  * Calls Pagewell's control interface: over a Unix socket, or TCP with a token.
  *
- *     PAGEWELL_ADMIN       127.0.0.1:8081 (the default), unix:/run/pagewell/admin.sock, or off
- *     PAGEWELL_TOKEN_FILE  a file with the token, if Pagewell requires one
- *     PAGEWELL_SITE        the host of the site, if Pagewell serves several
+ *     new SocketClient('unix:/run/pagewell/admin.sock', site: 'example.org')
  *
  * One connection per call, HTTP/1.1 (RFC 9112), without redirects. One deadline covers connecting,
  * sending and the response. It needs no extension and does not support TLS.
@@ -41,13 +39,6 @@ final class SocketClient implements InvalidationClient
         public readonly ?string $site = null,
         private readonly float $timeoutSeconds = 2.0,
     ) {
-    }
-
-    /** Creates the object from the environment; null if PAGEWELL_ADMIN is `off`. */
-    public static function fromEnvironment(): ?self
-    {
-        $address = Environment::value('ADMIN') ?? self::ADDRESS;
-        return $address === 'off' ? null : new self($address, Environment::value('TOKEN_FILE'), Environment::value('SITE'));
     }
 
     /** Whether this is a valid address of the control interface: `host:port`, or `unix:` and a path. */

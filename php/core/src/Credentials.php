@@ -29,17 +29,6 @@ final class Credentials
     ) {
     }
 
-    /** Returns those of the request that PHP itself serves. In a worker they are unknown. */
-    public static function ofPhp(): self
-    {
-        if ((new PhpChannel())->method() === null) {
-            return new self(isKnown: false);
-        }
-        // Apache omits Authorization from the variables, but an application can read it from the fields.
-        $fields = function_exists('getallheaders') ? array_change_key_case(getallheaders()) : [];
-        return self::of((string) ($_SERVER['HTTP_COOKIE'] ?? ''), $_COOKIE, $_SERVER, isset($fields['authorization']));
-    }
-
     /**
      * Returns those of a framework's request.
      *
