@@ -61,6 +61,12 @@ interface PageCache
     public function notCached(): void;
 
     /**
+     * Reports that the visitor is signed in, for a login that no integration knows: the page is not
+     * cached, whatever it declares. Has no effect after the header section was sent.
+     */
+    public function signedIn(): void;
+
+    /**
      * Declares what a write has changed: a kind, an id, and parents by name.
      *
      * @throws PagewellException see Pagewell\changed()

@@ -39,6 +39,11 @@ final class RequestPageCache implements PageCache
         RequestScope::current()->notCached();
     }
 
+    public function signedIn(): void
+    {
+        RequestScope::current()->signedIn();
+    }
+
     public function changed(int|string|null ...$said): void
     {
         RequestScope::current()->changed(...$said);

@@ -1,8 +1,8 @@
 <?php
 
 /**
- * What the packages have in common: the version of the program, and the reasons against storing a
- * page, of which the WordPress plugin, installed by itself, has a copy.
+ * All packages have the version of the program. The WordPress plugin is installed without the
+ * library, and has a copy of the reasons against storing a page.
  */
 
 declare(strict_types=1);

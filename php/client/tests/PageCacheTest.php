@@ -82,6 +82,8 @@ final class PageCacheTest extends TestCase
         $channel = RecordingChannel::install();
         $pages->notCached();
         self::assertSame(Refusal::NotCached, $pages->refusal());
+        $pages->signedIn();
+        self::assertSame(Refusal::SignedIn, $pages->refusal());
         $pages->changedSoftly('views', 4);
         self::assertSame(0, $pages->changedNow('news', 5));
         self::assertSame(0, $pages->invalidate(['/about/']));

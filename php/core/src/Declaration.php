@@ -46,7 +46,7 @@ final class Declaration
 
     /**
      * @param int          $defaultSeconds TTL of a page that does not limit its own
-     * @param list<string> $sharedCookies  names of cookies that make no page personal, besides those of SharedCookies
+     * @param list<string> $sharedCookies  further names of cookies that make no page personal: SharedCookies has the common ones
      */
     public function __construct(private readonly int $defaultSeconds = self::LIFETIME_SECONDS, private readonly array $sharedCookies = [])
     {
