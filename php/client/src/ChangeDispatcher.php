@@ -135,10 +135,10 @@ final class ChangeDispatcher
         OutboxDelivery::attempt(Configuration::client($this->client));
     }
 
-    /** Has the outbox delivered when the request ends, if it is due. */
+    /** Has the outbox delivered when the request ends. It is not read before, perhaps within a transaction of the application. */
     public function watchOutbox(): void
     {
-        OutboxDelivery::isDue() && $this->registerEnd();
+        Configuration::outbox() === null || $this->registerEnd();
     }
 
     /** Sends changes that are committed. */

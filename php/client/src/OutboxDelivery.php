@@ -29,26 +29,16 @@ final class OutboxDelivery
     {
     }
 
-    /** Whether a call is due. */
-    public static function isDue(): bool
-    {
-        try {
-            return Configuration::outbox()?->isDue() ?? false;
-        } catch (\Throwable $fault) {
-            Configuration::log()->warn("pagewell: {$fault->getMessage()}", $fault);
-            return false;
-        }
-    }
-
     /** Sends the calls if they are due, and logs a failure. */
     public static function attempt(?InvalidationClient $client): void
     {
-        if ($client === null || !self::isDue()) {
+        $outbox = Configuration::outbox();
+        if ($client === null || $outbox === null) {
             return;
         }
         $deadline = hrtime(true) + self::END_NANOSECONDS;
         try {
-            Configuration::outbox()?->deliver(static function (Invalidation $call) use ($client, $deadline): void {
+            $outbox->isDue() && $outbox->deliver(static function (Invalidation $call) use ($client, $deadline): void {
                 if (hrtime(true) > $deadline) {
                     throw new PagewellUnreachable('There was no time left to send everything.');
                 }

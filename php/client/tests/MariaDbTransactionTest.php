@@ -13,8 +13,10 @@ use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\DriverManager;
 use Pagewell\Bridge\Doctrine\TransactionMiddleware;
+use Pagewell\Invalidation;
 use Pagewell\Pdo;
 use Pagewell\RequestScope;
+use Pagewell\TableOutbox;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Support\RealMariaDb;
 use PHPUnit\Framework\TestCase;
@@ -68,6 +70,21 @@ final class MariaDbTransactionTest extends TestCase
         $work(static fn (string $sql): int|string => $db->executeStatement($sql));
         $this->channel->end();
         self::assertEqualsCanonicalizing($told, $this->channel->client->tags());
+    }
+
+    public function testAnOutboxInATable(): void
+    {
+        $db = new \PDO('mysql:dbname=paper;unix_socket=' . self::$server?->socket(), self::$server?->user());
+        $outbox = new TableOutbox($db, pauseSeconds: 0);
+        $outbox->create();
+        $outbox->store($call = new Invalidation(['place:Malm%C3%B6', str_repeat('x', 1024)], urls: ['/größe/'], soft: true));
+        self::assertTrue($outbox->isDue());
+        $seen = [];
+        $outbox->deliver(static function (Invalidation $call) use (&$seen): void {
+            $seen[] = $call;
+        });
+        self::assertEquals([$call], $seen);
+        self::assertFalse($outbox->isDue());
     }
 
     /** @return iterable<string, array{0: callable(callable): mixed}> what is done, which tags are told without the end of the script */
