@@ -76,10 +76,11 @@ fmt: ## formats the Rust sources
 	$(CARGO) fmt --all
 	rustfmt --edition 2024 fuzz/fuzz_targets/*.rs
 
-lint: ## the lints, the rules of the house, and the libraries: licences, sources, advisories
+lint: ## the lints, the coding standard of PHP, the rules of the house, and the libraries: licences, sources, advisories
 	@scripts/setup lint
 	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	$(CARGO) xtask tidy
+	phpcs -q --standard=php/phpcs.xml.dist
 	$(CARGO) deny --offline --locked check bans licenses sources
 	@if $(CARGO) deny fetch db >/dev/null 2>&1; \
 	then $(CARGO) deny --locked check --disable-fetch advisories; \

@@ -3,23 +3,21 @@
 /**
  * Loads the library where there is no Composer: `require 'php/client/autoload.php';`.
  *
- * Does what Composer does from composer.json: classes of the namespace Pagewell
- * from src/ (PSR-4), and the functions at once. Harmless before and after Composer: the
- * functions are loaded once.
+ * Does what Composer does from the files composer.json: classes of the namespace Pagewell from the
+ * directories of the library and of the integrations (PSR-4), and the functions at once. Harmless
+ * before and after Composer: the functions are loaded once.
  */
 
 declare(strict_types=1);
 
 spl_autoload_register(static function (string $class): void {
-    if (!str_starts_with($class, 'Pagewell\\')) {
+    if (preg_match('~^Pagewell\\\\((?:(Bridge|Symfony|Laravel)\\\\)?(.+))$~D', $class, $name) !== 1) {
         return;
     }
-    $name = strtr(substr($class, strlen('Pagewell\\')), '\\', '/');
-    // The glue for frameworks stands beside this directory.
-    $glue = preg_match('~^(Symfony|Laravel)/(.+)$~D', $name, $found) === 1 ? __DIR__ . '/../' . strtolower($found[1]) . "/src/{$found[2]}.php" : '';
-    foreach ([__DIR__ . "/src/$name.php", $glue] as $file) {
-        if (is_file($file)) {
-            require $file;
+    $file = strtr($name[3], '\\', '/') . '.php';
+    foreach ($name[2] === '' ? ['core', 'client'] : [strtolower($name[2])] as $package) {
+        if (is_file(__DIR__ . "/../$package/src/$file")) {
+            require __DIR__ . "/../$package/src/$file";
             return;
         }
     }

@@ -222,6 +222,7 @@ fn cargo_deny_is_installed_for_the_lints_only_if_it_is_missing() {
         let notes = format!("echo \"$*\" >>{log}; {installs}");
         format!("case $1 in --version) {RUST} ;; *) {notes} ;; esac")
     };
+    machine.has("phpcs", FOUND);
     machine.has("cargo", &cargo("exit 101"));
     let (status, said) = machine.setup(&["lint"]);
     assert_eq!(status, 5, "{said}");

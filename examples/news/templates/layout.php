@@ -10,7 +10,7 @@
 
 declare(strict_types=1);
 
-$tags = Pagewell\Outgoing::current()->tags();
+$tags = Pagewell\RequestScope::current()->tags();
 ?>
 <!doctype html>
 <html lang="en">

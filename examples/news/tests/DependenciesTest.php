@@ -16,8 +16,8 @@ use News\Request;
 use Pagewell\Dependencies\DependencyList;
 use Pagewell\Dependencies\Finder;
 use Pagewell\Dependencies\Reader;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\usesOf;
@@ -26,19 +26,19 @@ final class DependenciesTest extends TestCase
 {
     /** Page → the fields that offer it for storing, without the one for browsers. */
     private const DECLARED = [
-        '/' => ['"news"', 31_536_000],
-        '/page/2/' => ['"news"', 31_536_000],
-        '/rss.xml' => ['"news"', 31_536_000],
+        '/' => ['"news"', 86_400],
+        '/page/2/' => ['"news"', 86_400],
+        '/rss.xml' => ['"news"', 86_400],
         '/search/ferry/' => ['"news"', 86_400],
-        '/news/4/' => ['"news:4", "news:*"', 31_536_000],
-        '/letters/' => ['"comments", "news"', 31_536_000],
+        '/news/4/' => ['"news:4", "news:*"', 86_400],
+        '/letters/' => ['"comments", "news"', 86_400],
     ];
 
     private const UNDECLARED = ['/random/', '/office/', '/office/new/', '/office/news/4/'];
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testEveryPageIsInOneList(): void
@@ -53,11 +53,11 @@ final class DependenciesTest extends TestCase
     /** @dataProvider declared */
     public function testAPageThatDeclares(string $path, string $groups, int $seconds): void
     {
-        $wire = RecordingWire::install();
+        $channel = RecordingChannel::install();
         [$controller, $request] = self::controller($path);
         usesOf($controller, $request->parameters());
-        $wire->send();
-        self::assertSame(["Cache-Groups: $groups", "Pagewell-Cache-Control: max-age=$seconds", 'Cache-Control: no-cache'], $wire->lines());
+        $channel->send();
+        self::assertSame(["Cache-Groups: $groups", "Pagewell-Cache-Control: max-age=$seconds", 'Cache-Control: no-cache'], $channel->lines());
     }
 
     /** @return iterable<string, array{string, string, int}> */
@@ -71,11 +71,11 @@ final class DependenciesTest extends TestCase
     /** @dataProvider undeclared */
     public function testAPageThatDoesNot(string $path): void
     {
-        $wire = RecordingWire::install();
+        $channel = RecordingChannel::install();
         [$controller, $request] = self::controller($path);
         usesOf($controller, $request->parameters());
-        $wire->send();
-        self::assertSame([], $wire->lines());
+        $channel->send();
+        self::assertSame(['Pagewell-Cache-Control: no-store'], $channel->lines());
         self::assertNotNull(Reader::of($controller::class)->notCached, 'it is a decision');
     }
 

@@ -12,8 +12,8 @@ use News\Fill\Writer;
 use News\Libraries\News;
 use News\Response;
 use News\Template;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\uses;
@@ -24,12 +24,12 @@ final class PagesTest extends TestCase
 
     protected function setUp(): void
     {
-        RecordingWire::install();
+        RecordingChannel::install();
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testThePageOfNewsOneIsAsLongAsBenchmarksExpect(): void
@@ -72,7 +72,7 @@ final class PagesTest extends TestCase
     {
         uses('news', 4);
         self::assertStringContainsString('from <code>news:4</code>', Response::page('random', '', news: [])->content);
-        RecordingWire::install();
+        RecordingChannel::install();
         self::assertStringContainsString('for you alone', Response::page('random', '', news: [])->content);
     }
 

@@ -12,8 +12,8 @@ use News\Libraries\Database;
 use News\Request;
 use News\Response;
 use News\Site;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 final class SiteTest extends TestCase
@@ -23,13 +23,13 @@ final class SiteTest extends TestCase
     protected function setUp(): void
     {
         $this->log = (string) ini_set('error_log', '/dev/null');
-        RecordingWire::install();
+        RecordingChannel::install();
     }
 
     protected function tearDown(): void
     {
         ini_set('error_log', $this->log);
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testAnAddressWithNothingAtIt(): void

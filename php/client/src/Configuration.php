@@ -4,15 +4,17 @@
  * The configuration that an application sets for the whole process. Everything else is read from
  * the environment.
  *
- *     Outgoing::configure(new SocketControl('unix:/run/pagewell/admin.sock'), log: $logger)
+ *     Configuration::set(new SocketClient('unix:/run/pagewell/admin.sock'), log: $logger)
  *
- * A configuration that would lose changes is refused when a request begins that may write, and
- * never after the write.
+ * A configuration that would lose changes is refused when the framework boots, when a command
+ * begins, and when a request begins that may write: never after the write.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
+
+use Pagewell\Exception\InvalidConfiguration;
 
 /** The configuration of the process. */
 final class Configuration
@@ -23,76 +25,168 @@ final class Configuration
     /** Safe methods, RFC 9110 section 9.2.1. */
     private const SAFE = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 
-    private static Control|false|null $control = null;
+    private static InvalidationClient|false|null $client = null;
 
     private static ?Log $log = null;
 
-    private static ?ChangesBy $way = null;
+    private static ?ChangeDelivery $way = null;
+
+    private static ?Outbox $outbox = null;
+
+    /** @var list<string>|null */
+    private static ?array $sharedCookies = null;
 
     private function __construct()
     {
     }
 
     /**
-     * @param Control|false|null $control       false: off; null: from the environment
-     * @param list<string>|null  $sharedCookies as of SharedCookies::configure()
+     * Sets what the environment and PHP's log do not suffice for.
+     *
+     * @param InvalidationClient|false|null               $client        called if no response can carry a change; false: such a change is refused
+     * @param \Psr\Log\LoggerInterface|\Closure(string): void|null $log receives failures; null: PHP's log
+     * @param ChangeDelivery|null                         $changes       whether responses carry changes; null: read from the environment
+     * @param list<string>|null                           $sharedCookies names of cookies that make no page personal; null: read from the environment
+     * @param Outbox|null                                 $outbox        keeps changes that could not be sent; null: the file in PAGEWELL_OUTBOX, if there is one
+     *
+     * @throws InvalidConfiguration a name of a cookie is invalid
      */
-    public static function set(Control|false|null $control, Log $log, ?ChangesBy $way, ?array $sharedCookies): void
+    public static function set(InvalidationClient|false|null $client = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangeDelivery $changes = null, ?array $sharedCookies = null, ?Outbox $outbox = null): void
     {
-        SharedCookies::configure($sharedCookies);
-        [self::$control, self::$log, self::$way] = [$control, $log, $way];
+        self::$sharedCookies = $sharedCookies === null ? null : Environment::cookieNames($sharedCookies);
+        [self::$client, self::$log, self::$way, self::$outbox] = [$client, new Log($log), $changes, $outbox];
+    }
+
+    /**
+     * Passes on the settings of a framework, and refuses wrong ones. The variables PAGEWELL_* have
+     * precedence.
+     *
+     * @param string               $file     where they stand, for the message: `config/pagewell.php`
+     * @param array<string, mixed> $settings by the names of the variables, in lower case without the prefix: `admin`, `token_file`
+     *
+     * @throws InvalidConfiguration a setting is unknown or has a wrong value, or two contradict each other
+     */
+    public static function ofFramework(string $file, array $settings): void
+    {
+        Environment::supply($file, $settings);
+        self::validate();
     }
 
     /**
      * Returns the way for changes that a response could carry.
      *
-     * @throws InvalidControl the environment names neither
+     * @throws InvalidConfiguration the environment names neither
+     *
+     * @internal
      */
-    public static function way(): ChangesBy
+    public static function way(): ChangeDelivery
     {
-        return self::$way ?? ChangesBy::fromEnvironment();
+        return self::$way ?? ChangeDelivery::fromEnvironment();
     }
 
-    /** Returns the log for failures. */
+    /**
+     * Returns the log for failures.
+     *
+     * @internal
+     */
     public static function log(): Log
     {
         return self::$log ?? new Log();
     }
 
     /**
-     * The control interface.
+     * Returns the TTL of pages that do not limit their own, in seconds. A wrong value counts as none.
      *
-     * @param Control|false|null $own the one of the request; null: as configured
-     *
-     * @return Control|null null if it is switched off
+     * @internal
      */
-    public static function control(Control|false|null $own): ?Control
+    public static function lifetimeSeconds(): int
     {
-        $control = $own ?? self::$control ?? SocketControl::fromEnvironment();
-        return $control === false ? null : $control;
+        $said = Environment::value('LIFETIME');
+        return $said !== null && Environment::isLifetime($said) ? (int) $said : Declaration::LIFETIME_SECONDS;
     }
 
-    /** Whether a request of this method may write; null stands for a command. */
+    /**
+     * Returns the outbox; null if there is none.
+     *
+     * @internal
+     */
+    public static function outbox(): ?Outbox
+    {
+        $file = Environment::value('OUTBOX');
+        return self::$outbox ?? ($file === null ? null : new FileOutbox($file));
+    }
+
+    /**
+     * The control interface.
+     *
+     * @param InvalidationClient|false|null $own the one of the request; null: as configured
+     *
+     * @return InvalidationClient|null null if it is switched off
+     *
+     * @internal
+     */
+    public static function client(InvalidationClient|false|null $own): ?InvalidationClient
+    {
+        $client = $own ?? self::$client ?? self::clientOfEnvironment();
+        return $client === false ? null : $client;
+    }
+
+    /**
+     * Returns the names of cookies that the site adds to those that make no page personal; none if
+     * the environment has a wrong value, so that no page is shared because of it.
+     *
+     * @return list<string> patterns
+     *
+     * @internal
+     */
+    public static function sharedCookies(): array
+    {
+        try {
+            return self::$sharedCookies ?? Environment::sharedCookies();
+        } catch (InvalidConfiguration) {
+            return [];
+        }
+    }
+
+    /**
+     * Whether a request of this method may write; null stands for a command.
+     *
+     * @internal
+     */
     public static function isWrite(?string $method): bool
     {
         return $method !== null && !in_array($method, self::SAFE, true);
     }
 
     /**
-     * Refuses values that would lose changes, when a request begins that may write. Pages do not
-     * fail because of them.
+     * Refuses values that would lose changes, when a command or a request begins that may write.
+     * Pages do not fail because of them.
      *
-     * @param Control|false|null $own as of control()
+     * @param InvalidationClient|false|null $own as of client()
      *
-     * @throws InvalidControl a value of the environment is not allowed, or two settings contradict each other
+     * @throws InvalidConfiguration a value of the environment is not allowed, or two settings contradict each other
+     *
+     * @internal
      */
-    public static function check(?string $method, Control|false|null $own = null): void
+    public static function check(?string $method, InvalidationClient|false|null $own = null): void
     {
-        if (self::isWrite($method)) {
-            Environment::check();
-            if (self::way() === ChangesBy::Control && self::control($own) === null) {
-                throw new InvalidControl(self::WITHOUT_CONTROL);
-            }
+        if ($method === null || self::isWrite($method)) {
+            self::validate($own);
+        }
+    }
+
+    private static function clientOfEnvironment(): ?SocketClient
+    {
+        $address = Environment::value('ADMIN') ?? SocketClient::ADDRESS;
+        return $address === 'off' ? null : new SocketClient($address, Environment::value('TOKEN_FILE'), Environment::value('SITE'));
+    }
+
+    /** @throws InvalidConfiguration as check() */
+    private static function validate(InvalidationClient|false|null $own = null): void
+    {
+        Environment::check();
+        if (self::way() === ChangeDelivery::Control && self::client($own) === null) {
+            throw new InvalidConfiguration(self::WITHOUT_CONTROL);
         }
     }
 }

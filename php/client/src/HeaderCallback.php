@@ -16,7 +16,11 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** The function that PHP calls before it sends the header section. */
+/**
+ * The function that PHP calls before it sends the header section.
+ *
+ * @internal
+ */
 final class HeaderCallback
 {
     /** @var \WeakReference<self>|null */
@@ -42,7 +46,7 @@ final class HeaderCallback
     public static function claim(): void
     {
         $request = $_SERVER['REQUEST_TIME_FLOAT'] ?? self::$request ?? 0.0;
-        if ($request === self::$request || headers_sent() || (new PhpWire())->method() === null) {
+        if ($request === self::$request || headers_sent() || (new PhpChannel())->method() === null) {
             return;
         }
         self::$request = $request;

@@ -11,7 +11,11 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-/** Writes warnings for the operator. */
+/**
+ * Writes warnings for the operator.
+ *
+ * @internal
+ */
 final class Log
 {
     /**

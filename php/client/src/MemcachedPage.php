@@ -16,6 +16,8 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Exception\InvalidConfiguration;
+
 /** A page to be stored. */
 final class MemcachedPage
 {
@@ -28,7 +30,7 @@ final class MemcachedPage
     /** Maximum relative time; the memcached protocol reads longer ones as a date. */
     private const SECONDS_MAX = 30 * 86_400;
 
-    private NotDeclared|NotStored|null $refusal = null;
+    private Refusal|null $refusal = null;
 
     private function __construct(private readonly \Memcached|\Memcache $store, private readonly string $uri, private readonly ?string $lease)
     {
@@ -55,22 +57,22 @@ final class MemcachedPage
      */
     public function store(string $html): bool
     {
-        [$declaration, $response, $hasFragments] = Outgoing::current()->standing() ?? [null, null, false];
+        [$declaration, $response, $hasFragments] = RequestScope::current()->standing() ?? [null, null, false];
         $this->refusal = match (true) {
-            $declaration === null => NotStored::Sent,
-            $hasFragments => NotStored::Fragments,
+            $declaration === null => Refusal::Sent,
+            $hasFragments => Refusal::Fragments,
             default => $this->reason($declaration, $response),
         };
         if ($this->refusal === null) {
             $page = self::line($declaration->tags(), $this->lease) . $html;
             $stored = $this->set(self::key($this->uri), $page, self::expiry($declaration->lifetimeSeconds()));
-            $this->refusal = $stored ? null : NotStored::Refused;
+            $this->refusal = $stored ? null : Refusal::Refused;
         }
         return $this->refusal === null;
     }
 
     /** The reason why store() did not store the page; null if it did. */
-    public function refusal(): NotDeclared|NotStored|null
+    public function refusal(): Refusal|null
     {
         return $this->refusal;
     }
@@ -92,19 +94,19 @@ final class MemcachedPage
         return 'Pagewell-Page: tags=' . implode(',', array_map(self::written(...), $tags)) . ($lease === null ? '' : " lease=$lease") . "\n";
     }
 
-    private function reason(Declaration $declaration, Response $response): NotDeclared|NotStored|null
+    private function reason(Declaration $declaration, Response $response): Refusal|null
     {
         $declared = $declaration->refusal($response);
         return match (true) {
-            !self::changesAreHeard() => NotStored::ChangesNotReceived,
+            !self::changesAreHeard() => Refusal::ChangesNotReceived,
             $declared !== null => $declared,
-            $response->method !== 'GET' => NotDeclared::Method,
-            $response->status !== 200 => NotStored::Status,
-            !self::isHtml($response) => NotStored::ContentType,
-            $response->has('Vary') || $response->has('Content-Encoding') || SharedCookies::haveKeyed($response->credentials->cookies) => NotStored::Varies,
-            preg_match('~^/[^\x00-\x20\x7f]*$~D', $this->uri) !== 1 || strlen(self::key($this->uri)) > self::KEY_BYTES_MAX => NotStored::Key,
-            !self::fits($declaration->tags()) => NotStored::Tags,
-            $this->lease === null => NotStored::NoLease,
+            $response->method !== 'GET' => Refusal::Method,
+            $response->status !== 200 => Refusal::Status,
+            !self::isHtml($response) => Refusal::ContentType,
+            $response->has('Vary') || $response->has('Content-Encoding') || SharedCookies::haveKeyed($response->credentials->cookies) => Refusal::Varies,
+            preg_match('~^/[^\x00-\x20\x7f]*$~D', $this->uri) !== 1 || strlen(self::key($this->uri)) > self::KEY_BYTES_MAX => Refusal::Key,
+            !self::fits($declaration->tags()) => Refusal::Tags,
+            $this->lease === null => Refusal::NoLease,
             default => null,
         };
     }
@@ -113,8 +115,8 @@ final class MemcachedPage
     private static function changesAreHeard(): bool
     {
         try {
-            return Configuration::way() === ChangesBy::Control;
-        } catch (InvalidControl) {
+            return Configuration::way() === ChangeDelivery::Control;
+        } catch (InvalidConfiguration) {
             return false;
         }
     }
@@ -141,14 +143,10 @@ final class MemcachedPage
         return true;
     }
 
-    /** Converts seconds for the protocol: zero for no limit, a date for long times. */
-    private static function expiry(?int $seconds): int
+    /** Converts seconds for the protocol: a date for long times. */
+    private static function expiry(int $seconds): int
     {
-        return match (true) {
-            $seconds === null => 0,
-            $seconds > self::SECONDS_MAX => time() + $seconds,
-            default => $seconds,
-        };
+        return $seconds > self::SECONDS_MAX ? time() + $seconds : $seconds;
     }
 
     /** Stores the page uncompressed: otherwise nginx cannot read it, and Pagewell cannot read its first line. */

@@ -81,12 +81,12 @@ class Pdo extends \PDO
 
     private function changes(): Transaction
     {
-        return Outgoing::current()->transaction('pdo ' . spl_object_id($this));
+        return RequestScope::current()->transaction('pdo ' . spl_object_id($this));
     }
 
     /** It is unknown whether it was committed: the changes are sent now, and again at a later commit. */
     private function unsure(): void
     {
-        $this->inTransaction() ? $this->changes()->tellEarly() : $this->changes()->commitAll();
+        $this->inTransaction() ? $this->changes()->sendEarly() : $this->changes()->commitAll();
     }
 }

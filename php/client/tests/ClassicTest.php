@@ -117,7 +117,7 @@ final class ClassicTest extends TestCase
         self::assertGreaterThan(39 * 86_400, $month);
         self::assertLessThanOrEqual(40 * 86_400, $month);
         self::assertSame(60, self::$site->lifetime('/news/4?as=minute'));
-        self::assertNull(self::$site->lifetime('/news/4'));
+        self::assertSame(86_400, self::$site->lifetime('/news/4'));
     }
 
     /** @dataProvider refusals */
@@ -152,15 +152,15 @@ final class ClassicTest extends TestCase
         $store = new \Memcached();
         $store->setOption(\Memcached::OPT_PREFIX_KEY, 'site:');
         $store->addServer(self::$site->directory . '/memcached.sock', 0);
-        \Pagewell\Outgoing::configure(changes: \Pagewell\ChangesBy::Control);
-        \Pagewell\RecordingWire::install();
+        \Pagewell\Configuration::set(changes: \Pagewell\ChangeDelivery::Control);
+        \Pagewell\Testing\RecordingChannel::install();
         \Pagewell\uses('news', 4);
         $page = MemcachedPage::begin($store, '/no-lease/');
         self::assertFalse($page->store('a page'));
-        self::assertSame(\Pagewell\NotStored::NoLease, $page->refusal());
+        self::assertSame(\Pagewell\Refusal::NoLease, $page->refusal());
         self::assertFalse($this->isStored('/no-lease/'));
-        \Pagewell\Outgoing::configure();
-        \Pagewell\Outgoing::begin();
+        \Pagewell\Configuration::set();
+        \Pagewell\RequestScope::begin();
     }
 
     public function testAWriteThatPagewellDoesNotHearOfIsLogged(): void
@@ -176,18 +176,18 @@ final class ClassicTest extends TestCase
         $m = new \Memcached();
         $m->addServer(self::$site->directory . '/memcached.sock', 0);
         [$_SERVER['REQUEST_URI'], $before] = ["/manual/$which", $_SERVER['REQUEST_URI'] ?? null];
-        \Pagewell\Outgoing::configure(changes: \Pagewell\ChangesBy::Control);
-        \Pagewell\RecordingWire::install();
+        \Pagewell\Configuration::set(changes: \Pagewell\ChangeDelivery::Control);
+        \Pagewell\Testing\RecordingChannel::install();
         $code = (string) preg_replace('~^\$m = new .*?^}\n~ms', '', RealClassic::examples('php')[$which]);
         ob_start();
         eval('$render = static fn () => str_repeat("page ", 1000);' . str_replace('render()', '$render()', $code));
         self::assertSame(str_repeat('page ', 1000), ob_get_clean());
         self::assertSame(str_repeat('page ', 1000), self::$site->ask('GET', "/manual/$which")[2], 'by nginx');
-        (new \Pagewell\SocketControl(self::$site->admin()))->invalidate(new \Pagewell\Invalidation(['news:4']));
+        (new \Pagewell\SocketClient(self::$site->admin()))->invalidate(new \Pagewell\Invalidation(['news:4']));
         self::assertFalse($this->isStored("/manual/$which"));
         $_SERVER['REQUEST_URI'] = $before;
-        \Pagewell\Outgoing::configure();
-        \Pagewell\Outgoing::begin();
+        \Pagewell\Configuration::set();
+        \Pagewell\RequestScope::begin();
     }
 
     /** @return iterable<string, array{int}> */

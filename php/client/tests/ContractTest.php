@@ -3,7 +3,7 @@
 /**
  * The vectors that Pagewell's reader of these fields checks too: contract/php-headers.json.
  *
- * Each is run twice: through the plain objects, and through the functions on a recorded wire.
+ * Each is run twice: through the plain objects, and through the functions on a recorded channel.
  */
 
 declare(strict_types=1);
@@ -12,8 +12,8 @@ namespace Pagewell\Tests;
 
 use Pagewell\Changes;
 use Pagewell\Declaration;
-use Pagewell\RecordingWire;
 use Pagewell\Response;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 final class ContractTest extends TestCase
@@ -38,7 +38,7 @@ final class ContractTest extends TestCase
         $changes = new Changes();
         foreach ($vector['calls'] as $call) {
             [$word, $arguments, $named] = $call + [2 => []];
-            ($word === 'changed' ? $changes : $declaration)->$word(...$arguments, ...$named);
+            (str_starts_with($word, 'changed') ? $changes : $declaration)->$word(...$arguments, ...$named);
         }
         $response = new Response(
             method: $vector['request']['method'],
@@ -62,19 +62,19 @@ final class ContractTest extends TestCase
      */
     public function testTheFunctionsSendExactlyTheseLines(array $vector): void
     {
-        $wire = RecordingWire::install(
+        $channel = RecordingChannel::install(
             $vector['request']['method'],
             $vector['response']['status'] ?? 200,
             $vector['response']['session'] ?? false,
         );
         $own = $vector['response']['lines'] ?? [];
-        $wire->set($own);
+        $channel->set($own);
         foreach ($vector['calls'] as $call) {
             [$word, $arguments, $named] = $call + [2 => []];
             ('Pagewell\\' . $word)(...$arguments, ...$named);
         }
-        $wire->send();
+        $channel->send();
 
-        self::assertSame([...$own, ...$vector['lines']], $wire->lines());
+        self::assertSame([...$own, ...$vector['lines']], $channel->lines());
     }
 }

@@ -8,15 +8,16 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
+use Pagewell\CollectingChannel;
+use Pagewell\Configuration;
 use Pagewell\Credentials;
 use Pagewell\Declaration;
-use Pagewell\InvalidControl;
-use Pagewell\NotDeclared;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
+use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Refusal;
+use Pagewell\RequestScope;
 use Pagewell\Response;
-use Pagewell\ResponseWire;
 use Pagewell\SharedCookies;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\uses;
@@ -26,8 +27,8 @@ final class CredentialsTest extends TestCase
     protected function tearDown(): void
     {
         unset($_ENV['PAGEWELL_SHARED_COOKIES']);
-        Outgoing::configure();
-        Outgoing::begin();
+        Configuration::set();
+        RequestScope::begin();
     }
 
     public function testScriptsCookiesAreThoseOfPagewellItself(): void
@@ -40,7 +41,7 @@ final class CredentialsTest extends TestCase
     }
 
     /** @dataProvider requests */
-    public function testWhatARequestCarriesDecides(Credentials $credentials, ?NotDeclared $refusal): void
+    public function testWhatARequestCarriesDecides(Credentials $credentials, ?Refusal $refusal): void
     {
         $page = (new Declaration())->uses('news', 4);
         $response = new Response(credentials: $credentials);
@@ -51,61 +52,61 @@ final class CredentialsTest extends TestCase
         }
     }
 
-    /** @return iterable<string, array{Credentials, ?NotDeclared}> */
+    /** @return iterable<string, array{Credentials, ?Refusal}> */
     public static function requests(): iterable
     {
         yield 'nothing' => [Credentials::of(''), null];
         yield 'analytics and consent' => [Credentials::of('_ga=1; _GA_X=2; cookieyes-consent=yes; _ce.s=1', ['_ce_s' => '1']), null];
         yield 'what copies are told apart by' => [Credentials::of('_lscache_vary_eur=1; x-magento-vary=2; pagewell-wrote=1'), null];
-        yield 'a token of nobody knows what' => [Credentials::of('member=eyJhbGciOi'), NotDeclared::VisitorsCookie];
-        yield 'beside analytics' => [Credentials::of('_ga=1; member=eyJhbGciOi'), NotDeclared::VisitorsCookie];
-        yield 'without a value' => [Credentials::of('member'), NotDeclared::VisitorsCookie];
-        yield 'a session of PHP' => [Credentials::of('PHPSESSID=1'), NotDeclared::VisitorsCookie];
-        yield 'read in another way' => [Credentials::of('_ga[member]=1', ['_ga' => ['member' => '1']]), NotDeclared::VisitorsCookie];
-        yield 'sent, and taken out since' => [Credentials::of('member=1', []), NotDeclared::VisitorsCookie];
-        yield 'put in by the application' => [Credentials::of('', ['member' => '1']), NotDeclared::VisitorsCookie];
-        yield 'Authorization' => [Credentials::of('', [], [], true), NotDeclared::Authorization];
-        yield 'Authorization, passed to PHP' => [Credentials::of('', [], ['HTTP_AUTHORIZATION' => 'Bearer x']), NotDeclared::Authorization];
-        yield 'a name that the server checked' => [Credentials::of('', [], ['REMOTE_USER' => 'ada']), NotDeclared::Authorization];
+        yield 'a token of nobody knows what' => [Credentials::of('member=eyJhbGciOi'), Refusal::VisitorsCookie];
+        yield 'beside analytics' => [Credentials::of('_ga=1; member=eyJhbGciOi'), Refusal::VisitorsCookie];
+        yield 'without a value' => [Credentials::of('member'), Refusal::VisitorsCookie];
+        yield 'a session of PHP' => [Credentials::of('PHPSESSID=1'), Refusal::VisitorsCookie];
+        yield 'read in another way' => [Credentials::of('_ga[member]=1', ['_ga' => ['member' => '1']]), Refusal::VisitorsCookie];
+        yield 'sent, and taken out since' => [Credentials::of('member=1', []), Refusal::VisitorsCookie];
+        yield 'put in by the application' => [Credentials::of('', ['member' => '1']), Refusal::VisitorsCookie];
+        yield 'Authorization' => [Credentials::of('', [], [], true), Refusal::Authorization];
+        yield 'Authorization, passed to PHP' => [Credentials::of('', [], ['HTTP_AUTHORIZATION' => 'Bearer x']), Refusal::Authorization];
+        yield 'a name that the server checked' => [Credentials::of('', [], ['REMOTE_USER' => 'ada']), Refusal::Authorization];
         yield 'no name that the server checked' => [Credentials::of('', [], ['REMOTE_USER' => '', 'AUTH_TYPE' => '']), null];
-        yield 'nobody knows what' => [new Credentials(isKnown: false), NotDeclared::RequestUnknown];
+        yield 'nobody knows what' => [new Credentials(isKnown: false), Refusal::RequestUnknown];
     }
 
     /** @dataProvider marks */
-    public function testTheApplicationMayMarkAPageAsShared(string $line, Credentials $credentials, ?NotDeclared $refusal): void
+    public function testTheApplicationMayMarkAPageAsShared(string $line, Credentials $credentials, ?Refusal $refusal): void
     {
         $page = (new Declaration())->uses('news', 4);
         self::assertSame($refusal, $page->refusal(new Response(lines: [$line], credentials: $credentials)));
     }
 
-    /** @return iterable<array{string, Credentials, ?NotDeclared}> */
+    /** @return iterable<array{string, Credentials, ?Refusal}> */
     public static function marks(): iterable
     {
         [$cookie, $authorization] = [Credentials::of('member=1'), Credentials::of('', [], [], true)];
         yield from [['Cache-Control: public, max-age=600', $cookie, null], ['Cache-Control: s-maxage=600', $authorization, null]];
-        yield ['Cache-Control: max-age=600', $cookie, NotDeclared::VisitorsCookie];
-        yield ['Cache-Control: public, private', $cookie, NotDeclared::CacheControl];
+        yield ['Cache-Control: max-age=600', $cookie, Refusal::VisitorsCookie];
+        yield ['Cache-Control: public, private', $cookie, Refusal::CacheControl];
         yield ['Vary: Accept-Language, Cookie', $cookie, null];
-        yield ['Vary: Cookie', $authorization, NotDeclared::Authorization];
-        yield ['Vary: Cookie-Consent', $cookie, NotDeclared::VisitorsCookie];
+        yield ['Vary: Cookie', $authorization, Refusal::Authorization];
+        yield ['Vary: Cookie-Consent', $cookie, Refusal::VisitorsCookie];
     }
 
     public function testTheSiteNamesFurtherCookies(): void
     {
         $_ENV['PAGEWELL_SHARED_COOKIES'] = 'currency, theme_*';
-        self::assertSame(['member'], SharedCookies::others(['currency', 'theme.dark', 'member']));
-        Outgoing::configure(sharedCookies: ['member']);
-        self::assertSame(['currency'], SharedCookies::others(['currency', 'member']));
+        self::assertSame(['member'], SharedCookies::others(['currency', 'theme.dark', 'member'], Configuration::sharedCookies()));
+        Configuration::set(sharedCookies: ['member']);
+        self::assertSame(['currency'], SharedCookies::others(['currency', 'member'], Configuration::sharedCookies()));
     }
 
     /** @dataProvider noNames */
     public function testWhatIsNoNameIsRefused(string $value): void
     {
         $_ENV['PAGEWELL_SHARED_COOKIES'] = $value;
-        self::assertSame(['currency'], SharedCookies::others(['currency', '_ga']), 'a page does not fail for it');
-        $this->expectException(InvalidControl::class);
+        self::assertSame(['currency'], SharedCookies::others(['currency', '_ga'], Configuration::sharedCookies()), 'a page does not fail for it');
+        $this->expectException(InvalidConfiguration::class);
         $this->expectExceptionMessage("PAGEWELL_SHARED_COOKIES has '");
-        Outgoing::begin(new RecordingWire('POST'));
+        RequestScope::begin(new RecordingChannel('POST'));
     }
 
     /** @return iterable<array{string}> */
@@ -116,11 +117,11 @@ final class CredentialsTest extends TestCase
 
     public function testAWorkerThatDoesNotSayWhatTheRequestCarriesOffersNothing(): void
     {
-        $wire = ResponseWire::begin('GET');
+        $channel = CollectingChannel::begin('GET');
         uses('news', 4);
-        self::assertSame(['Cache-Control: private, no-cache'], $wire->finish(200, []));
-        $wire = ResponseWire::begin('GET', credentials: Credentials::of('_ga=1'));
+        self::assertSame(['Cache-Control: private, no-cache'], $channel->finish(200, []));
+        $channel = CollectingChannel::begin('GET', credentials: Credentials::of('_ga=1'));
         uses('news', 4);
-        self::assertContains('Cache-Groups: "news:4", "news:*"', $wire->finish(200, []));
+        self::assertContains('Cache-Groups: "news:4", "news:*"', $channel->finish(200, []));
     }
 }

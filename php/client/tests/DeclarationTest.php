@@ -11,9 +11,9 @@ namespace Pagewell\Tests;
 
 use Pagewell\Changes;
 use Pagewell\Declaration;
-use Pagewell\InvalidLifetime;
-use Pagewell\InvalidTag;
-use Pagewell\NotDeclared;
+use Pagewell\Exception\InvalidLifetime;
+use Pagewell\Exception\InvalidTag;
+use Pagewell\Refusal;
 use Pagewell\Response;
 use Pagewell\Tag;
 use PHPUnit\Framework\TestCase;
@@ -55,7 +55,7 @@ final class DeclarationTest extends TestCase
         $page = (new Declaration())->uses('news', ...range(1, Declaration::TAGS_MAX - 1));
         self::assertNull($page->refusal(new Response()));
         $page->uses('news', Declaration::TAGS_MAX);
-        self::assertSame(NotDeclared::TooManyTags, $page->refusal(new Response()));
+        self::assertSame(Refusal::TooManyTags, $page->refusal(new Response()));
         self::assertSame(['Pagewell-Cache-Control: no-store'], $page->lines(new Response()));
         $page->uses('news', ...range(2000, 9000));
         self::assertCount(Declaration::TAGS_MAX + 1, $page->tags(), 'what is collected is bounded');
@@ -63,7 +63,7 @@ final class DeclarationTest extends TestCase
 
     public function testMoreThanFitsOfASetIsTheKindAsAWhole(): void
     {
-        $page = (new Declaration())->usesShown('news', range(1, 5000), 60);
+        $page = (new Declaration())->usesList('news', range(1, 5000), 60);
         self::assertSame(['news'], $page->tags());
         self::assertNull($page->refusal(new Response()));
     }
@@ -74,7 +74,7 @@ final class DeclarationTest extends TestCase
         for ($id = 0; $id < 70; $id++) {
             $page->uses('news', str_repeat('x', 1000) . $id);
         }
-        self::assertSame(NotDeclared::TooManyTags, $page->refusal(new Response()));
+        self::assertSame(Refusal::TooManyTags, $page->refusal(new Response()));
     }
 
     public function testLongListsTakeSeveralLinesThatAreOneList(): void
@@ -182,7 +182,7 @@ final class DeclarationTest extends TestCase
     public function testAFatalErrorUnderWayIsAFailure(): void
     {
         $page = (new Declaration())->uses('news', 4);
-        self::assertSame(NotDeclared::Failed, $page->refusal(new Response(failed: true)));
+        self::assertSame(Refusal::Failed, $page->refusal(new Response(failed: true)));
     }
 
     public function testAKindMadeOfDigitsStaysAString(): void

@@ -12,11 +12,11 @@ namespace Pagewell\Tests;
 use Pagewell\Dependencies\Command;
 use Pagewell\Dependencies\DependencyList;
 use Pagewell\Dependencies\Finder;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
+use Pagewell\Exception\UnknownParameter;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Controllers\Catalogue;
 use Pagewell\Tests\Controllers\Invoked;
-use Pagewell\UnknownParameter;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\usesOf;
@@ -34,7 +34,7 @@ final class DependenciesTest extends TestCase
     protected function tearDown(): void
     {
         DependencyList::useCompiled(null);
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     /** @return iterable<string, array{string, array<string, mixed>, list<string>, string|null}> controller, parameters, tags, refusal */
@@ -49,7 +49,7 @@ final class DependenciesTest extends TestCase
         yield 'a kind, and that of the class' => [Catalogue::class . '::all', [], ['shop', 'products'], null];
         yield 'an id' => [Catalogue::class . '::one', ['id' => 4], ['shop', 'products:4', 'products:*'], null];
         yield 'a row that was fetched already' => [Catalogue::class . '::one', ['id' => $row], ['shop', 'products:7', 'products:*'], null];
-        yield 'what is not cached declares nothing, nor does its class for it' => [Catalogue::class . '::basket', [], [], 'nothing-declared'];
+        yield 'what is not cached declares nothing, nor does its class for it' => [Catalogue::class . '::basket', [], [], 'not-cached'];
         yield 'a method that says nothing has the words of its class' => [Catalogue::class . '::notAnAction', [], ['shop'], null];
         yield 'the interface' => [Invoked::class, ['name' => 'Ada:1', 'lang' => 'en'], ['products', 'authors:Ada:1-en', 'authors:*'], null];
         yield 'nobody' => ['No\Such\Thing::show', [], [], 'nothing-declared'];
@@ -68,10 +68,10 @@ final class DependenciesTest extends TestCase
         foreach ([null, $file] as $compiled) {
             if ($compiled === null || !str_ends_with($controller, 'notAnAction')) {
                 DependencyList::useCompiled($compiled);
-                RecordingWire::install();
+                RecordingChannel::install();
                 usesOf($controller, $parameters);
-                self::assertSame($tags, Outgoing::current()->tags());
-                self::assertSame($refusal, Outgoing::current()->refusal()?->value);
+                self::assertSame($tags, RequestScope::current()->tags());
+                self::assertSame($refusal, RequestScope::current()->refusal()?->value);
             }
         }
         unlink($file);
@@ -80,9 +80,9 @@ final class DependenciesTest extends TestCase
     /** @dataProvider typed */
     public function testAnIdThatVisitorsTypeInAnotherWayIsReachedByItsChange(string $typed, array $tags): void
     {
-        RecordingWire::install();
+        RecordingChannel::install();
         usesOf(Catalogue::class . '::one', ['id' => $typed]);
-        self::assertSame(['shop', ...$tags], Outgoing::current()->tags());
+        self::assertSame(['shop', ...$tags], RequestScope::current()->tags());
     }
 
     /** @return iterable<array{string, list<string>}> */
@@ -98,13 +98,13 @@ final class DependenciesTest extends TestCase
     /** @dataProvider unknown */
     public function testAParameterThatIsNotThere(array $parameters): void
     {
-        RecordingWire::install();
+        RecordingChannel::install();
         try {
             usesOf(Catalogue::class . '::one', $parameters);
             self::fail('a name was filled with nothing');
         } catch (UnknownParameter $fault) {
             self::assertStringContainsString("'products:{id}'", $fault->getMessage());
-            self::assertSame([], Outgoing::current()->tags(), 'nothing of it is declared');
+            self::assertSame([], RequestScope::current()->tags(), 'nothing of it is declared');
         }
     }
 

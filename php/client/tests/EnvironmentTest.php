@@ -8,16 +8,17 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\ChangesBy;
+use Pagewell\ChangeDelivery;
+use Pagewell\Configuration;
 use Pagewell\Environment;
-use Pagewell\InvalidControl;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
-use Pagewell\SocketControl;
+use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
 use function Pagewell\transaction;
+use function Pagewell\uses;
 
 final class EnvironmentTest extends TestCase
 {
@@ -26,19 +27,20 @@ final class EnvironmentTest extends TestCase
 
     protected function setUp(): void
     {
-        Outgoing::configure(log: function (string $text): void {
+        Configuration::set(log: function (string $text): void {
             $this->logged[] = $text;
         });
     }
 
     protected function tearDown(): void
     {
-        foreach (['CHANGES', 'ADMIN', 'SITE'] as $name) {
+        foreach (['CHANGES', 'ADMIN', 'SITE', 'TOKEN_FILE', 'LIFETIME'] as $name) {
             putenv("PAGEWELL_$name");
             unset($_SERVER["PAGEWELL_$name"], $_ENV["PAGEWELL_$name"], $_SERVER["HTTP_PAGEWELL_$name"]);
         }
-        Outgoing::configure();
-        Outgoing::begin();
+        Configuration::set();
+        Configuration::ofFramework('', []);
+        RequestScope::begin();
     }
 
     public function testTheFirstSourceThatHasAValueCounts(): void
@@ -52,40 +54,40 @@ final class EnvironmentTest extends TestCase
         self::assertSame('process.test', Environment::value('SITE'));
         putenv('PAGEWELL_SITE=');
         $_SERVER['PAGEWELL_SITE'] = '';
-        self::assertSame('env.test', SocketControl::fromEnvironment()?->site, 'what is empty is not set');
+        self::assertSame('env.test', Configuration::client(null)?->site, 'what is empty is not set');
     }
 
     public function testAFieldOfTheRequestIsNoVariable(): void
     {
         $_SERVER['HTTP_PAGEWELL_CHANGES'] = 'control';
-        self::assertSame(ChangesBy::Response, ChangesBy::fromEnvironment());
+        self::assertSame(ChangeDelivery::Response, ChangeDelivery::fromEnvironment());
     }
 
     /** @dataProvider words */
-    public function testTheEnvironmentSaysWhoHears(string $word, ?ChangesBy $expected): void
+    public function testTheEnvironmentSaysWhoHears(string $word, ?ChangeDelivery $expected): void
     {
         $_ENV['PAGEWELL_CHANGES'] = $word;
         try {
-            self::assertSame($expected, ChangesBy::fromEnvironment());
-        } catch (InvalidControl) {
+            self::assertSame($expected, ChangeDelivery::fromEnvironment());
+        } catch (InvalidConfiguration) {
             self::assertNull($expected);
         }
     }
 
-    /** @return iterable<array{string, ?ChangesBy}> */
+    /** @return iterable<array{string, ?ChangeDelivery}> */
     public static function words(): iterable
     {
-        yield from [['', ChangesBy::Response], ['response', ChangesBy::Response], ['control', ChangesBy::Control], ['Control', null], ['contol', null]];
+        yield from [['', ChangeDelivery::Response], ['response', ChangeDelivery::Response], ['control', ChangeDelivery::Control], ['Control', null], ['contol', null]];
     }
 
     /** @dataProvider wrongValues */
     public function testAWrongValueIsRefusedWhereAWriteBegins(string $name, string $value, string $allowed): void
     {
         $_SERVER["PAGEWELL_$name"] = $value;
-        Outgoing::begin(new RecordingWire('GET'));
-        $this->expectException(InvalidControl::class);
+        RequestScope::begin(new RecordingChannel('GET'));
+        $this->expectException(InvalidConfiguration::class);
         $this->expectExceptionMessage("PAGEWELL_$name is '$value': write $allowed");
-        Outgoing::begin(new RecordingWire('POST'));
+        RequestScope::begin(new RecordingChannel('POST'));
     }
 
     /** @return iterable<array{string, string, string}> */
@@ -95,28 +97,76 @@ final class EnvironmentTest extends TestCase
         yield ['ADMIN', 'localhost', 'an address (127.0.0.1:8081), a socket (unix:/run/pagewell/admin.sock) or off.'];
         yield ['ADMIN', 'http://127.0.0.1:8081', 'an address'];
         yield ['SITE', 'https://example.org/', 'the host alone, as in example.org.'];
+        yield ['LIFETIME', '0', 'seconds, at most 31536000 (a year).'];
+        yield ['LIFETIME', '1h', 'seconds'];
+        yield ['LIFETIME', '31536001', 'seconds'];
+    }
+
+    public function testAMistypedTokenFileIsRefusedToo(): void
+    {
+        $_SERVER['PAGEWELL_TOKEN_FILE'] = __FILE__;
+        RequestScope::begin(new RecordingChannel('POST'));
+        foreach ([__FILE__ . '.none', '/nowhere/at/all'] as $file) {
+            $_SERVER['PAGEWELL_TOKEN_FILE'] = $file;
+            try {
+                RequestScope::begin(new RecordingChannel('POST'));
+                self::fail("$file was accepted");
+            } catch (InvalidConfiguration $fault) {
+                self::assertStringContainsString("PAGEWELL_TOKEN_FILE is '$file', which does not exist", $fault->getMessage());
+            }
+        }
+    }
+
+    public function testACommandIsRefusedWhereItBegins(): void
+    {
+        $_SERVER['PAGEWELL_ADMIN'] = 'localhost';
+        $this->expectException(InvalidConfiguration::class);
+        RequestScope::begin(new RecordingChannel(null));
+    }
+
+    public function testTheSettingsOfAFrameworkCountAfterTheEnvironment(): void
+    {
+        Configuration::ofFramework('config/pagewell.php', ['site' => 'framework.test', 'changes' => 'control', 'token_file' => null]);
+        self::assertSame('framework.test', Configuration::client(null)?->site);
+        self::assertSame(ChangeDelivery::Control, Configuration::way());
+        $_ENV['PAGEWELL_SITE'] = 'env.test';
+        self::assertSame('env.test', Configuration::client(null)?->site);
+        $this->expectException(InvalidConfiguration::class);
+        $this->expectExceptionMessage('PAGEWELL_CHANGES=control');
+        Configuration::ofFramework('config/pagewell.php', ['changes' => 'control', 'admin' => 'off']);
+    }
+
+    public function testThePagesLifetimeIsThatOfTheEnvironmentAndNoPageFailsByIt(): void
+    {
+        foreach (['600' => 600, '' => 86_400, 'never' => 86_400] as $said => $expected) {
+            $_SERVER['PAGEWELL_LIFETIME'] = (string) $said;
+            $channel = RecordingChannel::install();
+            uses('news');
+            $channel->send();
+            self::assertContains("Pagewell-Cache-Control: max-age=$expected", $channel->lines());
+        }
     }
 
     public function testAfterTheWriteAWrongWordIsLoggedAndBothAreTold(): void
     {
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         $_ENV['PAGEWELL_CHANGES'] = 'contol';
         transaction()->begin();
         changed('news', 4);
         changed('news', 5);
         transaction()->commit();
-        $wire->send();
-        self::assertSame(['Cache-Group-Invalidation: "news", "news:4", "news:5"'], $wire->lines());
-        self::assertSame(['news', 'news:4', 'news:5'], $wire->control->tags());
+        $channel->send();
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:4", "news:5"'], $channel->lines());
+        self::assertSame(['news', 'news:4', 'news:5'], $channel->client->tags());
         self::assertSame(["pagewell: PAGEWELL_CHANGES is 'contol': write response or control. Until then changes are sent on the response and to the control interface."], $this->logged);
     }
 
     public function testAfterTheWriteTheAnswerCarriesWhatNobodyElseCouldBeTold(): void
     {
-        Outgoing::begin($wire = new RecordingWire('POST'), control: false);
+        RequestScope::begin($channel = new RecordingChannel('POST'), client: false);
         $_ENV['PAGEWELL_CHANGES'] = 'control';
         changed('news', 4);
-        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $channel->lines());
         self::assertCount(1, $this->logged);
         self::assertStringContainsString('PAGEWELL_ADMIN=off', $this->logged[0]);
     }

@@ -8,11 +8,11 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\InvalidFragment;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
-use Pagewell\ResponseWire;
-use Pagewell\UseAfterHeaders;
+use Pagewell\CollectingChannel;
+use Pagewell\Exception\InvalidFragment;
+use Pagewell\Exception\UseAfterHeaders;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\fragment;
@@ -26,27 +26,27 @@ final class FragmentTest extends TestCase
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testAnElementIsWrittenWhereItIsUnderstoodAndTheResponseSaysSo(): void
     {
-        $wire = RecordingWire::install(capability: self::UNDERSTOOD);
+        $channel = RecordingChannel::install(capability: self::UNDERSTOOD);
         $never = static fn () => self::fail('it was rendered');
         self::assertSame('<esi:include src="/box"/>', fragment('/box', $never));
         self::assertSame('<esi:include src="/a?b=1&amp;c=2" alt="/d" onerror="continue"/>', fragment('/a?b=1&c=2', $never, '/d', continue: true));
-        self::assertSame([self::SAID], $wire->lines());
-        $wire->send();
-        self::assertSame([self::SAID], $wire->lines());
+        self::assertSame([self::SAID], $channel->lines());
+        $channel->send();
+        self::assertSame([self::SAID], $channel->lines());
     }
 
     /** @dataProvider notUnderstood */
     public function testWhereItIsNotTheFragmentIsRenderedInPlace(?string $method, string $capability): void
     {
-        $wire = RecordingWire::install($method, capability: $capability);
+        $channel = RecordingChannel::install($method, capability: $capability);
         self::assertSame('in place', fragment('/box', static fn (): string => 'in place'));
-        $wire->send();
-        self::assertSame([], $wire->lines());
+        $channel->send();
+        self::assertSame([], $channel->lines());
     }
 
     /** @return iterable<array{?string, string}> */
@@ -57,7 +57,7 @@ final class FragmentTest extends TestCase
 
     public function testWhatIsPrintedCountsAsWellAsWhatIsReturned(): void
     {
-        RecordingWire::install();
+        RecordingChannel::install();
         $level = ob_get_level();
         $printing = static function (): int {
             echo 'printed';
@@ -78,7 +78,7 @@ final class FragmentTest extends TestCase
 
     public function testAFaultInPlaceIsThePagesAndLeavesNothing(): void
     {
-        RecordingWire::install();
+        RecordingChannel::install();
         $level = ob_get_level();
         try {
             fragment('/box', static function (): never {
@@ -95,7 +95,7 @@ final class FragmentTest extends TestCase
     /** @dataProvider addresses */
     public function testNothingInAnAddressEndsItsAttribute(string $src, string $written): void
     {
-        RecordingWire::install(capability: self::UNDERSTOOD);
+        RecordingChannel::install(capability: self::UNDERSTOOD);
         self::assertSame("<esi:include src=\"$written\"/>", fragment($src, static fn () => self::fail('it was rendered')));
     }
 
@@ -111,11 +111,11 @@ final class FragmentTest extends TestCase
     /** @dataProvider addressesNotWritten */
     public function testAnAddressThatCannotBeWrittenSafelyIsRenderedInPlace(string $src): void
     {
-        $wire = RecordingWire::install(capability: self::UNDERSTOOD);
+        $channel = RecordingChannel::install(capability: self::UNDERSTOOD);
         self::assertSame('in place', fragment($src, static fn (): string => 'in place'));
         self::assertSame('in place', fragment('/box', static fn (): string => 'in place', alt: $src));
-        $wire->send();
-        self::assertSame([], $wire->lines());
+        $channel->send();
+        self::assertSame([], $channel->lines());
     }
 
     /** @return iterable<array{string}> */
@@ -128,7 +128,7 @@ final class FragmentTest extends TestCase
     public function testWhatIsNoPathIsRefusedWithAndWithoutPagewell(string $src): void
     {
         foreach ([self::UNDERSTOOD, ''] as $capability) {
-            RecordingWire::install(capability: $capability);
+            RecordingChannel::install(capability: $capability);
             try {
                 fragment($src, static fn (): string => 'in place');
                 self::fail('it was taken');
@@ -147,7 +147,7 @@ final class FragmentTest extends TestCase
     public function testAfterTheHeaderSectionItIsRefusedWithAndWithoutPagewell(): void
     {
         foreach ([self::UNDERSTOOD, ''] as $capability) {
-            RecordingWire::install(capability: $capability)->send();
+            RecordingChannel::install(capability: $capability)->send();
             try {
                 fragment('/box', static fn () => self::fail('it was rendered'));
                 self::fail('it was taken');
@@ -160,11 +160,11 @@ final class FragmentTest extends TestCase
     /** @dataProvider values */
     public function testItIsAddedToWhatTheResponseSays(string $said, string $expected): void
     {
-        $wire = RecordingWire::install(capability: self::UNDERSTOOD);
+        $channel = RecordingChannel::install(capability: self::UNDERSTOOD);
         fragment('/box', static fn (): string => '');
-        $wire->set(["Surrogate-Control: $said"], replace: 'surrogate-control');
-        $wire->send();
-        self::assertSame(["Surrogate-Control: $expected"], $wire->lines());
+        $channel->set(["Surrogate-Control: $said"], replace: 'surrogate-control');
+        $channel->send();
+        self::assertSame(["Surrogate-Control: $expected"], $channel->lines());
     }
 
     /** @return iterable<array{string, string}> */
@@ -178,21 +178,21 @@ final class FragmentTest extends TestCase
 
     public function testWhatIsMadeInPlaceBelongsToThePage(): void
     {
-        RecordingWire::install();
+        RecordingChannel::install();
         fragment('/box', static fn () => uses('names'));
-        self::assertSame(['names'], Outgoing::current()->tags());
-        RecordingWire::install(capability: self::UNDERSTOOD);
+        self::assertSame(['names'], RequestScope::current()->tags());
+        RecordingChannel::install(capability: self::UNDERSTOOD);
         fragment('/box', static fn () => uses('names'));
-        self::assertSame([], Outgoing::current()->tags());
+        self::assertSame([], RequestScope::current()->tags());
     }
 
     public function testOneRequestOfAProcessSaysNothingOfTheNext(): void
     {
-        $wire = ResponseWire::begin('GET', false, capability: self::UNDERSTOOD);
+        $channel = CollectingChannel::begin('GET', false, capability: self::UNDERSTOOD);
         fragment('/box', static fn (): string => '');
-        self::assertSame(['Surrogate-Control: max-age=5, content="ESI/1.0"'], $wire->finish(200, ['surrogate-control: max-age=5']));
-        $wire = ResponseWire::begin('GET', false);
+        self::assertSame(['Surrogate-Control: max-age=5, content="ESI/1.0"'], $channel->finish(200, ['surrogate-control: max-age=5']));
+        $channel = CollectingChannel::begin('GET', false);
         self::assertSame('in place', fragment('/box', static fn (): string => 'in place'));
-        self::assertSame([], $wire->finish(200, []));
+        self::assertSame([], $channel->finish(200, []));
     }
 }

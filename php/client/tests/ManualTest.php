@@ -14,9 +14,9 @@ final class ManualTest extends TestCase
 {
     private const ROOT = __DIR__ . '/../../..';
 
-    private const FUNCTIONS = ['uses', 'usesShown', 'usesOf', 'freshFor', 'fragment', 'changed', 'changedSoftly', 'changedNow', 'invalidate', 'tell', 'transaction'];
+    private const FUNCTIONS = ['uses', 'usesList', 'usesOf', 'freshFor', 'fragment', 'changed', 'changedSoftly', 'changedNow', 'changedTags', 'usesTags', 'notCached', 'invalidate', 'transaction'];
 
-    private const CLASSES = ['Uses', 'FreshFor', 'NotCached', 'Writes', 'Pages', 'Outgoing', 'SocketControl', 'ChangesBy', 'ResponseWire', 'MemcachedPage', 'PsrMiddleware', 'PagewellBundle'];
+    private const CLASSES = ['Uses', 'FreshFor', 'NotCached', 'Writes', 'Pages', 'RequestScope', 'SocketClient', 'ChangeDelivery', 'CollectingChannel', 'MemcachedPage', 'PagewellMiddleware', 'PagewellBundle'];
 
     /** @dataProvider pages */
     public function testItParsesAndEachNameIsImportedOnThePage(string $page): void
@@ -27,6 +27,21 @@ final class ManualTest extends TestCase
             $used += self::used($snippet);
         }
         self::assertSame([], array_keys(array_diff_key($used, $imported)), "$page uses what it does not import");
+    }
+
+    /** @dataProvider pages */
+    public function testWhatItImportsExists(string $page): void
+    {
+        preg_match_all('/^use (function )?(Pagewell\\\\[\w\\\\]*?)(?:(\w+)|\{([\w, ]+)\});/m', (string) file_get_contents(self::ROOT . "/$page"), $found, PREG_SET_ORDER);
+        $missing = [];
+        foreach ($found as $use) {
+            foreach (preg_split('/[, ]+/', ($use[3] ?? '') . ($use[4] ?? '')) ?: [] as $name) {
+                $full = $use[2] . $name;
+                $exists = $use[1] === '' ? class_exists($full) || interface_exists($full) || enum_exists($full) : function_exists($full);
+                $missing = [...$missing, ...($exists ? [] : [$full])];
+            }
+        }
+        self::assertSame([], $missing, "$page imports what the library does not have");
     }
 
     /** @return iterable<string, array{string}> */

@@ -8,15 +8,15 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Carried;
 use Pagewell\Changes;
+use Pagewell\CollectingChannel;
 use Pagewell\Declaration;
 use Pagewell\Invalidation;
-use Pagewell\Outgoing;
-use Pagewell\RecordingControl;
-use Pagewell\RecordingWire;
-use Pagewell\ResponseWire;
+use Pagewell\InvalidationHeader;
+use Pagewell\RequestScope;
 use Pagewell\Tag;
+use Pagewell\Testing\RecordingChannel;
+use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -26,8 +26,8 @@ final class ManyChangesTest extends TestCase
 {
     protected function tearDown(): void
     {
-        Outgoing::begin(control: false);
-        Outgoing::begin();
+        RequestScope::begin(client: false);
+        RequestScope::begin();
     }
 
     public function testTheKindsThatTakeMostGiveWayFirst(): void
@@ -49,8 +49,8 @@ final class ManyChangesTest extends TestCase
         for ($n = 0; $n < 3000; $n++) {
             [$kind, $id] = ['kind' . mt_rand(1, $kinds), mt_rand(1, 9999) . str_repeat('"', mt_rand(0, $bytes))];
             if (mt_rand(1, 100) <= $raw) {
-                $pages[] = (new Declaration())->tagged("node:$n");
-                $write->tagged("node:$n");
+                $pages[] = (new Declaration())->usesTags("node:$n");
+                $write->changedTags("node:$n");
             } else {
                 $pages[] = (new Declaration())->uses($kind, $id);
                 $pages[] = (new Declaration())->uses($kind);
@@ -81,35 +81,35 @@ final class ManyChangesTest extends TestCase
 
     public function testManyChangesAreOnTheWireAtAnyTimeAndTogetherInTheEnd(): void
     {
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         $written = 0;
         for ($id = 1; $id <= 1000; $id++) {
             changed('kind' . $id % 10, $id);
-            $written += count(array_diff($wire->lines(), $before ?? []));
-            $before = $wire->lines();
+            $written += count(array_diff($channel->lines(), $before ?? []));
+            $before = $channel->lines();
             self::assertStringContainsString("\"kind" . $id % 10 . ":$id\"", implode("\n", $before));
             self::assertLessThan(100, count($before));
         }
         self::assertLessThan(1500, $written, 'a line or so with each change');
-        $wire->send();
+        $channel->send();
         $together = new Changes();
         for ($id = 1; $id <= 1000; $id++) {
             $together->changed('kind' . $id % 10, $id);
         }
-        self::assertSame($together->lines(), $wire->lines());
+        self::assertSame($together->lines(), $channel->lines());
     }
 
     public function testThousandsOfChangesFitIntoAHeaderSection(): void
     {
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         for ($id = 1; $id <= 3000; $id++) {
             changed('news', $id);
             changed('comments', str_pad((string) $id, 600, 'x'), news: $id);
-            Outgoing::current()->changedTagged("node:" . $id % 1000);
-            self::assertLessThan(72 * 1024, array_sum(array_map('strlen', $wire->lines())));
+            RequestScope::current()->changedTags("node:" . $id % 1000);
+            self::assertLessThan(72 * 1024, array_sum(array_map('strlen', $channel->lines())));
         }
-        $wire->send();
-        $line = implode(', ', $wire->lines());
+        $channel->send();
+        $line = implode(', ', $channel->lines());
         foreach (['"news"', '"news:*"', '"comments"', '"comments:*"', '"node:0"', '"node:999"'] as $tag) {
             self::assertStringContainsString($tag, $line);
         }
@@ -117,27 +117,27 @@ final class ManyChangesTest extends TestCase
 
     public function testWhatIsSaidAlreadyIsNotWrittenAgain(): void
     {
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         $known = array_map(static fn (int $id): string => "node:$id", range(1, 1000));
         for ($id = 1001; $id <= 1100; $id++) {
-            Outgoing::current()->changedTagged("node:$id", ...$known);
-            self::assertStringContainsString("\"node:$id\"", implode("\n", $wire->lines()));
-            self::assertLessThan(32 * 1024, array_sum(array_map('strlen', $wire->lines())));
+            RequestScope::current()->changedTags("node:$id", ...$known);
+            self::assertStringContainsString("\"node:$id\"", implode("\n", $channel->lines()));
+            self::assertLessThan(32 * 1024, array_sum(array_map('strlen', $channel->lines())));
         }
     }
 
     /** @dataProvider rests */
     public function testAnAnswerThatSaysLessThanHasChangedIsMissed(bool $missed, ?array $left): void
     {
-        $wire = new RecordingWire('POST');
-        $carried = new Carried($wire);
+        $channel = new RecordingChannel('POST');
+        $carried = new InvalidationHeader($channel);
         for ($id = 1; $id <= 100; $id++) {
             $carried->add((new Changes())->changed('news', "\"$id\\"));
         }
-        self::assertGreaterThan(1, count($wire->lines()));
-        $left === null || $wire->set($left, replace: 'Cache-Group-Invalidation');
+        self::assertGreaterThan(1, count($channel->lines()));
+        $left === null || $channel->set($left, replace: 'Cache-Group-Invalidation');
         self::assertFalse($carried->isMissed(), 'not yet sent');
-        $wire->send();
+        $channel->send();
         self::assertSame($missed, $carried->isMissed());
     }
 
@@ -152,54 +152,54 @@ final class ManyChangesTest extends TestCase
 
     public function testWhatCannotBeNamedIsEverything(): void
     {
-        $wire = RecordingWire::install('POST');
-        Outgoing::current()->changedTagged(...array_map(static fn (int $id): string => "node:$id", range(1, 5000)));
-        self::assertSame(['Cache-Group-Invalidation: *'], $wire->lines());
+        $channel = RecordingChannel::install('POST');
+        RequestScope::current()->changedTags(...array_map(static fn (int $id): string => "node:$id", range(1, 5000)));
+        self::assertSame(['Cache-Group-Invalidation: *'], $channel->lines());
         changed('news', 4);
-        self::assertSame(['Cache-Group-Invalidation: *'], $wire->lines());
-        $wire->send();
-        self::assertSame(['Cache-Group-Invalidation: *'], $wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: *'], $channel->lines());
+        $channel->send();
+        self::assertSame(['Cache-Group-Invalidation: *'], $channel->lines());
     }
 
     public function testALostResponseThatSaidEverythingIsToldAsEverything(): void
     {
-        $control = new RecordingControl();
-        $wire = ResponseWire::begin('POST', $control);
+        $client = new RecordingClient();
+        $channel = CollectingChannel::begin('POST', $client);
         for ($id = 1; $id <= 5000; $id++) {
-            Outgoing::current()->changedTagged("node:$id");
+            RequestScope::current()->changedTags("node:$id");
         }
-        $wire->lose();
-        Outgoing::current()->end();
-        self::assertEquals([new Invalidation(all: true)], $control->calls());
+        $channel->lose();
+        RequestScope::current()->end();
+        self::assertEquals([new Invalidation(all: true)], $client->calls());
     }
 
     public function testThousandsOfTagsAreToldOneByOne(): void
     {
-        $wire = RecordingWire::install('GET');
+        $channel = RecordingChannel::install('GET');
         $tags = array_map(static fn (int $id): string => "node:$id", range(1, 12_000));
-        Outgoing::current()->changedTagged(...$tags);
-        $wire->send();
-        self::assertSame($tags, $wire->control->tags());
+        RequestScope::current()->changedTags(...$tags);
+        $channel->send();
+        self::assertSame($tags, $channel->client->tags());
     }
 
     public function testWhatIsTooMuchToBeHeldIsEverything(): void
     {
-        $wire = RecordingWire::install(null);
+        $channel = RecordingChannel::install(null);
         transaction()->begin();
         for ($id = 0; $id < 4500; $id++) {
-            Outgoing::current()->changedTagged(str_pad("node:$id", 1000, 'x'));
+            RequestScope::current()->changedTags(str_pad("node:$id", 1000, 'x'));
         }
         transaction()->commit();
-        $wire->end();
-        self::assertEquals([new Invalidation(all: true)], $wire->control->calls());
+        $channel->end();
+        self::assertEquals([new Invalidation(all: true)], $channel->client->calls());
     }
 
     public function testATagOfThatNameIsNotEverything(): void
     {
-        $wire = RecordingWire::install('POST');
-        Outgoing::current()->changedTagged('*');
-        self::assertSame(['Cache-Group-Invalidation: "*"'], $wire->lines());
-        Outgoing::current()->invalidate(new Invalidation(['*']));
-        self::assertEquals([new Invalidation(['*'])], $wire->control->calls());
+        $channel = RecordingChannel::install('POST');
+        RequestScope::current()->changedTags('*');
+        self::assertSame(['Cache-Group-Invalidation: "*"'], $channel->lines());
+        RequestScope::current()->invalidate(new Invalidation(['*']));
+        self::assertEquals([new Invalidation(['*'])], $channel->client->calls());
     }
 }

@@ -12,10 +12,12 @@ namespace Pagewell\Tests;
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\DriverManager;
-use Pagewell\DoctrineMiddleware;
-use Pagewell\Outgoing;
+use Pagewell\Bridge\Doctrine\TransactionMiddleware;
+use Pagewell\Invalidation;
 use Pagewell\Pdo;
-use Pagewell\RecordingWire;
+use Pagewell\RequestScope;
+use Pagewell\TableOutbox;
+use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Support\RealMariaDb;
 use PHPUnit\Framework\TestCase;
 
@@ -25,7 +27,7 @@ final class MariaDbTransactionTest extends TestCase
 {
     private static ?RealMariaDb $server = null;
 
-    private RecordingWire $wire;
+    private RecordingChannel $channel;
 
     public static function setUpBeforeClass(): void
     {
@@ -43,22 +45,22 @@ final class MariaDbTransactionTest extends TestCase
 
     protected function setUp(): void
     {
-        $this->wire = RecordingWire::install(null);
+        $this->channel = RecordingChannel::install(null);
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin(control: false);
-        Outgoing::begin();
+        RequestScope::begin(client: false);
+        RequestScope::begin();
     }
 
     /** @dataProvider works */
     public function testPdo(callable $work, string ...$told): void
     {
         $db = new Pdo('mysql:dbname=paper;unix_socket=' . self::$server?->socket(), self::$server?->user());
-        $work(static fn (string $sql): int|false => $db->exec($sql));
-        $this->wire->end();
-        self::assertEqualsCanonicalizing($told, $this->wire->control->tags());
+        $work($db->exec(...));
+        $this->channel->end();
+        self::assertEqualsCanonicalizing($told, $this->channel->client->tags());
     }
 
     /** @dataProvider works */
@@ -66,8 +68,23 @@ final class MariaDbTransactionTest extends TestCase
     {
         $db = $this->doctrine('pdo_mysql');
         $work(static fn (string $sql): int|string => $db->executeStatement($sql));
-        $this->wire->end();
-        self::assertEqualsCanonicalizing($told, $this->wire->control->tags());
+        $this->channel->end();
+        self::assertEqualsCanonicalizing($told, $this->channel->client->tags());
+    }
+
+    public function testAnOutboxInATable(): void
+    {
+        $db = new \PDO('mysql:dbname=paper;unix_socket=' . self::$server?->socket(), self::$server?->user());
+        $outbox = new TableOutbox($db, pauseSeconds: 0);
+        $outbox->create();
+        $outbox->store($call = new Invalidation(['place:Malm%C3%B6', str_repeat('x', 1024)], urls: ['/größe/'], soft: true));
+        self::assertTrue($outbox->isDue());
+        $seen = [];
+        $outbox->deliver(static function (Invalidation $call) use (&$seen): void {
+            $seen[] = $call;
+        });
+        self::assertEquals([$call], $seen);
+        self::assertFalse($outbox->isDue());
     }
 
     /** @return iterable<string, array{0: callable(callable): mixed}> what is done, which tags are told without the end of the script */
@@ -105,8 +122,8 @@ final class MariaDbTransactionTest extends TestCase
         changed('a');
         $db->executeStatement('ALTER TABLE news COMMENT = \'once more\'');
         $db->rollBack();
-        $this->wire->end();
-        self::assertEqualsCanonicalizing(['a', 'a:*'], $this->wire->control->tags());
+        $this->channel->end();
+        self::assertEqualsCanonicalizing(['a', 'a:*'], $this->channel->client->tags());
     }
 
     private function doctrine(string $driver): Connection
@@ -116,7 +133,7 @@ final class MariaDbTransactionTest extends TestCase
         }
         require_once 'Doctrine/DBAL/autoload.php';
         $configuration = new Configuration();
-        $configuration->setMiddlewares([new DoctrineMiddleware()]);
+        $configuration->setMiddlewares([new TransactionMiddleware()]);
         $parameters = ['driver' => $driver, 'dbname' => 'paper', 'unix_socket' => self::$server?->socket(), 'user' => self::$server?->user()];
         return DriverManager::getConnection($parameters, $configuration);
     }

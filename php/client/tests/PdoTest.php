@@ -9,9 +9,9 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Outgoing;
 use Pagewell\Pdo;
-use Pagewell\RecordingWire;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -19,16 +19,16 @@ use function Pagewell\transaction;
 
 final class PdoTest extends TestCase
 {
-    private RecordingWire $wire;
+    private RecordingChannel $channel;
 
     protected function setUp(): void
     {
-        $this->wire = RecordingWire::install('POST');
+        $this->channel = RecordingChannel::install('POST');
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testWhoseConnectionIsGoneKeepsNothingWaiting(): void
@@ -38,10 +38,10 @@ final class PdoTest extends TestCase
         changed('a');
         $other = new Pdo('sqlite::memory:');
         unset($db);
-        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->channel->lines());
         // As a worker's next job, which no transaction of another holds up.
         changed('b');
-        self::assertSame(['Cache-Group-Invalidation: "a", "b", "a:*", "b:*"'], $this->wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "a", "b", "a:*", "b:*"'], $this->channel->lines());
     }
 
     /** @dataProvider beginnings */
@@ -50,7 +50,7 @@ final class PdoTest extends TestCase
         $db = new Pdo('sqlite::memory:');
         $db->exec($begin);
         changed('a');
-        self::assertSame($waits, $this->wire->lines() === []);
+        self::assertSame($waits, $this->channel->lines() === []);
     }
 
     /** @return iterable<array{string, bool}> */
@@ -67,7 +67,7 @@ final class PdoTest extends TestCase
         $db->beginTransaction();
         $db->exec($sql);
         changed('a');
-        self::assertSame($waits, $this->wire->lines() === []);
+        self::assertSame($waits, $this->channel->lines() === []);
     }
 
     /** @return iterable<array{string, bool}> */
@@ -83,7 +83,7 @@ final class PdoTest extends TestCase
             transaction()->begin();
             changed('a');
             transaction()->saw($block);
-            self::assertSame([], $this->wire->lines(), $block);
+            self::assertSame([], $this->channel->lines(), $block);
             transaction()->rollBack();
         }
     }

@@ -9,10 +9,10 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\ControlAway;
-use Pagewell\ControlRefused;
+use Pagewell\Exception\InvalidationRefused;
+use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Invalidation;
-use Pagewell\SocketControl;
+use Pagewell\SocketClient;
 use Pagewell\Tag;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\TestCase;
@@ -168,6 +168,15 @@ final class RealPagewellTest extends TestCase
         $this->assertHits(true, '/news/4');
     }
 
+    public function testWhatCouldNotBeSentWaitsInTheOutbox(): void
+    {
+        putenv('PAGEWELL_OUTBOX=' . self::$pagewell->directory . '/outbox');
+        self::assertStringContainsString('Changes wait in the outbox.', $this->command("Pagewell\\changed('news', 4);", 'unix:/nowhere/at/all.sock')[2]);
+        self::assertSame([0, '', ''], $this->command('Pagewell\flush();', self::$pagewell->admin()));
+        putenv('PAGEWELL_OUTBOX');
+        $this->assertHits(false, '/news/4');
+    }
+
     public function testAPageIsUnbrokenWhenTheControlInterfaceIsAway(): void
     {
         [$status, , $content] = self::$pagewell->ask('GET', '/away/4');
@@ -176,44 +185,44 @@ final class RealPagewellTest extends TestCase
 
     public function testALongImportTellsInSeveralCalls(): void
     {
-        $before = $this->control()->invalidate(new Invalidation(['nothing']))->number;
+        $before = $this->client()->invalidate(new Invalidation(['nothing']))->number;
         $script = "foreach (range(1, 7) as \$kind) { foreach (range(1, 2000) as \$id) { Pagewell\\changed(\$kind < 7 ? \"k\$kind\" : 'news', \$id); } }";
         self::assertSame([0, '', ''], $this->command($script, self::$pagewell->admin()));
         $this->assertHits(false, '/news/4', '/news/5', '/list');
-        $after = $this->control()->invalidate(new Invalidation(['nothing']))->number;
+        $after = $this->client()->invalidate(new Invalidation(['nothing']))->number;
         self::assertGreaterThan($before + 3, $after, 'at least three calls');
         self::assertLessThan($before + 20, $after, 'and not one for each');
     }
 
     public function testAddressesTagsAndEverything(): void
     {
-        self::assertSame(1, $this->control()->invalidate(new Invalidation(urls: ['/news/4', 'https://example.org/nothing']))->pages);
+        self::assertSame(1, $this->client()->invalidate(new Invalidation(urls: ['/news/4', 'https://example.org/nothing']))->pages);
         $this->assertHits(true, '/news/5');
-        self::assertSame(1, $this->control()->invalidate(new Invalidation([Tag::one('news', 5)]))->pages);
-        self::assertGreaterThanOrEqual(1, $this->control()->invalidate(new Invalidation(all: true))->pages);
+        self::assertSame(1, $this->client()->invalidate(new Invalidation([Tag::one('news', 5)]))->pages);
+        self::assertGreaterThanOrEqual(1, $this->client()->invalidate(new Invalidation(all: true))->pages);
         $this->assertHits(false, '/list');
     }
 
     public function testManyTagsInOneInvalidation(): void
     {
         $tags = array_map(static fn (int $id): string => Tag::one('news', str_repeat('ä', 150) . $id), range(1, 12_000));
-        self::assertSame(1, $this->control()->invalidate(new Invalidation([...$tags, 'news:4']))->pages);
+        self::assertSame(1, $this->client()->invalidate(new Invalidation([...$tags, 'news:4']))->pages);
     }
 
     public function testWhatPagewellRefusesIsSaidByItsName(): void
     {
         try {
-            $this->control()->invalidate(new Invalidation(['news'], site: 'elsewhere.example'));
+            $this->client()->invalidate(new Invalidation(['news'], site: 'elsewhere.example'));
             self::fail('a site that is not served was taken');
-        } catch (ControlRefused $refused) {
+        } catch (InvalidationRefused $refused) {
             self::assertSame(['site-unknown', 404], [$refused->reason, $refused->status]);
         }
     }
 
     public function testAwayIsAnExceptionForWhoeverAsksAtOnce(): void
     {
-        $this->expectException(ControlAway::class);
-        (new SocketControl('unix:/nowhere/at/all.sock'))->invalidate(new Invalidation(['news']));
+        $this->expectException(PagewellUnreachable::class);
+        (new SocketClient('unix:/nowhere/at/all.sock'))->invalidate(new Invalidation(['news']));
     }
 
     private function page(int $id): string
@@ -228,9 +237,9 @@ final class RealPagewellTest extends TestCase
         }
     }
 
-    private function control(): SocketControl
+    private function client(): SocketClient
     {
-        return new SocketControl(self::$pagewell->admin(), timeoutSeconds: 20);
+        return new SocketClient(self::$pagewell->admin(), timeoutSeconds: 20);
     }
 
     /** @return array{int, string, string} */

@@ -55,7 +55,7 @@ final class RealServerTest extends TestCase
         [$fields, $body] = $this->ask('GET', '/declared');
         self::assertSame('declared', $body);
         self::assertSame(['"news:4", "news:*"'], $fields['cache-groups']);
-        self::assertSame(['max-age=31536000'], $fields['pagewell-cache-control']);
+        self::assertSame(['max-age=86400'], $fields['pagewell-cache-control']);
         self::assertSame(['no-cache'], $fields['cache-control']);
     }
 

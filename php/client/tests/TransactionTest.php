@@ -8,10 +8,10 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\ChangeBeforeCommit;
-use Pagewell\Outgoing;
+use Pagewell\Exception\ChangeBeforeCommit;
 use Pagewell\Pdo;
-use Pagewell\RecordingWire;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -20,27 +20,27 @@ use function Pagewell\transaction;
 
 final class TransactionTest extends TestCase
 {
-    private RecordingWire $wire;
+    private RecordingChannel $channel;
 
     protected function setUp(): void
     {
-        $this->wire = RecordingWire::install(null);
+        $this->channel = RecordingChannel::install(null);
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin(control: false);
-        Outgoing::begin();
+        RequestScope::begin(client: false);
+        RequestScope::begin();
     }
 
     public function testWhatIsSaidWaitsForTheCommit(): void
     {
-        $this->wire = RecordingWire::install('POST');
+        $this->channel = RecordingChannel::install('POST');
         transaction()->begin();
         changed('news', 4);
-        self::assertSame([], $this->wire->lines());
+        self::assertSame([], $this->channel->lines());
         transaction()->commit();
-        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $this->wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $this->channel->lines());
     }
 
     public function testARollbackForgets(): void
@@ -107,8 +107,8 @@ final class TransactionTest extends TestCase
             self::assertTrue(transaction()->isOpen());
             transaction()->commit();
         }
-        $this->wire->end();
-        self::assertContains('news:1499', $this->wire->control->tags());
+        $this->channel->end();
+        self::assertContains('news:1499', $this->channel->client->tags());
     }
 
     public function testOfTwoConnectionsTheFirstCommitTells(): void
@@ -130,12 +130,12 @@ final class TransactionTest extends TestCase
 
     public function testACommitAfterTheHeadersIsToldByTheControlInterface(): void
     {
-        $this->wire = RecordingWire::install('POST');
+        $this->channel = RecordingChannel::install('POST');
         transaction()->begin();
         changed('news', 4);
-        $this->wire->send();
+        $this->channel->send();
         transaction()->commit();
-        self::assertSame([], $this->wire->lines());
+        self::assertSame([], $this->channel->lines());
         $this->assertTold('news', 'news:4');
     }
 
@@ -229,7 +229,7 @@ final class TransactionTest extends TestCase
 
     private function assertTold(string ...$tags): void
     {
-        $this->wire->end();
-        self::assertEqualsCanonicalizing($tags, $this->wire->control->tags());
+        $this->channel->end();
+        self::assertEqualsCanonicalizing($tags, $this->channel->client->tags());
     }
 }

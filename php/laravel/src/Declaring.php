@@ -13,20 +13,31 @@ declare(strict_types=1);
 
 namespace Pagewell\Laravel;
 
+use Illuminate\Contracts\Container\Container;
 use Illuminate\Http\Request;
-use Pagewell\ResponseWire;
-use Pagewell\SymfonyResponse;
+use Pagewell\CollectingChannel;
+use Pagewell\RequestScope;
+use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Symfony\Component\HttpFoundation\Response;
 
 use function Pagewell\usesOf;
 
-/** Puts declarations and changes onto Laravel's responses. */
+/**
+ * Puts declarations and changes onto Laravel's responses.
+ *
+ * @internal
+ */
 final class Declaring
 {
+    /** @param Container|null $container of the application, which has the guards */
+    public function __construct(private readonly ?Container $container = null)
+    {
+    }
+
     /** @param \Closure(Request): Response $next */
     public function handle(Request $request, \Closure $next): Response
     {
-        $wire = ResponseWire::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($request));
+        $channel = CollectingChannel::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($request));
         try {
             $response = $next($request);
             $route = $request->route();
@@ -34,10 +45,28 @@ final class Declaring
                 usesOf(strtr($route->getActionName(), ['@' => '::']), $route->parameters());
             }
         } catch (\Throwable $fault) {
-            $wire->lose();
+            $channel->lose();
             throw $fault;
         }
-        SymfonyResponse::finish($wire, $request, $response);
+        if ($this->isSignedIn()) {
+            RequestScope::current()->signedIn();
+        }
+        ResponseLines::finish($channel, $request, $response);
         return $response;
+    }
+
+    /**
+     * Whether a guard has identified the visitor. Guards that the application has not asked for
+     * have identified nobody, and are not created here.
+     */
+    private function isSignedIn(): bool
+    {
+        $auth = $this->container?->resolved('auth') ? $this->container->make('auth') : null;
+        foreach ($auth === null ? [] : (fn (): array => $this->guards ?? [])->call($auth) as $guard) {
+            if (method_exists($guard, 'hasUser') ? $guard->hasUser() : $guard->user() !== null) {
+                return true;
+            }
+        }
+        return false;
     }
 }

@@ -21,7 +21,11 @@ use Illuminate\Database\Events\QueryExecuted;
 
 use function Pagewell\changed;
 
-/** Publishes a change for each counter of a model that is incremented by SQL. */
+/**
+ * Publishes a change for each counter of a model that is incremented by SQL.
+ *
+ * @internal
+ */
 final class Increments
 {
     /** A column that is set to itself plus or minus a number, as Laravel's grammars write it. */

@@ -11,9 +11,8 @@
  *     Eloquent: saved, updated, deleted, restored   changed(kind, key), of the models in config('pagewell.models')
  *     a statement that increments (Increments)      the same, or changed(kind) where it is not one row
  *
- * Laravel discovers it (composer.json). `config/pagewell.php` is optional:
- *
- *     return ['models' => [App\Models\News::class => 'news']];
+ * Laravel discovers it (composer.json). `config/pagewell.php` is optional: `php artisan
+ * vendor:publish --tag=pagewell-config`.
  */
 
 declare(strict_types=1);
@@ -31,8 +30,11 @@ use Illuminate\Queue\Events\JobExceptionOccurred;
 use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Support\ServiceProvider;
-use Pagewell\Environment;
-use Pagewell\Outgoing;
+use Pagewell\Configuration;
+use Pagewell\OutboxDelivery;
+use Pagewell\PageCache;
+use Pagewell\RequestPageCache;
+use Pagewell\RequestScope;
 use Pagewell\Transaction;
 
 use function Pagewell\changed;
@@ -40,6 +42,9 @@ use function Pagewell\changed;
 /** Registers Pagewell with an application. */
 final class PagewellProvider extends ServiceProvider
 {
+    /** The configuration with its defaults. */
+    private const FILE = __DIR__ . '/../config/pagewell.php';
+
     /** Events of a model with visible effects. increment() fires `updated`, and no `saved`. */
     private const MODEL_EVENTS = ['saved', 'updated', 'deleted', 'restored'];
 
@@ -55,15 +60,25 @@ final class PagewellProvider extends ServiceProvider
     /** @var array<string, \WeakReference<Connection>> connections that have begun a transaction, by name */
     private static array $begun = [];
 
-    /** Wrong values of the environment are refused here, before anything is written. */
+    /** The file of the package has the values of .env, also after `config:cache`. */
+    public function register(): void
+    {
+        $this->mergeConfigFrom(self::FILE, 'pagewell');
+        $this->app->singleton(PageCache::class, RequestPageCache::class);
+    }
+
+    /** Wrong settings are refused here, before anything is written. */
     public function boot(): void
     {
-        Environment::check();
-        $this->app->terminating(static fn () => Outgoing::current()->flush());
+        $settings = (array) $this->app->make('config')->get('pagewell', []);
+        $models = (array) ($settings['models'] ?? []);
+        Configuration::ofFramework('config/pagewell.php', array_diff_key($settings, ['models' => null]));
+        $this->publishes([self::FILE => $this->app->basePath('config/pagewell.php')], 'pagewell-config');
+        $this->app->terminating(static fn () => RequestScope::current()->flushOrLog());
         $this->app->make(Kernel::class)->prependMiddleware(Declaring::class);
         $events = $this->app->make(Dispatcher::class);
         self::listen($events);
-        foreach ((array) $this->app->make('config')->get('pagewell.models', []) as $model => $kind) {
+        foreach ($models as $model => $kind) {
             self::listenToModel($events, $model, $kind);
         }
     }
@@ -112,12 +127,13 @@ final class PagewellProvider extends ServiceProvider
                 unset(self::$begun[$name]);
             }
         }
-        Outgoing::current()->flush();
+        RequestScope::current()->flushOrLog();
+        OutboxDelivery::attempt(Configuration::client(null));
     }
 
     private static function transaction(string $connection): Transaction
     {
-        return Outgoing::current()->transaction("laravel $connection");
+        return RequestScope::current()->transaction("laravel $connection");
     }
 
     /** @param callable(Transaction): void $end ends one level */

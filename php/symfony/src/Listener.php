@@ -7,7 +7,8 @@
  *     event                                     what happens
  *     kernel.request (main)                     the state of the request begins
  *     kernel.controller_arguments (main)        usesOf(controller, attributes of the request)
- *     kernel.response (main, after the session) lines are added to the response; waiting changes are sent
+ *     kernel.response (main, after the session) lines are added to the response, unless the visitor is
+ *                                               signed in; waiting changes are sent
  *     kernel.finish_request (main)              without a response: changes are sent anyway
  *     kernel.terminate                          later changes are sent
  *     console.terminate, a message of the       the same, except those that wait for a commit: a command may
@@ -20,26 +21,36 @@ declare(strict_types=1);
 
 namespace Pagewell\Symfony;
 
-use Pagewell\Control;
-use Pagewell\Outgoing;
-use Pagewell\ResponseWire;
-use Pagewell\SymfonyResponse;
+use Pagewell\CollectingChannel;
+use Pagewell\Configuration;
+use Pagewell\InvalidationClient;
+use Pagewell\OutboxDelivery;
+use Pagewell\RequestScope;
+use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
 use Symfony\Component\HttpKernel\Event\ControllerArgumentsEvent;
 use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
 use Symfony\Component\HttpKernel\Event\RequestEvent;
 use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\KernelEvents;
+use Symfony\Component\Security\Core\Authentication\Token\Storage\TokenStorageInterface;
 
 use function Pagewell\usesOf;
 
-/** Connects Symfony's events with the library. */
+/**
+ * Connects Symfony's events with the library.
+ *
+ * @internal
+ */
 final class Listener implements EventSubscriberInterface
 {
-    private ?ResponseWire $wire = null;
+    private ?CollectingChannel $channel = null;
 
-    /** @param Control|false|null $control as Outgoing::begin() takes it */
-    public function __construct(private readonly Control|false|null $control = null)
+    /**
+     * @param InvalidationClient|false|null $client as RequestScope::begin() takes it
+     * @param TokenStorageInterface|null    $tokens of the security component; null without it
+     */
+    public function __construct(private readonly InvalidationClient|false|null $client = null, private readonly ?TokenStorageInterface $tokens = null)
     {
     }
 
@@ -61,7 +72,7 @@ final class Listener implements EventSubscriberInterface
     public function begin(RequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), $this->control, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($event->getRequest()));
+            $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), $this->client, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($event->getRequest()));
         }
     }
 
@@ -80,25 +91,43 @@ final class Listener implements EventSubscriberInterface
 
     public function finish(ResponseEvent $event): void
     {
-        if ($event->isMainRequest() && $this->wire !== null) {
-            SymfonyResponse::finish($this->wire, $event->getRequest(), $event->getResponse());
+        if ($event->isMainRequest() && $this->channel !== null) {
+            if ($this->isSignedIn()) {
+                RequestScope::current()->signedIn();
+            }
+            ResponseLines::finish($this->channel, $event->getRequest(), $event->getResponse());
         }
     }
 
     public function lose(FinishRequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->wire?->lose();
+            $this->channel?->lose();
         }
     }
 
     public function end(): void
     {
-        Outgoing::current()->end();
+        RequestScope::current()->end();
     }
 
     public function flush(): void
     {
-        Outgoing::current()->flush();
+        RequestScope::current()->flushOrLog();
+        OutboxDelivery::attempt(Configuration::client($this->client));
+    }
+
+    /**
+     * Whether the security component has identified the visitor. If a lazy firewall has not been
+     * asked, nothing was rendered for that visitor, and the question would begin the session.
+     */
+    private function isSignedIn(): bool
+    {
+        $tokens = $this->tokens;
+        if ($tokens === null || (fn (): bool => isset($this->initializer))->call($tokens)) {
+            return false;
+        }
+        // The user of an anonymous token, in Symfony 5, is a text.
+        return is_object($tokens->getToken()?->getUser());
     }
 }

@@ -1,38 +1,35 @@
 <?php
 
 /**
- * The bundle: registers the listener, and the Doctrine middleware if Doctrine is installed.
+ * The bundle: reads the configuration, and registers the services.
  *
  *     // config/bundles.php
  *     Pagewell\Symfony\PagewellBundle::class => ['all' => true],
  *
- * There is nothing to configure: the address of Pagewell is read from the environment or .env
- * (PAGEWELL_ADMIN).
+ * There is nothing that has to be configured. The variables PAGEWELL_* of the environment and of
+ * .env are read, and then `config/packages/pagewell.yaml` (PagewellExtension).
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\Symfony;
 
-use Pagewell\DoctrineMiddleware;
-use Pagewell\Environment;
-use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Pagewell\Configuration;
+use Symfony\Component\DependencyInjection\Extension\ExtensionInterface;
 use Symfony\Component\HttpKernel\Bundle\Bundle;
 
-/** Registers the services. */
+/** Connects Pagewell with an application. */
 final class PagewellBundle extends Bundle
 {
-    /** Wrong values of the environment are refused here, before anything is written. */
+    /** Wrong settings are refused here, before anything is written. */
     public function boot(): void
     {
-        Environment::check();
+        $settings = isset($this->container) && $this->container->hasParameter(PagewellExtension::SETTINGS) ? $this->container->getParameter(PagewellExtension::SETTINGS) : [];
+        Configuration::ofFramework('config/packages/pagewell.yaml', is_array($settings) ? $settings : []);
     }
 
-    public function build(ContainerBuilder $container): void
+    public function getContainerExtension(): ?ExtensionInterface
     {
-        $container->register(Listener::class, Listener::class)->addTag('kernel.event_subscriber');
-        if (interface_exists('Doctrine\DBAL\Driver\Middleware')) {
-            $container->register(DoctrineMiddleware::class, DoctrineMiddleware::class)->addTag('doctrine.middleware');
-        }
+        return new PagewellExtension();
     }
 }

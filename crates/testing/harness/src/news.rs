@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The directories of the site, relative to the root of the repository.
-const PARTS: [&str; 2] = ["examples/news", "php/client"];
+const PARTS: [&str; 3] = ["examples/news", "php/client", "php/core"];
 
 /// The example site with its database.
 #[derive(Debug)]

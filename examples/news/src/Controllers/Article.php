@@ -18,7 +18,7 @@ use News\Libraries\Comments;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
-use Pagewell\Uses;
+use Pagewell\Attribute\Uses;
 
 /** One article. */
 #[Uses('news:{id}')]

@@ -15,7 +15,7 @@ use News\Libraries\News;
 use News\Request;
 use News\Response;
 use News\Template;
-use Pagewell\Uses;
+use Pagewell\Attribute\Uses;
 
 /** The feed. */
 #[Uses('news')]

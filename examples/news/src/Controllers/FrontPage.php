@@ -15,7 +15,7 @@ use News\Controller;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
-use Pagewell\Uses;
+use Pagewell\Attribute\Uses;
 
 /** The list of articles. */
 #[Uses('news')]

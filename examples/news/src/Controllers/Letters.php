@@ -15,7 +15,7 @@ use News\Controller;
 use News\Libraries\Comments;
 use News\Request;
 use News\Response;
-use Pagewell\Uses;
+use Pagewell\Attribute\Uses;
 
 /** The latest comments. */
 #[Uses('comments', 'news')]

@@ -15,7 +15,7 @@ use News\Controller;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
-use Pagewell\NotCached;
+use Pagewell\Attribute\NotCached;
 
 /** A lucky dip. */
 #[NotCached('everybody gets a pick of their own')]

@@ -12,7 +12,7 @@
  *   whenever any article is written.
  *
  * This site uses the third: it is written a few times a day and searched all the time. In addition,
- * `freshFor()` prevents that rare searches are stored for a year.
+ * `FreshFor` limits rare searches to a day, whatever the default of the site is.
  */
 
 declare(strict_types=1);
@@ -23,8 +23,8 @@ use News\Controller;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
-use Pagewell\FreshFor;
-use Pagewell\Uses;
+use Pagewell\Attribute\FreshFor;
+use Pagewell\Attribute\Uses;
 
 /** The search. */
 #[Uses('news'), FreshFor(86_400)]

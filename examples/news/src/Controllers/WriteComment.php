@@ -16,7 +16,7 @@ use News\Libraries\Comments;
 use News\Libraries\News;
 use News\Request;
 use News\Response;
-use Pagewell\Writes;
+use Pagewell\Attribute\Writes;
 
 /** Adds a comment. */
 #[Writes('comments', 'news:{id}')]

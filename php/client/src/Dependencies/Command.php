@@ -12,7 +12,14 @@ declare(strict_types=1);
 
 namespace Pagewell\Dependencies;
 
-/** The command line. */
+use Pagewell\Attribute\NotCached;
+use Pagewell\Attribute\Uses;
+
+/**
+ * The command line.
+ *
+ * @internal
+ */
 final class Command
 {
     private const USAGE = <<<'TEXT'

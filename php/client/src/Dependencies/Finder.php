@@ -11,7 +11,11 @@ declare(strict_types=1);
 
 namespace Pagewell\Dependencies;
 
-/** Finds controllers in files. */
+/**
+ * Finds controllers in files.
+ *
+ * @internal
+ */
 final class Finder
 {
     /** Maximum number of files. */

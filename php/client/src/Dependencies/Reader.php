@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Reads the declarations of controllers: attributes, the interface MadeFrom, Symfony's routes.
+ * Reads the declarations of controllers: attributes, the interface HasDependencies, Symfony's routes.
  *
  * A controller is named `Class`, or `Class::method` if a class has several actions. No class is
  * instantiated.
@@ -11,14 +11,18 @@ declare(strict_types=1);
 
 namespace Pagewell\Dependencies;
 
-use Pagewell\FreshFor;
-use Pagewell\MadeFrom;
-use Pagewell\NotCached;
-use Pagewell\Pages;
-use Pagewell\Uses;
-use Pagewell\Writes;
+use Pagewell\Attribute\FreshFor;
+use Pagewell\Attribute\NotCached;
+use Pagewell\Attribute\Pages;
+use Pagewell\Attribute\Uses;
+use Pagewell\Attribute\Writes;
+use Pagewell\HasDependencies;
 
-/** Reads declarations from code. */
+/**
+ * Reads declarations from code.
+ *
+ * @internal
+ */
 final class Reader
 {
     /**
@@ -82,7 +86,7 @@ final class Reader
         for ($at = $class; $at !== false; $at = $at->getParentClass()) {
             $statement = self::ofElement($at)->and($statement);
         }
-        $stated = $class->implementsInterface(MadeFrom::class) ? array_values($class->getMethod('madeFrom')->invoke(null)) : [];
+        $stated = $class->implementsInterface(HasDependencies::class) ? array_values($class->getMethod('dependencies')->invoke(null)) : [];
         return $statement->and(new Statement($stated));
     }
 

@@ -12,10 +12,15 @@ declare(strict_types=1);
 
 namespace Pagewell\Dependencies;
 
-use Pagewell\Outgoing;
-use Pagewell\UnknownParameter;
+use Pagewell\Attribute\Uses;
+use Pagewell\Exception\UnknownParameter;
+use Pagewell\RequestScope;
 
-/** The declarations of one controller. */
+/**
+ * The declarations of one controller.
+ *
+ * @internal
+ */
 final class Statement
 {
     /**
@@ -69,9 +74,10 @@ final class Statement
      *
      * @throws UnknownParameter a name in braces is missing
      */
-    public function apply(Outgoing $outgoing, array $parameters): void
+    public function apply(RequestScope $scope, array $parameters): void
     {
         if ($this->notCached !== null) {
+            $scope->notCached();
             return;
         }
         $named = [];
@@ -80,10 +86,10 @@ final class Statement
             $named = [...$named, ...array_map(static fn (string $name): array => self::filled($name, $read), $this->uses)];
         }
         foreach ($named as $arguments) {
-            $outgoing->uses(...$arguments);
+            $scope->uses(...$arguments);
         }
         if ($this->freshFor !== null) {
-            $outgoing->freshFor($this->freshFor);
+            $scope->freshFor($this->freshFor);
         }
     }
 

@@ -12,16 +12,16 @@ use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;
 use Doctrine\DBAL\Driver\Middleware\AbstractConnectionMiddleware;
 use Doctrine\DBAL\DriverManager;
-use Pagewell\DoctrineMiddleware;
-use Pagewell\Outgoing;
-use Pagewell\RecordingWire;
+use Pagewell\Bridge\Doctrine\TransactionMiddleware;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
 
 final class DoctrineTest extends TestCase
 {
-    private RecordingWire $wire;
+    private RecordingChannel $channel;
 
     private Connection $connection;
 
@@ -36,28 +36,28 @@ final class DoctrineTest extends TestCase
     protected function setUp(): void
     {
         $configuration = new Configuration();
-        $configuration->setMiddlewares([new DoctrineMiddleware()]);
+        $configuration->setMiddlewares([new TransactionMiddleware()]);
         $this->connection = DriverManager::getConnection(['driver' => 'pdo_sqlite', 'memory' => true], $configuration);
         $this->connection->setNestTransactionsWithSavepoints(true);
         $this->connection->executeStatement('CREATE TABLE news (id)');
-        $this->wire = RecordingWire::install('POST');
+        $this->channel = RecordingChannel::install('POST');
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testCommitAndRollback(): void
     {
         $this->connection->transactional(function (): void {
             changed('a');
-            self::assertSame([], $this->wire->lines());
+            self::assertSame([], $this->channel->lines());
         });
         $this->connection->beginTransaction();
         changed('b');
         $this->connection->rollBack();
-        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->channel->lines());
     }
 
     public function testWhoseConnectionIsGoneKeepsNothingWaiting(): void
@@ -65,7 +65,7 @@ final class DoctrineTest extends TestCase
         $this->connection->beginTransaction();
         changed('a');
         $this->connection->close();
-        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->channel->lines());
     }
 
     public function testARollbackThatFailsKeepsNothingWaiting(): void
@@ -81,14 +81,14 @@ final class DoctrineTest extends TestCase
                 throw new \RuntimeException('the server has gone away');
             }
         };
-        $connection = DoctrineMiddleware::connection($lost);
+        $connection = TransactionMiddleware::connection($lost);
         $connection->beginTransaction();
         changed('a');
         try {
             $connection->rollBack();
             self::fail('it was swallowed');
         } catch (\RuntimeException) {
-            self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+            self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->channel->lines());
         }
     }
 
@@ -102,21 +102,21 @@ final class DoctrineTest extends TestCase
         $this->connection->beginTransaction();
         changed('c');
         $this->connection->commit();
-        self::assertSame([], $this->wire->lines());
+        self::assertSame([], $this->channel->lines());
         $this->connection->commit();
-        self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $this->wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $this->channel->lines());
     }
 
     public function testStatementsThatBeginAndEnd(): void
     {
         $this->connection->executeStatement('BEGIN');
         changed('a');
-        self::assertSame([], $this->wire->lines());
+        self::assertSame([], $this->channel->lines());
         $this->connection->executeStatement('COMMIT; BEGIN');
         changed('b');
-        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "a", "a:*"'], $this->channel->lines());
         $this->connection->executeQuery('ROLLBACK');
         changed('c');
-        self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $this->wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $this->channel->lines());
     }
 }

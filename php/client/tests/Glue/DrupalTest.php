@@ -11,11 +11,13 @@ namespace Pagewell\Tests\Glue;
 
 use Drupal\Core\Cache\CacheableResponseInterface;
 use Drupal\Core\Database\Connection;
+use Drupal\Core\Session\Account;
 use Drupal\pagewell\Tags;
-use Pagewell\Control;
-use Pagewell\Outgoing;
-use Pagewell\RecordingControl;
-use Pagewell\RecordingWire;
+use Pagewell\Configuration;
+use Pagewell\InvalidationClient;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
+use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
 use Symfony\Component\EventDispatcher\EventDispatcher;
 use Symfony\Component\HttpFoundation\Request;
@@ -32,6 +34,8 @@ final class DrupalTest extends TestCase
 
     private Tags $tags;
 
+    private Account $user;
+
     public static function setUpBeforeClass(): void
     {
         if (stream_resolve_include_path('Symfony/Component/HttpKernel/autoload.php') === false) {
@@ -44,15 +48,15 @@ final class DrupalTest extends TestCase
 
     protected function setUp(): void
     {
-        Outgoing::configure(new RecordingControl());
+        Configuration::set(new RecordingClient());
         $this->database = new Connection();
-        $this->tags = new Tags($this->database);
+        $this->tags = new Tags($this->database, $this->user = new Account());
     }
 
     protected function tearDown(): void
     {
-        Outgoing::configure();
-        Outgoing::begin();
+        Configuration::set();
+        RequestScope::begin();
     }
 
     public function testAPageHasItsCacheTagsAndTheSitesLifetime(): void
@@ -68,30 +72,32 @@ final class DrupalTest extends TestCase
         foreach (['must-revalidate, no-cache, private', 'public, max-age=0', ''] as $cacheControl) {
             self::assertFalse($this->ask('GET', ['node:4'], $cacheControl)->headers->has('Cache-Groups'), $cacheControl);
         }
+        $this->user->isAuthenticated = true;
+        self::assertSame('no-store', $this->ask('GET', ['node:4'], 'public, max-age=600')->headers->get('Pagewell-Cache-Control'));
     }
 
     public function testWhatIsInvalidatedIsTold(): void
     {
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         $this->tags->invalidateTags(['node:4', 'node_list']);
-        self::assertSame(['Cache-Group-Invalidation: "node:4", "node_list"'], $wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "node:4", "node_list"'], $channel->lines());
     }
 
     public function testInATransactionItWaitsForTheEnd(): void
     {
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         $this->database->open = true;
         $this->tags->invalidateTags(['node:4']);
         $this->tags->invalidateTags(['node_list', 'node:4']);
-        self::assertSame([], $wire->lines());
+        self::assertSame([], $channel->lines());
         $this->database->end(true);
-        self::assertSame(['Cache-Group-Invalidation: "node:4", "node_list"'], $wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "node:4", "node_list"'], $channel->lines());
         self::assertSame([], $this->database->callbacks);
     }
 
     public function testACallbackThatIsLostHoldsNothingUpForEver(): void
     {
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         // Somebody's callback fails, and with it those after it are gone.
         $this->database->open = true;
         $this->database->callbacks[] = static fn () => throw new \RuntimeException('of another module');
@@ -100,13 +106,13 @@ final class DrupalTest extends TestCase
             $this->database->end(true);
             self::fail('it was to fail');
         } catch (\RuntimeException) {
-            self::assertSame([], $wire->lines());
+            self::assertSame([], $channel->lines());
         }
         $this->database->open = true;
         $this->tags->invalidateTags(['node:5']);
         self::assertCount(1, $this->database->callbacks);
         $this->database->end(true);
-        self::assertSame(['Cache-Group-Invalidation: "node:4", "node:5"'], $wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "node:4", "node:5"'], $channel->lines());
     }
 
     public function testWhatWaitsIsOnTheAnswerEvenIfNobodyWasCalled(): void
@@ -135,7 +141,7 @@ final class DrupalTest extends TestCase
 
     public function testAWordThatIsNoneIsLoggedAndTheAnswerSaysTheChange(): void
     {
-        $said = $this->log(control: $control = new RecordingControl());
+        $said = $this->log(client: $client = new RecordingClient());
         putenv('PAGEWELL_CHANGES=answer');
         try {
             $response = $this->ask('POST', [], '', fn () => $this->tags->invalidateTags(['node:4', '']));
@@ -143,13 +149,13 @@ final class DrupalTest extends TestCase
             putenv('PAGEWELL_CHANGES');
         }
         self::assertSame('"node:4"', $response->headers->get('Cache-Group-Invalidation'));
-        self::assertSame(['node:4'], $control->tags());
+        self::assertSame(['node:4'], $client->tags());
         self::assertStringContainsString('write response or control. Until then', $said[0]);
     }
 
     public function testWhatNobodyCanBeToldIsLoggedWithTheCommand(): void
     {
-        $said = $this->log(control: false);
+        $said = $this->log(client: false);
         $response = $this->ask('GET', ['node:4'], 'public, max-age=600', fn () => $this->tags->invalidateTags(['node:5']));
         self::assertSame(200, $response->getStatusCode());
         self::assertStringEndsWith("Run: pagewell invalidate --tag 'node:5'", $said[0]);
@@ -158,7 +164,7 @@ final class DrupalTest extends TestCase
     public function testAPageWhoseTagsCannotBeSaidIsNotKept(): void
     {
         $said = $this->log();
-        $response = $this->ask('GET', ['node:4', ''], 'public, max-age=600', static fn () => Outgoing::current()->uses('own', 1));
+        $response = $this->ask('GET', ['node:4', ''], 'public, max-age=600', static fn () => RequestScope::current()->uses('own', 1));
         self::assertSame('no-store', $response->headers->get('Pagewell-Cache-Control'));
         self::assertCount(1, $said);
     }
@@ -178,8 +184,8 @@ final class DrupalTest extends TestCase
 
     public function testAWriteThatEndsWithoutAResponseIsTold(): void
     {
-        $control = new RecordingControl();
-        Outgoing::configure($control);
+        $client = new RecordingClient();
+        Configuration::set($client);
         try {
             $this->ask('POST', [], '', function (): void {
                 $this->tags->invalidateTags(['node:4']);
@@ -188,7 +194,7 @@ final class DrupalTest extends TestCase
             self::fail('it was to fail');
         } catch (\LogicException) {
             $this->tags->end();
-            self::assertSame(['node:4'], $control->tags());
+            self::assertSame(['node:4'], $client->tags());
         }
     }
 
@@ -199,10 +205,10 @@ final class DrupalTest extends TestCase
     }
 
     /** What is said in the log from here on. */
-    private function log(Control|false|null $control = null): \ArrayObject
+    private function log(InvalidationClient|false|null $client = null): \ArrayObject
     {
         $said = new \ArrayObject();
-        Outgoing::configure($control ?? new RecordingControl(), static fn (string $text) => $said->append($text));
+        Configuration::set($client ?? new RecordingClient(), static fn (string $text) => $said->append($text));
         return $said;
     }
 

@@ -9,10 +9,11 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Illuminate\Database\Query\Expression;
+use Pagewell\Configuration;
 use Pagewell\Laravel\PagewellProvider;
-use Pagewell\Outgoing;
-use Pagewell\RecordingControl;
-use Pagewell\RecordingWire;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
+use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
 
 final class LaravelIncrementsTest extends TestCase
@@ -27,14 +28,14 @@ final class LaravelIncrementsTest extends TestCase
     protected function setUp(): void
     {
         // Rows are also written while no response is recorded.
-        Outgoing::configure(new RecordingControl());
+        Configuration::set(new RecordingClient());
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
-        Outgoing::configure();
-        Outgoing::begin();
+        RequestScope::begin();
+        Configuration::set();
+        RequestScope::begin();
     }
 
     /**
@@ -49,9 +50,9 @@ final class LaravelIncrementsTest extends TestCase
         PagewellProvider::listenToModel($events, LaravelNews::class, 'news');
         $news = LaravelNews::query()->create(['title' => 'first']);
         LaravelNews::query()->create(['title' => 'second']);
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         $write($news);
-        self::assertSame($lines, $wire->lines());
+        self::assertSame($lines, $channel->lines());
     }
 
     /** @return iterable<string, array{\Closure, list<string>}> */
@@ -77,11 +78,11 @@ final class LaravelIncrementsTest extends TestCase
         [$connection, $events] = LaravelDatabase::open();
         PagewellProvider::listenToModel($events, LaravelNews::class, 'news');
         $news = LaravelNews::query()->create(['title' => 'first']);
-        $wire = RecordingWire::install('POST');
-        $connection->transaction(static function () use ($news, $wire): void {
+        $channel = RecordingChannel::install('POST');
+        $connection->transaction(static function () use ($news, $channel): void {
             $news->increment('views');
-            self::assertSame([], $wire->lines());
+            self::assertSame([], $channel->lines());
         });
-        self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $channel->lines());
     }
 }

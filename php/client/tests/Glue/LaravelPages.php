@@ -11,7 +11,7 @@ namespace Pagewell\Tests\Glue;
 
 use Illuminate\Contracts\Http\Kernel;
 use Illuminate\Database\Eloquent\Model;
-use Pagewell\Uses;
+use Pagewell\Attribute\Uses;
 
 use function Pagewell\changed;
 

@@ -9,7 +9,6 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Illuminate\Container\Container;
-use Illuminate\Contracts\Http\Kernel;
 use Illuminate\Events\Dispatcher;
 use Illuminate\Http\Request;
 use Illuminate\Http\Response;
@@ -18,12 +17,12 @@ use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Routing\Router;
 use Illuminate\Session\ArraySessionHandler;
 use Illuminate\Session\Store;
+use Pagewell\Configuration;
 use Pagewell\Laravel\Declaring;
 use Pagewell\Laravel\PagewellProvider;
-use Pagewell\Outgoing;
-use Pagewell\RecordingControl;
-use Pagewell\RecordingWire;
-use Pagewell\Uses;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
+use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -32,7 +31,7 @@ use function Pagewell\uses;
 
 final class LaravelTest extends TestCase
 {
-    private RecordingControl $control;
+    private RecordingClient $client;
 
     public static function setUpBeforeClass(): void
     {
@@ -43,15 +42,15 @@ final class LaravelTest extends TestCase
 
     protected function setUp(): void
     {
-        $this->control = new RecordingControl();
-        Outgoing::configure($this->control);
+        $this->client = new RecordingClient();
+        Configuration::set($this->client);
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin(control: false);
-        Outgoing::configure();
-        Outgoing::begin();
+        RequestScope::begin(client: false);
+        Configuration::set();
+        RequestScope::begin();
     }
 
     public function testTheAttributesOfAControllerAreSaid(): void
@@ -85,7 +84,7 @@ final class LaravelTest extends TestCase
     public function testTransactionsAsLaravelNestsThem(): void
     {
         [$connection] = LaravelDatabase::open();
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         $connection->transaction(static function () use ($connection): void {
             changed('a');
             try {
@@ -97,14 +96,14 @@ final class LaravelTest extends TestCase
                 $connection->transaction(static fn () => changed('c'));
             }
         });
-        self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "a", "c", "a:*", "c:*"'], $channel->lines());
         $connection->beginTransaction();
         $connection->beginTransaction();
         changed('d');
         $connection->rollBack(0);
         self::assertSame(0, $connection->transactionLevel());
         changed('e');
-        self::assertSame(['Cache-Group-Invalidation: "a", "c", "e", "a:*", "c:*", "e:*"'], $wire->lines());
+        self::assertSame(['Cache-Group-Invalidation: "a", "c", "e", "a:*", "c:*", "e:*"'], $channel->lines());
     }
 
     /** StartSession has saved and closed it by the time that the outermost middleware sees the response. */
@@ -128,67 +127,45 @@ final class LaravelTest extends TestCase
     public function testAJobOnSyncTellsNothingBeforeTheCommit(): void
     {
         [$connection, $events] = LaravelDatabase::open();
-        Outgoing::begin(new RecordingWire('GET'), $this->control);
+        RequestScope::begin(new RecordingChannel('GET'), $this->client);
         $job = static fn () => $events->dispatch(new JobProcessed('sync', new \stdClass()));
         $connection->transaction(function () use ($job): void {
             changed('a');
             $job();
-            self::assertSame([], $this->control->calls());
+            self::assertSame([], $this->client->calls());
             changed('b');
             $job();
-            self::assertSame([], $this->control->calls());
+            self::assertSame([], $this->client->calls());
         });
         $job();
-        self::assertSame(['a', 'b', 'a:*', 'b:*'], $this->control->tags());
+        self::assertSame(['a', 'b', 'a:*', 'b:*'], $this->client->tags());
     }
 
     public function testAJobWhoseConnectionWasLostHoldsUpNoOther(): void
     {
         [$connection, $events] = LaravelDatabase::open();
-        Outgoing::begin(new RecordingWire(null), $this->control);
+        RequestScope::begin(new RecordingChannel(null), $this->client);
         $connection->beginTransaction();
         changed('a');
         $connection->setPdo($connection->getPdo()); // As reconnect() does it.
         $events->dispatch(new JobProcessed('redis', new \stdClass()));
-        self::assertSame(['a', 'a:*'], $this->control->tags());
+        self::assertSame(['a', 'a:*'], $this->client->tags());
         changed('b');
         $events->dispatch(new JobProcessed('redis', new \stdClass()));
-        self::assertContains('b', $this->control->tags());
+        self::assertContains('b', $this->client->tags());
     }
 
     public function testModelsThatAreNamedSayWhatHappensToThem(): void
     {
         [, $events] = LaravelDatabase::open();
         PagewellProvider::listenToModel($events, LaravelNews::class, 'news');
-        $wire = RecordingWire::install('POST');
+        $channel = RecordingChannel::install('POST');
         $news = LaravelNews::query()->create(['title' => 'first']);
         $news->update(['title' => 'second']);
-        self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $wire->lines());
-        $wire = RecordingWire::install('POST');
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $channel->lines());
+        $channel = RecordingChannel::install('POST');
         $news->delete();
-        self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $wire->lines());
-    }
-
-    public function testTheProviderRegistersEverything(): void
-    {
-        $kernel = $this->createMock(LaravelKernel::class);
-        $kernel->expects(self::once())->method('prependMiddleware')->with(Declaring::class);
-        $application = new class () extends Container {
-            public ?\Closure $atEnd = null;
-
-            public function terminating(\Closure $callback): void
-            {
-                $this->atEnd = $callback;
-            }
-        };
-        $application->instance(Kernel::class, $kernel);
-        $application->instance(\Illuminate\Contracts\Events\Dispatcher::class, $events = new Dispatcher());
-        $application->instance('config', new \Illuminate\Config\Repository(['pagewell' => ['models' => [LaravelNews::class => 'news']]]));
-        (new PagewellProvider($application))->boot();
-        self::assertTrue($events->hasListeners(\Illuminate\Database\Events\TransactionCommitted::class));
-        self::assertTrue($events->hasListeners('eloquent.saved: ' . LaravelNews::class));
-        self::assertTrue($events->hasListeners(\Illuminate\Queue\Events\JobExceptionOccurred::class));
-        self::assertNotNull($application->atEnd);
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $channel->lines());
     }
 
     /** @param array<string, string> $server */

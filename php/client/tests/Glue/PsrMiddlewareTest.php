@@ -10,15 +10,16 @@ namespace Pagewell\Tests\Glue;
 
 use Nyholm\Psr7\Response;
 use Nyholm\Psr7\ServerRequest;
-use Pagewell\AtEnd;
-use Pagewell\Control;
-use Pagewell\ControlAway;
-use Pagewell\Dropped;
+use Pagewell\Configuration;
+use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Invalidation;
-use Pagewell\Outgoing;
-use Pagewell\PhpWire;
-use Pagewell\PsrMiddleware;
-use Pagewell\RecordingControl;
+use Pagewell\InvalidationClient;
+use Pagewell\InvalidationResult;
+use Pagewell\PhpChannel;
+use Pagewell\Bridge\Psr15\PagewellMiddleware;
+use Pagewell\RequestEnd;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
@@ -31,7 +32,7 @@ use function Pagewell\uses;
 
 final class PsrMiddlewareTest extends TestCase
 {
-    private RecordingControl $control;
+    private RecordingClient $client;
 
     public static function setUpBeforeClass(): void
     {
@@ -44,12 +45,12 @@ final class PsrMiddlewareTest extends TestCase
 
     protected function setUp(): void
     {
-        $this->control = new RecordingControl();
+        $this->client = new RecordingClient();
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testAPageDeclares(): void
@@ -59,7 +60,7 @@ final class PsrMiddlewareTest extends TestCase
             return new Response(200, ['ETag' => '"1"'], 'page');
         });
         self::assertSame('"news:4", "news:*"', $response->getHeaderLine('Cache-Groups'));
-        self::assertSame('max-age=31536000', $response->getHeaderLine('Pagewell-Cache-Control'));
+        self::assertSame('max-age=86400', $response->getHeaderLine('Pagewell-Cache-Control'));
         self::assertSame('no-cache', $response->getHeaderLine('Cache-Control'));
         self::assertSame(['page', '"1"'], [(string) $response->getBody(), $response->getHeaderLine('ETag')]);
     }
@@ -99,7 +100,7 @@ final class PsrMiddlewareTest extends TestCase
             return new Response(303);
         });
         self::assertSame('"news", "news:4"', $response->getHeaderLine('Cache-Group-Invalidation'));
-        self::assertSame([], $this->control->calls());
+        self::assertSame([], $this->client->calls());
     }
 
     public function testAWriteOnAGetIsToldBeforeTheResponseIsReturned(): void
@@ -109,7 +110,7 @@ final class PsrMiddlewareTest extends TestCase
             return new Response();
         });
         self::assertFalse($response->hasHeader('Cache-Group-Invalidation'));
-        self::assertSame(['news', 'news:4'], $this->control->tags());
+        self::assertSame(['news', 'news:4'], $this->client->tags());
     }
 
     public function testAWriteThatThenThrowsIsTold(): void
@@ -121,8 +122,8 @@ final class PsrMiddlewareTest extends TestCase
             });
             self::fail('the exception was swallowed');
         } catch (\DomainException) {
-            Outgoing::current()->end();
-            self::assertSame(['news', 'news:4'], $this->control->tags());
+            RequestScope::current()->end();
+            self::assertSame(['news', 'news:4'], $this->client->tags());
         }
     }
 
@@ -132,7 +133,7 @@ final class PsrMiddlewareTest extends TestCase
             $this->between(static fn () => throw new \DomainException('after the response'));
             self::fail('the exception was swallowed');
         } catch (\DomainException) {
-            self::assertSame(['news', 'news:4'], $this->control->tags());
+            self::assertSame(['news', 'news:4'], $this->client->tags());
         }
     }
 
@@ -140,52 +141,52 @@ final class PsrMiddlewareTest extends TestCase
     {
         $response = $this->between(static fn (): Response => new Response(500));
         self::assertSame([500, ['"news", "news:4"']], [$response->getStatusCode(), $response->getHeader('Cache-Group-Invalidation')]);
-        self::assertSame([], $this->control->calls());
+        self::assertSame([], $this->client->calls());
     }
 
     public function testTwoOfThemSayItOnce(): void
     {
         $response = $this->between(static fn (ResponseInterface $response): ResponseInterface => $response);
         self::assertSame(['"news", "news:4"'], $response->getHeader('Cache-Group-Invalidation'));
-        self::assertSame([], $this->control->calls());
+        self::assertSame([], $this->client->calls());
     }
 
     public function testWhatIsSaidAfterTheResponseDoesNotWaitForTheNextRequest(): void
     {
         $this->ask('GET', static fn (): Response => new Response());
         changed('news', 4);
-        self::assertSame(['news', 'news:4'], $this->control->tags());
+        self::assertSame(['news', 'news:4'], $this->client->tags());
         transaction()->begin();
         changed('news', 5);
-        self::assertCount(1, $this->control->calls());
+        self::assertCount(1, $this->client->calls());
         transaction()->commit();
-        self::assertCount(2, $this->control->calls());
+        self::assertCount(2, $this->client->calls());
     }
 
     public function testAPagewellThatIsAwayThenIsNotAskedEachTime(): void
     {
         $said = [];
-        Outgoing::configure(log: static function (string $text) use (&$said): void {
+        Configuration::set(log: static function (string $text) use (&$said): void {
             $said[] = $text;
         });
-        $this->control->fail(new ControlAway('Pagewell is away.'));
+        $this->client->fail(new PagewellUnreachable('Pagewell is away.'));
         $this->ask('GET', static fn (): Response => new Response());
         changed('news', 4);
         changed('news', 5);
-        self::assertCount(1, $this->control->calls());
+        self::assertCount(1, $this->client->calls());
         self::assertSame(['pagewell: Pagewell is away. Tried again later.'], $said);
-        $this->control->fail(null);
+        $this->client->fail(null);
         $this->ask('GET', static fn (): Response => new Response());
-        Outgoing::configure();
-        self::assertContains('news:5', $this->control->tags());
+        Configuration::set();
+        self::assertContains('news:5', $this->client->tags());
     }
 
     public function testAWorkerKeepsNothingOfTheRequestsBefore(): void
     {
-        $control = new class implements Control {
-            public function invalidate(Invalidation $invalidation): Dropped
+        $client = new class implements InvalidationClient {
+            public function invalidate(Invalidation $invalidation): InvalidationResult
             {
-                return new Dropped();
+                return new InvalidationResult();
             }
         };
         $answer = static function (): Response {
@@ -193,8 +194,8 @@ final class PsrMiddlewareTest extends TestCase
             return new Response();
         };
         for ($n = 0; $n < 200; $n++) {
-            $this->ask('GET', $answer, $control);
-            self::assertLessThan(3, AtEnd::count());
+            $this->ask('GET', $answer, $client);
+            self::assertLessThan(3, RequestEnd::count());
             if ($n === 100) {
                 gc_collect_cycles();
                 $before = memory_get_usage();
@@ -206,19 +207,19 @@ final class PsrMiddlewareTest extends TestCase
 
     public function testAWorkerForJobsAsksPhpOnceForItsEnd(): void
     {
-        Outgoing::begin(new PhpWire(), $this->control);
+        RequestScope::begin(new PhpChannel(), $this->client);
         for ($n = 0; $n < 100; $n++) {
             changed('news', $n);
-            Outgoing::current()->end();
+            RequestScope::current()->end();
         }
-        self::assertCount(100, $this->control->calls());
-        self::assertSame(1, AtEnd::count());
+        self::assertCount(100, $this->client->calls());
+        self::assertSame(1, RequestEnd::count());
     }
 
     /** A write, with something between the middleware and another one of it. */
     private function between(\Closure $then): ResponseInterface
     {
-        $middleware = new PsrMiddleware($this->control);
+        $middleware = new PagewellMiddleware($this->client);
         $write = self::application(static function (): Response {
             changed('news', 4);
             return new Response(303);
@@ -226,10 +227,10 @@ final class PsrMiddlewareTest extends TestCase
         return $this->ask('POST', static fn (ServerRequestInterface $request): ResponseInterface => $then($middleware->process($request, $write)));
     }
 
-    private function ask(string|ServerRequest $request, \Closure $answer, ?Control $control = null): ResponseInterface
+    private function ask(string|ServerRequest $request, \Closure $answer, ?InvalidationClient $client = null): ResponseInterface
     {
         $application = self::application($answer);
-        return (new PsrMiddleware($control ?? $this->control))->process(is_string($request) ? new ServerRequest($request, '/') : $request, $application);
+        return (new PagewellMiddleware($client ?? $this->client))->process(is_string($request) ? new ServerRequest($request, '/') : $request, $application);
     }
 
     private static function application(\Closure $answer): RequestHandlerInterface

@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Pagewell\Invalidation;
-use Pagewell\SocketControl;
+use Pagewell\SocketClient;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\TestCase;
 
@@ -57,7 +57,7 @@ final class RealGlueTest extends TestCase
     /** The number of a change that is made now, and drops nothing. */
     private static function number(): int
     {
-        return (new SocketControl(self::$pagewell->admin(), timeoutSeconds: 20))->invalidate(new Invalidation(['nothing']))->number;
+        return (new SocketClient(self::$pagewell->admin(), timeoutSeconds: 20))->invalidate(new Invalidation(['nothing']))->number;
     }
 
     /** @return iterable<string, array{string, string}> */

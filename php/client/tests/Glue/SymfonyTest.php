@@ -8,15 +8,11 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
-use Pagewell\DoctrineMiddleware;
-use Pagewell\InvalidControl;
-use Pagewell\Outgoing;
-use Pagewell\RecordingControl;
+use Pagewell\Attribute\Uses;
+use Pagewell\RequestScope;
 use Pagewell\Symfony\Listener;
-use Pagewell\Symfony\PagewellBundle;
-use Pagewell\Uses;
+use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
-use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\EventDispatcher\EventDispatcher;
 use Symfony\Component\HttpFoundation\Cookie;
 use Symfony\Component\HttpFoundation\Request;
@@ -33,7 +29,7 @@ use function Pagewell\uses;
 
 final class SymfonyTest extends TestCase
 {
-    private RecordingControl $control;
+    private RecordingClient $client;
 
     public static function setUpBeforeClass(): void
     {
@@ -46,19 +42,19 @@ final class SymfonyTest extends TestCase
 
     protected function setUp(): void
     {
-        $this->control = new RecordingControl();
+        $this->client = new RecordingClient();
     }
 
     protected function tearDown(): void
     {
-        Outgoing::begin();
+        RequestScope::begin();
     }
 
     public function testTheAttributesOfAControllerAreSaid(): void
     {
         $response = $this->ask('GET', [new SymfonyPages(), 'one'], ['id' => 4]);
         self::assertSame('"news:4", "news:*"', $response->headers->get('Cache-Groups'));
-        self::assertSame('max-age=31536000', $response->headers->get('Pagewell-Cache-Control'));
+        self::assertSame('max-age=86400', $response->headers->get('Pagewell-Cache-Control'));
         self::assertStringContainsString('no-cache', (string) $response->headers->get('Cache-Control'));
     }
 
@@ -136,7 +132,7 @@ final class SymfonyTest extends TestCase
             return new Response('', 303);
         });
         self::assertSame('"news", "news:4"', $response->headers->get('Cache-Group-Invalidation'));
-        self::assertSame([], $this->control->calls());
+        self::assertSame([], $this->client->calls());
     }
 
     public function testAWriteOnAGet(): void
@@ -145,7 +141,7 @@ final class SymfonyTest extends TestCase
             changed('news', 4);
             return new Response();
         });
-        self::assertSame(['news', 'news:4'], $this->control->tags());
+        self::assertSame(['news', 'news:4'], $this->client->tags());
     }
 
     public function testAWriteWhoseResponseNeverCame(): void
@@ -157,33 +153,9 @@ final class SymfonyTest extends TestCase
             });
             self::fail('the exception was swallowed');
         } catch (\DomainException) {
-            Outgoing::current()->end();
-            self::assertSame(['news', 'news:4'], $this->control->tags());
+            RequestScope::current()->end();
+            self::assertSame(['news', 'news:4'], $this->client->tags());
         }
-    }
-
-    public function testAMistypedVariableIsRefusedAsTheKernelBoots(): void
-    {
-        $_ENV['PAGEWELL_CHANGES'] = 'contol';
-        try {
-            $this->expectException(InvalidControl::class);
-            $this->expectExceptionMessage("PAGEWELL_CHANGES is 'contol': write response or control.");
-            (new PagewellBundle())->boot();
-        } finally {
-            unset($_ENV['PAGEWELL_CHANGES']);
-        }
-    }
-
-    public function testTheBundleRegistersItsServices(): void
-    {
-        require_once 'Doctrine/DBAL/autoload.php';
-        $container = new ContainerBuilder();
-        (new PagewellBundle())->build($container);
-        self::assertTrue($container->getDefinition(Listener::class)->hasTag('kernel.event_subscriber'));
-        self::assertTrue($container->getDefinition(DoctrineMiddleware::class)->hasTag('doctrine.middleware'));
-        $container->getDefinition(Listener::class)->setPublic(true);
-        $container->compile();
-        self::assertInstanceOf(Listener::class, $container->get(Listener::class));
     }
 
     public function testAFragmentIsAnElementWhereTheRequestSaysThatItIsUnderstood(): void
@@ -206,7 +178,7 @@ final class SymfonyTest extends TestCase
     private function ask(string $method, callable $controller, array $attributes = [], ?HttpKernel &$kernel = null, array $fields = []): Response
     {
         $dispatcher = new EventDispatcher();
-        $dispatcher->addSubscriber(new Listener($this->control));
+        $dispatcher->addSubscriber(new Listener($this->client));
         $kernel = new HttpKernel($dispatcher, new ControllerResolver());
         $request = Request::create('/', $method);
         $request->setSession(new Session(new MockArraySessionStorage()));

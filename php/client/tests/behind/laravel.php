@@ -16,7 +16,7 @@ use Illuminate\Pipeline\Pipeline;
 use Illuminate\Routing\Router;
 use Pagewell\Laravel\Declaring;
 
-#[Pagewell\Uses('news:{id}')]
+#[Pagewell\Attribute\Uses('news:{id}')]
 class Page
 {
     public function __invoke(Request $request, string $id): string

@@ -16,7 +16,7 @@ use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\Controller\ControllerResolver;
 use Symfony\Component\HttpKernel\HttpKernel;
 
-#[Pagewell\Uses('news:{id}')]
+#[Pagewell\Attribute\Uses('news:{id}')]
 final class Page
 {
     public function __invoke(Request $request, string $id): Response

@@ -11,9 +11,9 @@ declare(strict_types=1);
 
 require __DIR__ . '/../bootstrap.php';
 
+use Pagewell\Configuration;
 use Pagewell\MemcachedPage;
-use Pagewell\Outgoing;
-use Pagewell\SocketControl;
+use Pagewell\SocketClient;
 
 use function Pagewell\changed;
 use function Pagewell\freshFor;
@@ -79,7 +79,7 @@ switch ($what) {
         wait('work');
         break;
     case 'away':
-        Outgoing::configure(new SocketControl('unix:/nowhere/at/all.sock'));
+        Configuration::set(new SocketClient('unix:/nowhere/at/all.sock'));
         changed('news', $id);
         echo 'unbroken';
         break;

@@ -42,21 +42,21 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
             header('X-Own: yes');
             isset($_GET['tells']) && Pagewell\beforeHeaders();
         });
-        $control = new Pagewell\RecordingControl();
-        Pagewell\Outgoing::configure($control);
+        $client = new Pagewell\Testing\RecordingClient();
+        Pagewell\Configuration::set($client);
         isset($_GET['buffered']) && ob_start();
         uses('news', 4);
         isset($_GET['changes']) && changed('news', 5);
-        echo count($control->calls());
+        echo count($client->calls());
         isset($_GET['fails']) && http_response_code(503);
         break;
     case '/change-after-headers':
-        Pagewell\Outgoing::configure($control = new Pagewell\RecordingControl());
+        Pagewell\Configuration::set($client = new Pagewell\Testing\RecordingClient());
         echo 'begun, ';
         flush();
         changed('news', 4);
         changed('news', 5);
-        echo count($control->calls());
+        echo count($client->calls());
         break;
     case '/undeclared':
         echo 'undeclared';
@@ -82,7 +82,7 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         flush();
         try {
             uses('comments');
-        } catch (Pagewell\UseAfterHeaders) {
+        } catch (Pagewell\Exception\UseAfterHeaders) {
             echo ', refused';
         }
         break;
@@ -105,15 +105,15 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         echo 'done';
         break;
     case '/change-taken-off':
-        Pagewell\Outgoing::configure(log: static fn (string $text) => print $text);
+        Pagewell\Configuration::set(log: static fn (string $text) => print $text);
         changed('news', 4);
         header_register_callback(static fn () => header_remove());
         echo 'done. ';
         break;
     case '/finished':
         ini_set('display_errors', '0');
-        $finished = Pagewell\ResponseWire::begin('POST');
-        Pagewell\Outgoing::configure(log: static fn (string $text) => print $text);
+        $finished = Pagewell\CollectingChannel::begin('POST');
+        Pagewell\Configuration::set(log: static fn (string $text) => print $text);
         changed('news', 4);
         $lines = $finished->finish(303, []);
         match ((string) $_GET['then']) {

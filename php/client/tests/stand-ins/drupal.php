@@ -18,6 +18,23 @@ namespace Drupal\Core\Cache {
     }
 }
 
+namespace Drupal\Core\Session {
+    interface AccountInterface
+    {
+        public function isAuthenticated();
+    }
+
+    class Account implements AccountInterface
+    {
+        public bool $isAuthenticated = false;
+
+        public function isAuthenticated(): bool
+        {
+            return $this->isAuthenticated;
+        }
+    }
+}
+
 namespace Drupal\Core\Database {
     class Connection
     {

@@ -12,8 +12,7 @@
  *     kernel.terminate                        later changes are sent
  *
  * Drupal knows which page has which tags, so there is no table here: a saved node invalidates
- * `node:4` and `node_list`, and so on. Signed-in visitors have a session, and their pages are not
- * offered for storing. The maximum TTL is the site's setting (Cache-Control: max-age).
+ * `node:4` and `node_list`, and so on. Pages of signed-in visitors are not offered for storing. The maximum TTL is the site's setting (Cache-Control: max-age).
  *
  * Nothing here throws into the site. A page that cannot be declared is not stored. A change that
  * cannot be sent is added to the response, or the log has the command that makes up for it.
@@ -26,12 +25,13 @@ namespace Drupal\pagewell;
 use Drupal\Core\Cache\CacheableResponseInterface;
 use Drupal\Core\Cache\CacheTagsInvalidatorInterface;
 use Drupal\Core\Database\Connection;
+use Drupal\Core\Session\AccountInterface;
 use Pagewell\Changes;
+use Pagewell\CollectingChannel;
 use Pagewell\Configuration;
-use Pagewell\Held;
-use Pagewell\Outgoing;
-use Pagewell\ResponseWire;
-use Pagewell\SymfonyResponse;
+use Pagewell\PendingChanges;
+use Pagewell\RequestScope;
+use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
 use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
@@ -45,12 +45,12 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     /** The library's name for the transaction of Drupal's connection. */
     private const CONNECTION = 'drupal';
 
-    private ?ResponseWire $wire = null;
+    private ?CollectingChannel $channel = null;
 
     /** @var \WeakReference<\Closure>|null called by the connection when its transaction ends */
     private ?\WeakReference $awaited = null;
 
-    public function __construct(private readonly Connection $database)
+    public function __construct(private readonly Connection $database, private readonly AccountInterface $user)
     {
     }
 
@@ -68,21 +68,24 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     public function begin(RequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->wire = null;
-            self::guarded(fn () => $this->wire = ResponseWire::begin($event->getRequest()->getMethod(), isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: SymfonyResponse::credentials($event->getRequest()), isChecked: false));
+            $this->channel = null;
+            self::guarded(fn () => $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($event->getRequest()), isChecked: false));
         }
     }
 
     public function finish(ResponseEvent $event): void
     {
-        if (!$event->isMainRequest() || $this->wire === null) {
+        if (!$event->isMainRequest() || $this->channel === null) {
             return;
         }
         $response = $event->getResponse();
         $finished = self::guarded(function () use ($event, $response): void {
             $this->settle();
+            if ($this->user->isAuthenticated()) {
+                RequestScope::current()->signedIn();
+            }
             $this->declare($response);
-            SymfonyResponse::finish($this->wire, $event->getRequest(), $response);
+            ResponseLines::finish($this->channel, $event->getRequest(), $response);
         });
         if (!$finished) {
             $response->headers->set('Pagewell-Cache-Control', 'no-store');
@@ -92,13 +95,13 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     public function lose(FinishRequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            self::guarded(fn () => $this->wire?->lose());
+            self::guarded(fn () => $this->channel?->lose());
         }
     }
 
     public function end(): void
     {
-        self::guarded(static fn () => Outgoing::current()->end());
+        self::guarded(static fn () => RequestScope::current()->end());
     }
 
     /** Called last of all invalidators: a page that is rendered afterwards finds Drupal's own caches emptied. */
@@ -111,22 +114,22 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
         }
         self::guarded($this->settle(...));
         try {
-            Outgoing::current()->changedTagged(...$tags);
+            RequestScope::current()->changedTags(...$tags);
         } catch (\Throwable $fault) {
-            $this->sayAnyway((new Changes())->tagged(...$tags), $fault);
+            $this->sayAnyway((new Changes())->changedTags(...$tags), $fault);
         }
     }
 
     private function declare(Response $response): void
     {
-        if (!$response instanceof CacheableResponseInterface || $this->wire?->isSent()) {
+        if (!$response instanceof CacheableResponseInterface || $this->channel?->isSent()) {
             return;
         }
         $tags = $response->getCacheableMetadata()->getCacheTags();
         $seconds = $response->getMaxAge();
         if ($tags !== [] && $seconds !== null && $seconds > 0) {
-            Outgoing::current()->tagged(...array_values($tags));
-            Outgoing::current()->freshFor($seconds);
+            RequestScope::current()->usesTags(...array_values($tags));
+            RequestScope::current()->freshFor($seconds);
         }
     }
 
@@ -136,7 +139,7 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
      */
     private function settle(): void
     {
-        $transaction = Outgoing::current()->transaction(self::CONNECTION);
+        $transaction = RequestScope::current()->transaction(self::CONNECTION);
         if (!$this->database->inTransaction()) {
             $transaction->commitAll();
             return;
@@ -152,26 +155,26 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     /** Sends the held changes when the transaction ends, also after a rollback, which costs a render at most. */
     private function await(): void
     {
-        $tell = static function (): void {
-            self::guarded(static fn () => Outgoing::current()->transaction(self::CONNECTION)->commitAll());
+        $send = static function (): void {
+            self::guarded(static fn () => RequestScope::current()->transaction(self::CONNECTION)->commitAll());
         };
         // Drupal 10.2 and newer; in older versions the connection itself accepts the callback.
         if (method_exists($this->database, 'transactionManager')) {
-            $this->database->transactionManager()->addPostTransactionCallback($tell);
+            $this->database->transactionManager()->addPostTransactionCallback($send);
         } else {
-            $this->database->addRootTransactionEndCallback($tell);
+            $this->database->addRootTransactionEndCallback($send);
         }
-        $this->awaited = \WeakReference::create($tell);
+        $this->awaited = \WeakReference::create($send);
     }
 
     /** Adds a change to the response that the library has refused, or logs the command if there is no response. */
     private function sayAnyway(Changes $changes, \Throwable $fault): void
     {
-        $carried = $this->wire !== null && !$this->wire->isSent() && !in_array($this->wire->method(), ['GET', 'HEAD', 'OPTIONS', 'TRACE'], true);
+        $carried = $this->channel !== null && !$this->channel->isSent() && !in_array($this->channel->method(), ['GET', 'HEAD', 'OPTIONS', 'TRACE'], true);
         if ($carried) {
-            $this->wire->set($changes->lines());
+            $this->channel->set($changes->lines());
         }
-        $then = $carried ? 'The answer to the request says what has changed.' : 'Pages may be old. Run: ' . Held::one($changes)->command();
+        $then = $carried ? 'The answer to the request says what has changed.' : 'Pages may be old. Run: ' . PendingChanges::one($changes)->command();
         Configuration::log()->warn("pagewell: {$fault->getMessage()} $then", $fault);
     }
 

@@ -110,7 +110,7 @@ final class Offer
     private static function flushed(string $content): string
     {
         if (!self::$isDecided && !headers_sent()) {
-            self::offer(Refusal::early());
+            self::offer(RefusalCheck::early());
         }
         self::$isDecided = true;
         return $content;
@@ -128,7 +128,7 @@ final class Offer
         }
         try {
             self::finish();
-            self::offer(Refusal::of(self::$canonical, self::$visitorsNonce, self::$byDevice, self::$signedIn));
+            self::offer(RefusalCheck::of(self::$canonical, self::$visitorsNonce, self::$byDevice, self::$signedIn));
         } catch (\Throwable $fault) {
             // The page is delivered anyway.
             self::offer(Refusal::Failed);

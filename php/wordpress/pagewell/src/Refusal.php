@@ -1,11 +1,13 @@
 <?php
 
 /**
- * The reason why a page is not offered for storing. One case each, in the order in which they are
- * checked.
+ * The reason why a page is not stored: not offered to Pagewell, or not put into its memcached port.
  *
- * The page is delivered unchanged and rendered again for each request. The name is in the field
- * X-Pagewell-Refusal, for example for curl.
+ *     Declaration                  every page of the library
+ *     MemcachedPage                a page for the memcached port, and before it those of Declaration
+ *     Pagewell\WordPress           a page of the plugin, which has a copy of this file
+ *
+ * The page is delivered unchanged; it is rendered again for each request.
  */
 
 declare(strict_types=1);
@@ -15,17 +17,83 @@ namespace Pagewell\WordPress;
 /** A reason, with the name under which it is shown. */
 enum Refusal: string
 {
-    /** PHP ended with a fatal error. */
+    /** The header section was sent, so the declarations of the page are gone. */
+    case Sent = 'sent';
+
+    /** The page has ESI fragments, which nginx does not insert. */
+    case Fragments = 'fragments';
+
+    /** PAGEWELL_CHANGES is not `control`: changes are sent on responses, which do not pass through Pagewell here. */
+    case ChangesNotReceived = 'changes-not-received';
+
+    /** Neither uses() nor freshFor() was called. */
+    case Nothing = 'nothing-declared';
+
+    /** The response to a POST, PUT … is never stored. */
+    case Method = 'method';
+
+    /** The page failed: a status from 400, other than 404 and 410, or a fatal error. */
     case Failed = 'failed';
 
-    /** The visitor is signed in. */
+    /** The visitor is signed in, as the framework, WordPress or the application knows. */
     case SignedIn = 'signed-in';
 
-    /** The request carries Authorization. */
+    /** A session was open: the page may be personal. */
+    case Session = 'session';
+
+    /** The request carries Authorization, and the page is not marked as shared. */
     case Authorization = 'authorization';
 
-    /** The request has a cookie, so the page may be personal. */
+    /** The request carries a cookie that may be a login, and the page is not marked as shared. */
     case VisitorsCookie = 'visitors-cookie';
+
+    /** The contents of the request are unknown: a worker passed no Credentials. */
+    case RequestUnknown = 'request-unknown';
+
+    /** notCached() was called, or the constant DONOTCACHEPAGE is set. */
+    case NotCached = 'not-cached';
+
+    /** The response sets a cookie. */
+    case SetCookie = 'set-cookie';
+
+    /** The application sent `no-store` or `private`. */
+    case CacheControl = 'cache-control';
+
+    /** The TTL is zero: freshFor(0). */
+    case ZeroLifetime = 'zero-lifetime';
+
+    /** More tags than Pagewell accepts; with a shortened list the page would miss changes. */
+    case TooManyTags = 'too-many-tags';
+
+    /** The status is not one that is stored: nginx would send a page of the memcached port with 200. */
+    case Status = 'status';
+
+    /** The type is not text/html, which nginx sends for all pages from memcached. */
+    case ContentType = 'content-type';
+
+    /**
+     * The page is compressed, has `Vary`, or depends on a cookie with one copy per value: nginx
+     * would send it to all clients.
+     */
+    case Varies = 'varies';
+
+    /** The URL is longer than 250 bytes as a key, or contains a space. */
+    case Key = 'key';
+
+    /** The tags are longer than 64 KB. */
+    case Tags = 'tags';
+
+    /**
+     * There is no lease: Pagewell is unreachable, or a memcached answers instead; or a key prefix
+     * or the binary protocol is set.
+     */
+    case NoLease = 'no-lease';
+
+    /**
+     * Pagewell did not store it: its data changed while it was rendered, it is too large, or
+     * Pagewell became unreachable.
+     */
+    case Refused = 'refused';
 
     /** A draft, or the customizer's preview. */
     case Preview = 'preview';
@@ -36,104 +104,12 @@ enum Refusal: string
     /** A post that asks for a password. */
     case Password = 'password';
 
-    /** Another plugin has set DONOTCACHEPAGE. */
-    case ToldNotTo = 'do-not-cache';
-
     /** A nonce in the page belongs to one visitor. */
     case VisitorsNonce = 'visitors-nonce';
 
     /** The theme or a plugin asked whether the visitor has a phone (wp_is_mobile). */
     case ByDevice = 'by-device';
 
-    /** A PHP session was open. */
-    case Session = 'session';
-
-    /** The response sets a cookie. */
-    case SetCookie = 'set-cookie';
-
-    /** The theme or a plugin sent `private` or `no-store`. */
-    case CacheControl = 'cache-control';
-
-    /** A status other than 200, 404, 410 and WordPress's own 301 to a page's right address. */
-    case Status = 'status';
-
     /** Output was flushed before the page was complete. */
     case SentEarly = 'sent-early';
-
-    /** More names than Pagewell accepts. */
-    case TooManyTags = 'too-many-tags';
-
-    /** The TTL is zero. */
-    case ZeroLifetime = 'zero-lifetime';
-
-    /** Cookies without effect on pages. Pagewell removes those that only scripts read from the request. */
-    private const HARMLESS_COOKIES = ['wordpress_test_cookie'];
-
-    /** Returns the reason why the page must not be stored; null if it may be. */
-    public static function of(bool $canonical, bool $visitorsNonce, bool $byDevice, bool $signedIn = false): ?self
-    {
-        return match (true) {
-            self::hasFailed() => self::Failed,
-            $signedIn || is_user_logged_in() => self::SignedIn,
-            isset($_SERVER['HTTP_AUTHORIZATION']) || isset($_SERVER['PHP_AUTH_USER']) => self::Authorization,
-            self::hasVisitorsCookie() => self::VisitorsCookie,
-            is_preview() || is_customize_preview() || isset($_GET['preview']) => self::Preview,
-            isset($_GET['unapproved']) || isset($_GET['moderation-hash']) => self::UnapprovedComment,
-            self::asksForPassword() => self::Password,
-            defined('DONOTCACHEPAGE') && constant('DONOTCACHEPAGE') => self::ToldNotTo,
-            $visitorsNonce => self::VisitorsNonce,
-            $byDevice && !(defined('PAGEWELL_DEVICES') && constant('PAGEWELL_DEVICES')) => self::ByDevice,
-            isset($_SESSION) || (function_exists('session_id') && session_id() !== '') => self::Session,
-            self::field('set-cookie') !== '' => self::SetCookie,
-            (bool) preg_match('/\b(private|no-store)\b/i', self::field('cache-control')) => self::CacheControl,
-            !self::isKept((int) http_response_code(), $canonical) => self::Status,
-            count(Page::tags()) > Page::TAGS_MAX => self::TooManyTags,
-            Page::lifetimeSeconds() === 0 => self::ZeroLifetime,
-            default => null,
-        };
-    }
-
-    /** Returns the reason for a page that is flushed early. Uses only functions of PHP. */
-    public static function early(): self
-    {
-        return self::hasFailed() ? self::Failed : self::SentEarly;
-    }
-
-    private static function isKept(int $status, bool $canonical): bool
-    {
-        return in_array($status, [200, 404, 410], true) || ($canonical && in_array($status, [301, 308], true));
-    }
-
-    private static function hasVisitorsCookie(): bool
-    {
-        // Code may have read a cookie and then removed it from $_COOKIE.
-        $sent = array_map(static fn (string $cookie): string => trim(explode('=', $cookie, 2)[0]), explode(';', (string) ($_SERVER['HTTP_COOKIE'] ?? '')));
-        return array_diff([...array_map('strval', array_keys($_COOKIE)), ...$sent], self::HARMLESS_COOKIES, ['']) !== [];
-    }
-
-    private static function asksForPassword(): bool
-    {
-        $post = is_singular() ? get_queried_object() : null;
-        return $post instanceof \WP_Post && $post->post_password !== '';
-    }
-
-    /** With display_errors on, PHP sends its message with status 200. */
-    private static function hasFailed(): bool
-    {
-        $fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
-        return ((error_get_last()['type'] ?? 0) & $fatal) !== 0;
-    }
-
-    /** Returns the values of a response field so far, joined. */
-    private static function field(string $name): string
-    {
-        $values = [];
-        foreach (headers_list() as $line) {
-            [$found, $value] = explode(':', $line, 2) + ['', ''];
-            if (strcasecmp(trim($found), $name) === 0) {
-                $values[] = trim($value);
-            }
-        }
-        return implode(', ', $values);
-    }
 }

@@ -2,7 +2,7 @@
 //! response lines declare (`contract/php-headers.json`), and purges what the library sends to the control API
 //! (`contract/php-control.json`).
 //!
-//! The PHP side of the same files: `php/client/tests/ContractTest.php` and `ControlTest.php`.
+//! The PHP side of the same files: `php/client/tests/ContractTest.php` and `InvalidationClientTest.php`.
 
 use acceptance::{Site, cache_status, client};
 use harness::{Client, Pagewell, Request};

@@ -12,9 +12,12 @@ const ROW: &str = "<?php $d = new PDO('sqlite:/var/www/app/data/db.sqlite');\n\
     $d->exec(\"INSERT INTO news VALUES (4, 'old'), (5, 'other')\");\n";
 
 /// The application before Pagewell: the framework is there already.
-fn application(machine: &mut Machine, framework: &str, version: &str, autoload: &str) {
+fn application(machine: &mut Machine, framework: &[&str], version: &str, autoload: &str) {
+    let packages: Vec<_> =
+        framework.iter().map(|name| format!("\"{name}\": \"{version}\"")).collect();
+    let packages = packages.join(", ");
     let composer = format!(
-        "{{\"name\": \"acme/app\", \"require\": {{}}, \"replace\": {{\"{framework}\": \"{version}\"}},\
+        "{{\"name\": \"acme/app\", \"require\": {{}}, \"replace\": {{{packages}}},\
          \"repositories\": {{\"packagist.org\": false}}, \"autoload\": {{\"psr-4\": {{\"App\\\\\": \"{autoload}/\"}}}}}}"
     );
     machine.write("/var/www/app/composer.json", &composer);
@@ -69,7 +72,7 @@ fn verify(guide: &mut Guide, machine: &mut Machine, edit: &str) {
 fn laravel() {
     let mut guide = Guide::open("laravel.md");
     let mut machine = Machine::new("");
-    application(&mut machine, "laravel/framework", "8.83.26", "app");
+    application(&mut machine, &["laravel/framework"], "8.83.26", "app");
     for (path, code) in LARAVEL {
         machine.write(&format!("{APP}/{path}"), &format!("<?php\n{code}"));
     }
@@ -162,7 +165,8 @@ const LARAVEL: [(&str, &str); 7] = [
 fn symfony() {
     let mut guide = Guide::open("symfony.md");
     let mut machine = Machine::new("");
-    application(&mut machine, "symfony/http-kernel", "5.4.23", "src");
+    let components = ["symfony/config", "symfony/dependency-injection", "symfony/http-kernel"];
+    application(&mut machine, &components, "5.4.23", "src");
     for (path, code) in SYMFONY {
         machine.write(&format!("{APP}/{path}"), &format!("<?php\n{code}"));
     }

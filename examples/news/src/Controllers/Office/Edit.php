@@ -14,7 +14,7 @@ use News\Libraries\News;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
-use Pagewell\NotCached;
+use Pagewell\Attribute\NotCached;
 
 /** The form. */
 #[NotCached('the office is for those who have signed in')]

@@ -15,7 +15,7 @@ use News\Libraries\News;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
-use Pagewell\NotCached;
+use Pagewell\Attribute\NotCached;
 
 /** The desk. */
 #[NotCached('the office is for those who have signed in')]

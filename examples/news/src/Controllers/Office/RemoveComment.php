@@ -13,7 +13,7 @@ use News\Libraries\Comments;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
-use Pagewell\Writes;
+use Pagewell\Attribute\Writes;
 
 /** Removes a comment. */
 #[Writes('comments', 'news:{id}')]

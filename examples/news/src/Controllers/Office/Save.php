@@ -15,7 +15,7 @@ use News\Libraries\News;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
-use Pagewell\Writes;
+use Pagewell\Attribute\Writes;
 
 /** Writes an article. */
 #[Writes('news:{id}')]

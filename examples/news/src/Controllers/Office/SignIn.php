@@ -12,7 +12,7 @@ use News\Controller;
 use News\Libraries\Office;
 use News\Request;
 use News\Response;
-use Pagewell\NotCached;
+use Pagewell\Attribute\NotCached;
 
 /** Signs in. */
 #[NotCached('the office is for those who have signed in')]

@@ -8,10 +8,10 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Controllers;
 
-use Pagewell\FreshFor;
-use Pagewell\NotCached;
-use Pagewell\Uses;
-use Pagewell\Writes;
+use Pagewell\Attribute\FreshFor;
+use Pagewell\Attribute\NotCached;
+use Pagewell\Attribute\Uses;
+use Pagewell\Attribute\Writes;
 use Symfony\Component\Routing\Attribute\Route;
 
 #[Uses('shop'), Route('/shop')]

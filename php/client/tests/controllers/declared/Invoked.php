@@ -8,16 +8,16 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Controllers;
 
-use Pagewell\FreshFor;
-use Pagewell\MadeFrom;
-use Pagewell\Pages;
+use Pagewell\Attribute\FreshFor;
+use Pagewell\Attribute\Pages;
+use Pagewell\HasDependencies;
 
 #[FreshFor(5), Pages('/feed')]
-final class Invoked implements MadeFrom
+final class Invoked implements HasDependencies
 {
     private const KINDS = ['products', 'authors:{name}-{lang}'];
 
-    public static function madeFrom(): array
+    public static function dependencies(): array
     {
         return self::KINDS;
     }

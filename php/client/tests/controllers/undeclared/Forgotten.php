@@ -8,8 +8,8 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Forgotten;
 
-use Pagewell\FreshFor;
-use Pagewell\Pages;
+use Pagewell\Attribute\FreshFor;
+use Pagewell\Attribute\Pages;
 
 final class Silent
 {

@@ -1,0 +1,86 @@
+<?php
+
+/**
+ * Sends what waits in the outbox.
+ *
+ *     the request, the job or the command ends    if a call is due (Outbox::isDue), within END_SECONDS
+ *     flush()                                     all calls, due or not
+ *
+ * A failure of Pagewell or of the outbox breaks nothing: it is logged, and tried again later.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+use Pagewell\Exception\PagewellException;
+use Pagewell\Exception\PagewellUnreachable;
+
+/**
+ * Delivers stored calls.
+ *
+ * @internal
+ */
+final class OutboxDelivery
+{
+    private const END_NANOSECONDS = 2_000_000_000;
+
+    private function __construct()
+    {
+    }
+
+    /** Sends the calls if they are due, and logs a failure. */
+    public static function attempt(?InvalidationClient $client): void
+    {
+        $outbox = Configuration::outbox();
+        if ($client === null || $outbox === null) {
+            return;
+        }
+        $deadline = hrtime(true) + self::END_NANOSECONDS;
+        try {
+            $outbox->isDue() && $outbox->deliver(static function (Invalidation $call) use ($client, $deadline): void {
+                if (hrtime(true) > $deadline) {
+                    throw new PagewellUnreachable('There was no time left to send everything.');
+                }
+                $client->invalidate($call);
+            });
+        } catch (\Throwable $failure) {
+            Configuration::log()->warn("pagewell: {$failure->getMessage()} Changes wait in the outbox.", $failure);
+        }
+    }
+
+    /**
+     * Sends all calls.
+     *
+     * @return int the number of purged pages
+     *
+     * @throws PagewellException see InvalidationClient::invalidate()
+     */
+    public static function flush(?InvalidationClient $client): int
+    {
+        $pages = 0;
+        $client === null || Configuration::outbox()?->deliver(static function (Invalidation $call) use ($client, &$pages): void {
+            $pages += $client->invalidate($call)->pages;
+        });
+        return $pages;
+    }
+
+    /**
+     * Stores calls that could not be made.
+     *
+     * @param list<Invalidation> $calls
+     *
+     * @return bool whether they are stored
+     */
+    public static function store(array $calls): bool
+    {
+        $outbox = Configuration::outbox();
+        try {
+            $outbox?->store(...$calls);
+            return $outbox !== null;
+        } catch (\Throwable $fault) {
+            Configuration::log()->warn("pagewell: {$fault->getMessage()}", $fault);
+            return false;
+        }
+    }
+}

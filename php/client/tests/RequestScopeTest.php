@@ -1,0 +1,188 @@
+<?php
+
+/**
+ * When the lines go out, and what comes too late.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests;
+
+use Pagewell\ChangeDelivery;
+use Pagewell\CollectingChannel;
+use Pagewell\Configuration;
+use Pagewell\Exception\ChangeAfterHeaders;
+use Pagewell\Exception\ChangeOnSafeMethod;
+use Pagewell\Exception\ChangeOutsideRequest;
+use Pagewell\Exception\PagewellException;
+use Pagewell\Exception\UseAfterHeaders;
+use Pagewell\Invalidation;
+use Pagewell\InvalidationClient;
+use Pagewell\InvalidationResult;
+use Pagewell\Refusal;
+use Pagewell\RequestScope;
+use Pagewell\Testing\RecordingChannel;
+use Pagewell\Testing\RecordingClient;
+use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\TestCase;
+
+use function Pagewell\changed;
+use function Pagewell\freshFor;
+use function Pagewell\uses;
+
+final class RequestScopeTest extends TestCase
+{
+    protected function tearDown(): void
+    {
+        RequestScope::begin();
+    }
+
+    public function testAPageIsDeclaredWhenItsHeadersGoOutAndNotBefore(): void
+    {
+        $channel = RecordingChannel::install();
+        uses('news', 4);
+        self::assertSame([], $channel->lines());
+        $channel->send();
+        self::assertSame('Cache-Groups: "news:4", "news:*"', $channel->lines()[0]);
+    }
+
+    public function testAChangeIsSetAtOnceAndSentOnce(): void
+    {
+        $channel = RecordingChannel::install('POST');
+        changed('news', 4);
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $channel->lines());
+        changed('comments', 17, news: 4);
+        $channel->send();
+        self::assertSame(['Cache-Group-Invalidation: "news", "comments", "news:4", "comments:17"'], $channel->lines());
+    }
+
+    public function testAControlOfTheApplicationsOwnThatFailsInItsOwnWayBreaksNothing(): void
+    {
+        $logged = [];
+        Configuration::set(log: static function (string $text) use (&$logged): void {
+            $logged[] = $text;
+        });
+        RequestScope::begin($channel = new RecordingChannel(null), new class implements InvalidationClient {
+            public function invalidate(Invalidation $invalidation): InvalidationResult
+            {
+                throw new \RuntimeException('no route to host');
+            }
+        });
+        changed('news', 4);
+        $channel->end();
+        Configuration::set();
+        self::assertSame(["pagewell: no route to host Pages made from what has changed may still be shown. When it is back: pagewell invalidate --tag 'news' --tag 'news:4'"], $logged);
+    }
+
+    public function testWhatFailsAtTheEndKeepsNothingElseFromBeingDone(): void
+    {
+        $script = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; Pagewell\\RequestEnd::call(static fn () => throw new RuntimeException('at the end')); Pagewell\\RequestEnd::call(static fn () => print 'done');";
+        [$code, $printed, $logged] = RealPagewell::command($script, []);
+        self::assertSame([0, 'done'], [$code, $printed]);
+        self::assertStringContainsString('pagewell: at the end', $logged);
+    }
+
+    public function testAChangeWhoseLineWasTakenAwayIsSetAgain(): void
+    {
+        $channel = RecordingChannel::install('POST');
+        changed('news', 4);
+        $channel->set([], replace: 'Cache-Group-Invalidation');
+        $channel->send();
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $channel->lines());
+    }
+
+    /** @dataProvider safeMethods */
+    public function testAChangeOnASafeMethodIsRefusedWithoutTheControlInterface(string $method): void
+    {
+        RequestScope::begin(new RecordingChannel($method), client: false);
+        $this->expectException(ChangeOnSafeMethod::class);
+        changed('news', 4);
+    }
+
+    /** @return iterable<array{string}> */
+    public static function safeMethods(): iterable
+    {
+        yield from [['GET'], ['HEAD'], ['OPTIONS'], ['TRACE']];
+    }
+
+    public function testAChangeAfterTheHeadersIsRefusedWithoutTheControlInterface(): void
+    {
+        $channel = new RecordingChannel('POST');
+        $channel->send();
+        RequestScope::begin($channel, client: false);
+        $this->expectException(ChangeAfterHeaders::class);
+        changed('news', 4);
+    }
+
+    public function testAChangeOutsideARequestSaysWhatToRunInstead(): void
+    {
+        RequestScope::begin(new RecordingChannel(null), client: false);
+        $this->expectException(ChangeOutsideRequest::class);
+        $this->expectExceptionMessage("pagewell invalidate --tag 'comments' --tag 'comments:*' --tag 'news:4'");
+        changed('comments', news: 4);
+    }
+
+    public function testACommandIsOutsideARequest(): void
+    {
+        RequestScope::begin(client: false);
+        $this->expectException(ChangeOutsideRequest::class);
+        changed('news', 4);
+    }
+
+    public function testAUseAfterTheHeadersIsRefused(): void
+    {
+        RecordingChannel::install()->send();
+        $this->expectException(UseAfterHeaders::class);
+        uses('news');
+    }
+
+    public function testALifetimeAfterTheHeadersIsRefused(): void
+    {
+        RecordingChannel::install()->send();
+        $this->expectException(UseAfterHeaders::class);
+        freshFor(60);
+    }
+
+    public function testARefusedChangeIsNotSent(): void
+    {
+        $channel = RecordingChannel::install('POST');
+        changed('news', 4);
+        try {
+            changed('news', '');
+            self::fail('an empty id was taken');
+        } catch (PagewellException) {
+            $channel->send();
+        }
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $channel->lines());
+    }
+
+    public function testAFrameworksResponseIsGivenOutWhenTheControlInterfaceHasBeenTold(): void
+    {
+        Configuration::set(changes: ChangeDelivery::Control);
+        $client = new RecordingClient();
+        $channel = CollectingChannel::begin('POST', $client);
+        changed('news', 4);
+        self::assertSame([], $channel->finish(303, []));
+        self::assertSame(['news', 'news:4'], $client->tags());
+        Configuration::set();
+    }
+
+    public function testTheNextRequestOfTheProcessBeginsWithNothing(): void
+    {
+        $first = RecordingChannel::install();
+        uses('news', 4);
+        $first->send();
+        self::assertSame(Refusal::Nothing, RequestScope::current()->refusal());
+        $second = RecordingChannel::install();
+        uses('comments');
+        $second->send();
+        self::assertSame('Cache-Groups: "comments"', $second->lines()[0]);
+    }
+
+    public function testTheReasonCanBeAsked(): void
+    {
+        RecordingChannel::install(session: true);
+        uses('news', 4);
+        self::assertSame(Refusal::Session, RequestScope::current()->refusal());
+    }
+}

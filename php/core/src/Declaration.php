@@ -1,0 +1,227 @@
+<?php
+
+/**
+ * The dependencies of one page, and the field lines that declare them.
+ *
+ * It sends nothing and does not depend on PHP's output, so frameworks with response objects and
+ * tests can use it. The fields:
+ *
+ *     Cache-Groups: "news:4", "news:*"             RFC 9875 section 2
+ *     Pagewell-Cache-Control: max-age=86400        RFC 9213: for Pagewell only, which removes it
+ *     Cache-Control: no-cache                      for browsers: revalidate, by ETag
+ *
+ * A page is cached until its data changes, for a day at most unless it says otherwise. With more
+ * tags than fit, it is not cached, because a shortened list would miss changes.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+use Pagewell\Exception\InvalidLifetime;
+use Pagewell\Exception\InvalidTag;
+
+/** Collects the dependencies of a page. */
+final class Declaration
+{
+    /** TTL of a page that does not limit its own, in seconds: a day. */
+    public const LIFETIME_SECONDS = 86_400;
+
+    /** Maximum TTL of a page, in seconds: a year. */
+    public const LIFETIME_SECONDS_MAX = 31_536_000;
+
+    /** Maximum number of tags of a page. */
+    public const TAGS_MAX = 1000;
+
+    /** Maximum size of all tags of a page, in bytes as sent. */
+    public const TAG_BYTES_MAX = 64 * 1024;
+
+    /** @var array<string, true> tags, in the order of first use */
+    private array $tags = [];
+
+    private ?int $lifetimeSeconds = null;
+
+    /** NotCached or SignedIn, if the application has said so. */
+    private ?Refusal $said = null;
+
+    /**
+     * @param int          $defaultSeconds TTL of a page that does not limit its own
+     * @param list<string> $sharedCookies  further names of cookies that make no page personal: SharedCookies has the common ones
+     */
+    public function __construct(private readonly int $defaultSeconds = self::LIFETIME_SECONDS, private readonly array $sharedCookies = [])
+    {
+    }
+
+    /**
+     * Adds a dependency on a kind as a whole (no ids), or on these rows of it.
+     *
+     * @throws InvalidTag a name is empty or too long, or an id came by name
+     */
+    public function uses(string $kind, int|string ...$ids): self
+    {
+        if (!array_is_list($ids)) {
+            throw new InvalidTag(sprintf("uses('%s', %s: …): what a page uses has no further name; say uses('%2\$s', …).", $kind, array_key_first($ids)));
+        }
+        $tags = $ids === [] ? [Tag::whole($kind)] : array_map(static fn (int|string $id): string => Tag::one($kind, $id), $ids);
+        if ($ids !== []) {
+            $tags[] = Tag::any($kind);
+        }
+        foreach ($tags as $tag) {
+            $this->add($tag);
+        }
+        return $this;
+    }
+
+    /**
+     * Adds a dependency on the rows of a set (a search, a list by date) and limits the TTL, because
+     * new rows of the set do not purge the page. More ids than fit are replaced by the kind as a
+     * whole.
+     *
+     * @param list<int|string> $ids     the ids of the rows shown; may be empty
+     * @param int              $seconds the maximum TTL
+     *
+     * @throws InvalidTag|InvalidLifetime as uses() and freshFor()
+     */
+    public function usesList(string $kind, array $ids, int $seconds): self
+    {
+        if (count($ids) > self::TAGS_MAX - 100) {
+            $this->uses($kind);
+        } elseif ($ids !== []) {
+            $this->uses($kind, ...array_values($ids));
+        }
+        return $this->freshFor($seconds);
+    }
+
+    /**
+     * Adds tags unchanged, for applications that have tags of their own.
+     *
+     * @throws InvalidTag a tag is empty
+     */
+    public function usesTags(string ...$tags): self
+    {
+        foreach (array_map(Tag::raw(...), array_values($tags)) as $tag) {
+            $this->add($tag);
+        }
+        return $this;
+    }
+
+    /**
+     * Limits the TTL. If it is called several times, the shortest time counts.
+     *
+     * @throws InvalidLifetime the time is negative
+     */
+    public function freshFor(int $seconds): self
+    {
+        if ($seconds < 0) {
+            throw new InvalidLifetime("A page cannot be fresh for $seconds seconds.");
+        }
+        $this->lifetimeSeconds = min($seconds, $this->lifetimeSeconds ?? self::LIFETIME_SECONDS_MAX);
+        return $this;
+    }
+
+    /** Forbids storing the page, whatever else is declared. */
+    public function notCached(): self
+    {
+        $this->said ??= Refusal::NotCached;
+        return $this;
+    }
+
+    /** Forbids storing the page, because it is rendered for a visitor who is signed in. */
+    public function signedIn(): self
+    {
+        $this->said = Refusal::SignedIn;
+        return $this;
+    }
+
+    /**
+     * @return list<string> the tags of the page
+     */
+    public function tags(): array
+    {
+        return array_map('strval', array_keys($this->tags));
+    }
+
+    /** Returns the shortest TTL so far, or the default, in seconds. */
+    public function lifetimeSeconds(): int
+    {
+        return $this->lifetimeSeconds ?? $this->defaultSeconds;
+    }
+
+    /** Returns the reason why this page must not be stored; null if it may be. */
+    public function refusal(Response $response): ?Refusal
+    {
+        $kept = $response->status < 400 || $response->status === 404 || $response->status === 410;
+        return match (true) {
+            $this->tags === [] && $this->lifetimeSeconds === null && $this->said === null => Refusal::Nothing,
+            !in_array($response->method, ['GET', 'HEAD'], true) => Refusal::Method,
+            !$kept || $response->failed => Refusal::Failed,
+            $this->said !== null => $this->said,
+            $response->session => Refusal::Session,
+            !$response->isMarkedShared() && $this->visitors($response) !== null => $this->visitors($response),
+            $response->has('Set-Cookie') => Refusal::SetCookie,
+            $response->forbidsStoring() => Refusal::CacheControl,
+            $this->lifetimeSeconds === 0 => Refusal::ZeroLifetime,
+            count($this->tags) > self::TAGS_MAX || $this->bytes() > self::TAG_BYTES_MAX => Refusal::TooManyTags,
+            default => null,
+        };
+    }
+
+    /**
+     * Returns the lines to add to this response. Fields that the application has set are not
+     * changed.
+     *
+     * A page that may be personal (a session, a cookie, Authorization, a signed-in visitor) gets
+     * `private`, unless the application has set Cache-Control. Otherwise a rule that stores
+     * undeclared pages would store it. A page of a signed-in visitor, a failed page, or one with too
+     * many tags is not stored either, even if the application gives it a TTL.
+     *
+     * @return list<string> `Name: value`
+     */
+    public function lines(Response $response): array
+    {
+        $refusal = $this->refusal($response);
+        $personal = in_array($refusal, [Refusal::SignedIn, Refusal::Session, Refusal::Authorization, Refusal::VisitorsCookie, Refusal::RequestUnknown, Refusal::SetCookie], true);
+        $broken = $refusal === Refusal::Failed && $response->failed;
+        if ($broken || $refusal === Refusal::ZeroLifetime || $refusal === Refusal::TooManyTags) {
+            return $response->has('Pagewell-Cache-Control') ? [] : ['Pagewell-Cache-Control: no-store'];
+        }
+        if ($refusal !== null) {
+            // Added also to a field of the application: of several values, `no-store` counts.
+            $lines = $refusal === $this->said ? ['Pagewell-Cache-Control: no-store'] : [];
+            return [...$lines, ...($personal && !$response->has('Cache-Control') ? ['Cache-Control: private, no-cache'] : [])];
+        }
+        $lines = Tag::lines('Cache-Groups', $this->tags());
+        if (!$response->has('Pagewell-Cache-Control')) {
+            $lines[] = "Pagewell-Cache-Control: max-age={$this->lifetimeSeconds()}";
+        }
+        if (!$response->has('Cache-Control')) {
+            $lines[] = 'Cache-Control: no-cache';
+        }
+        return $lines;
+    }
+
+    /** Returns the reason if the request may identify its visitor. */
+    private function visitors(Response $response): ?Refusal
+    {
+        $credentials = $response->credentials;
+        return match (true) {
+            !$credentials->isKnown => Refusal::RequestUnknown,
+            $credentials->authorization => Refusal::Authorization,
+            !$response->variesByCookie() && SharedCookies::others($credentials->cookies, $this->sharedCookies) !== [] => Refusal::VisitorsCookie,
+            default => null,
+        };
+    }
+
+    /** Stores at most one tag above the limit, so that refusal() detects the excess. */
+    private function add(string $tag): void
+    {
+        if (count($this->tags) <= self::TAGS_MAX) {
+            $this->tags[$tag] = true;
+        }
+    }
+
+    private function bytes(): int
+    {
+        return array_sum(array_map('strlen', Tag::lines('Cache-Groups', $this->tags())));
+    }
+}

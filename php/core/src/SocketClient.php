@@ -1,0 +1,177 @@
+<?php
+
+/**
+ * Calls Pagewell's control interface: over a Unix socket, or TCP with a token.
+ *
+ *     new SocketClient('unix:/run/pagewell/admin.sock', site: 'example.org')
+ *
+ * One connection per call, HTTP/1.1 (RFC 9112), without redirects. One deadline covers connecting,
+ * sending and the response. It needs no extension and does not support TLS.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+use Pagewell\Exception\InvalidationRefused;
+use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Exception\PagewellUnreachable;
+use Pagewell\Exception\UnreadableResponse;
+
+/** The control interface by socket. */
+final class SocketClient implements InvalidationClient
+{
+    /** The default address of Pagewell's control interface. */
+    public const ADDRESS = '127.0.0.1:8081';
+
+    /** Maximum length of a response, in bytes; Pagewell's are shorter than a hundred. */
+    private const ANSWER_BYTES_MAX = 65_536;
+
+    /**
+     * @param string      $address        `127.0.0.1:8081`, `[::1]:8081`, `unix:/run/pagewell/admin.sock`
+     * @param string|null $tokenFile      read at each call, so that a new token needs no restart
+     * @param string|null $site           host of the site that calls are for; null means every site
+     * @param float       $timeoutSeconds the deadline of a call
+     */
+    public function __construct(
+        private readonly string $address = self::ADDRESS,
+        private readonly ?string $tokenFile = null,
+        public readonly ?string $site = null,
+        private readonly float $timeoutSeconds = 2.0,
+    ) {
+    }
+
+    /** Whether this is a valid address of the control interface: `host:port`, or `unix:` and a path. */
+    public static function isAddress(string $address): bool
+    {
+        return preg_match('~^(?:unix:/.+|(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.\-]+):[0-9]{1,5})$~D', $address) === 1;
+    }
+
+    public function invalidate(Invalidation $invalidation): InvalidationResult
+    {
+        $result = new InvalidationResult();
+        foreach ($invalidation->for($invalidation->site ?? $this->site)->batches() as $batch) {
+            $result = $result->and($this->invalidateBatch($batch));
+        }
+        return $result;
+    }
+
+    /** An older Pagewell rejects soft invalidations: then the pages are purged. */
+    private function invalidateBatch(Invalidation $batch): InvalidationResult
+    {
+        try {
+            return $this->call($batch->json());
+        } catch (InvalidationRefused $refused) {
+            if (!$batch->soft || $refused->reason !== 'unreadable') {
+                throw $refused;
+            }
+            return $this->call((new Invalidation($batch->tags, $batch->urls, $batch->all, site: $batch->site))->json());
+        }
+    }
+
+    private function call(string $body): InvalidationResult
+    {
+        // An error handler of the application may turn all warnings into exceptions, even silenced ones.
+        set_error_handler(static fn (): bool => true);
+        try {
+            $token = $this->token();
+            $deadline = hrtime(true) + (int) ($this->timeoutSeconds * 1e9);
+            $socket = $this->connect();
+            $this->send($socket, $this->request($body, $token), $deadline);
+            return self::read($this->answer($socket, $deadline));
+        } finally {
+            restore_error_handler();
+            isset($socket) && fclose($socket);
+        }
+    }
+
+    /**
+     * Sends the IP address or `localhost` as Host. Pagewell refuses other names, because any name
+     * can point to this machine.
+     */
+    private function request(string $body, ?string $token): string
+    {
+        return "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            . ($token === null ? '' : "Authorization: Bearer $token\r\n")
+            . 'Content-Length: ' . strlen($body) . "\r\n\r\n$body";
+    }
+
+    private function token(): ?string
+    {
+        if ($this->tokenFile === null) {
+            return null;
+        }
+        $token = trim((string) @file_get_contents($this->tokenFile, false, null, 0, 4096));
+        if (preg_match('/^[\x21-\x7e]+$/D', $token) !== 1) {
+            throw new InvalidConfiguration("{$this->tokenFile} cannot be read, or is no token.");
+        }
+        return $token;
+    }
+
+    /** @return resource */
+    private function connect()
+    {
+        $unix = str_starts_with($this->address, 'unix:');
+        if (!self::isAddress($this->address)) {
+            throw new InvalidConfiguration("'{$this->address}' is not an address: write 127.0.0.1:8081 or unix:/run/pagewell/admin.sock.");
+        }
+        $remote = $unix ? 'unix://' . substr($this->address, 5) : "tcp://{$this->address}";
+        $socket = @stream_socket_client($remote, $code, $text, $this->timeoutSeconds);
+        if ($socket === false) {
+            throw new PagewellUnreachable("Pagewell is not at {$this->address}: $text", $code);
+        }
+        stream_set_blocking($socket, false);
+        return $socket;
+    }
+
+    /** @param resource $socket */
+    private function send($socket, string $bytes, int $deadline): void
+    {
+        for ($sent = 0; $sent < strlen($bytes); $sent += $written) {
+            $this->wait($socket, true, $deadline);
+            // In pieces, so that the rest of a large call is not copied each time.
+            $written = @fwrite($socket, substr($bytes, $sent, self::ANSWER_BYTES_MAX));
+            if ($written === false) {
+                return; // Perhaps it has answered already: that a call is too long, for instance.
+            }
+        }
+    }
+
+    /** @param resource $socket */
+    private function answer($socket, int $deadline): string
+    {
+        $answer = '';
+        while (strlen($answer) < self::ANSWER_BYTES_MAX && !feof($socket)) {
+            $this->wait($socket, false, $deadline);
+            $answer .= (string) @fread($socket, 8192);
+        }
+        return $answer;
+    }
+
+    /** @param resource $socket */
+    private function wait($socket, bool $toWrite, int $deadline): void
+    {
+        $left = intdiv(max(0, $deadline - hrtime(true)), 1000);
+        [$read, $write, $none] = $toWrite ? [[], [$socket], []] : [[$socket], [], []];
+        if ($left === 0 || @stream_select($read, $write, $none, intdiv($left, 1_000_000), $left % 1_000_000) === 0) {
+            throw new PagewellUnreachable("Pagewell at {$this->address} did not answer within {$this->timeoutSeconds} seconds.");
+        }
+    }
+
+    private static function read(string $answer): InvalidationResult
+    {
+        [$head, $content] = explode("\r\n\r\n", $answer, 2) + ['', ''];
+        if (preg_match('~^HTTP/1\.[01] ([0-9]{3})[ \r]~', "$head\r", $found) !== 1) {
+            throw $answer === '' ? new PagewellUnreachable('Pagewell closed the connection without an answer.') : new UnreadableResponse('What answered does not speak HTTP.');
+        }
+        $said = json_decode($content, true, 16);
+        $said = is_array($said) ? $said : [];
+        if ($found[1] === '200' && is_int($said['dropped'] ?? null) && is_int($said['number'] ?? null)) {
+            return new InvalidationResult($said['dropped'], $said['number']);
+        }
+        if ($found[1] !== '200' && is_string($said['error'] ?? null)) {
+            throw new InvalidationRefused($said['error'], (string) ($said['explanation'] ?? ''), (int) $found[1]);
+        }
+        throw new UnreadableResponse("What answered, with status {$found[1]}, is not Pagewell.");
+    }
+}
