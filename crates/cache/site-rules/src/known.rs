@@ -1,7 +1,7 @@
 //! Built-in lists: cookies that only scripts read, cookies of sessions and logins, and query parameters for
 //! tracking. `*` matches any text; case is ignored.
 //!
-//! The PHP library has a copy of the list of scripts' cookies (`php/client/src/SharedCookies.php`). A test
+//! The PHP library has a copy of the list of scripts' cookies (`php/core/src/SharedCookies.php`). A test
 //! of the library compares them. A name that is on both cookie lists counts as a script's, because those
 //! patterns are narrower.
 
