@@ -9,7 +9,7 @@
 //! upper bound.
 
 use super::{machine, write};
-use followed_database::{Kind, Rows, RowsSetup};
+use followed_database::{DependencySource, Kind, Rows, RowsSetup};
 use harness::root::{self, Profile};
 use harness::{Client, Histogram, Request, Stopwatch, cpu};
 use serde_json::json;
@@ -57,6 +57,7 @@ pub struct Amount {
 pub fn run(amount: &Amount) -> Result<(), String> {
     let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
     let rows = Rows::start(&RowsSetup {
+        dependencies: DependencySource::Tags,
         binary: &binary,
         kind: amount.of,
         items: amount.pages as usize,

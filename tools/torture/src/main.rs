@@ -113,6 +113,9 @@ pub struct Amount {
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "mariadb",
           conflicts_with_all = ["by", "beside", "short", "json"])]
     database: Option<Kind>,
+    /// With `--database`: pages declare nothing, and depend on the rows that their statements read
+    #[arg(long, requires = "database")]
+    footprints: bool,
     /// So many Pagewells that tell each other by a stream of Redis, with faults of all kinds
     #[arg(long, value_parser = machines(),
           conflicts_with_all = ["by", "beside", "database", "faults", "short", "without_lease_check", "json"])]

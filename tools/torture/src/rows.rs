@@ -11,7 +11,7 @@
 
 use super::writer::Rate;
 use super::{Amount, LeaseCheck, binary};
-use followed_database::{Kind, Rows, RowsSetup, items_of};
+use followed_database::{DependencySource, Kind, Rows, RowsSetup, items_of};
 use harness::Chance;
 use harness::{Client, Deadline, Request, Response};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -79,6 +79,11 @@ pub fn torture(
         kind,
         items: amount.items,
         memory: "64M",
+        dependencies: if amount.footprints {
+            DependencySource::Statements
+        } else {
+            DependencySource::Tags
+        },
         more: "barrier = \"20s\"",
         last: if amount.faults { SNAPSHOT } else { "" },
     })?;

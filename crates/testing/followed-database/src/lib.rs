@@ -5,10 +5,12 @@
 //! has them at that moment; Pagewell follows the database and knows which page is made from what. The
 //! truth is in the database. All over Unix sockets and loopback; everything ends when it is dropped.
 
+mod fastcgi;
 pub mod origin;
 mod server;
 pub mod sql;
 
+pub use origin::DependencySource;
 pub use server::{Kind, Server};
 
 use harness::Port;
@@ -16,6 +18,7 @@ use harness::{Address, Pagewell, PrivateDir, StartReason};
 use origin::Origin;
 use sql::Sql;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -35,10 +38,30 @@ pub struct RowsSetup<'a> {
     pub items: usize,
     /// Pagewell's memory budget, as in the option `--memory`.
     pub memory: &'a str,
+    /// How Pagewell knows which page is made from what.
+    pub dependencies: DependencySource,
     /// Further lines of `[[database]]`.
     pub more: &'a str,
     /// Lines behind all tables: `[snapshot]`, say. `DIRECTORY` stands for a directory that exists.
     pub last: &'a str,
+}
+
+/// The tags of the tables' rows.
+const RULES: &str = "[[change]]\ntable = \"item\"\ntags = [\"item:{id}\"]\nany_row = [\"items\"]\n\
+                     [[change]]\ntable = \"other\"\ntags = [\"other:{item}\"]\nany_row = [\"others\"]\n";
+
+/// The configuration of a site with automatic dependencies, whose files are in `dir`.
+fn automatic(dir: &Path, origin: SocketAddr) -> Result<String, String> {
+    let (root, capture) = (dir.join("root"), dir.join("capture"));
+    for new in [&root, &capture] {
+        fs::create_dir(new).map_err(|error| format!("{}: {error}", new.display()))?;
+    }
+    // The responder answers instead of this script.
+    fs::write(root.join("index.php"), "").map_err(|error| error.to_string())?;
+    Ok(format!(
+        "[site]\nroot = {root:?}\n[php]\nat = \"{origin}\"\n\
+         [automatic]\nenabled = true\napplication = \"wordpress\"\ncapture_directory = {capture:?}\n"
+    ))
 }
 
 /// What runs. Fields are dropped in this order: each before what it asks.
@@ -63,28 +86,30 @@ impl Rows {
     pub fn start(wanted: &RowsSetup<'_>) -> Result<Rows, String> {
         let dir = PrivateDir::temporary("rows").map_err(told)?;
         let database = Server::start(wanted.kind, wanted.items)?;
-        let origin = Origin::start(database.kind(), &database.socket(), wanted.items)?;
+        let (socket, dependencies) = (database.socket(), wanted.dependencies);
+        let origin = Origin::start(database.kind(), &socket, wanted.items, dependencies)?;
         let config = dir.path().join("pagewell.toml");
         let last = wanted.last.replace("DIRECTORY", &dir.path().display().to_string());
-        let text = format!(
-            "{}{}\n\
-             [[change]]\ntable = \"item\"\ntags = [\"item:{{id}}\"]\nany_row = [\"items\"]\n\
-             [[change]]\ntable = \"other\"\ntags = [\"other:{{item}}\"]\nany_row = [\"others\"]\n{last}\n",
-            database.config(),
-            wanted.more,
-        );
+        let rules = match dependencies {
+            DependencySource::Tags => RULES.to_owned(),
+            DependencySource::Statements => automatic(dir.path(), origin.address())?,
+        };
+        let text = format!("{}{}\n{rules}{last}\n", database.config(), wanted.more);
         fs::write(&config, text).map_err(|error| error.to_string())?;
         let system = |error: std::io::Error| error.to_string();
         let ports = (Port::take().map_err(system)?, Port::take().map_err(system)?);
         let [listen, admin] = [&ports.0, &ports.1].map(|port| port.address().to_string());
-        let arguments = [
-            ["--config", &config.display().to_string()],
-            ["--origin", &origin.url()],
+        let (config, url) = (config.display().to_string(), origin.url());
+        let mut arguments = vec![
+            ["--config", &config],
             ["--listen", &listen],
             ["--admin", &admin],
             ["--memory", wanted.memory],
             ["--log", "warn"],
         ];
+        if dependencies == DependencySource::Tags {
+            arguments.push(["--origin", &url]);
+        }
         let arguments: Vec<String> = arguments.concat().into_iter().map(str::to_owned).collect();
         let pagewell = Pagewell::start(wanted.binary, &arguments).map_err(told)?;
         let (address, binary) = (pagewell.address().clone(), wanted.binary.to_owned());

@@ -1,4 +1,5 @@
-//! The origin: HTTP/1.1, a thread and a database connection for each kept connection.
+//! The origin: HTTP/1.1, or FastCGI if it reports its statements; a thread and a database connection for each
+//! kept connection.
 //!
 //! | | |
 //! |---|---|
@@ -9,6 +10,7 @@
 //!
 //! It is held a little before it answers with a page, now and then: so that changes come between.
 
+use super::fastcgi::ScriptRequest;
 use super::sql::Sql;
 use super::{Kind, OF_A_PAGE, items_of};
 use std::fmt::Write as _;
@@ -22,6 +24,15 @@ use std::time::Duration;
 
 const LINE_BYTES: u64 = 16 << 10;
 const LINES: usize = 100;
+
+/// How the server in front knows which page is made from what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DependencySource {
+    /// The response has tags, and a lifetime.
+    Tags,
+    /// The origin reports its statements. The response has neither tags nor a lifetime.
+    Statements,
+}
 
 /// A running origin; it ends when it is dropped.
 pub struct Origin {
@@ -43,7 +54,12 @@ impl Origin {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn start(kind: Kind, socket: &Path, items: usize) -> Result<Origin, String> {
+    pub fn start(
+        kind: Kind,
+        socket: &Path,
+        items: usize,
+        dependencies: DependencySource,
+    ) -> Result<Origin, String> {
         let fault = |error: std::io::Error| format!("origin: {error}");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
@@ -62,10 +78,18 @@ impl Origin {
                 }
                 let shared = own.clone();
                 // It ends with its connection.
-                thread::spawn(move || serve(&shared, stream));
+                thread::spawn(move || match dependencies {
+                    DependencySource::Tags => serve(&shared, stream),
+                    DependencySource::Statements => serve_scripts(&shared, stream),
+                });
             }
         });
         Ok(Origin { shared, address, listening: Some(listening) })
+    }
+
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// The URL of the origin, without a path.
@@ -102,6 +126,37 @@ fn serve(shared: &OriginState, stream: TcpStream) {
             return;
         }
     }
+}
+
+/// Serves FastCGI requests, and reports the statements of each.
+fn serve_scripts(shared: &OriginState, mut stream: TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let mut sql = None;
+    while let Ok(Some(request)) = ScriptRequest::read(&mut stream) {
+        let (method, path) = (request.param("REQUEST_METHOD"), request.param("REQUEST_URI"));
+        let page = path.strip_prefix("/p/").and_then(|rest| rest.parse::<usize>().ok());
+        let statements = page.map_or_else(Vec::new, |page| vec![statement(shared, page)]);
+        let answer = answer(shared, &mut sql, method, path);
+        let response = match answer.as_deref().map(|answer| answer.split_once("\r\n\r\n")) {
+            Ok(Some((_, body))) => format!("Content-Type: text/plain\r\n\r\n{body}"),
+            Ok(None) => "Status: 500\r\n\r\n".to_owned(),
+            Err(error) => format!("Status: 500\r\n\r\n{error}"),
+        };
+        if !matches!(request.answer(&mut stream, &statements, &response), Ok(true)) {
+            return;
+        }
+    }
+}
+
+/// The statement that a page is made by. Pages use it in several forms.
+fn statement(shared: &OriginState, page: usize) -> String {
+    let items = items_of(page, shared.items);
+    let condition = match page % 3 {
+        0 => format!("id IN ({})", items.map(|item| item.to_string()).join(", ")),
+        1 => items.map(|item| format!("id = {item}")).join(" OR "),
+        _ => items.map(|item| format!("(id >= {item} AND id < {})", item + 1)).join(" OR "),
+    };
+    format!("SELECT id, n FROM item WHERE {condition}")
 }
 
 /// The method and the path of the next request; its content is passed over.
@@ -161,9 +216,7 @@ fn answer(
 
 fn page_of(shared: &OriginState, sql: &mut Sql, page: usize) -> Result<String, String> {
     let made = shared.renders.fetch_add(1, Ordering::SeqCst);
-    let items = items_of(page, shared.items);
-    let ids = items.map(|item| item.to_string()).join(",");
-    let found = sql.numbers(&format!("SELECT id, n FROM item WHERE id IN ({ids})"))?;
+    let found = sql.numbers(&statement(shared, page))?;
     let (mut tags, mut text) = (String::from("\"items\""), String::new());
     for (id, n) in found {
         // Writing to a string does not fail.
