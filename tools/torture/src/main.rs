@@ -270,6 +270,10 @@ fn short(amount: &Amount) -> Result<(), String> {
     }
     let rows = Amount { seconds: SHORT_ROWS_SECONDS, faults: true, ..amount.clone() };
     println!("{}", rows::torture(&rows, Kind::Mariadb, LeaseCheck::Kept, WRONG_MAX)?);
+    let statements = Amount { footprints: true, ..rows };
+    println!("{}", rows::torture(&statements, Kind::Mariadb, LeaseCheck::Kept, WRONG_MAX)?);
+    let other = Amount { seconds: SHORT_FOUND_SECONDS, faults: false, ..statements };
+    println!("{}", found_in_rows(&other, Kind::Mariadb)?);
     short_machines(&amount)?;
     let other = Amount { seconds: SHORT_FOUND_SECONDS, faults: false, ..amount };
     let figures = torture(&other, LeaseCheck::LeftOut, 1)?;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Whether renders older than a change are refused: always, except in tests that show the effect of the
 /// check.
-pub(crate) fn is_checked() -> bool {
+pub fn is_lease_checked() -> bool {
     #[cfg(feature = "lease-check-by-choice")]
     if crate::lease_check::is_left_out() {
         return false;

@@ -54,7 +54,7 @@ pub use fill::{
     Arrival, FillLimits, FillStats, Fills, Follower, Leader, SoloReason, SoloRender, Turn,
 };
 pub use inactive::{AgeStep, IdleScan};
-pub use lease::{Lease, Number};
+pub use lease::{Lease, Number, is_lease_checked};
 #[cfg(feature = "lease-check-by-choice")]
 pub use lease_check::leave_out_lease_check;
 pub use list::Listing;

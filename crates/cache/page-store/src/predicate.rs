@@ -139,7 +139,7 @@ impl<P: Payload> StoreInner<P> {
         site: Site,
     ) -> (MutexGuard<'_, Index<P>>, Result<(), StoreRefusal>) {
         let mut index = self.lock();
-        if !lease::is_checked() {
+        if !lease::is_lease_checked() {
             return (index, Ok(()));
         }
         let mut asked = page.lease();

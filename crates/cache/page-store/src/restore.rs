@@ -229,7 +229,7 @@ impl<P: Payload> StoreInner<P> {
         if page.heap_bytes() > self.limits.page_bytes_max {
             return Err(NotRestored::Refused(StoreRefusal::TooLarge));
         }
-        if lease::is_checked() {
+        if lease::is_lease_checked() {
             index.check_restored(dependencies).map_err(NotRestored::Refused)?;
             self.check_key(index, page).map_err(NotRestored::Refused)?;
         }

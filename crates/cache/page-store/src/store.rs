@@ -303,7 +303,7 @@ impl<P: Payload> StoreInner<P> {
         if page.heap_bytes() > self.limits.page_bytes_max {
             return Err(StoreRefusal::TooLarge);
         }
-        if lease::is_checked() {
+        if lease::is_lease_checked() {
             index.check(dependencies, page.lease())?;
             self.check_place(index, page)?;
         }

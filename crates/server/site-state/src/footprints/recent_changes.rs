@@ -91,6 +91,9 @@ impl RecentChanges {
     /// Whether a change touches one of these statements that a render with this lease may not have
     /// seen.
     pub(super) fn touch_any(&self, reads: &[&Reads], since: Number) -> bool {
+        if !page_store::is_lease_checked() {
+            return false;
+        }
         if self.is_closed || !self.unsettled.is_empty() || Some(since) < self.reaches_back {
             return true;
         }
