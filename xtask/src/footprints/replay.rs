@@ -115,7 +115,9 @@ fn narrow(reader: &mut StatementReader, reads: &Reads, asked: Option<&Vec<String
     if let (Some(asked), Some(table)) = (asked, options) {
         let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
         let column = schema.table(table).column("option_name");
-        column.into_iter().for_each(|column| reader.narrow(&mut reads, table, column, &asked));
+        if let Some(column) = column {
+            reader.narrow(&mut reads, table, column, &asked);
+        }
     }
     reads
 }

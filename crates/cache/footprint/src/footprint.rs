@@ -90,6 +90,15 @@ pub(crate) struct Position {
     pub table: usize,
 }
 
+/// Whether reads have been narrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Narrowing {
+    /// They are limited to the values.
+    Done,
+    /// They are as before: they do not have the table, or have values of their own for the column.
+    Nothing,
+}
+
 /// The way in which a changed row touches a footprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FootprintTouch {
@@ -141,27 +150,32 @@ impl Reads {
         table: TableId,
         column: u16,
         values: &[&str],
-    ) {
+    ) -> Narrowing {
         let definition = &schema.table(table).columns[usize::from(column)];
-        if !matches!(definition.kind, SqlColumnKind::Text { .. }) {
-            return;
+        let outer = self.form.blocks.first().into_iter().flat_map(|block| &block.tables);
+        let is_wide =
+            |own: &TableReads| own.table == table && own.condition.constants(column).is_none();
+        let is_text = matches!(definition.kind, SqlColumnKind::Text { .. });
+        if !is_text || !outer.into_iter().any(is_wide) {
+            return Narrowing::Nothing;
         }
         let constant =
             |value: &&str| Constant::of(definition.kind, &Literal::Text((*value).into()));
         let constants = values.iter().map(constant).collect::<Option<Vec<Constant>>>();
         let slot = u16::try_from(self.operands.len()).map(Slot);
-        let (Some(constants), Ok(slot)) = (constants, slot) else { return };
+        let (Some(constants), Ok(slot)) = (constants, slot) else { return Narrowing::Nothing };
         let mut operands = std::mem::take(&mut self.operands).into_vec();
         operands.push(Operand::of(constants));
         self.operands = operands.into();
         let atom = Atom { column, part: None, test: Test::In(slot), is_negated: false };
         let outer = Arc::make_mut(&mut self.form).blocks.first_mut();
         let tables = outer.into_iter().flat_map(|block| &mut block.tables);
-        for reads in tables.filter(|reads| reads.table == table) {
+        for reads in tables.filter(|reads| is_wide(reads)) {
             let condition = std::mem::replace(&mut reads.condition, Condition::Always);
             reads.condition = Condition::all([Condition::Atom(atom.clone()), condition]);
             reads.tested.insert(column.into());
         }
+        Narrowing::Done
     }
 
     pub(crate) fn at(&self, position: Position) -> Footprint<'_> {

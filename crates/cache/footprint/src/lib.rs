@@ -26,7 +26,7 @@ mod row;
 pub mod schema;
 
 pub use describe::RowText;
-pub use footprint::{Footprint, FootprintTouch, Reads};
+pub use footprint::{Footprint, FootprintTouch, Narrowing, Reads};
 pub use index::{Index, StatementId};
 pub use join::{Affects, Lookup, PartnerRows, RecentRows};
 pub use lexer::SqlMode;

@@ -26,7 +26,10 @@ use crate::terms::SearchedPages;
 use config::{Automatic, PartnerLookups};
 use footprint::profile::{Filter, SqlProfile};
 use footprint::schema::{SqlSchema, TableId};
-use footprint::{Index, RecentRows, RowEvent, SqlMode, StatementId, StatementReader, UnknownReads};
+use footprint::{
+    Index, Narrowing, Reads, RecentRows, RowEvent, SqlMode, StatementId, StatementReader,
+    UnknownReads,
+};
 use http_cache::Timestamp;
 use page_reads::{ReleaseQueue, Statements};
 use page_store::{ChangeTarget, Number};
@@ -286,27 +289,32 @@ impl KnownTables {
     ) -> Result<Option<StatementId>, ReadsRefused> {
         let names: &[(String, TableId, u16)] = if options.is_some() { &self.options } else { &[] };
         let has = |name: &str| memchr::memmem::find(text, name.as_bytes()).is_some();
-        let narrowed: Vec<_> = names.iter().filter(|(name, ..)| has(name)).collect();
+        let of_options: Vec<_> = names.iter().filter(|(name, ..)| has(name)).collect();
         let mut hash = Xxh3::new();
         hash.update(text);
-        if !narrowed.is_empty() {
-            for name in options.unwrap_or_default() {
-                hash.update(&[0]);
-                hash.update(name.as_bytes());
-            }
+        let by_text = hash.digest128();
+        for name in options.filter(|_| !of_options.is_empty()).unwrap_or_default() {
+            hash.update(&[0]);
+            hash.update(name.as_bytes());
         }
-        let key = hash.digest128();
-        if self.index.find(key).is_some() {
-            return Ok(Some(self.index.acquire(key, footprint::Reads::default)));
+        let by_options = hash.digest128();
+        for key in [by_text, by_options] {
+            if self.index.find(key).is_some() {
+                return Ok(Some(self.index.acquire(key, Reads::default)));
+            }
         }
         let read = self.reader.read(text, SqlMode::default());
         let mut reads = read.map_err(|why| ReadsRefused::Unknown(why, shortened(text)))?;
         if reads.is_empty() && !reads.uses_clock() && !reads.is_random() {
             return Ok(None);
         }
-        for (_, table, column) in narrowed {
+        let mut key = by_text;
+        for (_, table, column) in of_options {
             let asked: Vec<&str> = options.unwrap_or_default().iter().map(String::as_str).collect();
-            self.reader.narrow(&mut reads, *table, *column, &asked);
+            match self.reader.narrow(&mut reads, *table, *column, &asked) {
+                Narrowing::Done => key = by_options,
+                Narrowing::Nothing => {}
+            }
         }
         Ok(Some(self.index.acquire(key, || reads)))
     }

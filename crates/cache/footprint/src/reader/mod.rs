@@ -16,7 +16,7 @@ mod expression;
 mod predicate;
 mod query;
 
-use crate::footprint::{Block, Reads, ReadsForm, TableReads};
+use crate::footprint::{Block, Narrowing, Reads, ReadsForm, TableReads};
 use crate::functions;
 use crate::lexer::{Part, SqlMode, Statement};
 use crate::schema::{Columns, SqlSchema, TableId};
@@ -136,10 +136,18 @@ impl StatementReader {
     }
 
     /// Narrows the reads of a table to the rows with one of these texts in a column: the application has
-    /// loaded all rows, and has shown which it used. A column that is not text is left alone.
-    pub fn narrow(&mut self, reads: &mut Reads, table: TableId, column: u16, values: &[&str]) {
-        reads.narrow(&self.schema, table, column, values);
+    /// loaded all rows, and has shown which it used. A column that is not text is left alone, and a statement that
+    /// loads rows by values of this column.
+    pub fn narrow(
+        &mut self,
+        reads: &mut Reads,
+        table: TableId,
+        column: u16,
+        values: &[&str],
+    ) -> Narrowing {
+        let narrowing = reads.narrow(&self.schema, table, column, values);
         self.share(reads);
+        narrowing
     }
 
     /// Lets reads of equal form share it.

@@ -88,7 +88,8 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
         if prefixes.is_empty() { prefixes } else { format!(", of the prefixes {prefixes}") };
     let has_tags = page["tags"].as_array().is_some_and(|tags| !tags.is_empty());
     let tags = if has_tags { "of one of its tags, " } else { "" };
-    let mut drops = format!("a change {tags}of the URL {}{prefixes}", text(&by["url"]));
+    let rows = if page["reads"].is_array() { "of a row that it reads, " } else { "" };
+    let mut drops = format!("a change {rows}{tags}of the URL {}{prefixes}", text(&by["url"]));
     for rule in by["rules"].as_array().into_iter().flatten() {
         let _ = write!(drops, "\n{}", rule_text(rule));
     }

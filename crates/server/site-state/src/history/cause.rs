@@ -163,7 +163,9 @@ impl ChangeSource {
             ChangeSource::Response { method, url } => format!("the response to {method} {url}"),
             ChangeSource::Purge { method, peer } => format!("a {method} request{}", from(peer)),
             ChangeSource::Database { database, row: Some(row), .. } => {
-                format!("the database {database}: {}, {}", row.row, row.columns)
+                // The row ends with the table, with which the columns begin.
+                let columns = row.columns.find(" (").map_or("", |at| &row.columns[at..]);
+                format!("the database {database}: {}{columns}", row.row)
             }
             ChangeSource::Database { database, tables, row: None } => match &tables[..] {
                 [] => format!("the database {database}"),
