@@ -32,6 +32,8 @@ pub struct Lookup {
 /// to table; beyond this number, partners count as present.
 const STEPS_MAX: usize = 100_000;
 
+/// The maximum memory for the values of remembered rows, in bytes.
+const BYTES_MAX: usize = 8 << 20;
 /// The longest text that is remembered of a row, in bytes. A longer one counts as unknown.
 const TEXT_BYTES_MAX: usize = 1024;
 
@@ -51,31 +53,42 @@ pub enum Affects {
 pub struct RecentRows {
     rows: VecDeque<(u64, TableId, SqlRow<'static>)>,
     max: usize,
+    /// The memory for the rows.
+    bytes: usize,
     /// The position of the last change that was forgotten.
     dropped: u64,
 }
 
 impl RecentRows {
-    /// Room for this number of rows.
+    /// Room for this number of rows, and for 8 MiB of values.
     #[must_use]
     pub fn new(max: usize) -> RecentRows {
-        RecentRows { rows: VecDeque::new(), max, dropped: 0 }
+        RecentRows { rows: VecDeque::new(), max, bytes: 0, dropped: 0 }
     }
 
     /// Adds the row before a change. Positions ascend. A change is added before it is tested, since its row may
     /// be its own partner.
     pub fn push(&mut self, position: u64, event: &RowEvent<'_>) {
         let Some(before) = &event.before else { return };
-        if self.rows.len() >= self.max {
-            self.dropped = self.rows.pop_front().map_or(position, |(position, ..)| position);
+        let row = before.without_long_texts(TEXT_BYTES_MAX);
+        self.bytes += row.heap_bytes();
+        self.rows.push_back((position, event.table, row));
+        while self.rows.len() > self.max || self.bytes > BYTES_MAX {
+            self.dropped = self.pop_oldest().unwrap_or(position);
         }
-        self.rows.push_back((position, event.table, before.without_long_texts(TEXT_BYTES_MAX)));
+    }
+
+    /// Removes the oldest row, and returns the position of its change.
+    fn pop_oldest(&mut self) -> Option<u64> {
+        let (position, _, row) = self.rows.pop_front()?;
+        self.bytes -= row.heap_bytes();
+        Some(position)
     }
 
     /// Forgets all changes up to this position: no look-up was made before it.
     pub fn forget_up_to(&mut self, position: u64) {
         while self.rows.front().is_some_and(|(own, ..)| *own <= position) {
-            self.rows.pop_front();
+            self.pop_oldest();
         }
         self.dropped = self.dropped.max(position);
     }
@@ -236,6 +249,27 @@ impl Reads {
 mod tests {
     use super::*;
     use crate::schema::{Columns, SqlColumn, SqlSchema};
+
+    #[test]
+    fn rows_have_a_limit_in_number_and_in_memory() {
+        let mut schema = SqlSchema::new("site");
+        schema.add("t", vec![SqlColumn::new("a", "text", None, "")]);
+        let table = schema.table_id("t").expect("added");
+        let event = |bytes: usize| RowEvent {
+            table,
+            before: Some(SqlRow::new(vec![SqlValue::Text("x".repeat(bytes).into())])),
+            after: None,
+            changed: Columns::ALL,
+        };
+        let mut recent = RecentRows::new(3);
+        (1..=4).for_each(|position| recent.push(position, &event(1)));
+        assert!(recent.is_complete_after(1) && !recent.is_complete_after(0));
+        let mut recent = RecentRows::new(usize::MAX);
+        (1..=20_000).for_each(|position| recent.push(position, &event(1_000)));
+        assert!(recent.rows.len() < 9_000 && !recent.is_complete_after(1));
+        recent.forget_up_to(20_000);
+        assert_eq!((recent.rows.len(), recent.bytes), (0, 0));
+    }
 
     #[test]
     fn a_recent_row_is_found_by_each_form_of_its_value() {
