@@ -193,7 +193,10 @@ fn put_value(
             let _ = write!(number, "{value:e}");
         }
         // VARCHAR, VAR_STRING, STRING
-        15 | 253 | 254 => return Ok(put_text(out, reader.lenenc_bytes()?, mode)),
+        15 | 253 | 254 => {
+            put_text(out, reader.lenenc_bytes()?, mode);
+            return Ok(());
+        }
         // TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB
         249..=252 => {
             number.push_str("x'");

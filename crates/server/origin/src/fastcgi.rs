@@ -18,7 +18,8 @@ use super::{
     Unsent, log_failure,
 };
 use crate::announce;
-use crate::capture::{CaptureParameters, Captures};
+use crate::capture::relay::SlotLease;
+use crate::capture::{CaptureParameters, CaptureSource};
 use crate::spool::Spool;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
@@ -59,7 +60,7 @@ pub struct FastCgi {
     places: Places,
     spool: Spool,
     /// The captures of the scripts' statements, if the site has automatic dependencies.
-    captures: Option<Arc<Captures>>,
+    captures: Option<CaptureSource>,
     config: Arc<Config>,
 }
 
@@ -68,31 +69,39 @@ pub struct FastCgi {
 /// worker continues with the script before it reads the next request.
 struct Idle {
     /// Held only to push or pop.
-    sockets: Mutex<VecDeque<(Socket, Instant)>>,
+    sockets: Mutex<VecDeque<IdleConnection>>,
     max: usize,
 }
 
+/// A connection without a request.
+struct IdleConnection {
+    /// The slot of its worker in the relay. Dropped before the socket.
+    slot: Option<SlotLease>,
+    socket: Socket,
+    since: Instant,
+}
+
 impl Idle {
-    fn take(&self) -> Option<Socket> {
+    fn take(&self) -> Option<IdleConnection> {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((socket, since)) = sockets.pop_front() {
-            if since.elapsed() < IDLE_MAX && !socket.is_spent() {
-                return Some(socket);
+        while let Some(idle) = sockets.pop_front() {
+            if idle.since.elapsed() < IDLE_MAX && !idle.socket.is_spent() {
+                return Some(idle);
             }
         }
         None
     }
 
-    fn put(&self, socket: Socket) {
+    fn put(&self, socket: Socket, slot: Option<SlotLease>) {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         if sockets.len() < self.max {
-            sockets.push_back((socket, Instant::now()));
+            sockets.push_back(IdleConnection { slot, socket, since: Instant::now() });
         }
     }
 
     fn close_old(&self) {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        sockets.retain(|(_, since)| since.elapsed() < IDLE_MAX);
+        sockets.retain(|idle| idle.since.elapsed() < IDLE_MAX);
     }
 }
 
@@ -121,12 +130,12 @@ impl FastCgi {
     }
 
     /// The same responder, whose scripts report their statements to these captures.
-    pub fn with_captures(self, captures: Option<Arc<Captures>>) -> FastCgi {
+    pub fn with_captures(self, captures: Option<CaptureSource>) -> FastCgi {
         FastCgi { captures, ..self }
     }
 
     /// The captures of the scripts' statements, if the site has automatic dependencies.
-    pub fn captures(&self) -> Option<&Arc<Captures>> {
+    pub fn captures(&self) -> Option<&CaptureSource> {
         self.captures.as_ref()
     }
 
@@ -150,16 +159,10 @@ impl FastCgi {
         let place = self.places.enter().await?;
         let body = std::mem::replace(&mut request.body, RequestBody::Empty);
         let content = RequestContent::of(body)?;
-        let params = self.params(request, content.length())?;
         let after = if self.idle.max > 0 { AfterRequest::KeepOpen } else { AfterRequest::Close };
-        let mut start = params.into_request_start(after);
-        if content.is_empty() {
-            start.extend_from_slice(&STDIN_END);
-        }
-
         let flaw = content.flaw();
         let reply = Box::new(Reply::new(self, request, after, place));
-        let exchanged = self.exchange(request, &start, content, reply).await;
+        let exchanged = self.exchange(request, content, reply).await;
         let (mut head, mut reply) = match (exchanged, flaw.and_then(|flaw| flaw.get())) {
             (Ok(exchanged), _) => exchanged,
             (Err(_), Some(refusal)) => return Err(Unsent::Client(refusal)),
@@ -198,7 +201,6 @@ impl FastCgi {
     async fn exchange(
         &self,
         request: &OriginRequest,
-        start: &[u8],
         content: RequestContent,
         mut reply: Box<Reply>,
     ) -> Result<(Box<CgiHead>, Box<Reply>), Unsent> {
@@ -209,8 +211,10 @@ impl FastCgi {
             // dead. Closing one frees a worker for the new connection.
             drop(kept);
         } else if let Some(kept) = kept {
+            let start = self.start(request, &content, reply.after, None)?;
+            reply.occupy(kept.slot, request);
             request.progress.note();
-            let tried = match reply.begin(kept, start, RequestContent::Empty).await {
+            let tried = match reply.begin(kept.socket, &start, RequestContent::Empty).await {
                 Ok(()) => reply.head().await,
                 Err(failure) => Err(failure),
             };
@@ -220,10 +224,29 @@ impl FastCgi {
                 Err(failure) => return Err(failure.into()),
             }
         }
+        // The setting stays with PHP's worker, so that later requests over the connection need none.
+        let slot = self.captures.as_ref().and_then(CaptureSource::lease);
+        let start = self.start(request, &content, reply.after, slot.as_ref())?;
         let fresh = self.connect().await?;
+        reply.occupy(slot, request);
         request.progress.note();
-        reply.begin(fresh, start, content).await?;
+        reply.begin(fresh, &start, content).await?;
         Ok((reply.head().await?, reply))
+    }
+
+    /// The bytes of a request up to its content. `slot` is that of a new connection in the relay.
+    fn start(
+        &self,
+        request: &OriginRequest,
+        content: &RequestContent,
+        after: AfterRequest,
+        slot: Option<&SlotLease>,
+    ) -> Result<Vec<u8>, Unsent> {
+        let mut start = self.params(request, content.length(), slot)?.into_request_start(after);
+        if content.is_empty() {
+            start.extend_from_slice(&STDIN_END);
+        }
+        Ok(start)
     }
 
     async fn connect(&self) -> Result<Socket, Failure> {
@@ -241,7 +264,12 @@ impl FastCgi {
         }
     }
 
-    fn params(&self, request: &OriginRequest, length: Option<u64>) -> Result<Params, Unsent> {
+    fn params(
+        &self,
+        request: &OriginRequest,
+        length: Option<u64>,
+        slot: Option<&SlotLease>,
+    ) -> Result<Params, Unsent> {
         let script = request.script.as_ref().ok_or(Failure::InvalidResponse)?;
         let root = self.config.site.files.as_ref().map(|files| files.root.as_os_str().as_bytes());
         let query = request.target.split_once('?').map_or("", |(_, query)| query);
@@ -284,6 +312,9 @@ impl FastCgi {
             announce::announce_to_script(request.litespeed, &request.headers, &mut params)?;
             for (name, value) in request.capture.iter().flat_map(CaptureParameters::pairs) {
                 params.push(name, value)?;
+            }
+            if let Some(slot) = slot {
+                params.push("PHP_VALUE", slot.php_value().as_bytes())?;
             }
             Ok(params)
         });
@@ -346,6 +377,8 @@ enum Line {
 /// A response that is being received. If it is dropped before its end, it closes the connection, so
 /// that the responder can detect it.
 pub struct Reply {
+    /// The slot of the connection in the relay. Dropped before the connection.
+    slot: Option<SlotLease>,
     line: Line,
     reader: ResponseReader,
     input: BytesMut,
@@ -379,6 +412,7 @@ impl Reply {
     ) -> Reply {
         let config = &of.config;
         Reply {
+            slot: None,
             line: Line::Gone,
             reader: ResponseReader::new(),
             input: BytesMut::new(),
@@ -402,9 +436,18 @@ impl Reply {
 
     /// Resets the state after the connection turned out to be dead.
     fn reset(&mut self) {
+        self.slot = None;
         self.line = Line::Gone;
         self.reader = ResponseReader::new();
         self.input.clear();
+    }
+
+    /// Takes the slot of the connection over which the request is about to be sent.
+    fn occupy(&mut self, slot: Option<SlotLease>, request: &OriginRequest) {
+        if let Some(slot) = &slot {
+            slot.send(request.capture.as_ref().and_then(CaptureParameters::ticket));
+        }
+        self.slot = slot;
     }
 
     /// The requested URL, for the log.
@@ -553,8 +596,14 @@ impl Reply {
             Line::Gone => (None, StdinSent::Partly),
         };
         let reuse = Reuse::of(self.after, sent, &self.reader, self.input.remaining());
-        if let (Some(socket), Reuse::Keep) = (socket, reuse) {
-            self.idle.put(socket);
+        let slot = self.slot.take();
+        match (socket, reuse) {
+            (Some(socket), Reuse::Keep) => self.idle.put(socket, slot),
+            (socket, _) => {
+                // In this order: see [`SlotLease`].
+                drop(slot);
+                drop(socket);
+            }
         }
         match complete {
             Completeness::Complete => Ok(()),
