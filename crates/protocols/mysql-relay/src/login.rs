@@ -5,8 +5,9 @@
 //!
 //! With [`AccountCheck::Password`], the response names a login plugin that no server has, and has no proof.
 //! A server then asks again, by a switch of the plugin ("Protocol::AuthSwitchRequest"), for each account that
-//! is identified by what the client sends. An account that is identified by the user of the process
-//! (`unix_socket`, `auth_socket`) is accepted without a switch: such a login is refused. Not here: passwords.
+//! is identified by what the client sends. An account that is identified by the user of the process alone
+//! (`unix_socket`, `auth_socket`) is accepted without a switch: such a login is refused. One that has both, a
+//! password or the user, cannot be told apart by that; its name is the user's. Not here: passwords.
 
 use crate::RelayRefused;
 use mysql_replication::Refusal;
@@ -41,12 +42,13 @@ const REMOVED: [(u32, &str); 7] = [
 const NO_PLUGIN: &[u8] = b"pagewell_needs_a_password";
 
 /// Whether an account may be identified by the user of the process that connects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountCheck {
     /// The client is the same user as the relay, or the server cannot see users: nothing to check.
     None,
-    /// The server sees the relay's user instead of the client's: the account must have a password.
-    Password,
+    /// The server sees the relay's user instead of the client's: the account must have a password, and
+    /// another name than that user, which is `None` if it is not known.
+    Password(Option<String>),
 }
 
 /// What a relay knows of a login.
@@ -107,7 +109,7 @@ pub fn reduced_greeting(payload: &[u8]) -> Result<Vec<u8>, RelayRefused> {
 /// It is not valid, or uses a removed capability.
 pub fn checked_response(
     payload: &[u8],
-    check: AccountCheck,
+    check: &AccountCheck,
 ) -> Result<(LoginFacts, Vec<u8>), RelayRefused> {
     let mut reader = Reader::new(payload);
     let capabilities = reader.u32().map_err(invalid)?;
@@ -137,8 +139,11 @@ pub fn checked_response(
     let schema = if capabilities & CONNECT_WITH_DB != 0 { reader.nul_bytes() } else { b"" };
     let facts =
         LoginFacts { user: user.to_vec(), schema: schema.to_vec(), collation, capabilities };
-    if check == AccountCheck::None {
+    let AccountCheck::Password(own) = check else {
         return Ok((facts, payload.to_vec()));
+    };
+    if own.as_ref().is_none_or(|own| own.as_bytes() == user) {
+        return Err(RelayRefused::OwnName(String::from_utf8_lossy(user).into_owned()));
     }
     if capabilities & PLUGIN_AUTH == 0 {
         return Err(RelayRefused::Protocol("the client has too old a protocol"));
@@ -246,23 +251,28 @@ mod tests {
     #[test]
     fn the_response_asks_for_a_switch_where_a_password_is_needed() {
         let payload = samples::response(0);
-        let (facts, same) = checked_response(&payload, AccountCheck::None).expect("valid");
+        let other = AccountCheck::Password(Some("root".to_owned()));
+        let (facts, same) = checked_response(&payload, &AccountCheck::None).expect("valid");
         assert_eq!(
             (facts.user, facts.schema, facts.collation),
             (b"app".into(), b"shop".into(), 45)
         );
         assert_eq!(same, payload);
-        let (_, changed) = checked_response(&payload, AccountCheck::Password).expect("valid");
+        let (_, changed) = checked_response(&payload, &other).expect("valid");
         assert_eq!(changed[..36], payload[..36]);
         assert_eq!(&changed[36..], b"\0shop\0pagewell_needs_a_password\0\x05attrs");
+        for own in [None, Some("app".to_owned())] {
+            let refused = checked_response(&payload, &AccountCheck::Password(own));
+            assert_eq!(refused, Err(RelayRefused::OwnName("app".to_owned())));
+        }
         for (flag, name) in REMOVED {
-            let refused = checked_response(&samples::response(flag), AccountCheck::None);
+            let refused = checked_response(&samples::response(flag), &AccountCheck::None);
             assert_eq!(refused, Err(RelayRefused::Capability(name)));
         }
         for length in 0..57 {
-            let _ = checked_response(&payload[..length], AccountCheck::Password);
+            let _ = checked_response(&payload[..length], &other);
         }
-        assert!(checked_response(&payload[..50], AccountCheck::Password).is_err());
+        assert!(checked_response(&payload[..50], &other).is_err());
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub enum RelayRefused {
     Capability(&'static str),
     /// The server would take the user that runs Pagewell for the client. The account's name.
     SocketAccount(String),
+    /// The account has the name of the user that runs Pagewell, by which the server may identify it.
+    OwnName(String),
     /// The client changes to another account within the connection.
     OtherAccount,
     /// A command that no application needs, such as that of a replica. Its number.
@@ -40,6 +42,7 @@ impl RelayRefused {
             RelayRefused::Protocol(_) => "protocol",
             RelayRefused::Capability(_) => "capability",
             RelayRefused::SocketAccount(_) => "socket-account",
+            RelayRefused::OwnName(_) => "own-name",
             RelayRefused::OtherAccount => "other-account",
             RelayRefused::Command(_) => "command",
             RelayRefused::Overlap => "overlap",
@@ -60,6 +63,11 @@ impl fmt::Display for RelayRefused {
                 f,
                 "the account '{user}' has no password: the database would identify Pagewell's user instead \
                  of PHP's. Give it one: ALTER USER '{user}'@'localhost' IDENTIFIED BY '...'"
+            ),
+            RelayRefused::OwnName(user) => write!(
+                f,
+                "the account '{user}' may be that of the user who runs Pagewell, by whom the database would \
+                 identify it: use another account with a password"
             ),
             RelayRefused::OtherAccount => f.write_str(
                 "a change to another account within a connection cannot be used through Pagewell: open \

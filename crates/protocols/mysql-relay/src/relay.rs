@@ -264,7 +264,7 @@ impl Relay {
                 return Ok(());
             }
             (Phase::Login { is_switched, is_first }, Some(OK)) => {
-                if is_first && !is_switched && self.check == AccountCheck::Password {
+                if is_first && !is_switched && self.check != AccountCheck::None {
                     let user = String::from_utf8_lossy(&self.login.user).into_owned();
                     return Err(RelayRefused::SocketAccount(user));
                 }
@@ -295,7 +295,7 @@ impl Relay {
         let payload = std::mem::take(&mut self.from_client);
         let sequence = self.sequence.wrapping_sub(1);
         if self.phase == Phase::Response {
-            let (facts, changed) = login::checked_response(&payload, self.check)?;
+            let (facts, changed) = login::checked_response(&payload, &self.check)?;
             self.login = facts;
             self.phase = Phase::Login { is_switched: false, is_first: true };
             put_packet(out, sequence, &changed);

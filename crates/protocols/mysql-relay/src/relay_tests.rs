@@ -18,6 +18,11 @@ fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The check of a relay that runs as another user.
+fn other_user() -> AccountCheck {
+    AccountCheck::Password(Some("root".to_owned()))
+}
+
 impl Stage {
     fn new(check: AccountCheck) -> Stage {
         Stage { relay: Relay::new(check, b"shop"), events: Vec::new() }
@@ -121,7 +126,7 @@ fn the_content_of_a_local_file_is_no_command() {
 
 #[test]
 fn an_account_without_a_password_is_refused() {
-    let mut stage = Stage::new(AccountCheck::Password);
+    let mut stage = Stage::new(other_user());
     stage.server(0, &samples::greeting()).expect("a greeting");
     stage.client(1, &samples::response(0)).expect("a response");
     let refused = stage.server(2, OK_PACKET).expect_err("it is refused");
@@ -130,7 +135,7 @@ fn an_account_without_a_password_is_refused() {
     assert_eq!(farewell[3..13], *b"\x02\xff\x51\x04#HY000");
     assert!(String::from_utf8_lossy(&farewell).contains("ALTER USER 'app'@'localhost'"));
 
-    let mut stage = Stage::new(AccountCheck::Password);
+    let mut stage = Stage::new(other_user());
     stage.server(0, &samples::greeting()).expect("a greeting");
     stage.client(1, &samples::response(0)).expect("a response");
     let switch = b"\xfemysql_native_password\0abcdefghijklmnopqrst\0";
@@ -225,7 +230,7 @@ fn damaged_conversations_end_or_pass() {
     };
     let (mut refused, mut statements) = (0, 0);
     for round in 0..20_000 {
-        let mut stage = Stage::new([AccountCheck::None, AccountCheck::Password][round % 2]);
+        let mut stage = Stage::new([AccountCheck::None, other_user()][round % 2].clone());
         let (mut sent, mut passed) = (0, 0);
         for (is_client, mut bytes) in conversation() {
             match drawn(40) {

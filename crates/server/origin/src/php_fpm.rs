@@ -10,7 +10,7 @@
 use super::child::end_with_us;
 use super::private_directory::{DirectoryEntry, PrivateDirectory};
 use crate::SERVICE_MANAGER_ENVIRONMENT;
-use crate::capture::relay::PeerUsers;
+use crate::capture::relay::{PeerUsers, users};
 use crate::capture::{CaptureAccess, CaptureSource, CaptureUse};
 use config::OwnPhp;
 use std::fmt::Write as _;
@@ -198,13 +198,7 @@ fn workers(options: &OwnPhp) -> PeerUsers {
     if !rustix::process::geteuid().is_root() {
         return PeerUsers::Only(rustix::process::geteuid().as_raw());
     }
-    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let of_line = |line: &str| {
-        let mut fields = line.split(':');
-        let is_named = fields.next() == Some(options.user.as_str());
-        fields.nth(1).filter(|_| is_named)?.parse().ok()
-    };
-    let named = options.user.parse().ok().or_else(|| passwd.lines().find_map(of_line));
+    let named = options.user.parse().ok().or_else(|| users::number_of(&options.user));
     named.map_or(PeerUsers::Everyone, PeerUsers::Only)
 }
 

@@ -11,7 +11,7 @@
 //! `mysql-relay` holds. Not here: what the packets mean.
 
 use super::ledger::{Ledger, LedgerId};
-use super::{PeerUsers, RelayTarget};
+use super::{PeerUsers, RelayTarget, users};
 use config::Place;
 use config::log::Seldom;
 use mysql_relay::{AccountCheck, IsGreeted, Relay, RelayEvent, RelayRefused, error_packet};
@@ -88,7 +88,7 @@ pub async fn serve(
     };
     // Over TCP, no server knows the user of a process.
     let check = match target.place {
-        Place::Unix(_) if peer.uid() != own => AccountCheck::Password,
+        Place::Unix(_) if peer.uid() != own => AccountCheck::Password(users::name_of(own)),
         Place::Unix(_) | Place::Tcp(..) => AccountCheck::None,
     };
     let mut relay = Relay::new(check, target.schema.as_bytes());
@@ -96,7 +96,7 @@ pub async fn serve(
         log_refused(&target, refused.as_str(), &refused.to_string());
         entry.record(&mut vec![RelayEvent::Unknown("a connection to the database was refused")]);
         let _ = timeout(LOGIN, client.write_all(&relay.farewell(&refused))).await;
-    } else if !relay.is_idle() {
+    } else if relay.is_logged_in() && !relay.is_idle() {
         let ended = "a connection to the database ended within a statement or its result";
         entry.record(&mut vec![RelayEvent::Unknown(ended)]);
     }

@@ -12,6 +12,7 @@
 
 mod connection;
 mod ledger;
+pub mod users;
 
 use self::connection::{SharedLedger, serve};
 use self::ledger::{Ledger, LedgerId};
