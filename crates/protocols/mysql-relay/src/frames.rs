@@ -12,7 +12,7 @@ pub const HEADER_BYTES: usize = 4;
 
 /// Where a stream is between the frames of its packets.
 #[derive(Debug, Default)]
-pub struct Frames {
+pub struct FrameCutter {
     header: [u8; HEADER_BYTES],
     /// The number of bytes of the next header that have arrived.
     header_bytes: usize,
@@ -27,7 +27,7 @@ pub struct Frames {
 
 /// A part of a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Piece<'b> {
+pub enum FramePiece<'b> {
     /// The header of a frame.
     Header {
         /// The bytes of the header.
@@ -44,12 +44,15 @@ pub enum Piece<'b> {
     },
 }
 
-impl Frames {
+impl FrameCutter {
     /// The next piece of `bytes`, which is removed from them. `None` if more bytes are needed.
     ///
     /// # Errors
     /// The frames of a payload are out of order.
-    pub fn next<'b>(&mut self, bytes: &mut &'b [u8]) -> Result<Option<Piece<'b>>, RelayRefused> {
+    pub fn next<'b>(
+        &mut self,
+        bytes: &mut &'b [u8],
+    ) -> Result<Option<FramePiece<'b>>, RelayRefused> {
         if !self.is_in_frame {
             let (taken, rest) = bytes.split_at(bytes.len().min(HEADER_BYTES - self.header_bytes));
             self.header[self.header_bytes..][..taken.len()].copy_from_slice(taken);
@@ -71,10 +74,10 @@ impl Frames {
         if is_last {
             self.expected = None;
         }
-        Ok(Some(Piece::Data { bytes: data, is_last }))
+        Ok(Some(FramePiece::Data { bytes: data, is_last }))
     }
 
-    fn begin<'b>(&mut self) -> Result<Piece<'b>, RelayRefused> {
+    fn begin<'b>(&mut self) -> Result<FramePiece<'b>, RelayRefused> {
         let [a, b, c, sequence] = self.header;
         if self.expected.is_some_and(|expected| expected != sequence) {
             return Err(RelayRefused::OutOfSequence);
@@ -85,7 +88,7 @@ impl Frames {
         self.is_continued = self.left == PIECE_MAX;
         self.expected = Some(sequence.wrapping_add(1));
         self.is_in_frame = true;
-        Ok(Piece::Header { bytes: self.header, is_first })
+        Ok(FramePiece::Header { bytes: self.header, is_first })
     }
 
     /// Whether the stream is between two packets.
@@ -101,10 +104,10 @@ mod tests {
 
     /// The payloads of a stream that arrives in chunks.
     fn payloads(wire: &[u8], chunk: usize) -> Vec<Vec<u8>> {
-        let (mut frames, mut payload, mut all) = (Frames::default(), Vec::new(), Vec::new());
+        let (mut frames, mut payload, mut all) = (FrameCutter::default(), Vec::new(), Vec::new());
         for mut bytes in wire.chunks(chunk) {
             while let Some(piece) = frames.next(&mut bytes).expect("in order") {
-                if let Piece::Data { bytes, is_last } = piece {
+                if let FramePiece::Data { bytes, is_last } = piece {
                     payload.extend_from_slice(bytes);
                     if is_last {
                         all.push(std::mem::take(&mut payload));
@@ -138,7 +141,7 @@ mod tests {
         put_packet(&mut wire, 1, &vec![0; PIECE_MAX]);
         let last = wire.len() - 1;
         wire[last] = 9;
-        let (mut frames, mut bytes) = (Frames::default(), &wire[..]);
+        let (mut frames, mut bytes) = (FrameCutter::default(), &wire[..]);
         let refused = loop {
             match frames.next(&mut bytes) {
                 Ok(Some(_)) => {}

@@ -7,7 +7,7 @@
 //! A server then asks again, by a switch of the plugin ("Protocol::AuthSwitchRequest"), for each account that
 //! is identified by what the client sends. An account that is identified by the user of the process alone
 //! (`unix_socket`, `auth_socket`) is accepted without a switch: such a login is refused. One that has both, a
-//! password or the user, cannot be told apart by that; its name is the user's. Not here: passwords.
+//! password or the user, passes that check; its name is the user's. Not here: passwords.
 
 use crate::RelayRefused;
 use mysql_replication::Refusal;
@@ -28,7 +28,7 @@ const MULTI_FACTOR: u32 = 1 << 28;
 const PROGRESS: u32 = 1 << 29;
 /// `CLIENT_MYSQL`: without it, a server of MariaDB has further capabilities.
 const CLIENT_MYSQL: u32 = 1;
-/// Capabilities that no client gets, with the names for people.
+/// Capabilities that no client gets, each with its name in messages.
 const REMOVED: [(u32, &str); 7] = [
     (SSL, "TLS for the database (SSL)"),
     (COMPRESS, "compression of the connection (MYSQLI_CLIENT_COMPRESS)"),
@@ -51,7 +51,7 @@ pub enum AccountCheck {
     Password(Option<String>),
 }
 
-/// What a relay knows of a login.
+/// The facts of a login that a relay needs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoginFacts {
     /// The name of the account.
@@ -86,7 +86,7 @@ pub fn reduced_greeting(payload: &[u8]) -> Result<Vec<u8>, RelayRefused> {
     reader.take(3).map_err(invalid)?;
     let high_at = payload.len() - reader.rest().len();
     let high = reader.u16().map_err(invalid)?;
-    // Length of the challenge, then ten bytes of which MariaDB uses four.
+    // Length of the challenge, then ten bytes; MariaDB uses the last four.
     reader.take(1 + 10).map_err(invalid)?;
     let capabilities = u32::from(high) << 16 | u32::from(low);
     let needed = PROTOCOL_41 | SECURE_CONNECTION | PLUGIN_AUTH;

@@ -1,4 +1,4 @@
-//! Why a connection is not relayed any further, and what its client is told.
+//! Why a connection is not relayed any further, and the error packet for its client.
 //!
 //! Every reason closes the connection. The client gets an error packet ("ERR_Packet") with the sentence for
 //! people, unless the connection is in the middle of a packet. Not here: the log.

@@ -14,11 +14,11 @@
 //! statement belongs to.
 
 use crate::RelayRefused;
-use crate::frames::{Frames, Piece};
+use crate::frames::{FrameCutter, FramePiece};
 use crate::login::{self, AccountCheck, LoginFacts};
 use crate::prepared::PreparedStatements;
 use crate::refused::{IsGreeted, error_packet};
-use crate::session::{Session, SessionEffect, SessionMode, StatusMoment};
+use crate::session::{SessionEffect, SessionMode, SqlSession, StatusMoment};
 use mysql_replication::reader::Reader;
 use mysql_replication::wire::packet::put_packet;
 
@@ -61,7 +61,7 @@ pub enum RelayEvent {
     Connected,
     /// A statement is sent, in this mode.
     Statement(Vec<u8>, SessionMode),
-    /// Something is sent of which it is not known what it reads; the reason.
+    /// Something is sent, and its reads are not known; the reason.
     Unknown(&'static str),
 }
 
@@ -76,7 +76,7 @@ enum Phase {
 
 /// The response that is expected next.
 #[derive(Debug)]
-enum Awaited {
+enum ExpectedResponse {
     /// A success has this effect.
     Effect(SessionEffect),
     Query(SessionEffect),
@@ -84,15 +84,15 @@ enum Awaited {
     Reset,
 }
 
-/// A relayed connection.
+/// One connection between a client and a server, as the relay follows it.
 #[derive(Debug)]
 pub struct Relay {
     check: AccountCheck,
     /// The schema whose tables are known.
     schema: Box<[u8]>,
     phase: Phase,
-    client: Frames,
-    server: Frames,
+    client: FrameCutter,
+    server: FrameCutter,
     /// A packet of the login, or the command.
     from_client: Vec<u8>,
     /// The length of the command so far.
@@ -102,10 +102,10 @@ pub struct Relay {
     /// A packet of the login, or the beginning of a response.
     from_server: Vec<u8>,
     is_head_read: bool,
-    awaited: Option<Awaited>,
+    awaited: Option<ExpectedResponse>,
     login: LoginFacts,
     /// The account after a change of user, once it has succeeded.
-    session: Session,
+    session: SqlSession,
     prepared: PreparedStatements,
     /// The sequence number of a packet that the client would expect next.
     sequence: u8,
@@ -119,8 +119,8 @@ impl Relay {
             check,
             schema: schema.into(),
             phase: Phase::Greeting,
-            client: Frames::default(),
-            server: Frames::default(),
+            client: FrameCutter::default(),
+            server: FrameCutter::default(),
             from_client: Vec::new(),
             command_bytes: 0,
             held_header: None,
@@ -128,7 +128,7 @@ impl Relay {
             is_head_read: false,
             awaited: None,
             login: LoginFacts::default(),
-            session: Session::default(),
+            session: SqlSession::default(),
             prepared: PreparedStatements::default(),
             sequence: 0,
         }
@@ -160,7 +160,7 @@ impl Relay {
     /// Takes bytes from the server. Appends the bytes for the client to `out`.
     ///
     /// # Errors
-    /// The connection must be closed. What is in `out` may be sent before the [`Relay::farewell`].
+    /// The connection must be closed. The bytes in `out` may be sent before the [`Relay::farewell`].
     pub fn take_from_server(
         &mut self,
         mut bytes: &[u8],
@@ -169,22 +169,22 @@ impl Relay {
     ) -> Result<(), RelayRefused> {
         while let Some(piece) = self.server.next(&mut bytes)? {
             match (piece, self.is_logged_in()) {
-                (Piece::Header { bytes: header, is_first }, true) => {
+                (FramePiece::Header { bytes: header, is_first }, true) => {
                     out.extend_from_slice(&header);
                     if is_first {
                         self.from_server.clear();
                         self.is_head_read = false;
                     }
                 }
-                (Piece::Data { bytes, is_last }, true) => {
+                (FramePiece::Data { bytes, is_last }, true) => {
                     out.extend_from_slice(bytes);
                     self.read_response(bytes, is_last);
                 }
-                (Piece::Header { bytes: header, .. }, false) => {
+                (FramePiece::Header { bytes: header, .. }, false) => {
                     self.sequence = header[3];
                     self.from_server.clear();
                 }
-                (Piece::Data { bytes, is_last }, false) => {
+                (FramePiece::Data { bytes, is_last }, false) => {
                     hold(&mut self.from_server, bytes)?;
                     if is_last {
                         let payload = std::mem::take(&mut self.from_server);
@@ -199,7 +199,7 @@ impl Relay {
     /// Takes bytes from the client. Appends the bytes for the server to `out`.
     ///
     /// # Errors
-    /// The connection must be closed, and what is in `out` must not be sent.
+    /// The connection must be closed, and the bytes in `out` must not be sent.
     pub fn take_from_client(
         &mut self,
         mut bytes: &[u8],
@@ -209,29 +209,32 @@ impl Relay {
         while let Some(piece) = self.client.next(&mut bytes)? {
             match (piece, self.phase) {
                 (_, Phase::Greeting) => return Err(RelayRefused::Overlap),
-                (Piece::Header { bytes: header, .. }, Phase::Response | Phase::Login { .. }) => {
+                (
+                    FramePiece::Header { bytes: header, .. },
+                    Phase::Response | Phase::Login { .. },
+                ) => {
                     self.sequence = header[3].wrapping_add(1);
                     self.from_client.clear();
                 }
-                (Piece::Data { bytes, is_last }, Phase::Response | Phase::Login { .. }) => {
+                (FramePiece::Data { bytes, is_last }, Phase::Response | Phase::Login { .. }) => {
                     hold(&mut self.from_client, bytes)?;
                     if is_last {
                         self.account_packet(out)?;
                     }
                 }
-                (Piece::Header { bytes: header, is_first }, Phase::Commands) => {
+                (FramePiece::Header { bytes: header, is_first }, Phase::Commands) => {
                     self.sequence = header[3].wrapping_add(1);
                     self.command_header(header, is_first, out)?;
                 }
-                (Piece::Data { bytes, is_last }, Phase::Commands) => {
+                (FramePiece::Data { bytes, is_last }, Phase::Commands) => {
                     self.command_data(bytes, is_last, out, events)?;
                 }
-                (Piece::Header { bytes: header, is_first }, Phase::File) => {
+                (FramePiece::Header { bytes: header, is_first }, Phase::File) => {
                     self.sequence = header[3].wrapping_add(1);
                     self.command_bytes = if is_first { 0 } else { self.command_bytes };
                     out.extend_from_slice(&header);
                 }
-                (Piece::Data { bytes, is_last }, Phase::File) => {
+                (FramePiece::Data { bytes, is_last }, Phase::File) => {
                     out.extend_from_slice(bytes);
                     self.command_bytes += bytes.len();
                     if is_last && self.command_bytes == 0 {
@@ -401,18 +404,18 @@ impl Relay {
                 if !is_setting(payload) {
                     self.report(payload.to_vec(), mode, events);
                 }
-                self.awaited = Some(Awaited::Query(effect));
+                self.awaited = Some(ExpectedResponse::Query(effect));
             }
             COM_QUERY => {
                 events.push(RelayEvent::Unknown("a statement of more than 1 MB was sent"));
-                self.awaited = Some(Awaited::Query(SessionEffect::of_long_text()));
+                self.awaited = Some(ExpectedResponse::Query(SessionEffect::of_long_text()));
             }
             COM_INIT_DB => {
-                self.awaited = Some(Awaited::Effect(SessionEffect::schema(payload)));
+                self.awaited = Some(ExpectedResponse::Effect(SessionEffect::schema(payload)));
             }
             COM_STMT_PREPARE => {
                 let text = is_whole.then(|| payload.to_vec());
-                self.awaited = Some(Awaited::Prepared(text, mode));
+                self.awaited = Some(ExpectedResponse::Prepared(text, mode));
             }
             COM_STMT_EXECUTE => {
                 let mut effect = SessionEffect::default();
@@ -426,23 +429,23 @@ impl Relay {
                     }
                     Err(unknown) => events.push(RelayEvent::Unknown(unknown.0)),
                 }
-                self.awaited = Some(Awaited::Effect(effect));
+                self.awaited = Some(ExpectedResponse::Effect(effect));
             }
             // These two have no response.
             COM_STMT_SEND_LONG_DATA => self.prepared.note_piece(id()),
             COM_STMT_CLOSE => self.prepared.remove(id()),
             COM_STMT_RESET => {
                 self.prepared.forget_pieces(id());
-                self.awaited = Some(Awaited::Effect(SessionEffect::default()));
+                self.awaited = Some(ExpectedResponse::Effect(SessionEffect::default()));
             }
-            COM_RESET_CONNECTION => self.awaited = Some(Awaited::Reset),
+            COM_RESET_CONNECTION => self.awaited = Some(ExpectedResponse::Reset),
             COM_QUIT => {}
             COM_FIELD_LIST => {
                 events.push(RelayEvent::Unknown("the list of a table's columns was requested"));
-                self.awaited = Some(Awaited::Effect(SessionEffect::default()));
+                self.awaited = Some(ExpectedResponse::Effect(SessionEffect::default()));
             }
             // COM_STATISTICS and the others read no rows of a table.
-            _ => self.awaited = Some(Awaited::Effect(SessionEffect::default())),
+            _ => self.awaited = Some(ExpectedResponse::Effect(SessionEffect::default())),
         }
     }
 
@@ -473,14 +476,17 @@ impl Relay {
         self.is_head_read = true;
         let head = std::mem::take(&mut self.from_server);
         match (self.awaited.take(), head.first().copied()) {
-            (Some(Awaited::Query(effect)), Some(LOCAL_FILE)) => {
-                self.awaited = Some(Awaited::Query(effect));
+            (Some(ExpectedResponse::Query(effect)), Some(LOCAL_FILE)) => {
+                self.awaited = Some(ExpectedResponse::Query(effect));
                 self.phase = Phase::File;
             }
-            (Some(Awaited::Effect(effect) | Awaited::Query(effect)), Some(ERR)) => {
+            (
+                Some(ExpectedResponse::Effect(effect) | ExpectedResponse::Query(effect)),
+                Some(ERR),
+            ) => {
                 self.session.apply_failed(&effect);
             }
-            (Some(Awaited::Effect(effect) | Awaited::Query(effect)), first) => {
+            (Some(ExpectedResponse::Effect(effect) | ExpectedResponse::Query(effect)), first) => {
                 self.session.apply(effect);
                 if first == Some(OK)
                     && let Some(status) = ok_status(&head)
@@ -488,14 +494,14 @@ impl Relay {
                     self.session.compare(status, StatusMoment::Later);
                 }
             }
-            (Some(Awaited::Prepared(Some(text), mode)), Some(OK)) => {
+            (Some(ExpectedResponse::Prepared(Some(text), mode)), Some(OK)) => {
                 let mut reader = Reader::new(&head[1..]);
                 if let (Ok(id), Ok(_), Ok(parameters)) = (reader.u32(), reader.u16(), reader.u16())
                 {
                     self.prepared.add(id, text, mode, parameters);
                 }
             }
-            (Some(Awaited::Reset), Some(OK)) => {
+            (Some(ExpectedResponse::Reset), Some(OK)) => {
                 self.session.reset();
                 self.prepared.clear();
             }

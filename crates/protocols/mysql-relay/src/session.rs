@@ -42,7 +42,7 @@ impl Default for SessionMode {
     }
 }
 
-/// What a command changes if the server reports success.
+/// The changes of a session that a command causes if the server reports success.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionEffect {
     sql_mode: Option<SqlModeValue>,
@@ -64,7 +64,7 @@ enum SqlModeValue {
 
 /// The state of a session.
 #[derive(Debug, Clone, Default)]
-pub struct Session {
+pub struct SqlSession {
     mode: SessionMode,
     /// The mode at the start of the session.
     initial: SessionMode,
@@ -72,7 +72,7 @@ pub struct Session {
     unknown: Option<&'static str>,
 }
 
-impl Session {
+impl SqlSession {
     /// Begins a session with the collation number and the schema of the login, which may be empty.
     pub fn begin(&mut self, collation: u16, schema: &[u8]) {
         self.initial.is_utf8 = is_utf8_collation(collation);

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn after(texts: &[&str]) -> Session {
-    let mut session = Session::default();
+fn after(texts: &[&str]) -> SqlSession {
+    let mut session = SqlSession::default();
     session.begin(45, b"shop");
     for text in texts {
         let effect = SessionEffect::of_text(text.as_bytes(), session.mode());

@@ -9,8 +9,10 @@
 //! If a kept-alive connection breaks before a byte of the response arrives, a request without content
 //! is sent once more over a new connection.
 
+mod idle;
 mod stdin;
 
+use self::idle::Idle;
 use self::stdin::{read_while_sending, send_content};
 use super::places::Places;
 use super::{
@@ -36,18 +38,15 @@ use site_state::limit_hits::{Limit, LimitHits};
 use site_state::propagation::Propagation;
 use site_state::refusal::Refusal;
 use sockets::Socket;
-use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-/// How long a connection may be idle before it is closed, so that php-fpm can end its worker.
-const IDLE_MAX: Duration = Duration::from_secs(30);
 /// Maximum size of one read, in bytes.
 const READ_BYTES: usize = 32 << 10;
 /// Maximum number of bytes of a request's STDERR that are logged.
@@ -62,47 +61,6 @@ pub struct FastCgi {
     /// The captures of the scripts' statements, if the site has automatic dependencies.
     captures: Option<CaptureSource>,
     config: Arc<Config>,
-}
-
-/// The idle connections; the most recently used is last. The one that has been idle longest is used
-/// first. The reason: after `fastcgi_finish_request` php-fpm reports the end of the request, but its
-/// worker continues with the script before it reads the next request.
-struct Idle {
-    /// Held only to push or pop.
-    sockets: Mutex<VecDeque<IdleConnection>>,
-    max: usize,
-}
-
-/// A connection without a request.
-struct IdleConnection {
-    /// The slot of its worker in the relay. Dropped before the socket.
-    slot: Option<SlotLease>,
-    socket: Socket,
-    since: Instant,
-}
-
-impl Idle {
-    fn take(&self) -> Option<IdleConnection> {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(idle) = sockets.pop_front() {
-            if idle.since.elapsed() < IDLE_MAX && !idle.socket.is_spent() {
-                return Some(idle);
-            }
-        }
-        None
-    }
-
-    fn put(&self, socket: Socket, slot: Option<SlotLease>) {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        if sockets.len() < self.max {
-            sockets.push_back(IdleConnection { slot, socket, since: Instant::now() });
-        }
-    }
-
-    fn close_old(&self) {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        sockets.retain(|idle| idle.since.elapsed() < IDLE_MAX);
-    }
 }
 
 impl FastCgi {
@@ -121,7 +79,7 @@ impl FastCgi {
     fn with(address: Address, places: usize, idle: usize, config: &Arc<Config>) -> FastCgi {
         FastCgi {
             address,
-            idle: Arc::new(Idle { sockets: Mutex::default(), max: idle }),
+            idle: Arc::new(Idle::new(idle)),
             places: Places::new(places, &config.limits, config.memory_bytes),
             spool: Spool::new(config),
             captures: None,
@@ -159,7 +117,7 @@ impl FastCgi {
         let place = self.places.enter().await?;
         let body = std::mem::replace(&mut request.body, RequestBody::Empty);
         let content = RequestContent::of(body)?;
-        let after = if self.idle.max > 0 { AfterRequest::KeepOpen } else { AfterRequest::Close };
+        let after = if self.idle.has_room() { AfterRequest::KeepOpen } else { AfterRequest::Close };
         let flaw = content.flaw();
         let reply = Box::new(Reply::new(self, request, after, place));
         let exchanged = self.exchange(request, content, reply).await;
@@ -599,11 +557,8 @@ impl Reply {
         let slot = self.slot.take();
         match (socket, reuse) {
             (Some(socket), Reuse::Keep) => self.idle.put(socket, slot),
-            (socket, _) => {
-                // In this order: see [`SlotLease`].
-                drop(slot);
-                drop(socket);
-            }
+            // The lease ends before the connection: see [`SlotLease`].
+            (socket, _) => drop((slot, socket)),
         }
         match complete {
             Completeness::Complete => Ok(()),

@@ -330,7 +330,7 @@ impl KnownTables {
     }
 }
 
-/// What distinguishes a text in this mode from the same text in another.
+/// Bytes that differ for each mode: a text in another mode is another statement.
 fn mode_key(mode: SqlMode) -> [u8; 4] {
     let SqlMode { has_ansi_quotes, has_plain_backslashes, has_other_meanings, is_utf8 } = mode;
     [has_ansi_quotes, has_plain_backslashes, has_other_meanings, is_utf8].map(u8::from)

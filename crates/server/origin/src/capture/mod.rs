@@ -316,7 +316,7 @@ impl Drop for ReportCapture {
     }
 }
 
-/// What a request to the origin needs for its capture.
+/// The part of a request to the origin that its capture needs.
 #[derive(Clone)]
 pub enum CaptureParameters {
     /// FastCGI params by which PHP finds the socket, and names the request.

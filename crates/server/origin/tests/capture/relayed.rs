@@ -76,8 +76,8 @@ fn configuration(dir: &PrivateDir, url: &str) -> Config {
 }
 
 fn texts(report: CaptureReport) -> Vec<String> {
-    let text = |text: &Box<[u8]>| String::from_utf8_lossy(text).into_owned();
-    report.statements.iter().map(text).collect()
+    let statements = report.statements.into_iter().map(|text| String::from_utf8(text.into_vec()));
+    statements.collect::<Result<_, _>>().expect("UTF-8")
 }
 
 fn list(texts: &[&str]) -> Result<Vec<String>, NotCaptured> {
@@ -223,6 +223,18 @@ async fn several_results_local_files_and_modes() {
 }
 
 #[tokio::test]
+async fn the_mode_of_the_server_counts() {
+    let code = "echo my()->query(\"SELECT 'a' WHERE 1 = 1 OR 'é' = ''\")->fetch_row()[0];";
+    let option = "--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES";
+    let shop = Shop::start(&[option], &[("a.php", code)]).await;
+    let (response, report) = shop.site.capture("a.php", "/").await;
+    assert_eq!(response.expect("a response").1, "a");
+    let mode = report.expect("a report").mode;
+    assert!(mode.has_ansi_quotes && mode.has_plain_backslashes && mode.is_utf8, "{mode:?}");
+    shop.site.php.stop().await;
+}
+
+#[tokio::test]
 async fn persistent_connections_count_for_the_request_that_uses_them() {
     let my = "$db = my('p:localhost'); echo $db->thread_id, ' ', $db->query(\"SELECT '$_GET[n]'\")->fetch_row()[0];";
     let pdo = "$db = pdo([PDO::ATTR_PERSISTENT => true]);
@@ -332,13 +344,13 @@ async fn accounts_and_their_plugins() {
     let own = shop.db.sql("SELECT CURRENT_USER()").expect("a user");
     let own = own.trim().split('@').next().expect("a name").to_owned();
     shop.db
-        .sql(&format!(
+        .sql(
             "CREATE USER empty@localhost IDENTIFIED BY '';
              CREATE USER games@localhost IDENTIFIED VIA unix_socket;
              CREATE USER either@localhost IDENTIFIED VIA unix_socket OR mysql_native_password USING PASSWORD('secret');
              GRANT ALL ON shop.* TO empty@localhost;
-             GRANT ALL ON shop.* TO either@localhost;"
-        ))
+             GRANT ALL ON shop.* TO either@localhost;",
+        )
         .expect("accounts");
     for (query, content) in [
         ("user=app&password=secret", "app@localhost"),

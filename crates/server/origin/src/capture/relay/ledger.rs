@@ -34,7 +34,7 @@ pub struct Ledger {
     slots: Vec<Slot>,
     /// The slots without a tenancy; the one that has been free longest is first.
     free: VecDeque<usize>,
-    connections: HashMap<LedgerId, Relayed>,
+    connections: HashMap<LedgerId, BookedConnection>,
     captures: HashMap<LedgerId, Recording>,
     next: LedgerId,
 }
@@ -46,14 +46,14 @@ struct Slot {
 }
 
 #[derive(Debug)]
-struct Relayed {
+struct BookedConnection {
     slot: usize,
     tenancy: Option<LedgerId>,
     process: Option<i32>,
     is_shared: bool,
 }
 
-/// What a capture has seen.
+/// The statements that a capture has seen.
 #[derive(Debug, Default)]
 struct Recording {
     is_sent: bool,
@@ -160,7 +160,7 @@ impl Ledger {
             }
         }
         let id = self.number();
-        self.connections.insert(id, Relayed { slot, tenancy, process, is_shared });
+        self.connections.insert(id, BookedConnection { slot, tenancy, process, is_shared });
         id
     }
 
@@ -171,7 +171,8 @@ impl Ledger {
 
     /// A connection has done something.
     pub fn record(&mut self, connection: LedgerId, event: RelayEvent) {
-        let Some(Relayed { slot, is_shared, .. }) = self.connections.get(&connection) else {
+        let Some(BookedConnection { slot, is_shared, .. }) = self.connections.get(&connection)
+        else {
             return;
         };
         if !is_shared {

@@ -18,8 +18,9 @@ impl Ledger {
     }
 
     fn texts(&mut self, capture: LedgerId) -> Result<Vec<String>, NotCaptured> {
-        let text = |text: &Box<[u8]>| String::from_utf8_lossy(text).into_owned();
-        self.end(capture).map(|report| report.statements.iter().map(text).collect())
+        let report = self.end(capture)?;
+        let texts = report.statements.into_iter().map(|text| String::from_utf8(text.into_vec()));
+        Ok(texts.collect::<Result<_, _>>().expect("UTF-8"))
     }
 }
 

@@ -1,5 +1,5 @@
 //! The relay: captures the statements of any PHP application between PHP and its database
-//! ([0088](../../../../../../docs/decisions/0088-sql-relay.md)).
+//! ([0089](../../../../../../docs/decisions/0089-sql-relay.md)).
 //!
 //! | step | where |
 //! |---|---|
@@ -243,7 +243,7 @@ impl RelayCapture {
         RelayTicket(self.id)
     }
 
-    /// What the request has sent up to now.
+    /// The statements of the request up to now.
     ///
     /// # Errors
     /// The reason why its statements are not known.

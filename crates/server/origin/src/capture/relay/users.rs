@@ -1,4 +1,6 @@
-//! Names and numbers of users, as far as `/etc/passwd` has them. Users of other sources (LDAP) are unknown.
+//! Names and numbers of users, as far as `/etc/passwd` has them.
+//!
+//! Users of other sources (LDAP) are unknown here: the caller has a rule for that. Not here: groups.
 
 use std::fs::read_to_string;
 
