@@ -35,11 +35,12 @@ const CACHE: [&str; 7] = [
     "page-store",
     "site-rules",
 ];
-const PROTOCOLS: [&str; 8] = [
+const PROTOCOLS: [&str; 9] = [
     "esi",
     "fastcgi",
     "hpack",
     "memcache",
+    "mysql-relay",
     "mysql-replication",
     "postgres-replication",
     "purge-requests",

@@ -9,8 +9,10 @@
 //! If a kept-alive connection breaks before a byte of the response arrives, a request without content
 //! is sent once more over a new connection.
 
+mod idle;
 mod stdin;
 
+use self::idle::Idle;
 use self::stdin::{read_while_sending, send_content};
 use super::places::Places;
 use super::{
@@ -18,7 +20,8 @@ use super::{
     Unsent, log_failure,
 };
 use crate::announce;
-use crate::capture::{CaptureParameters, Captures};
+use crate::capture::relay::SlotLease;
+use crate::capture::{CaptureParameters, CaptureSource};
 use crate::spool::Spool;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
@@ -35,18 +38,15 @@ use site_state::limit_hits::{Limit, LimitHits};
 use site_state::propagation::Propagation;
 use site_state::refusal::Refusal;
 use sockets::Socket;
-use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-/// How long a connection may be idle before it is closed, so that php-fpm can end its worker.
-const IDLE_MAX: Duration = Duration::from_secs(30);
 /// Maximum size of one read, in bytes.
 const READ_BYTES: usize = 32 << 10;
 /// Maximum number of bytes of a request's STDERR that are logged.
@@ -59,41 +59,8 @@ pub struct FastCgi {
     places: Places,
     spool: Spool,
     /// The captures of the scripts' statements, if the site has automatic dependencies.
-    captures: Option<Arc<Captures>>,
+    captures: Option<CaptureSource>,
     config: Arc<Config>,
-}
-
-/// The idle connections; the most recently used is last. The one that has been idle longest is used
-/// first. The reason: after `fastcgi_finish_request` php-fpm reports the end of the request, but its
-/// worker continues with the script before it reads the next request.
-struct Idle {
-    /// Held only to push or pop.
-    sockets: Mutex<VecDeque<(Socket, Instant)>>,
-    max: usize,
-}
-
-impl Idle {
-    fn take(&self) -> Option<Socket> {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((socket, since)) = sockets.pop_front() {
-            if since.elapsed() < IDLE_MAX && !socket.is_spent() {
-                return Some(socket);
-            }
-        }
-        None
-    }
-
-    fn put(&self, socket: Socket) {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        if sockets.len() < self.max {
-            sockets.push_back((socket, Instant::now()));
-        }
-    }
-
-    fn close_old(&self) {
-        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        sockets.retain(|(_, since)| since.elapsed() < IDLE_MAX);
-    }
 }
 
 impl FastCgi {
@@ -112,7 +79,7 @@ impl FastCgi {
     fn with(address: Address, places: usize, idle: usize, config: &Arc<Config>) -> FastCgi {
         FastCgi {
             address,
-            idle: Arc::new(Idle { sockets: Mutex::default(), max: idle }),
+            idle: Arc::new(Idle::new(idle)),
             places: Places::new(places, &config.limits, config.memory_bytes),
             spool: Spool::new(config),
             captures: None,
@@ -121,12 +88,12 @@ impl FastCgi {
     }
 
     /// The same responder, whose scripts report their statements to these captures.
-    pub fn with_captures(self, captures: Option<Arc<Captures>>) -> FastCgi {
+    pub fn with_captures(self, captures: Option<CaptureSource>) -> FastCgi {
         FastCgi { captures, ..self }
     }
 
     /// The captures of the scripts' statements, if the site has automatic dependencies.
-    pub fn captures(&self) -> Option<&Arc<Captures>> {
+    pub fn captures(&self) -> Option<&CaptureSource> {
         self.captures.as_ref()
     }
 
@@ -150,16 +117,10 @@ impl FastCgi {
         let place = self.places.enter().await?;
         let body = std::mem::replace(&mut request.body, RequestBody::Empty);
         let content = RequestContent::of(body)?;
-        let params = self.params(request, content.length())?;
-        let after = if self.idle.max > 0 { AfterRequest::KeepOpen } else { AfterRequest::Close };
-        let mut start = params.into_request_start(after);
-        if content.is_empty() {
-            start.extend_from_slice(&STDIN_END);
-        }
-
+        let after = if self.idle.has_room() { AfterRequest::KeepOpen } else { AfterRequest::Close };
         let flaw = content.flaw();
         let reply = Box::new(Reply::new(self, request, after, place));
-        let exchanged = self.exchange(request, &start, content, reply).await;
+        let exchanged = self.exchange(request, content, reply).await;
         let (mut head, mut reply) = match (exchanged, flaw.and_then(|flaw| flaw.get())) {
             (Ok(exchanged), _) => exchanged,
             (Err(_), Some(refusal)) => return Err(Unsent::Client(refusal)),
@@ -198,7 +159,6 @@ impl FastCgi {
     async fn exchange(
         &self,
         request: &OriginRequest,
-        start: &[u8],
         content: RequestContent,
         mut reply: Box<Reply>,
     ) -> Result<(Box<CgiHead>, Box<Reply>), Unsent> {
@@ -209,8 +169,10 @@ impl FastCgi {
             // dead. Closing one frees a worker for the new connection.
             drop(kept);
         } else if let Some(kept) = kept {
+            let start = self.start(request, &content, reply.after, None)?;
+            reply.occupy(kept.slot, request);
             request.progress.note();
-            let tried = match reply.begin(kept, start, RequestContent::Empty).await {
+            let tried = match reply.begin(kept.socket, &start, RequestContent::Empty).await {
                 Ok(()) => reply.head().await,
                 Err(failure) => Err(failure),
             };
@@ -220,10 +182,29 @@ impl FastCgi {
                 Err(failure) => return Err(failure.into()),
             }
         }
+        // The setting stays with PHP's worker, so that later requests over the connection need none.
+        let slot = self.captures.as_ref().and_then(CaptureSource::lease);
+        let start = self.start(request, &content, reply.after, slot.as_ref())?;
         let fresh = self.connect().await?;
+        reply.occupy(slot, request);
         request.progress.note();
-        reply.begin(fresh, start, content).await?;
+        reply.begin(fresh, &start, content).await?;
         Ok((reply.head().await?, reply))
+    }
+
+    /// The bytes of a request up to its content. `slot` is that of a new connection in the relay.
+    fn start(
+        &self,
+        request: &OriginRequest,
+        content: &RequestContent,
+        after: AfterRequest,
+        slot: Option<&SlotLease>,
+    ) -> Result<Vec<u8>, Unsent> {
+        let mut start = self.params(request, content.length(), slot)?.into_request_start(after);
+        if content.is_empty() {
+            start.extend_from_slice(&STDIN_END);
+        }
+        Ok(start)
     }
 
     async fn connect(&self) -> Result<Socket, Failure> {
@@ -241,7 +222,12 @@ impl FastCgi {
         }
     }
 
-    fn params(&self, request: &OriginRequest, length: Option<u64>) -> Result<Params, Unsent> {
+    fn params(
+        &self,
+        request: &OriginRequest,
+        length: Option<u64>,
+        slot: Option<&SlotLease>,
+    ) -> Result<Params, Unsent> {
         let script = request.script.as_ref().ok_or(Failure::InvalidResponse)?;
         let root = self.config.site.files.as_ref().map(|files| files.root.as_os_str().as_bytes());
         let query = request.target.split_once('?').map_or("", |(_, query)| query);
@@ -284,6 +270,9 @@ impl FastCgi {
             announce::announce_to_script(request.litespeed, &request.headers, &mut params)?;
             for (name, value) in request.capture.iter().flat_map(CaptureParameters::pairs) {
                 params.push(name, value)?;
+            }
+            if let Some(slot) = slot {
+                params.push("PHP_VALUE", slot.php_value().as_bytes())?;
             }
             Ok(params)
         });
@@ -346,6 +335,8 @@ enum Line {
 /// A response that is being received. If it is dropped before its end, it closes the connection, so
 /// that the responder can detect it.
 pub struct Reply {
+    /// The slot of the connection in the relay. Dropped before the connection.
+    slot: Option<SlotLease>,
     line: Line,
     reader: ResponseReader,
     input: BytesMut,
@@ -379,6 +370,7 @@ impl Reply {
     ) -> Reply {
         let config = &of.config;
         Reply {
+            slot: None,
             line: Line::Gone,
             reader: ResponseReader::new(),
             input: BytesMut::new(),
@@ -402,9 +394,18 @@ impl Reply {
 
     /// Resets the state after the connection turned out to be dead.
     fn reset(&mut self) {
+        self.slot = None;
         self.line = Line::Gone;
         self.reader = ResponseReader::new();
         self.input.clear();
+    }
+
+    /// Takes the slot of the connection over which the request is about to be sent.
+    fn occupy(&mut self, slot: Option<SlotLease>, request: &OriginRequest) {
+        if let Some(slot) = &slot {
+            slot.send(request.capture.as_ref().and_then(CaptureParameters::ticket));
+        }
+        self.slot = slot;
     }
 
     /// The requested URL, for the log.
@@ -553,8 +554,11 @@ impl Reply {
             Line::Gone => (None, StdinSent::Partly),
         };
         let reuse = Reuse::of(self.after, sent, &self.reader, self.input.remaining());
-        if let (Some(socket), Reuse::Keep) = (socket, reuse) {
-            self.idle.put(socket);
+        let slot = self.slot.take();
+        match (socket, reuse) {
+            (Some(socket), Reuse::Keep) => self.idle.put(socket, slot),
+            // The lease ends before the connection: see [`SlotLease`].
+            (socket, _) => drop((slot, socket)),
         }
         match complete {
             Completeness::Complete => Ok(()),

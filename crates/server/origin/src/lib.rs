@@ -14,7 +14,7 @@
 //! | `upload`, `spool` | the content of requests, and its files; `pace` measures slow clients |
 //! | `decoded_body` | decompresses responses that nobody asked to be compressed |
 //! | `probe` | tests for `pagewell check` whether an origin can be reached |
-//! | `capture` | the SQL statements of a render, which PHP reports over a Unix socket |
+//! | `capture` | the SQL statements of a render: reported by PHP, or seen by a relay |
 //! | `announce` | request fields and params that announce a LiteSpeed-compatible cache |
 //!
 //! Start reading at [`Origin::send`]. Not here: which requests go to the origin, and what becomes of a response.
@@ -37,7 +37,7 @@ pub mod upload;
 
 pub use decoded_body::{DecodedBody, decodable_coding};
 
-use crate::capture::{Capture, CaptureAccess, CaptureParameters, CaptureUse, Captures};
+use crate::capture::{Capture, CaptureAccess, CaptureParameters, CaptureSource, CaptureUse};
 use crate::routes::Script;
 use crate::spool::Spool;
 use crate::upload::Upload;
@@ -50,6 +50,7 @@ use site_state::propagation::Propagation;
 use site_state::refusal::Refusal;
 use site_state::trailers::Trailers;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -92,7 +93,7 @@ pub struct OriginRequest {
     pub litespeed: FieldUse,
     /// Records whether the request may have reached the origin.
     pub progress: SendProgress,
-    /// Makes PHP report the statements of the request; used by a FastCGI origin only. The caller keeps the
+    /// The capture of the statements of the request; used by a FastCGI origin only. The caller keeps the
     /// [capture](capture::Capture), and waits for its report after the end of the response.
     pub capture: Option<CaptureParameters>,
 }
@@ -281,14 +282,16 @@ impl Origin {
                 Ok((Origin::Http(Box::new(http::HttpOrigin::new(authority.clone(), config))), None))
             }
             OriginConfig::FastCgi(address) => {
-                let captures =
-                    directory.map(|directory| Captures::open(directory, CaptureAccess::Everyone));
-                let captures = captures.transpose()?.map(Arc::new);
+                let capture = CaptureUse::of(config, config.limits.origin_connections)?;
+                let open = |directory: &PathBuf| {
+                    CaptureSource::open(directory, CaptureAccess::Everyone, capture)
+                };
+                let captures = directory.map(open).transpose()?.flatten();
                 let fastcgi = fastcgi::FastCgi::new(address.clone(), config);
                 Ok((Origin::FastCgi(fastcgi.with_captures(captures)), None))
             }
             OriginConfig::OwnPhp(options) => {
-                let capture = if automatic.is_some() { CaptureUse::On } else { CaptureUse::Off };
+                let capture = CaptureUse::of(config, options.children)?;
                 let php = php_fpm::PhpFpm::start(options, capture).await?;
                 let fastcgi = fastcgi::FastCgi::own(php.socket(), options.children, config);
                 let fastcgi = fastcgi.with_captures(php.captures().cloned());
@@ -330,7 +333,7 @@ impl Origin {
     /// Begins the capture of a request's statements, if the site has automatic dependencies.
     pub fn begin_capture(&self) -> Option<Capture> {
         match self {
-            Origin::FastCgi(origin) => origin.captures().map(Captures::begin),
+            Origin::FastCgi(origin) => origin.captures().map(CaptureSource::begin),
             Origin::Http(_) => None,
         }
     }

@@ -10,14 +10,14 @@
 use super::child::end_with_us;
 use super::private_directory::{DirectoryEntry, PrivateDirectory};
 use crate::SERVICE_MANAGER_ENVIRONMENT;
-use crate::capture::{CaptureAccess, CaptureUse, Captures};
+use crate::capture::relay::{PeerUsers, users};
+use crate::capture::{CaptureAccess, CaptureSource, CaptureUse};
 use config::OwnPhp;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -41,7 +41,7 @@ const QUIT_TIMEOUT: Duration = Duration::from_secs(3);
 /// A running php-fpm; ended by [`PhpFpm::stop`].
 pub struct PhpFpm {
     socket: PathBuf,
-    captures: Option<Arc<Captures>>,
+    captures: Option<CaptureSource>,
     stop: watch::Sender<bool>,
     watcher: tokio::task::JoinHandle<()>,
 }
@@ -56,10 +56,10 @@ impl PhpFpm {
         let binary = find_binary(options)?;
         let (directory, captures) = match capture {
             CaptureUse::Off => (PrivateDirectory::make(DirectoryEntry::Owner)?, None),
-            CaptureUse::On => with_captures(options)?,
+            capture => with_captures(options, capture)?,
         };
         let socket = directory.path().join("php.sock");
-        let file = captures.as_ref().map(|captures| captures.file());
+        let file = captures.as_ref().and_then(CaptureSource::file);
         let text = configuration(options, &socket, file.as_deref());
         let own = PrivateFpm {
             binary,
@@ -85,8 +85,8 @@ impl PhpFpm {
         &self.socket
     }
 
-    /// The captures of its scripts, if it was started with [`CaptureUse::On`].
-    pub fn captures(&self) -> Option<&Arc<Captures>> {
+    /// The captures of its scripts, if it was started with any.
+    pub fn captures(&self) -> Option<&CaptureSource> {
         self.captures.as_ref()
     }
 
@@ -102,7 +102,7 @@ struct PrivateFpm {
     binary: PathBuf,
     directory: PrivateDirectory,
     socket: PathBuf,
-    captures: Option<Arc<Captures>>,
+    captures: Option<CaptureSource>,
     /// The content of the configuration file.
     text: String,
 }
@@ -131,8 +131,8 @@ impl PrivateFpm {
         self.restore_captures()
     }
 
-    /// Creates the capture file and its socket again if they were removed. Without the file, PHP answers
-    /// no request.
+    /// Creates the files and sockets of captures again if they were removed. Without the capture file, PHP
+    /// answers no request.
     fn restore_captures(&self) -> Result<(), String> {
         match &self.captures {
             Some(captures) if !captures.are_there() => captures.restore(),
@@ -153,9 +153,14 @@ impl PrivateFpm {
     }
 }
 
-/// The directory with the capture file and its socket, which the workers must be able to enter.
-fn with_captures(options: &OwnPhp) -> Result<(PrivateDirectory, Option<Arc<Captures>>), String> {
-    if options.ini.iter().any(|(name, _)| name == "auto_prepend_file") {
+/// The directory with the files and sockets of captures, which the workers must be able to enter.
+fn with_captures(
+    options: &OwnPhp,
+    mut capture: CaptureUse,
+) -> Result<(PrivateDirectory, Option<CaptureSource>), String> {
+    if capture == CaptureUse::WordPress
+        && options.ini.iter().any(|(name, _)| name == "auto_prepend_file")
+    {
         return Err(
             "php.ini: auto_prepend_file cannot be set here while statements are captured. \
                     Set it in PHP's own php.ini, from where the capture file loads it"
@@ -176,13 +181,25 @@ fn with_captures(options: &OwnPhp) -> Result<(PrivateDirectory, Option<Arc<Captu
         && let Some(closed) = directory.path().ancestors().find(is_closed)
     {
         return Err(format!(
-            "the user {user} cannot read the capture file below {closed}: chmod o+x {closed}, or run Pagewell as {user}",
+            "the user {user} cannot enter the directory of captures below {closed}: chmod o+x {closed}, or run Pagewell as {user}",
             user = options.user,
             closed = closed.display(),
         ));
     }
-    let captures = Captures::open(directory.path(), access)?;
-    Ok((directory, Some(Arc::new(captures))))
+    if let CaptureUse::Relay(target) = &mut capture {
+        target.users = workers(options);
+    }
+    let captures = CaptureSource::open(directory.path(), access, capture)?;
+    Ok((directory, captures))
+}
+
+/// The users of the workers, as far as `/etc/passwd` names them.
+fn workers(options: &OwnPhp) -> PeerUsers {
+    if !rustix::process::geteuid().is_root() {
+        return PeerUsers::Only(rustix::process::geteuid().as_raw());
+    }
+    let named = options.user.parse().ok().or_else(|| users::number_of(&options.user));
+    named.map_or(PeerUsers::Everyone, PeerUsers::Only)
 }
 
 /// Writes a file that only its owner can read: it may have passwords for the scripts.

@@ -1,12 +1,15 @@
 //! Captures with real peers: programs that connect to the socket, a real php-fpm, and a real WordPress.
 //!
 //! `peers` sends whatever a program could send, `scripts` runs small scripts in Pagewell's own php-fpm, and
-//! `blog` renders pages of Debian's WordPress with its MariaDB. Not here: the format alone (unit tests).
+//! `blog` renders pages of Debian's WordPress with its MariaDB. `relayed` has scripts whose connections to a
+//! MariaDB are relayed. Not here: the format alone (unit tests).
 
 #[path = "capture/blog.rs"]
 mod blog;
 #[path = "capture/peers.rs"]
 mod peers;
+#[path = "capture/relayed.rs"]
+mod relayed;
 #[path = "capture/scripts.rs"]
 mod scripts;
 
@@ -14,7 +17,7 @@ use config::{Config, raw, resolve};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use http_cache::FieldUse;
 use origin::capture::{
-    Capture, CaptureParameters, CaptureReport, CaptureUse, Captures, NotCaptured,
+    Capture, CaptureParameters, CaptureReport, CaptureSource, Captures, NotCaptured,
 };
 use origin::php_fpm::PhpFpm;
 use origin::routes::Script;
@@ -27,6 +30,13 @@ use std::time::Duration;
 /// How long a test waits for a report that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Whether PHP runs the capture file before each script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CaptureUse {
+    Off,
+    On,
+}
+
 /// A site with Pagewell's own php-fpm.
 struct PhpSite {
     root: PathBuf,
@@ -37,14 +47,21 @@ struct PhpSite {
 impl PhpSite {
     /// Starts php-fpm for the scripts below `root`. `php` is the content of the table `[php]`.
     async fn start(root: &Path, php: &str, capture: CaptureUse) -> PhpSite {
-        let config = Arc::new(configuration(root, php, capture));
+        PhpSite::start_with(root, configuration(root, php, capture)).await
+    }
+
+    async fn start_with(root: &Path, config: Config) -> PhpSite {
+        let config = Arc::new(config);
         let (origin, php) = Origin::start(&config).await.expect("php-fpm starts");
         let php = php.expect("the php-fpm is Pagewell's own");
         PhpSite { root: root.to_owned(), origin, php }
     }
 
     fn captures(&self) -> &Arc<Captures> {
-        self.php.captures().expect("captures were asked for")
+        match self.php.captures() {
+            Some(CaptureSource::WordPress(captures)) => captures,
+            _ => panic!("the site has no capture file"),
+        }
     }
 
     /// Requests a script. Returns the status code and the content; `None` if the response did not end well.
@@ -90,7 +107,7 @@ impl PhpSite {
         script: &str,
         target: &str,
     ) -> (Option<(StatusCode, String)>, Result<CaptureReport, NotCaptured>) {
-        let capture = self.captures().begin();
+        let capture = self.origin.begin_capture().expect("captures were asked for");
         let response = self.send(script, target, Some(capture.parameters())).await;
         (response, capture.report(PATIENCE).await)
     }
@@ -100,6 +117,7 @@ fn configuration(root: &Path, php: &str, capture: CaptureUse) -> Config {
     let is_automatic = capture == CaptureUse::On;
     let text = format!(
         "site.root = {root:?}\n[php]\nchildren = 2\n{php}\n[automatic]\nenabled = {is_automatic}\n\
+         application = \"wordpress\"\n\
          [[database]]\nurl = \"mysql://nobody@localhost/none?socket=/none\"\n\
          [[change]]\ntable = \"a\"\ntags = [\"a\"]\n"
     );
@@ -109,8 +127,9 @@ fn configuration(root: &Path, php: &str, capture: CaptureUse) -> Config {
 
 /// The token of a capture, as text.
 fn token(capture: &Capture) -> String {
-    let [_, (_, token)] = capture.parameters().pairs().map(|(name, value)| (name, value.to_vec()));
-    String::from_utf8(token).expect("hexadecimal digits")
+    let parameters = capture.parameters();
+    let (_, token) = parameters.pairs().nth(1).expect("two params");
+    String::from_utf8(token.to_vec()).expect("hexadecimal digits")
 }
 
 /// A report with this token and these records after the version.

@@ -89,6 +89,8 @@ pub struct RenderStatements<'r> {
     pub texts: &'r [Box<[u8]>],
     /// The names of all options that the render asked for; `None` if they are not known.
     pub options: Option<&'r [String]>,
+    /// The mode of the session in which they were sent.
+    pub mode: SqlMode,
 }
 
 /// The reason why the reads of a page do not become its dependencies.
@@ -197,10 +199,11 @@ impl Footprints {
         now: Timestamp,
     ) -> Result<PageReads, ReadsRefused> {
         let declared = self.settings.iter().flat_map(|settings| &settings.profile.statements);
-        let texts = statements.texts.iter().map(|text| &**text);
+        let texts = statements.texts.iter().map(|text| (&**text, statements.mode));
+        let declared = declared.map(|text| (text.as_bytes(), SqlMode::default()));
         let generation = self.tables().generation;
         let mut reads = PageReads::new(generation, self.released.clone());
-        for text in texts.chain(declared.map(String::as_bytes)) {
+        for (text, mode) in texts.chain(declared) {
             let mut tables = self.tables();
             tables.forget(&self.released);
             let is_current = reads.is_of(tables.generation);
@@ -210,7 +213,7 @@ impl Footprints {
                 Some(_) => return Err(ReadsRefused::Changed),
                 None => return Err(ReadsRefused::NoTables),
             };
-            let Some(id) = known.acquire(text, statements.options)? else { continue };
+            let Some(id) = known.acquire(text, mode, statements.options)? else { continue };
             let is_timed =
                 known.index.reads(id).is_some_and(|own| own.uses_clock() || own.is_random());
             reads.add(id);
@@ -285,12 +288,14 @@ impl KnownTables {
     fn acquire(
         &mut self,
         text: &[u8],
+        mode: SqlMode,
         options: Option<&[String]>,
     ) -> Result<Option<StatementId>, ReadsRefused> {
         let names: &[(String, TableId, u16)] = if options.is_some() { &self.options } else { &[] };
         let has = |name: &str| memchr::memmem::find(text, name.as_bytes()).is_some();
         let of_options: Vec<_> = names.iter().filter(|(name, ..)| has(name)).collect();
         let mut hash = Xxh3::new();
+        hash.update(&mode_key(mode));
         hash.update(text);
         let by_text = hash.digest128();
         for name in options.filter(|_| !of_options.is_empty()).unwrap_or_default() {
@@ -303,7 +308,7 @@ impl KnownTables {
                 return Ok(Some(self.index.acquire(key, Reads::default)));
             }
         }
-        let read = self.reader.read(text, SqlMode::default());
+        let read = self.reader.read(text, mode);
         let mut reads = read.map_err(|why| ReadsRefused::Unknown(why, shortened(text)))?;
         if reads.is_empty() && !reads.uses_clock() && !reads.is_random() {
             return Ok(None);
@@ -323,6 +328,12 @@ impl KnownTables {
     fn touched(&self, event: &RowEvent<'_>) -> impl Iterator<Item = StatementId> + use<> {
         self.index.touched(event).into_iter()
     }
+}
+
+/// Bytes that differ for each mode: a text in another mode is another statement.
+fn mode_key(mode: SqlMode) -> [u8; 4] {
+    let SqlMode { has_ansi_quotes, has_plain_backslashes, has_other_meanings, is_utf8 } = mode;
+    [has_ansi_quotes, has_plain_backslashes, has_other_meanings, is_utf8].map(u8::from)
 }
 
 /// The beginning of a statement, for a message.

@@ -127,7 +127,7 @@ impl Stage {
         options: Option<&[String]>,
     ) -> Result<(), &'static str> {
         let texts = [text.as_bytes().into()];
-        let statements = RenderStatements { texts: &texts, options };
+        let statements = RenderStatements { texts: &texts, options, mode: SqlMode::default() };
         let reads = self.footprints.depend(statements, lease.number(), Timestamp(0));
         let reads = reads.map_err(|refused| refused.as_str())?;
         let mut dependencies: Dependencies = self.store.dependencies(SITE, text.as_bytes());
@@ -196,7 +196,7 @@ fn a_statement_that_is_known_is_refused_by_the_store() {
     // The statement is acquired before the look, the page stored after it.
     let lease = stage.store.lease();
     let texts = [FIFTH.as_bytes().into()];
-    let statements = RenderStatements { texts: &texts, options: None };
+    let statements = RenderStatements { texts: &texts, options: None, mode: SqlMode::default() };
     let reads = stage.footprints.depend(statements, lease.number(), Timestamp(0)).expect("known");
     let look = stage.look(stage.retitle("5"));
     assert_eq!(look.tags().count(), 1);
@@ -289,12 +289,27 @@ fn what_cannot_be_known_is_refused_with_its_reason() {
     let texts: Vec<Box<[u8]>> = (0..2_000)
         .map(|id| format!("SELECT title FROM news WHERE id = {id}").into_bytes().into())
         .collect();
-    let statements = RenderStatements { texts: &texts, options: None };
+    let statements = RenderStatements { texts: &texts, options: None, mode: SqlMode::default() };
     let refused = stage.footprints.depend(statements, lease.number(), Timestamp(0));
     assert_eq!(refused.map_err(|refused| refused.as_str()).err(), Some("reads-too-many"));
     assert_eq!(stage.footprints.statements(), 0, "a refused page holds nothing");
     let texts = [b"SELECT NOW()".to_vec().into()];
-    let statements = RenderStatements { texts: &texts, options: None };
+    let statements = RenderStatements { texts: &texts, options: None, mode: SqlMode::default() };
     let reads = stage.footprints.depend(statements, lease.number(), Timestamp(0)).expect("known");
     assert!(reads.is_timed);
+}
+
+#[test]
+fn a_text_in_another_mode_is_another_statement() {
+    let stage = Stage::new();
+    let ansi = SqlMode { has_ansi_quotes: true, ..SqlMode::default() };
+    let texts = [Box::from(*b"SELECT id FROM news WHERE \"title\" = 'a'")];
+    let mut all = Vec::new();
+    for mode in [SqlMode::default(), ansi, ansi] {
+        let statements = RenderStatements { texts: &texts, options: None, mode };
+        let since = stage.store.number();
+        let reads = stage.footprints.depend(statements, since, Timestamp(0));
+        all.push(reads.expect("they are known"));
+    }
+    assert_eq!(stage.footprints.statements(), 2);
 }

@@ -28,7 +28,7 @@ pub struct Automatic {
     pub database: String,
     /// How the statements of a render get here.
     pub capture: CaptureKind,
-    /// The directory for the capture file and its socket, for a php-fpm that Pagewell does not start.
+    /// The directory for the files and sockets of captures, for a php-fpm that Pagewell does not start.
     pub capture_directory: Option<PathBuf>,
     /// Changes that no page shows, and reads of every page that no statement shows.
     pub profile: SqlProfile,
@@ -45,8 +45,8 @@ pub struct Automatic {
 pub enum CaptureKind {
     /// From WordPress, by the filters `query` and `pre_option`.
     WordPress,
-    /// From the PHP library, which the application loads.
-    Library,
+    /// From a relay between PHP and its database.
+    Relay,
 }
 
 /// Whether partners of a changed row are looked up in the database.
@@ -66,8 +66,8 @@ pub(super) fn resolve(
 ) -> Result<Option<Automatic>, LoadError> {
     let (capture, mut profile, prefix) = match raw.application.as_deref() {
         Some("wordpress") => (CaptureKind::WordPress, SqlProfile::wordpress(), "wp_"),
-        Some("mediawiki") => (CaptureKind::Library, SqlProfile::mediawiki(), ""),
-        None | Some("none") => (CaptureKind::Library, SqlProfile::default(), ""),
+        Some("mediawiki") => (CaptureKind::Relay, SqlProfile::mediawiki(), ""),
+        None | Some("none") => (CaptureKind::Relay, SqlProfile::default(), ""),
         Some(other) => {
             return wrong("automatic.application", format!("{other:?}: write {APPLICATIONS}"));
         }
@@ -124,7 +124,7 @@ fn capture_directory(
         ),
         (OriginConfig::FastCgi(_), None) => wrong(
             KEY,
-            "is needed for a php-fpm that is running: a directory in which PHP finds capture.php and its socket, \
+            "is needed for a php-fpm that is running: a directory in which PHP finds the sockets of Pagewell, \
              such as \"/var/lib/pagewell/capture\"",
         ),
         (OriginConfig::FastCgi(_), Some(directory)) if directory.is_absolute() => {
@@ -201,7 +201,7 @@ mod tests {
         let on = format!("{DATABASE}[automatic]\nenabled = true\n");
         let automatic = read(&on).expect("it can be used").expect("it is on");
         assert_eq!((automatic.database.as_str(), automatic.table_prefix.as_str()), ("shop", ""));
-        assert_eq!(automatic.capture, CaptureKind::Library);
+        assert_eq!(automatic.capture, CaptureKind::Relay);
         assert_eq!(automatic.lifetime_max, Duration::from_secs(86_400));
         assert_eq!(automatic.partners, PartnerLookups::Made);
         let wordpress = format!("{on}application = \"wordpress\"\nlook_up = false\n");

@@ -89,8 +89,11 @@ impl Render {
             OptionNames::Complete(all) => names(all),
             OptionNames::Unknown => None,
         };
-        let statements =
-            RenderStatements { texts: &report.statements, options: options.as_deref() };
+        let statements = RenderStatements {
+            texts: &report.statements,
+            options: options.as_deref(),
+            mode: report.mode,
+        };
         let (site, since) = (&self.site, self.right.lease().number());
         site.footprints.depend(statements, since, site.clock.now())
     }

@@ -5,6 +5,7 @@
 //! Lengths and counts are untrusted.
 
 use super::NotCaptured;
+use footprint::SqlMode;
 
 /// The first line of a report.
 const HEAD: &[u8] = b"pagewell-capture 1\n";
@@ -33,6 +34,8 @@ pub struct CaptureReport {
     pub options: OptionNames,
     /// The version of WordPress, printable.
     pub version: Box<str>,
+    /// The mode in which the statements were sent.
+    pub mode: SqlMode,
 }
 
 /// The names of the options that a request asked for.

@@ -1,6 +1,7 @@
-//! Captures: the SQL statements and option names of a render, reported by PHP over a Unix socket.
+//! Captures: the SQL statements of a render. WordPress reports them, with the names of options, over a Unix
+//! socket; for any other application, [`relay`] sees them on their way to the database.
 //!
-//! | step | where |
+//! | step, for WordPress | where |
 //! |---|---|
 //! | [`Captures::begin`] draws the token of a request | here |
 //! | the FastCGI params name the socket and the token | `fastcgi` |
@@ -13,11 +14,14 @@
 //! requests are captured. See docs/decisions/0086-capture.md.
 
 mod format;
+pub mod relay;
 mod socket;
 
 pub use format::{CaptureReport, OptionNames, ParsedCapture, parse_capture};
 
+use self::relay::{RelayCapture, RelayTarget, RelayTicket, SqlRelay};
 use self::socket::{Pending, bind, serve};
+use config::{CaptureKind, Config};
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -37,7 +41,7 @@ const SOCKET: &str = "capture.sock";
 const TOKEN_BYTES: usize = 32;
 
 /// A token, which the report of a request must begin with.
-type Token = [u8; TOKEN_BYTES];
+pub type Token = [u8; TOKEN_BYTES];
 
 /// The users whose PHP may read the capture file, and connect to the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +52,103 @@ pub enum CaptureAccess {
     Everyone,
 }
 
-/// Whether Pagewell's own php-fpm can report the statements of a render.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the statements of a render get here.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureUse {
-    /// PHP runs without the capture file.
+    /// Not at all.
     Off,
-    /// PHP runs the capture file before each script.
-    On,
+    /// PHP runs the capture file before each script, which reports those of WordPress.
+    WordPress,
+    /// The connections to this database are relayed.
+    Relay(RelayTarget),
+}
+
+impl CaptureUse {
+    /// The use for a site whose origin has `workers` PHP workers.
+    ///
+    /// # Errors
+    /// The database is not configured: a sentence for the operator.
+    pub fn of(config: &Config, workers: usize) -> Result<CaptureUse, String> {
+        let Some(automatic) = &config.automatic else { return Ok(CaptureUse::Off) };
+        Ok(match automatic.capture {
+            CaptureKind::WordPress => CaptureUse::WordPress,
+            CaptureKind::Relay => CaptureUse::Relay(RelayTarget::of(config, automatic, workers)?),
+        })
+    }
+}
+
+/// The producer of a site's captures.
+#[derive(Clone)]
+pub enum CaptureSource {
+    /// WordPress reports its statements.
+    WordPress(Arc<Captures>),
+    /// The connections to the database are relayed.
+    Relay(Arc<SqlRelay>),
+}
+
+impl CaptureSource {
+    /// Opens the files and sockets of a producer in `directory`. `None` if captures are off.
+    ///
+    /// # Errors
+    /// The system refuses one of them: a sentence for the operator.
+    pub fn open(
+        directory: &Path,
+        access: CaptureAccess,
+        capture: CaptureUse,
+    ) -> Result<Option<CaptureSource>, String> {
+        Ok(match capture {
+            CaptureUse::Off => None,
+            CaptureUse::WordPress => {
+                Some(CaptureSource::WordPress(Arc::new(Captures::open(directory, access)?)))
+            }
+            CaptureUse::Relay(target) => {
+                Some(CaptureSource::Relay(Arc::new(SqlRelay::open(directory, access, target)?)))
+            }
+        })
+    }
+
+    /// Begins the capture of one request.
+    pub fn begin(&self) -> Capture {
+        match self {
+            CaptureSource::WordPress(captures) => captures.begin(),
+            CaptureSource::Relay(relay) => Capture(Producer::Relay(relay.begin())),
+        }
+    }
+
+    /// The slot of the relay for a new FastCGI connection, if there is a relay.
+    pub fn lease(&self) -> Option<relay::SlotLease> {
+        match self {
+            CaptureSource::WordPress(_) => None,
+            CaptureSource::Relay(relay) => Some(relay.lease()),
+        }
+    }
+
+    /// Whether the files and sockets exist; a clean-up job might have removed them.
+    pub fn are_there(&self) -> bool {
+        match self {
+            CaptureSource::WordPress(captures) => captures.are_there(),
+            CaptureSource::Relay(relay) => relay.are_there(),
+        }
+    }
+
+    /// Writes the files and opens the sockets again.
+    ///
+    /// # Errors
+    /// As for [`CaptureSource::open`].
+    pub fn restore(&self) -> Result<(), String> {
+        match self {
+            CaptureSource::WordPress(captures) => captures.restore(),
+            CaptureSource::Relay(relay) => relay.restore(),
+        }
+    }
+
+    /// The file for PHP's setting `auto_prepend_file`, if there is one.
+    pub fn file(&self) -> Option<PathBuf> {
+        match self {
+            CaptureSource::WordPress(captures) => Some(captures.file()),
+            CaptureSource::Relay(_) => None,
+        }
+    }
 }
 
 /// The captures of a site: a Unix socket on which PHP reports the statements of a render.
@@ -122,8 +216,8 @@ impl Captures {
     pub fn begin(self: &Arc<Self>) -> Capture {
         let token = random_token().expect("the same call succeeded when the socket was opened");
         let report = self.pending.expect(token);
-        let parameters = CaptureParameters { socket: self.socket.clone(), token };
-        Capture { parameters, report, captures: self.clone() }
+        let captures = self.clone();
+        Capture(Producer::Report(ReportCapture { token, report, captures }))
     }
 
     /// Writes a file in one step, so that PHP never reads a part of it.
@@ -171,52 +265,90 @@ fn random_token() -> Result<Token, rustix::io::Errno> {
     Ok(token)
 }
 
-/// The capture of one request. Dropping it makes its token invalid.
-pub struct Capture {
-    parameters: CaptureParameters,
+/// The capture of one request. Dropping it ends it.
+pub struct Capture(Producer);
+
+enum Producer {
+    Report(ReportCapture),
+    Relay(RelayCapture),
+}
+
+/// The capture of a request whose script reports its statements. Dropping it makes its token invalid.
+struct ReportCapture {
+    token: Token,
     report: oneshot::Receiver<Result<CaptureReport, NotCaptured>>,
     captures: Arc<Captures>,
 }
 
 impl Capture {
-    /// The FastCGI params for the request to the origin; see [`crate::OriginRequest::capture`].
+    /// The parameters for the request to the origin; see [`crate::OriginRequest::capture`].
     pub fn parameters(&self) -> CaptureParameters {
-        self.parameters.clone()
+        match &self.0 {
+            Producer::Report(capture) => CaptureParameters::Report {
+                socket: capture.captures.socket.clone(),
+                token: capture.token,
+            },
+            Producer::Relay(capture) => CaptureParameters::Relay(capture.ticket()),
+        }
     }
 
-    /// Waits for the report until `within` has passed. PHP sends it at the end of the script, which may be
-    /// after the end of the response.
+    /// Waits for a report until `within` has passed. PHP sends it at the end of the script, which may be
+    /// after the end of the response. A relay has seen everything by then.
     ///
     /// # Errors
     /// The reason why the statements of the request are not known.
-    pub async fn report(mut self, within: Duration) -> Result<CaptureReport, NotCaptured> {
-        match tokio::time::timeout(within, &mut self.report).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) | Err(_) => Err(NotCaptured::NoReport),
+    pub async fn report(self, within: Duration) -> Result<CaptureReport, NotCaptured> {
+        match self.0 {
+            Producer::Relay(capture) => capture.report(),
+            Producer::Report(mut capture) => {
+                match tokio::time::timeout(within, &mut capture.report).await {
+                    Ok(Ok(outcome)) => outcome,
+                    Ok(Err(_)) | Err(_) => Err(NotCaptured::NoReport),
+                }
+            }
         }
     }
 }
 
-impl Drop for Capture {
+impl Drop for ReportCapture {
     fn drop(&mut self) {
-        self.captures.pending.forget(&self.parameters.token);
+        self.captures.pending.forget(&self.token);
     }
 }
 
-/// The FastCGI params by which PHP finds the socket, and names the request.
+/// The part of a request to the origin that its capture needs.
 #[derive(Clone)]
-pub struct CaptureParameters {
-    socket: Arc<Path>,
-    token: Token,
+pub enum CaptureParameters {
+    /// FastCGI params by which PHP finds the socket, and names the request.
+    Report {
+        /// The path of the socket.
+        socket: Arc<Path>,
+        /// The token of the request.
+        token: Token,
+    },
+    /// The number by which the relay knows the request.
+    Relay(RelayTicket),
 }
 
 impl CaptureParameters {
     /// The names and values of the params.
-    pub fn pairs(&self) -> [(&'static str, &[u8]); 2] {
-        [
-            ("PAGEWELL_CAPTURE", self.socket.as_os_str().as_bytes()),
-            ("PAGEWELL_CAPTURE_TOKEN", &self.token),
-        ]
+    pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
+        let pairs = match self {
+            CaptureParameters::Report { socket, token } => Some([
+                ("PAGEWELL_CAPTURE", socket.as_os_str().as_bytes()),
+                ("PAGEWELL_CAPTURE_TOKEN", token.as_slice()),
+            ]),
+            CaptureParameters::Relay(_) => None,
+        };
+        pairs.into_iter().flatten()
+    }
+
+    /// The ticket for the relay.
+    pub fn ticket(&self) -> Option<&RelayTicket> {
+        match self {
+            CaptureParameters::Report { .. } => None,
+            CaptureParameters::Relay(ticket) => Some(ticket),
+        }
     }
 }
 
@@ -227,12 +359,14 @@ pub enum NotCaptured {
     NoReport,
     /// The report began, and did not end in time or before the connection closed.
     CutOff,
-    /// PHP says that its list is not complete, with the reason.
+    /// The list of statements is not complete; the reason.
     Incomplete(Box<str>),
     /// The report is not in the format; what is wrong with it.
     Malformed(&'static str),
-    /// The report exceeds a limit; which one.
+    /// The statements exceed a limit; which one.
     TooLarge(&'static str),
+    /// No connection to the database passed through the relay.
+    NoConnection,
 }
 
 impl NotCaptured {
@@ -244,6 +378,7 @@ impl NotCaptured {
             NotCaptured::Incomplete(_) => "capture-incomplete",
             NotCaptured::Malformed(_) => "capture-malformed",
             NotCaptured::TooLarge(_) => "capture-too-large",
+            NotCaptured::NoConnection => "capture-no-connection",
         }
     }
 }
@@ -259,15 +394,19 @@ impl std::fmt::Display for NotCaptured {
                 f.write_str("PHP's report was cut off: check whether the script was killed")
             }
             NotCaptured::Incomplete(reason) => {
-                write!(f, "PHP cannot list all statements of the page: {reason}")
+                write!(f, "not all statements of the page are known: {reason}")
             }
             NotCaptured::Malformed(flaw) => write!(
                 f,
                 "PHP's report is not valid ({flaw}): check that capture.php is the one of this Pagewell"
             ),
             NotCaptured::TooLarge(limit) => {
-                write!(f, "PHP's report exceeds the limit of {limit}; the page is too large to be captured")
+                write!(f, "the statements of the page exceed the limit of {limit}")
             }
+            NotCaptured::NoConnection => f.write_str(
+                "no connection to the database passed through the relay: check that the application connects \
+                 to localhost without a port and without a socket of its own",
+            ),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Pages of a real WordPress with a real MariaDB: complete, and incomplete for each way around `$wpdb`.
 
-use super::PhpSite;
+use super::{CaptureUse, PhpSite};
 use harness::{WordPress, root};
 use http::StatusCode;
-use origin::capture::{CaptureUse, NotCaptured, OptionNames};
+use origin::capture::{NotCaptured, OptionNames};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,0 +1,100 @@
+//! Texts and their effects on the session.
+
+use super::*;
+
+fn after(texts: &[&str]) -> SqlSession {
+    let mut session = SqlSession::default();
+    session.begin(45, b"shop");
+    for text in texts {
+        let effect = SessionEffect::of_text(text.as_bytes(), session.mode());
+        session.apply(effect);
+    }
+    session
+}
+
+#[test]
+fn plain_settings_are_known() {
+    for text in [
+        "SET NAMES utf8mb4",
+        "set names 'utf8'",
+        "SET NAMES `utf8mb4` COLLATE utf8mb4_unicode_ci;",
+        "SET sql_mode = ''",
+        "SET SESSION sql_mode='NO_ENGINE_SUBSTITUTION, STRICT_TRANS_TABLES'",
+        "SET group_concat_max_len = 262144, `sql_mode` = ''",
+        "SET @@SESSION.sql_mode := 'TRADITIONAL'",
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+        "SET @a = (SELECT CONCAT('x', 'y')), autocommit = 0",
+        "SET GLOBAL sql_mode = 'ANSI'",
+        "SELECT 1 -- ; CALL p()",
+        "(SELECT 1)",
+        "BEGIN",
+        "START TRANSACTION",
+        "INSERT INTO a VALUES ('SET sql_mode = x;')",
+        "",
+    ] {
+        let session = after(&[text]);
+        assert_eq!((session.mode(), session.unknown()), (SessionMode::default(), None), "{text}");
+    }
+}
+
+#[test]
+fn modes_are_followed() {
+    let plain = SessionMode::default();
+    for (text, mode) in [
+        ("SET sql_mode = 'ANSI_QUOTES'", SessionMode { has_ansi_quotes: true, ..plain }),
+        ("SET SESSION sql_mode = ANSI", SessionMode { has_ansi_quotes: true, ..plain }),
+        ("SET sql_mode='high_not_precedence'", SessionMode { has_other_meanings: true, ..plain }),
+        (
+            "SET @@sql_mode=\"NO_BACKSLASH_ESCAPES\"",
+            SessionMode { has_plain_backslashes: true, ..plain },
+        ),
+        ("SET NAMES gbk", SessionMode { is_utf8: false, ..plain }),
+        ("SET CHARACTER SET latin1", SessionMode { is_utf8: false, ..plain }),
+        ("SET character_set_client = @old", SessionMode { is_utf8: false, ..plain }),
+    ] {
+        let session = after(&[text]);
+        assert_eq!((session.mode(), session.unknown()), (mode, None), "{text}");
+        assert_eq!(after(&[text, "SET sql_mode = DEFAULT, NAMES utf8"]).mode(), plain, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_makes_the_state_unknown() {
+    for text in [
+        "SET sql_mode = CONCAT(@@sql_mode, ',ANSI')",
+        "SET SESSION sql_mode = @old",
+        "SET sql_mode = 4",
+        "SET sql_auto_is_null = 1",
+        "SET STATEMENT sql_mode = 'ANSI' FOR SELECT 1",
+        "/*!40101 SET NAMES utf8 */",
+        "SET /*!40101 sql_mode = 'ANSI' */",
+        "SELECT 1; SET sql_mode = 'ANSI'",
+        "CALL p()",
+        "EXECUTE s",
+        "PREPARE s FROM 'SET sql_mode = ANSI'",
+        "BEGIN NOT ATOMIC SELECT 1",
+        "CREATE TEMPORARY TABLE a (b int)",
+        "CREATE OR REPLACE TEMPORARY TABLE a (b int)",
+        "SELECT 'a",
+        "USE a b",
+    ] {
+        let session = after(&[text, "SELECT 1"]);
+        assert!(session.unknown().is_some(), "{text}");
+    }
+    let mut session = after(&["CALL p()", "USE `other`"]);
+    session.reset();
+    assert_eq!((session.unknown(), session.schema()), (None, &b"other"[..]));
+    session.apply_failed(&SessionEffect::of_text(b"SET sql_mode = 'ANSI'", session.mode()));
+    assert!(session.unknown().is_some());
+}
+
+#[test]
+fn the_status_of_the_server_counts() {
+    let mut session = after(&[]);
+    session.compare(STATUS_ANSI_QUOTES | STATUS_PLAIN_BACKSLASHES, StatusMoment::Start);
+    session.apply(SessionEffect::of_text(b"SET sql_mode = ''", session.mode()));
+    session.compare(0, StatusMoment::Later);
+    assert_eq!(session.mode(), SessionMode::default());
+    session.apply(SessionEffect::of_text(b"SET sql_mode = DEFAULT", session.mode()));
+    assert!(session.mode().has_ansi_quotes && session.mode().has_plain_backslashes);
+}
