@@ -93,7 +93,8 @@ impl Stage {
     /// Stores the reads of a page whose render began at this number.
     fn read(&self, sql: &str, since: Number) -> Result<PageReads, ReadsRefused> {
         let texts = [sql.as_bytes().into()];
-        let statements = RenderStatements { texts: &texts, options: None };
+        let statements =
+            RenderStatements { texts: &texts, options: None, mode: footprint::SqlMode::default() };
         self.site.footprints.depend(statements, since, Timestamp(0))
     }
 
