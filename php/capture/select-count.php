@@ -66,7 +66,35 @@ return new class {
         if ($unseen > 0) {
             return "$unseen SELECTs did not pass through \$wpdb->query() (Com_select)";
         }
-        return $unseen < 0 ? -$unseen . ' SELECTs of $wpdb did not reach its connection (Com_select)' : '';
+        if ($unseen < 0) {
+            return -$unseen . ' SELECTs of $wpdb did not reach its connection (Com_select)';
+        }
+        return $this->session();
+    }
+
+    /** Whether the session gives the statements another meaning than they have by default. */
+    private function session(): string
+    {
+        $isMariaDb = stripos((string) $this->connection->get_server_info(), 'mariadb') !== false;
+        $isolation = $isMariaDb ? '@@tx_isolation' : '@@transaction_isolation';
+        $row = self::quietly(function () use ($isolation) {
+            $result = $this->connection->query("SELECT @@sql_mode, @@character_set_client, DATABASE(), $isolation");
+            return is_object($result) ? $result->fetch_row() : null;
+        });
+        if (!is_array($row) || count($row) !== 4) {
+            return 'the connection does not say its sql_mode and character set';
+        }
+        [$mode, $characters, $database, $isolation] = array_map('strval', $row);
+        if (preg_match('~ANSI|NO_BACKSLASH|NOT_PRECEDENCE|PAD_CHAR|DB2|MAXDB|MSSQL|ORACLE|POSTGRESQL|MYSQL~', $mode)) {
+            return "the session has the sql_mode $mode";
+        }
+        if (strncmp($characters, 'utf8', 4) !== 0) {
+            return "the session has the character set $characters, and not utf8mb4";
+        }
+        if (defined('DB_NAME') && strcasecmp($database, (string) DB_NAME) !== 0) {
+            return "the session uses the database $database instead of DB_NAME";
+        }
+        return $isolation === 'READ-UNCOMMITTED' ? 'the session reads rows that are not committed' : '';
     }
 
     private function begin(?object $sender): string

@@ -48,6 +48,7 @@
     $bytesMax = 4 << 20;
     $selects = require __DIR__ . '/select-count.php';
     $capture = (object) ['records' => '', 'statements' => 0, 'options' => [], 'reason' => '', 'hasEnded' => false];
+    $capture->usesAllOptions = false;
 
     $giveUp = static function (string $reason) use ($capture): void {
         $capture->reason = $reason;
@@ -98,7 +99,23 @@
         return $value;
     };
 
+    // Code that takes all options at once uses more of them than get_option() is asked for.
+    $onAllOptions = static function ($options) use ($capture, $onOption) {
+        if (!$capture->usesAllOptions) {
+            $callers = array_column(debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS, 8), 'function');
+            $at = array_search('wp_load_alloptions', $callers, true);
+            $caller = $at === false ? '' : ($callers[$at + 1] ?? '');
+            // The last two use one option each, and do not ask get_option() for it.
+            $own = ['get_option', 'add_option', 'update_option', 'delete_option', '_wp_specialchars', 'is_blog_installed'];
+            $capture->usesAllOptions = !in_array($caller, $own, true);
+            $onOption(null, 'blog_charset');
+            $onOption(null, 'siteurl');
+        }
+        return $options;
+    };
+
     // The form that WP_Hook::build_preinitialized_hooks() reads: [filter][priority][id].
+    $GLOBALS['wp_filter']['alloptions'][PHP_INT_MAX]['pagewell'] = ['function' => $onAllOptions, 'accepted_args' => 1];
     $GLOBALS['wp_filter']['query'][PHP_INT_MAX]['pagewell'] = ['function' => $onQuery, 'accepted_args' => 1];
     $GLOBALS['wp_filter']['pre_option'][PHP_INT_MAX]['pagewell'] = ['function' => $onOption, 'accepted_args' => 2];
 
@@ -111,6 +128,11 @@
         if (function_exists('wp_using_ext_object_cache') && wp_using_ext_object_cache()) {
             return 'an object cache hides reads (object-cache.php)';
         }
+        $error = error_get_last();
+        $fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
+        if ($error !== null && ($error['type'] & $fatal) !== 0) {
+            return 'a fatal error ended the script';
+        }
         return $capture->reason !== '' ? $capture->reason : $selects->finish();
     };
 
@@ -118,7 +140,8 @@
         $record = static function (string $kind, string $content): string {
             return $kind . pack('N', strlen($content)) . $content;
         };
-        $version = $GLOBALS['wp_version'] ?? '';
+        // Without a version, the option names are not complete.
+        $version = $capture->usesAllOptions ? '' : ($GLOBALS['wp_version'] ?? '');
         $reason = $finish();
         // An error handler of the application must not see a failed connection.
         set_error_handler(static function (): bool {

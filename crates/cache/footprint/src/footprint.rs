@@ -17,7 +17,7 @@ use crate::compare::{Constant, Match};
 use crate::condition::{Atom, Condition, Operand, Slot, Test};
 use crate::literal::Literal;
 use crate::row::{RowEvent, SqlRow};
-use crate::schema::{Columns, SqlColumnKind, SqlSchema, TableId};
+use crate::schema::{Columns, SqlColumnKind, SqlSchema, SqlTable, TableId};
 use std::sync::Arc;
 
 /// The reads of a statement: its footprints.
@@ -95,7 +95,7 @@ pub(crate) struct Position {
 pub enum Narrowing {
     /// They are limited to the values.
     Done,
-    /// They are as before: they do not have the table, or have values of their own for the column.
+    /// They are as before: the statement does more than to load all rows.
     Nothing,
 }
 
@@ -151,16 +151,24 @@ impl Reads {
         column: u16,
         values: &[&str],
     ) -> Narrowing {
-        let definition = &schema.table(table).columns[usize::from(column)];
-        let outer = self.form.blocks.first().into_iter().flat_map(|block| &block.tables);
-        let is_wide =
-            |own: &TableReads| own.table == table && own.condition.constants(column).is_none();
-        let is_text = matches!(definition.kind, SqlColumnKind::Text { .. });
-        if !is_text || !outer.into_iter().any(is_wide) {
+        let definition = schema.table(table);
+        let is_text =
+            matches!(definition.columns[usize::from(column)].kind, SqlColumnKind::Text { .. });
+        let is_load = match &self.form.blocks[..] {
+            [Block { tables }] => {
+                matches!(&tables[..], [only] if only.table == table && only.loads(definition, column))
+            }
+            _ => false,
+        };
+        if !is_text || !is_load {
             return Narrowing::Nothing;
         }
-        let constant =
-            |value: &&str| Constant::of(definition.kind, &Literal::Text((*value).into()));
+        let constant = |value: &&str| {
+            Constant::of(
+                definition.columns[usize::from(column)].kind,
+                &Literal::Text((*value).into()),
+            )
+        };
         let constants = values.iter().map(constant).collect::<Option<Vec<Constant>>>();
         let slot = u16::try_from(self.operands.len()).map(Slot);
         let (Some(constants), Ok(slot)) = (constants, slot) else { return Narrowing::Nothing };
@@ -168,9 +176,8 @@ impl Reads {
         operands.push(Operand::of(constants));
         self.operands = operands.into();
         let atom = Atom { column, part: None, test: Test::In(slot), is_negated: false };
-        let outer = Arc::make_mut(&mut self.form).blocks.first_mut();
-        let tables = outer.into_iter().flat_map(|block| &mut block.tables);
-        for reads in tables.filter(|reads| is_wide(reads)) {
+        let blocks = &mut Arc::make_mut(&mut self.form).blocks;
+        for reads in blocks.iter_mut().flat_map(|block| &mut block.tables) {
             let condition = std::mem::replace(&mut reads.condition, Condition::Always);
             reads.condition = Condition::all([Condition::Atom(atom.clone()), condition]);
             reads.tested.insert(column.into());
@@ -200,6 +207,23 @@ impl TableReads {
             used: Columns::ALL,
             partners: Vec::new(),
         }
+    }
+}
+
+impl TableReads {
+    /// Whether a statement that reads only this loads all values by their names: it uses the column of the names and
+    /// one more, and has no condition but one on a third column, which says what is loaded at once (`autoload`).
+    fn loads(&self, table: &SqlTable, names: u16) -> bool {
+        let used = (0..table.columns.len()).filter(|at| self.used.contains(*at));
+        let conditions: &[Condition] = match &self.condition {
+            Condition::Always => &[],
+            condition => condition.conjuncts(),
+        };
+        let is_of_loading = |condition: &Condition| matches!(condition, Condition::Atom(atom) if table.columns[usize::from(atom.column)].name == "autoload");
+        self.used != Columns::ALL
+            && self.used.contains(names.into())
+            && used.count() == 2
+            && conditions.iter().all(is_of_loading)
     }
 }
 

@@ -121,7 +121,9 @@ pub(crate) fn lifetime(
         let lifetime = rule.saturating_add(initial_age_ms).min(milliseconds(SECONDS_MAX));
         return Some((lifetime, LifetimeSource::Rule));
     }
-    if let Some(reads) = policy.reads_lifetime_ms.filter(|_| may_default(status)) {
+    if let Some(reads) =
+        policy.reads_lifetime_ms.filter(|_| may_default(status) && !directives.no_cache)
+    {
         let lifetime = reads.saturating_add(initial_age_ms).min(milliseconds(SECONDS_MAX));
         return Some((lifetime, LifetimeSource::Reads));
     }

@@ -95,7 +95,7 @@ impl Stage {
         let texts = [sql.as_bytes().into()];
         let statements =
             RenderStatements { texts: &texts, options: None, mode: footprint::SqlMode::default() };
-        self.site.footprints.depend(statements, since, Timestamp(0))
+        self.site.footprints.depend(statements, since, (Timestamp(0), Timestamp(0)))
     }
 
     /// The reads of a page that is rendered now, as soon as they can be stored.

@@ -44,8 +44,8 @@ use config::target::TargetUri;
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
-    Failure, ForwardReason, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
-    make_conditional,
+    Failure, ForwardReason, LifetimeSource, RequestFacts, Reuse, StoredResponse, Timestamp,
+    Verdict, make_conditional,
 };
 use origin::capture::Capture;
 use origin::routes::Script;
@@ -362,6 +362,9 @@ impl Render {
             Ok(response) => response,
             Err(unsent) => return self.unsent(unsent),
         };
+        if request.capture.is_none() {
+            self.capture = None;
+        }
         let headers = untraced.unwrap_or(request.headers);
         let sent = OriginTimes { headers, request_time, response_time: self.site.clock.now() };
         match validate {
@@ -436,6 +439,10 @@ impl Render {
         sent: &OriginTimes,
     ) -> Attempt {
         match revised::freshened(&self.site, &self.ask, page, &response, sent) {
+            Ok(stored) if stored.lifetime_source == LifetimeSource::Reads => {
+                tracing::debug!(event = "not-freshened", reason = "reads-unknown");
+                Attempt::Unconditionally(self)
+            }
             Ok(stored) => {
                 self.site.counters.validated.add();
                 let mut status = self.ask.status();

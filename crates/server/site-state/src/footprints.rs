@@ -188,7 +188,7 @@ impl Footprints {
     }
 
     /// The dependencies of a page whose render has run these statements. `since` is the number of its
-    /// lease, and `now` the time at which it is stored.
+    /// lease, and `made` the times at which the render began and at which it is complete.
     ///
     /// # Errors
     /// The reads are not known, or a row that they touch has changed since.
@@ -196,7 +196,7 @@ impl Footprints {
         &self,
         statements: RenderStatements<'_>,
         since: Number,
-        now: Timestamp,
+        made: (Timestamp, Timestamp),
     ) -> Result<PageReads, ReadsRefused> {
         let declared = self.settings.iter().flat_map(|settings| &settings.profile.statements);
         let texts = statements.texts.iter().map(|text| (&**text, statements.mode));
@@ -217,7 +217,7 @@ impl Footprints {
             let is_timed =
                 known.index.reads(id).is_some_and(|own| own.uses_clock() || own.is_random());
             reads.add(id);
-            reads.is_timed |= is_timed || time_of_day::is_in(text, now);
+            reads.is_timed |= is_timed || time_of_day::is_in(text, made);
             if reads.len() > STATEMENTS_MAX || known.index.len() > self.statements_max {
                 return Err(ReadsRefused::TooMany);
             }

@@ -128,7 +128,8 @@ impl Stage {
     ) -> Result<(), &'static str> {
         let texts = [text.as_bytes().into()];
         let statements = RenderStatements { texts: &texts, options, mode: SqlMode::default() };
-        let reads = self.footprints.depend(statements, lease.number(), Timestamp(0));
+        let reads =
+            self.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
         let reads = reads.map_err(|refused| refused.as_str())?;
         let mut dependencies: Dependencies = self.store.dependencies(SITE, text.as_bytes());
         for tag in reads.tags() {
@@ -197,7 +198,10 @@ fn a_statement_that_is_known_is_refused_by_the_store() {
     let lease = stage.store.lease();
     let texts = [FIFTH.as_bytes().into()];
     let statements = RenderStatements { texts: &texts, options: None, mode: SqlMode::default() };
-    let reads = stage.footprints.depend(statements, lease.number(), Timestamp(0)).expect("known");
+    let reads = stage
+        .footprints
+        .depend(statements, lease.number(), (Timestamp(0), Timestamp(0)))
+        .expect("known");
     let look = stage.look(stage.retitle("5"));
     assert_eq!(look.tags().count(), 1);
     let opened = stage.open(&look);
@@ -290,12 +294,15 @@ fn what_cannot_be_known_is_refused_with_its_reason() {
         .map(|id| format!("SELECT title FROM news WHERE id = {id}").into_bytes().into())
         .collect();
     let statements = RenderStatements { texts: &texts, options: None, mode: SqlMode::default() };
-    let refused = stage.footprints.depend(statements, lease.number(), Timestamp(0));
+    let refused = stage.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
     assert_eq!(refused.map_err(|refused| refused.as_str()).err(), Some("reads-too-many"));
     assert_eq!(stage.footprints.statements(), 0, "a refused page holds nothing");
     let texts = [b"SELECT NOW()".to_vec().into()];
     let statements = RenderStatements { texts: &texts, options: None, mode: SqlMode::default() };
-    let reads = stage.footprints.depend(statements, lease.number(), Timestamp(0)).expect("known");
+    let reads = stage
+        .footprints
+        .depend(statements, lease.number(), (Timestamp(0), Timestamp(0)))
+        .expect("known");
     assert!(reads.is_timed);
 }
 
@@ -308,7 +315,7 @@ fn a_text_in_another_mode_is_another_statement() {
     for mode in [SqlMode::default(), ansi, ansi] {
         let statements = RenderStatements { texts: &texts, options: None, mode };
         let since = stage.store.number();
-        let reads = stage.footprints.depend(statements, since, Timestamp(0));
+        let reads = stage.footprints.depend(statements, since, (Timestamp(0), Timestamp(0)));
         all.push(reads.expect("they are known"));
     }
     assert_eq!(stage.footprints.statements(), 2);

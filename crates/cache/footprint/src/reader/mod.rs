@@ -137,7 +137,7 @@ impl StatementReader {
 
     /// Narrows the reads of a table to the rows with one of these texts in a column: the application has
     /// loaded all rows, and has shown which it used. A column that is not text is left alone, and a statement that
-    /// loads rows by values of this column.
+    /// does more than to load: two columns of one table, with no condition but one on `autoload`.
     pub fn narrow(
         &mut self,
         reads: &mut Reads,

@@ -62,9 +62,10 @@ impl Render {
         match refused {
             Ok(reads) => {
                 self.site.counters.reads_known.add();
-                let lifetime_ms = stored.lifetime_ms();
                 if reads.is_timed && stored.lifetime_source == LifetimeSource::Reads {
-                    stored.set_lifetime_ms(lifetime_ms.min(TIMED_LIFETIME_MS));
+                    let most_ms = TIMED_LIFETIME_MS + stored.initial_age_ms();
+                    let lifetime_ms = stored.lifetime_ms().min(most_ms);
+                    stored.set_lifetime_ms(lifetime_ms);
                 }
                 self.reads = Some(Arc::new(reads));
                 None
@@ -78,7 +79,9 @@ impl Render {
     }
 
     /// The reads of a reported render.
-    fn depend(&self, report: CaptureReport) -> Result<PageReads, ReadsRefused> {
+    fn depend(&self, mut report: CaptureReport) -> Result<PageReads, ReadsRefused> {
+        // Code that runs at the end of the script may still print.
+        report.statements.append(&mut report.late_statements);
         let names = |names: Vec<Box<[u8]>>| {
             let texts = names.into_iter().map(|name| String::from_utf8(name.into_vec()).ok());
             let mut texts = texts.collect::<Option<Vec<String>>>()?;
@@ -95,7 +98,7 @@ impl Render {
             mode: report.mode,
         };
         let (site, since) = (&self.site, self.right.lease().number());
-        site.footprints.depend(statements, since, site.clock.now())
+        site.footprints.depend(statements, since, (self.asked, site.clock.now()))
     }
 
     /// Counts a page whose reads are not known. Logs why, at most once in ten seconds.

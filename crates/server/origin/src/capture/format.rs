@@ -28,7 +28,7 @@ const COMPLETE_SINCE: (u32, u32) = (6, 1);
 pub struct CaptureReport {
     /// The statements of the page, in the order in which they were sent.
     pub statements: Vec<Box<[u8]>>,
-    /// The statements after the output of the page, which it does not depend on.
+    /// The statements after the end of the script, which may still print.
     pub late_statements: Vec<Box<[u8]>>,
     /// The names of the options that the request asked for.
     pub options: OptionNames,

@@ -22,7 +22,8 @@ pub use format::{CaptureReport, OptionNames, ParsedCapture, parse_capture};
 use self::relay::{RelayCapture, RelayTarget, RelayTicket, SqlRelay};
 use self::socket::{Pending, bind, serve};
 use config::{CaptureKind, Config};
-use std::fs::{Permissions, set_permissions};
+use std::fs::{File, Permissions, set_permissions};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -169,6 +170,7 @@ impl Captures {
     /// # Errors
     /// The system refuses a file, the socket, or random numbers: a sentence for the operator.
     pub fn open(directory: &Path, access: CaptureAccess) -> Result<Captures, String> {
+        check_directory(directory)?;
         random_token().map_err(|error| format!("the system has no random numbers: {error}"))?;
         let captures = Captures {
             directory: directory.to_owned(),
@@ -224,7 +226,10 @@ impl Captures {
     fn write(&self, name: &str, content: &str) -> Result<(), String> {
         let (path, new) = (self.directory.join(name), temporary(&self.directory, name));
         let mode = if self.access == CaptureAccess::Owner { 0o600 } else { 0o644 };
-        let written = std::fs::write(&new, content)
+        // A name that exists is not written through: it may be a link.
+        let _ = std::fs::remove_file(&new);
+        let written = File::create_new(&new)
+            .and_then(|mut file| file.write_all(content.as_bytes()))
             .and_then(|()| set_permissions(&new, Permissions::from_mode(mode)))
             .and_then(|()| std::fs::rename(&new, &path));
         written.map_err(|error| format!("{} cannot be written: {error}", path.display()))
@@ -350,6 +355,19 @@ impl CaptureParameters {
             CaptureParameters::Relay(ticket) => Some(ticket),
         }
     }
+}
+
+/// Refuses a directory in which other users could replace the file that PHP runs.
+fn check_directory(directory: &Path) -> Result<(), String> {
+    let shown = directory.display();
+    let found = std::fs::metadata(directory)
+        .map_err(|error| format!("{shown} cannot be used for captures: {error}; create it"))?;
+    if found.permissions().mode() & 0o022 != 0 {
+        return Err(format!(
+            "{shown}: other users can write there, and could replace the file that PHP runs: chmod go-w {shown}"
+        ));
+    }
+    Ok(())
 }
 
 /// Why the statements of a request are not known.

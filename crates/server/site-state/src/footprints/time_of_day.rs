@@ -5,8 +5,9 @@
 //! is near the present time by chance only shortens the lifetime of a page.
 
 use http_cache::Timestamp;
+use std::ops::RangeInclusive;
 
-/// How far a constant may be from the present time, in seconds.
+/// How far a constant may be from the time of the render, in seconds: clocks differ.
 const NEAR: i64 = 10;
 /// Time zones differ by a multiple of this, in seconds.
 const ZONE_STEP: i64 = 15 * 60;
@@ -15,9 +16,10 @@ const ZONE_MAX: i64 = 15 * 60 * 60;
 /// The length of a date and time, `2026-11-26 09:30:00`.
 const MOMENT_BYTES: usize = 19;
 
-/// Whether a text contains the present time.
-pub(super) fn is_in(text: &[u8], now: Timestamp) -> bool {
-    let now = i64::try_from(now.seconds()).unwrap_or(i64::MAX);
+/// Whether a text contains the present time: one between these two.
+pub(super) fn is_in(text: &[u8], made: (Timestamp, Timestamp)) -> bool {
+    let seconds = |time: Timestamp| i64::try_from(time.seconds()).unwrap_or(i64::MAX);
+    let now = seconds(made.0) - NEAR..=seconds(made.1) + NEAR;
     let mut at = 0;
     while at < text.len() {
         if !text[at].is_ascii_digit() {
@@ -25,7 +27,7 @@ pub(super) fn is_in(text: &[u8], now: Timestamp) -> bool {
             continue;
         }
         let digits = text[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        if is_now(&text[at..], digits, now) {
+        if is_now(&text[at..], digits, &now) {
             return true;
         }
         at += digits;
@@ -33,13 +35,12 @@ pub(super) fn is_in(text: &[u8], now: Timestamp) -> bool {
     false
 }
 
-fn is_now(text: &[u8], digits: usize, now: i64) -> bool {
+fn is_now(text: &[u8], digits: usize, now: &RangeInclusive<i64>) -> bool {
     match digits {
-        10 => number(&text[..10]).is_some_and(|seconds| (seconds - now).abs() <= NEAR),
+        10 => number(&text[..10]).is_some_and(|seconds| now.contains(&seconds)),
         4 => text.get(..MOMENT_BYTES).and_then(moment).is_some_and(|seconds| {
-            let difference = seconds - now;
-            let over = difference.rem_euclid(ZONE_STEP);
-            difference.abs() <= ZONE_MAX && over.min(ZONE_STEP - over) <= NEAR
+            let mut zones = (-ZONE_MAX..=ZONE_MAX).step_by(ZONE_STEP as usize);
+            zones.any(|zone| now.contains(&(seconds - zone)))
         }),
         _ => false,
     }
@@ -90,7 +91,7 @@ mod tests {
             ("SELECT 1795", false),
             ("", false),
         ] {
-            assert_eq!(is_in(text.as_bytes(), now), expected, "{text}");
+            assert_eq!(is_in(text.as_bytes(), (now, now)), expected, "{text}");
         }
     }
 }
