@@ -82,6 +82,8 @@ enum ExpectedResponse {
     Query(SessionEffect),
     Prepared(Option<Vec<u8>>, SessionMode),
     Reset,
+    /// Rows of a cursor, which begin as an OK packet does.
+    Rows,
 }
 
 /// One connection between a client and a server, as the relay follows it.
@@ -401,8 +403,8 @@ impl Relay {
         match command {
             COM_QUERY if is_whole => {
                 let effect = SessionEffect::of_text(payload, mode);
-                if !is_setting(payload) {
-                    self.report(payload.to_vec(), mode, events);
+                if !effect.is_plain_setting() {
+                    self.report(payload.to_vec(), mode, &effect, events);
                 }
                 self.awaited = Some(ExpectedResponse::Query(effect));
             }
@@ -422,7 +424,7 @@ impl Relay {
                 match self.prepared.execute(payload) {
                     Ok((text, prepared_in)) if is_whole => {
                         effect = SessionEffect::of_text(&text, prepared_in);
-                        self.report(text, prepared_in, events);
+                        self.report(text, prepared_in, &effect, events);
                     }
                     Ok(_) => {
                         events.push(RelayEvent::Unknown("values of more than 1 MB were sent"));
@@ -438,6 +440,7 @@ impl Relay {
                 self.prepared.forget_pieces(id());
                 self.awaited = Some(ExpectedResponse::Effect(SessionEffect::default()));
             }
+            COM_STMT_FETCH => self.awaited = Some(ExpectedResponse::Rows),
             COM_RESET_CONNECTION => self.awaited = Some(ExpectedResponse::Reset),
             COM_QUIT => {}
             COM_FIELD_LIST => {
@@ -449,9 +452,15 @@ impl Relay {
         }
     }
 
-    fn report(&self, text: Vec<u8>, mode: SessionMode, events: &mut Vec<RelayEvent>) {
+    fn report(
+        &self,
+        text: Vec<u8>,
+        mode: SessionMode,
+        effect: &SessionEffect,
+        events: &mut Vec<RelayEvent>,
+    ) {
         let schema = self.session.schema();
-        events.push(match self.session.unknown() {
+        events.push(match self.session.unknown().or(effect.unknown_reason()) {
             Some(reason) => RelayEvent::Unknown(reason),
             None if !schema.is_empty() && *schema != *self.schema => {
                 RelayEvent::Unknown("the connection uses another database than the followed one")
@@ -540,17 +549,6 @@ fn is_allowed(command: u8) -> bool {
             | COM_STMT_FETCH
             | COM_RESET_CONNECTION
     )
-}
-
-/// Whether a text is a plain setting: it reads nothing, and the session knows what it changes.
-fn is_setting(text: &[u8]) -> bool {
-    let text = text.trim_ascii_start();
-    let is_word = |word: &[u8]| {
-        text.len() > word.len()
-            && text[..word.len()].eq_ignore_ascii_case(word)
-            && text[word.len()].is_ascii_whitespace()
-    };
-    is_word(b"SET") || is_word(b"USE")
 }
 
 /// The status flags of an OK packet.

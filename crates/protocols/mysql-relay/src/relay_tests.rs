@@ -86,6 +86,26 @@ fn queries_are_reported_and_settings_are_followed() {
     assert!(stage.relay.is_idle());
 }
 
+/// Only a `SET` or `USE` whose effect is known is left out.
+#[test]
+fn settings_with_reads_are_reported() {
+    let text = "SET STATEMENT max_statement_time = 1 FOR SELECT 1";
+    assert_eq!(Stage::logged_in().query(text, SET), [statement(text)]);
+    for text in [
+        "SET STATEMENT sql_mode = 'ANSI' FOR SELECT 1",
+        "SET a = 1; SELECT 1",
+        "USE shop; SELECT 1",
+        "SET sql_mode = (SELECT a FROM b)",
+    ] {
+        let events = Stage::logged_in().query(text, SET);
+        assert!(matches!(events[..], [RelayEvent::Unknown(_)]), "{text}: {events:?}");
+    }
+    // A row of a cursor is no OK packet, whose status would change the mode.
+    let mut stage = Stage::logged_in();
+    stage.run(b"\x1c\x07\0\0\0\x01\0\0\0", b"\0\0\0\xff\xff\xff\xff");
+    assert_eq!(stage.query("SELECT 1", SET), [statement("SELECT 1")]);
+}
+
 #[test]
 fn another_schema_is_reported() {
     let mut stage = Stage::logged_in();

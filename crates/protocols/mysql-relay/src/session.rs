@@ -49,6 +49,8 @@ pub struct SessionEffect {
     is_utf8: Option<bool>,
     schema: Option<Box<[u8]>>,
     unknown: Option<&'static str>,
+    /// Whether the text is a single `SET` or `USE`.
+    is_setting: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +166,16 @@ impl SessionEffect {
         SessionEffect { unknown: Some(reason), ..SessionEffect::default() }
     }
 
+    /// Whether the text only sets the session, and the effect is known: it reads no rows.
+    pub fn is_plain_setting(&self) -> bool {
+        self.is_setting && self.unknown.is_none()
+    }
+
+    /// Why the effect is not known.
+    pub fn unknown_reason(&self) -> Option<&'static str> {
+        self.unknown
+    }
+
     /// The effect of a text.
     pub fn of_text(text: &[u8], mode: SessionMode) -> SessionEffect {
         let Ok(mut parts) = split(text, mode) else {
@@ -227,15 +239,22 @@ fn of_statement(parts: &[SqlPart<'_>]) -> SessionEffect {
         return SessionEffect::default();
     };
     let is_temporary = parts.iter().take(4).any(|part| part.is("TEMPORARY"));
+    if let [set, statement, rest @ ..] = parts
+        && set.is("SET")
+        && statement.is("STATEMENT")
+    {
+        return of_set_for_statement(rest);
+    }
     if first.is("SET") {
-        return of_set(&parts[1..]);
+        return SessionEffect { is_setting: true, ..of_set(&parts[1..]) };
     }
     if first.is("USE") {
-        return match parts {
+        let effect = match parts {
             [_, SqlPart::Word(name)] => SessionEffect::schema(name),
             [_, SqlPart::Name(name)] if !name.contains(&b'`') => SessionEffect::schema(name),
             _ => SessionEffect::unknown("a USE could not be read"),
         };
+        return SessionEffect { is_setting: true, ..effect };
     }
     if first.is("CREATE") && is_temporary {
         return SessionEffect::unknown("the connection has a temporary table");
@@ -247,12 +266,21 @@ fn of_statement(parts: &[SqlPart<'_>]) -> SessionEffect {
     SessionEffect::unknown("a statement may have changed the state of the session, such as CALL")
 }
 
+/// The effect of `SET STATEMENT … FOR …` (MariaDB): settings for one statement, which follows.
+fn of_set_for_statement(parts: &[SqlPart<'_>]) -> SessionEffect {
+    let Some(at) = parts.iter().position(|part| part.is("FOR")) else {
+        return SessionEffect::unknown("a SET STATEMENT could not be read");
+    };
+    let settings = of_set(&parts[..at]);
+    if settings != SessionEffect::default() {
+        return SessionEffect::unknown("SET STATEMENT changed sql_mode or the character set");
+    }
+    of_statement(&parts[at + 1..])
+}
+
 /// The effect of the assignments after `SET`.
 fn of_set(parts: &[SqlPart<'_>]) -> SessionEffect {
     let mut effect = SessionEffect::default();
-    if parts.first().is_some_and(|part| part.is("STATEMENT")) {
-        return SessionEffect::unknown("SET STATEMENT was sent");
-    }
     if parts.contains(&SqlPart::Executable) {
         return SessionEffect::unknown("a SET has a comment that some servers execute");
     }

@@ -69,7 +69,17 @@ fn every_example_can_be_used() {
         for token_file in [&mut file.admin_token_file, &mut file.purge.token_file] {
             *token_file = token_file.as_ref().map(|_| token.clone());
         }
-        if !file.change.is_empty() && file.database.is_empty() {
+        if file.automatic.enabled == Some(true) {
+            // It needs PHP over FastCGI, and a document root that exists.
+            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../php/capture");
+            let site = &mut file.site;
+            (site.origin, site.root) = (None, Some(root));
+            site.front_controller = Some("wordpress.php".into());
+            file.php.at =
+                file.automatic.capture_directory.is_some().then(|| "unix:/php.sock".into());
+        }
+        let needs_database = !file.change.is_empty() || file.automatic.enabled == Some(true);
+        if needs_database && file.database.is_empty() {
             file.database = toml::from_str::<File>(DATABASE).expect("a database").database;
         }
         if let Err(error) = resolve(&file) {

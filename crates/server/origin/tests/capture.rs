@@ -71,34 +71,7 @@ impl PhpSite {
         target: &str,
         capture: Option<CaptureParameters>,
     ) -> Option<(StatusCode, String)> {
-        let mut headers = HeaderMap::new();
-        headers.insert("host", HeaderValue::from_static("blog.test"));
-        let mut request = OriginRequest {
-            method: Method::GET,
-            target: target.to_owned(),
-            host: "blog.test".to_owned(),
-            scheme: "http",
-            headers,
-            body: RequestBody::Empty,
-            peer: None,
-            local: None,
-            script: Some(Script {
-                filename: self.root.join(script),
-                name: format!("/{script}"),
-                path_info: String::new(),
-            }),
-            version: Version::HTTP_11,
-            extras: ClientExtras::default(),
-            litespeed: FieldUse::Ignore,
-            progress: SendProgress::default(),
-            capture,
-        };
-        let mut response = self.origin.send(&mut request).await.ok()?;
-        let mut content = Vec::new();
-        while let Some(piece) = response.body.next().await {
-            content.extend_from_slice(&piece.ok()?);
-        }
-        Some((response.status, String::from_utf8_lossy(&content).into_owned()))
+        send(&self.origin, &self.root, (script, target), capture).await
     }
 
     /// Requests a script, and waits for its report.
@@ -111,6 +84,43 @@ impl PhpSite {
         let response = self.send(script, target, Some(capture.parameters())).await;
         (response, capture.report(PATIENCE).await)
     }
+}
+
+/// Requests a script below `root`. Returns the status code and the content; `None` if the response did not end well.
+async fn send(
+    origin: &Origin,
+    root: &Path,
+    (script, target): (&str, &str),
+    capture: Option<CaptureParameters>,
+) -> Option<(StatusCode, String)> {
+    let mut headers = HeaderMap::new();
+    headers.insert("host", HeaderValue::from_static("blog.test"));
+    let mut request = OriginRequest {
+        method: Method::GET,
+        target: target.to_owned(),
+        host: "blog.test".to_owned(),
+        scheme: "http",
+        headers,
+        body: RequestBody::Empty,
+        peer: None,
+        local: None,
+        script: Some(Script {
+            filename: root.join(script),
+            name: format!("/{script}"),
+            path_info: String::new(),
+        }),
+        version: Version::HTTP_11,
+        extras: ClientExtras::default(),
+        litespeed: FieldUse::Ignore,
+        progress: SendProgress::default(),
+        capture,
+    };
+    let mut response = origin.send(&mut request).await.ok()?;
+    let mut content = Vec::new();
+    while let Some(piece) = response.body.next().await {
+        content.extend_from_slice(&piece.ok()?);
+    }
+    Some((response.status, String::from_utf8_lossy(&content).into_owned()))
 }
 
 fn configuration(root: &Path, php: &str, capture: CaptureUse) -> Config {

@@ -98,6 +98,16 @@ pub(super) fn resolve(
         return Ok(None);
     }
     let database = database(raw.database.as_deref(), databases)?;
+    let uses_tls = |known: &Arc<Database>| known.name == database && known.server.tls.is_some();
+    if capture == CaptureKind::Relay && databases.iter().any(uses_tls) {
+        return wrong(
+            "automatic.enabled",
+            format!(
+                "PHP's connections to the database {database} would be relayed without TLS, which its URL asks \
+                 for: name its Unix socket in the URL (?socket=...), or leave ssl-mode out if the network is trusted"
+            ),
+        );
+    }
     let capture_directory = capture_directory(raw.capture_directory.as_ref(), origin)?;
     let table_prefix = raw.table_prefix.clone().unwrap_or_else(|| prefix.to_owned());
     Ok(Some(Automatic {
@@ -219,6 +229,10 @@ mod tests {
             ("[automatic]\napplication = \"x\"", "wordpress, mediawiki or none"),
             ("[automatic]\nlifetime_max = \"0s\"", "at least 1s"),
             ("[automatic]\nignore = [{ table = \"a\", column = \"b\" }]", "with `values`"),
+            (
+                "[[database]]\nurl = \"mysql://p@db/shop?ssl-mode=required\"\n[automatic]\nenabled = true",
+                "relayed without TLS",
+            ),
             (DATABASE, "no [[change]] rule"),
             (&format!("php.at = \"unix:/x\"\n{DATABASE}[automatic]\nenabled = true"), "is needed"),
             (

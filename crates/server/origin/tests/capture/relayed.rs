@@ -2,9 +2,10 @@
 //!
 //! Each script runs PHP code from its query, as an application would: with mysqli or PDO, and the default socket.
 
-use super::{PATIENCE, PhpSite};
+use super::{PATIENCE, PhpSite, send};
 use config::{Config, raw, resolve};
-use harness::{MariaDb, MariaDbOptions, PrivateDir};
+use harness::{MariaDb, MariaDbOptions, PhpFpm, PoolOptions, PrivateDir};
+use origin::Origin;
 use origin::capture::{CaptureReport, NotCaptured};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -398,4 +399,58 @@ async fn a_database_that_is_not_there_is_named() {
     assert!(shown.contains("the database at unix:/none/db.sock cannot be reached"), "{shown}");
     assert_eq!(report, Err(NotCaptured::NoConnection));
     site.php.stop().await;
+}
+
+#[tokio::test]
+async fn a_php_fpm_that_is_running_uses_the_sockets_of_the_directory() {
+    let code = "echo my()->query('SELECT name FROM item WHERE id = 1')->fetch_row()[0];";
+    let shop = Shop::start(&[], &[("my.php", code)]).await;
+    let dir = PrivateDir::temporary("relay-fpm").expect("a directory");
+    let fpm = PhpFpm::start(dir, &PoolOptions::default()).expect("php-fpm starts");
+    let sockets = PrivateDir::temporary("relay-sockets").expect("a directory");
+    fs::set_permissions(sockets.path(), fs::Permissions::from_mode(0o711)).expect("set");
+    let text = format!(
+        "site.root = {:?}\nphp.at = \"unix:{}\"\n[limits]\norigin_connections = 2\n\
+         [automatic]\nenabled = true\ncapture_directory = {:?}\n\
+         [[database]]\nurl = \"mysql://follower@localhost/shop?socket={}\"\n\
+         [[change]]\ntable = \"a\"\ntags = [\"a\"]\n",
+        shop.site.root,
+        fpm.socket().display(),
+        sockets.path(),
+        shop.db.socket().display()
+    );
+    let config =
+        resolve(&toml::from_str(&text).expect("a configuration")).expect("a configuration");
+    let (origin, own) = Origin::start(&Arc::new(config)).await.expect("the sockets are opened");
+    assert!(own.is_none() && sockets.path().join("sql-4.sock").exists());
+    for _ in 0..3 {
+        let capture = origin.begin_capture().expect("captures were asked for");
+        let parameters = Some(capture.parameters());
+        let response = send(&origin, &shop.site.root, ("my.php", "/"), parameters).await;
+        assert_eq!(response.expect("a response").1, "one");
+        let found = capture.report(PATIENCE).await.map(texts);
+        assert_eq!(found, list(&["SELECT name FROM item WHERE id = 1"]));
+    }
+    shop.site.php.stop().await;
+}
+
+#[tokio::test]
+async fn sockets_that_were_removed_come_back() {
+    let code = "mysqli_report(MYSQLI_REPORT_OFF);
+        $db = @mysqli_connect('localhost', 'app', 'secret', 'shop'); echo $db ? 'connected' : 'not';";
+    let shop = Shop::start(&[], &[("my.php", code)]).await;
+    let (value, _) = shop.run("my.php").await;
+    assert_eq!(value, "connected");
+    let directory = shop.site.php.socket().parent().expect("a directory");
+    for slot in 0..=6 {
+        fs::remove_file(directory.join(format!("sql-{slot}.sock"))).expect("can be removed");
+    }
+    let connected = async {
+        while shop.run("my.php").await.0 != "connected" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, connected).await.expect("a connection");
+    assert!(shop.run("my.php").await.1.is_ok());
+    shop.site.php.stop().await;
 }

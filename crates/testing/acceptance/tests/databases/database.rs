@@ -11,6 +11,7 @@ mod elsewhere;
 mod faults;
 mod not_visible;
 mod proxy;
+mod relayed;
 mod why;
 
 use crate::paper::{RULES, config_by, get, post, shows, stored};
