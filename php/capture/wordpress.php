@@ -106,7 +106,10 @@
             $at = array_search('wp_load_alloptions', $callers, true);
             $caller = $at === false ? '' : ($callers[$at + 1] ?? '');
             // The last two use one option each, and do not ask get_option() for it.
-            $own = ['get_option', 'add_option', 'update_option', 'delete_option', '_wp_specialchars', 'is_blog_installed'];
+            $own = [
+                'get_option', 'add_option', 'update_option', 'delete_option', 'get_transient', '_wp_specialchars',
+                'is_blog_installed',
+            ];
             $capture->usesAllOptions = !in_array($caller, $own, true);
             $onOption(null, 'blog_charset');
             $onOption(null, 'siteurl');
