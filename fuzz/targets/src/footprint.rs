@@ -1,10 +1,11 @@
 //! Statements to what they read: no text is a panic, the same text always has the same reads, and a value
 //! that is not known touches at least as much as a known one.
 //!
-//! The data are a statement, which is read in several modes of the session.
+//! The data are a statement, which is read in several modes of the session. They are also the bytes of saved reads:
+//! what is read of them can be used and saved again.
 
 use footprint::schema::{SqlColumn, SqlSchema, TableId};
-use footprint::{Reads, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader};
+use footprint::{Index, Reads, ReadsLoader, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader};
 use std::sync::{Arc, OnceLock};
 
 const VALUES: [&str; 6] = ["5", "", "publish", "Stra\u{df}e", "2026-01-02 00:00:00", "-1.50"];
@@ -22,12 +23,33 @@ pub fn run(data: &[u8]) {
             assert_eq!(read, reader.read(&[data, b"\n"].concat(), mode), "with a blank");
         }
         let Ok(reads) = read else { continue };
+        if let Some(saved) = reads.save() {
+            let again = ReadsLoader::new(Arc::clone(&schema)).read(&saved);
+            assert_eq!(again.as_ref(), Ok(&reads), "saved");
+        }
         for table in schema.table_ids() {
             changes(&schema, &reads, table);
         }
     }
+    use_saved(&schema, data);
     let mode = SqlMode { is_utf8: false, ..SqlMode::default() };
     let _ = StatementReader::new(schema).read(data, mode);
+}
+
+/// Uses the bytes as saved reads.
+fn use_saved(schema: &Arc<SqlSchema>, data: &[u8]) {
+    let Ok(reads) = ReadsLoader::new(Arc::clone(schema)).read(data) else { return };
+    let saved = reads.save().expect("within the limits");
+    let again = ReadsLoader::new(Arc::clone(schema)).read(&saved).expect("it was saved");
+    let mut index = Index::new(Arc::clone(schema));
+    let id = index.acquire(1, || again);
+    for table in schema.table_ids() {
+        changes(schema, &reads, table);
+        let _ = index.of_table(table);
+    }
+    reads.footprints().for_each(|own| assert!(!own.describe(schema).is_empty()));
+    index.release(id);
+    assert!(index.is_empty());
 }
 
 fn schema() -> Arc<SqlSchema> {
@@ -74,5 +96,17 @@ fn changes(schema: &SqlSchema, reads: &Reads, table: TableId) {
         };
         assert!(!touches(&insert(&known)) || touches(&insert(&unknown)), "an insertion");
         assert!(!touches(&update(&known)) || touches(&update(&unknown)), "an update");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_corpus_has_saved_reads() {
+        let bytes = include_bytes!("../../corpus/footprint/saved");
+        let reads = ReadsLoader::new(schema()).read(bytes).expect("the tables are those above");
+        assert_eq!(reads.footprints().count(), 3);
     }
 }

@@ -23,6 +23,7 @@ pub fn run(data: &[u8]) {
         let Some((taken, left)) = rest.split_at_checked(count) else { return };
         rest = left;
         match reader.read(taken) {
+            Ok(Piece::Statements(statements)) => statements.iter().for_each(drop),
             Ok(Piece::Pages(pages)) => pages.iter().for_each(drop),
             Ok(_) => {}
             Err(unreadable) => {
@@ -46,6 +47,7 @@ fn again(data: &[u8]) -> Option<Vec<u8>> {
         stored: page.stored.clone(),
         content: page.content,
         forms: page.forms,
+        statements: page.statements,
     };
     write_page(&record, &mut bytes);
     Some(bytes)

@@ -250,6 +250,7 @@ impl Total {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use footprint::ReadsLoader;
 
     #[test]
     fn wordpress_as_recorded_misses_no_page_and_purges_few_others() {
@@ -262,5 +263,32 @@ mod tests {
         assert_eq!((total.changed, total.missed), (592, 0), "{}", total.summary());
         assert!(total.ratio() < 2.1, "{}", total.summary());
         assert!(total.idle <= 3, "{}", total.summary());
+    }
+    /// As for a restart of Pagewell.
+    #[test]
+    fn all_recorded_statements_come_back_from_bytes() {
+        let recordings = harness::root::repository().join("tests/footprints");
+        let recording = Recording::read(&recordings.join("wordpress.json.gz")).expect("a file");
+        let asked = read_options(&recordings.join("wordpress-options.json.gz")).expect("a file");
+        let mut reader = StatementReader::new(Arc::new(recording.schema()));
+        let reads = read_all(&recording, &mut reader);
+        let (options, _) = asked.iter().max_by_key(|(_, names)| names.len()).expect("a page");
+        let narrowed: Vec<Reads> =
+            reads.iter().map(|own| narrow(&mut reader, own, asked.get(options))).collect();
+        assert_ne!(reads, narrowed, "a statement loads all options");
+        let mut loader = ReadsLoader::new(reader.schema().clone());
+        let mut bytes = |all: &[Reads]| -> usize {
+            let bytes = all.iter().map(|own| {
+                let saved = own.save().expect("within the limits");
+                assert_eq!(loader.read(&saved).as_ref(), Ok(own));
+                saved.len()
+            });
+            bytes.sum()
+        };
+        let (plain, count) = (bytes(&reads), reads.len());
+        assert!(plain / count < 200, "{plain} bytes for {count} statements");
+        // Those that read options name all options of the page.
+        let narrow = bytes(&narrowed);
+        assert!(narrow / count < 3_000, "{narrow} bytes for {count} statements");
     }
 }

@@ -151,6 +151,13 @@ struct CachedSite<'b> {
 
 impl<'b> CachedSite<'b> {
     fn start(blog: &'b Blog, binary: &Path) -> Result<CachedSite<'b>, String> {
+        let (args, dir) = CachedSite::configure(blog)?;
+        let pagewell = Pagewell::start(binary, &args).map_err(|error| error.to_string())?;
+        Ok(CachedSite { blog, pagewell, _dir: dir })
+    }
+
+    /// The arguments for Pagewell, and the directory with its configuration and its snapshots.
+    fn configure(blog: &Blog) -> Result<(Vec<String>, PrivateDir), String> {
         let text = |error: harness::StartError| error.to_string();
         let database = blog.wordpress().database();
         database.create_follower("localhost", "wordpress").map_err(text)?;
@@ -159,15 +166,16 @@ impl<'b> CachedSite<'b> {
         let url = format!("mysql://follower:secret@localhost/wordpress?socket={socket}");
         let configuration = format!(
             "[[database]]\nurl = {url:?}\nbarrier = \"1m\"\n\
-             [automatic]\nenabled = true\napplication = \"wordpress\"\n[php]\nchildren = 2\n"
+             [automatic]\nenabled = true\napplication = \"wordpress\"\n[php]\nchildren = 2\n\
+             [snapshot]\ndirectory = {:?}\n",
+            dir.path().join("snapshots")
         );
         let file = dir.path().join("pagewell.toml");
         std::fs::write(&file, configuration)
             .map_err(|error| format!("{}: {error}", file.display()))?;
         let mut args = blog.wordpress().serve_args();
         args.push(format!("--config={}", file.display()));
-        let pagewell = Pagewell::start(binary, &args).map_err(text)?;
-        Ok(CachedSite { blog, pagewell, _dir: dir })
+        Ok((args, dir))
     }
 
     fn get(&self, url: &str) -> Result<Response, String> {
@@ -249,6 +257,10 @@ impl<'b> CachedSite<'b> {
         Ok(stored)
     }
 }
+
+#[cfg(test)]
+#[path = "verify/restart_tests.rs"]
+mod restart;
 
 #[cfg(test)]
 mod tests {

@@ -298,6 +298,29 @@ impl Pattern {
         Some(Pattern { runs, is_plain: is_plain(pattern), is_case_sensitive, pieces })
     }
 
+    /// The text of a pattern that is read as this one.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Any => text.push('%'),
+                Piece::One => text.push('_'),
+                Piece::Character(character) => {
+                    if matches!(character, '%' | '_' | '\\') {
+                        text.push('\\');
+                    }
+                    text.push(*character);
+                }
+            }
+        }
+        text
+    }
+
+    /// Whether `a` and `A` differ.
+    pub fn is_case_sensitive(&self) -> bool {
+        self.is_case_sensitive
+    }
+
     /// Whether the text matches.
     pub fn matches(&self, text: &str) -> Match {
         if self.is_plain && is_plain(text) {

@@ -190,6 +190,12 @@ impl Reads {
         Footprint { table: reads.table, reads, operands: &self.operands }
     }
 
+    /// Whether the two use the same memory for everything but their constants.
+    #[must_use]
+    pub fn shares_form(&self, other: &Reads) -> bool {
+        Arc::ptr_eq(&self.form, &other.form)
+    }
+
     /// Whether the statement reads no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {

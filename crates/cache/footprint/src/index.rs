@@ -149,6 +149,12 @@ impl Index {
         Some(&self.statements.get(id.0 as usize)?.as_ref()?.reads)
     }
 
+    /// The statements at `count` places from the place `from` on, each with its key; `None` behind the last place.
+    pub fn part(&self, from: usize, count: usize) -> Option<impl Iterator<Item = (u128, &Reads)>> {
+        let places = self.statements.get(from..).filter(|places| !places.is_empty())?;
+        Some(places.iter().take(count).flatten().map(|entry| (entry.key, &entry.reads)))
+    }
+
     /// The number of statements.
     #[must_use]
     pub fn len(&self) -> usize {

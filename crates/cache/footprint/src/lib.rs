@@ -23,6 +23,7 @@ mod literal;
 pub mod profile;
 mod reader;
 mod row;
+mod saved;
 pub mod schema;
 
 pub use describe::RowText;
@@ -32,3 +33,4 @@ pub use join::{Affects, Lookup, PartnerRows, RecentRows};
 pub use lexer::SqlMode;
 pub use reader::{StatementReader, UnknownReads};
 pub use row::{RowEvent, SqlRow, SqlValue, TableChange};
+pub use saved::{InvalidReads, ReadsLoader};

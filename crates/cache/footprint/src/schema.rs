@@ -5,7 +5,8 @@
 //! [`SqlColumnKind::Opaque`], and nothing is excluded by such a column. Not here: the queries that read the
 //! schema.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use xxhash_rust::xxh3::xxh3_128;
 
 /// The number of columns that are distinguished; all later columns of a table count as one.
 const COLUMNS_MAX: usize = 128;
@@ -140,6 +141,16 @@ impl Columns {
         self.0 & 1 << column.min(COLUMNS_MAX - 1) != 0
     }
 
+    /// The columns as bits, the first as the lowest.
+    pub(crate) fn bits(self) -> u128 {
+        self.0
+    }
+
+    /// The set with these bits.
+    pub(crate) fn of_bits(bits: u128) -> Columns {
+        Columns(bits)
+    }
+
     /// The columns that are in both sets.
     #[must_use]
     pub fn intersection(self, other: Columns) -> Columns {
@@ -265,9 +276,27 @@ impl SqlSchema {
         &self.tables[id.0 as usize]
     }
 
+    /// The table with this id, if there is one.
+    pub(crate) fn find(&self, id: TableId) -> Option<&SqlTable> {
+        self.tables.get(id.0 as usize)
+    }
+
     /// The ids of all tables.
     pub fn table_ids(&self) -> impl Iterator<Item = TableId> + use<> {
         (0..u32::try_from(self.tables.len()).unwrap_or(u32::MAX)).map(TableId)
+    }
+
+    /// A hash of everything that statements are read with: schemas with the same hash give each table and column
+    /// the same number and meaning.
+    #[must_use]
+    pub fn print(&self) -> u128 {
+        let SqlSchema { database, tables, by_name: _, by_lower_case: _, views, foreign_keys } =
+            self;
+        let tables = tables.iter().map(|table| (&table.name, &table.columns));
+        let tables: Vec<_> = tables.collect();
+        let views: BTreeSet<&String> = views.iter().collect();
+        let text = format!("{database:?} {tables:?} {views:?} {foreign_keys:?}");
+        xxh3_128(text.as_bytes())
     }
 
     /// Whether this is the name of the database.
@@ -281,5 +310,51 @@ impl SqlTable {
     #[must_use]
     pub fn column(&self, name: &str) -> Option<u16> {
         self.by_name.get(name).or_else(|| self.by_name.get(&name.to_lowercase())).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_print_differs_wherever_statements_would_be_read_in_another_way() {
+        let column = |name: &str, data_type: &str, key: &str| {
+            SqlColumn::new(name, data_type, Some("utf8mb4_general_ci"), key)
+        };
+        let build = |tables: &[&str], columns: Vec<SqlColumn>| {
+            let mut schema = SqlSchema::new("site");
+            tables.iter().for_each(|name| schema.add(name, columns.clone()));
+            schema
+        };
+        let usual = || vec![column("id", "int", "PRI"), column("name", "text", "")];
+        let schema = build(&["a", "b"], usual());
+        assert_eq!(schema.print(), build(&["a", "b"], usual()).print());
+        let action = ForeignKeyAction {
+            child: TableId(1),
+            columns: vec![0],
+            parent: TableId(0),
+            parent_columns: vec![0],
+            on_delete: ChildAction::Follow,
+            on_update: ChildAction::None,
+        };
+        let mut with_key = schema.clone();
+        with_key.add_foreign_key(action);
+        let mut with_view = schema.clone();
+        with_view.add_view("v");
+        let others = [
+            build(&["b", "a"], usual()),
+            build(&["a"], usual()),
+            build(&["a", "b"], vec![column("id", "int", "PRI"), column("name", "blob", "")]),
+            build(&["a", "b"], vec![column("id", "int", ""), column("name", "text", "")]),
+            build(&["a", "b"], vec![column("name", "text", ""), column("id", "int", "PRI")]),
+            build(&["a", "b"], usual().into_iter().map(SqlColumn::generated).collect()),
+            with_key,
+            with_view,
+            SqlSchema::new("site"),
+        ];
+        for (at, other) in others.iter().enumerate() {
+            assert_ne!(schema.print(), other.print(), "{at}");
+        }
     }
 }

@@ -1,10 +1,13 @@
-//! Damaged statements, and bytes that are none: they are read or refused, without a panic, and the same each
-//! time.
+//! Damaged statements, damaged saved reads, and bytes that are none: they are read or refused, without a panic, and
+//! the same each time.
 //!
 //! `fuzz/targets/src/footprint.rs` has the same for libFuzzer. Not here: what statements read.
 
 use footprint::schema::{SqlColumn, SqlSchema};
-use footprint::{RowEvent, SqlMode, SqlRow, SqlValue, StatementReader};
+use footprint::{
+    Index, InvalidReads, PartnerRows, ReadsLoader, RecentRows, RowEvent, SqlMode, SqlRow, SqlValue,
+    StatementReader,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -74,6 +77,11 @@ fn check(text: &[u8], mode: SqlMode) {
     let read = reader.read(text, mode);
     assert_eq!(read, reader.read(text, mode), "the second time");
     let Ok(reads) = read else { return };
+    // Reads that exceed a limit are not saved.
+    if let Some(saved) = reads.save() {
+        let again = ReadsLoader::new(Arc::clone(&schema)).read(&saved);
+        assert_eq!(again.as_ref(), Ok(&reads), "saved");
+    }
     let known = ["5", "a", "2026-01-01"].map(|text| SqlValue::Text(text.into())).to_vec();
     for table in schema.table_ids() {
         let touches = |values: Vec<SqlValue<'static>>| {
@@ -93,7 +101,101 @@ fn mode() -> impl Strategy<Value = SqlMode> {
     })
 }
 
+/// Uses what was read from bytes in every way: nothing panics, and it is the same when it is saved again.
+fn use_saved(bytes: &[u8]) {
+    let schema = schema();
+    let Ok(reads) = ReadsLoader::new(Arc::clone(&schema)).read(bytes) else { return };
+    let saved = reads.save().expect("within the limits");
+    let again = ReadsLoader::new(Arc::clone(&schema)).read(&saved).expect("it was saved");
+    // A number that is none is not equal to itself.
+    assert_eq!(format!("{reads:?}"), format!("{again:?}"));
+    let mut index = Index::new(Arc::clone(&schema));
+    let id = index.acquire(1, || again);
+    let values = ["5", "a", "2026-01-01"].map(|text| SqlValue::Text(text.into()));
+    for table in schema.table_ids() {
+        let row = || Some(SqlRow::new(values.to_vec()));
+        for (before, after) in [(None, row()), (row(), None), (row(), row())] {
+            let event = RowEvent::new(&schema, table, before, after);
+            assert_eq!(index.touched(&event).contains(&id), reads.touched_by(&event), "{reads:?}");
+            let recent = RecentRows::new(1);
+            let mut partners = PartnerRows::new(&recent);
+            reads.affected_by(&event, &mut partners);
+            for lookup in partners.take_missing() {
+                partners.found(lookup, row().map(|row| vec![row]));
+            }
+            reads.affected_by(&event, &mut partners);
+        }
+    }
+    reads.footprints().for_each(|own| assert!(!own.describe(&schema).is_empty()));
+    index.release(id);
+    assert!(index.is_empty());
+}
+
+/// The reads of a statement as bytes.
+fn saved(statement: &str) -> Option<Vec<u8>> {
+    StatementReader::new(schema()).read(statement.as_bytes(), SqlMode::default()).ok()?.save()
+}
+
+#[test]
+fn reads_of_other_tables_are_refused() {
+    let bytes = saved(STATEMENTS[0]).expect("it is read");
+    assert!(ReadsLoader::new(schema()).read(&bytes).is_ok());
+    assert_eq!(
+        ReadsLoader::new(Arc::new(SqlSchema::new("site"))).read(&bytes),
+        Err(InvalidReads),
+        "no such table"
+    );
+    for length in 0..bytes.len() {
+        assert_eq!(ReadsLoader::new(schema()).read(&bytes[..length]), Err(InvalidReads));
+    }
+    let longer = [&bytes[..], &[0]].concat();
+    assert_eq!(ReadsLoader::new(schema()).read(&longer), Err(InvalidReads));
+}
+
+#[test]
+fn equal_forms_are_shared_again() {
+    let mut loader = ReadsLoader::new(schema());
+    let mut read = |id: u32| {
+        let bytes = saved(&format!("SELECT name FROM t WHERE id = {id}")).expect("it is read");
+        loader.read(&bytes).expect("it was saved")
+    };
+    let (one, other) = (read(5), read(6));
+    assert_ne!(one, other);
+    assert!(one.shares_form(&other));
+}
+
+#[test]
+fn deep_conditions_are_refused() {
+    // No constants; one block with one table, and a condition of conditions.
+    let deep = |depth: usize| {
+        let begin = [0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+        let condition = [3, 1, 0, 0, 0].repeat(depth);
+        [&begin[..], &condition[..], &[0; 1 + 16 + 16 + 4][..]].concat()
+    };
+    assert!(ReadsLoader::new(schema()).read(&deep(100)).is_ok());
+    assert_eq!(ReadsLoader::new(schema()).read(&deep(101)), Err(InvalidReads));
+    assert_eq!(ReadsLoader::new(schema()).read(&deep(300_000)), Err(InvalidReads));
+}
+
 proptest! {
+    #[test]
+    fn saved_reads_with_faults(
+        statement in 0..STATEMENTS.len(),
+        faults in prop::collection::vec((0..400_usize, any::<u8>()), 0..4),
+    ) {
+        let Some(mut bytes) = saved(STATEMENTS[statement]) else { return Ok(()) };
+        for (at, to) in faults {
+            let at = at % bytes.len();
+            bytes[at] = to;
+        }
+        use_saved(&bytes);
+    }
+
+    #[test]
+    fn saved_reads_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        use_saved(&bytes);
+    }
+
     #[test]
     fn any_bytes(text in prop::collection::vec(any::<u8>(), 0..200), mode in mode()) {
         check(&text, mode);

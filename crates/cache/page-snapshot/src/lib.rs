@@ -1,15 +1,15 @@
 //! Pages and the changes noted beside them, encoded as bytes that outlive a process. No I/O: bytes in,
 //! bytes out.
 //!
-//! Where to read: `record.rs` (one page), `snapshot.rs` (a whole snapshot: head, pages, end), `journal.rs`
+//! Where to read: `record.rs` (one page), `snapshot.rs` (a whole snapshot: head, statements, pages, end), `journal.rs`
 //! (changes that no database stream repeats), `frame.rs` (length and checksum of each piece), `parts.rs`
 //! (integers and byte strings).
 //!
 //! Invariants: no input causes a panic, and every length is checked before memory is allocated for it. A
 //! piece with a wrong checksum, in a wrong position or from another file is refused, and so is a truncated
 //! file. Input that cannot be read is never treated as a shorter input. Not in this crate: files, clocks,
-//! the choice of a snapshot (`pagewell`), and the dependency index, which follows from the keys and tags of
-//! the pages.
+//! the choice of a snapshot (`pagewell`), the meaning of a statement's bytes (`footprint`), and the dependency index,
+//! which follows from the keys, tags and statements of the pages.
 
 #![forbid(unsafe_code)]
 
@@ -21,9 +21,10 @@ mod snapshot;
 
 pub use frame::{FRAME_BYTES, FRAME_BYTES_MAX};
 pub use journal::{ChangedName, Journal, JournalContents, read_journal};
-pub use record::{Content, Record, SavedPage, read_page, write_page};
+pub use record::{Content, PageStatements, Record, SavedPage, read_page, write_page};
 pub use snapshot::{
-    End, Head, PREFIX_BYTES, Piece, Position, Reader, SOURCES_MAX, VERSION, WriteOutcome, Writer,
+    End, Head, PREFIX_BYTES, Piece, Position, Reader, SOURCES_MAX, SavedStatements, VERSION,
+    WriteOutcome, Writer,
 };
 
 use std::fmt;

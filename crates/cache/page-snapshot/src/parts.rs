@@ -9,6 +9,7 @@ pub(crate) trait Put {
     fn u8(&mut self, value: u8);
     fn u32(&mut self, value: u32);
     fn u64(&mut self, value: u64);
+    fn u128(&mut self, value: u128);
     fn bytes(&mut self, bytes: &[u8]);
     /// Appends an optional integer: a flag byte, then the value if there is one.
     fn maybe(&mut self, value: Option<u64>);
@@ -26,6 +27,10 @@ impl Put for Vec<u8> {
     }
 
     fn u64(&mut self, value: u64) {
+        self.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn u128(&mut self, value: u128) {
         self.extend_from_slice(&value.to_le_bytes());
     }
 

@@ -1,8 +1,8 @@
-//! One page as bytes: its key, its worth for eviction, the stored response, and its content in each
-//! compression.
+//! One page as bytes: its key, its worth for eviction, the stored response, its content in each compression, and
+//! the keys of its statements.
 //!
 //! Values that follow from these are not written: the laid-out header section, the times parsed from header
-//! fields, the dependencies. Reading enforces the limits and invariants of `http_cache::StoredResponse`. A private
+//! fields, the other dependencies. Reading enforces the limits and invariants of `http_cache::StoredResponse`. A private
 //! page is refused, because private pages are never written.
 
 use crate::SnapshotError;
@@ -21,8 +21,19 @@ use http_cache::{
 
 /// The maximum length of a key, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 64 << 10;
+/// The maximum number of statements of a page.
+const STATEMENTS_MAX: usize = 1_024;
 /// The maximum number of header lines of a page, and of fields and cookies in its `Vary`.
 const LINES_MAX: usize = 4_096;
+
+/// The statements on which a page depends, by their keys in the snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageStatements {
+    /// Whether the result of a statement depends on the time of day, or on chance.
+    pub is_timed: bool,
+    /// The key of each statement. One that the render has run twice is there twice.
+    pub keys: Vec<u128>,
+}
 
 /// A page to be written.
 #[derive(Clone, Debug)]
@@ -39,6 +50,8 @@ pub struct Record<'a> {
     pub content: Content<'a>,
     /// The compressed contents, by content coding.
     pub forms: Vec<(Coding, &'a [u8])>,
+    /// The statements on which the page depends; `None` if it depends on none.
+    pub statements: Option<PageStatements>,
 }
 
 /// A page that was read.
@@ -56,6 +69,8 @@ pub struct SavedPage<'a> {
     pub content: Content<'a>,
     /// The compressed contents, at most one for each content coding.
     pub forms: Vec<(Coding, &'a [u8])>,
+    /// The statements on which the page depends; `None` if it depends on none.
+    pub statements: Option<PageStatements>,
 }
 
 /// The uncompressed content of a page.
@@ -88,6 +103,12 @@ pub fn write_page(page: &Record<'_>, out: &mut Vec<u8>) {
         out.u8(coding_number(*coding));
         out.bytes(content);
     }
+    out.u8(u8::from(page.statements.is_some()));
+    if let Some(PageStatements { is_timed, keys }) = &page.statements {
+        out.u8(u8::from(*is_timed));
+        out.u32(keys.len() as u32);
+        keys.iter().for_each(|key| out.u128(*key));
+    }
 }
 
 /// Reads a page that [`write_page`] has written.
@@ -115,11 +136,21 @@ pub fn read_page(bytes: &[u8]) -> Result<SavedPage<'_>, SnapshotError> {
         }
         forms.push((coding, rest.bytes()?));
     }
+    let statements = if rest.flag()? { Some(read_statements(&mut rest)?) } else { None };
     rest.end()?;
     if forms.is_empty() && matches!(content, Content::InCodings(_)) {
         return Err(SnapshotError::Invalid);
     }
-    Ok(SavedPage { key, worth, marked_at_ms, stored, content, forms })
+    Ok(SavedPage { key, worth, marked_at_ms, stored, content, forms, statements })
+}
+
+fn read_statements(rest: &mut Rest<'_>) -> Result<PageStatements, SnapshotError> {
+    let is_timed = rest.flag()?;
+    let mut keys = Vec::new();
+    for _ in 0..rest.count(STATEMENTS_MAX)? {
+        keys.push(rest.u128()?);
+    }
+    Ok(PageStatements { is_timed, keys })
 }
 
 fn coding_number(coding: Coding) -> u8 {

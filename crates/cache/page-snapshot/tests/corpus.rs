@@ -12,7 +12,9 @@ fn inputs_that_can_be_read() {
     let (mut page, mut coded) = (Vec::new(), Vec::new());
     write_page(&record("http://a/?b", &stored), &mut page);
     let content = Content::InCodings(5);
-    let other = Record { content, marked_at_ms: None, ..record("http://a/\nvary x", &stored) };
+    let marked_at_ms = None;
+    let other =
+        Record { content, marked_at_ms, statements: None, ..record("http://a/\nvary x", &stored) };
     write_page(&other, &mut coded);
     let (mut journal, mut bytes) = Journal::begin(1, 7);
     bytes.extend(

@@ -6,8 +6,8 @@ mod common;
 use common::{head, read, record, snapshot, usual};
 use http_cache::{Forms, StoredResponse};
 use page_snapshot::{
-    ChangedName, Content, End, FRAME_BYTES, Journal, JournalContents, PREFIX_BYTES, Reader,
-    SnapshotError, WriteOutcome, Writer, read_journal, read_page, write_page,
+    ChangedName, Content, End, FRAME_BYTES, Journal, JournalContents, PREFIX_BYTES, PageStatements,
+    Reader, Record, SnapshotError, WriteOutcome, Writer, read_journal, read_page, write_page,
 };
 use proptest::prelude::*;
 
@@ -17,6 +17,7 @@ fn a_snapshot_reads_as_it_was_written() {
     let seen = read(&all).expect("it is whole");
     assert_eq!(seen.head, Some(head()));
     assert_eq!(seen.end, Some(End { pages: 3_000 }));
+    assert!(seen.statements.iter().copied().eq(0..3_000));
     assert!(seen.keys.iter().enumerate().all(|(n, key)| *key == format!("http://a/{n}")));
     let none = read(&snapshot(0, 0)).expect("it is whole");
     assert_eq!((none.keys.len(), none.end), (0, Some(End { pages: 0 })));
@@ -95,13 +96,34 @@ fn moved_pieces_are_refused() {
 fn a_page_that_is_too_large_is_left_out() {
     let (stored, content) = (usual(), vec![0; 128 << 20]);
     let mut writer = Writer::new(&head(), 1);
-    let large = page_snapshot::Record { content: Content::Kept(&content), ..record("a", &stored) };
+    let large = Record { content: Content::Kept(&content), ..record("a", &stored) };
     assert_eq!(writer.page(&large), WriteOutcome::TooLarge);
     assert_eq!(writer.page(&record("b", &stored)), WriteOutcome::Yes);
     writer.end();
     let mut all = Vec::new();
     writer.take(|bytes| all.extend_from_slice(bytes)).expect("it is complete");
     assert_eq!(read(&all).expect("it is whole").keys, ["b"]);
+}
+
+#[test]
+fn statements_come_before_pages() {
+    let stored = usual();
+    let mut writer = Writer::new(&head(), 1);
+    assert_eq!(writer.statement(1, &vec![0; 128 << 20]), WriteOutcome::TooLarge);
+    assert_eq!(writer.statement(2, b"reads"), WriteOutcome::Yes);
+    assert_eq!(writer.page(&record("b", &stored)), WriteOutcome::Yes);
+    assert_eq!(writer.statement(3, b"reads"), WriteOutcome::TooLate);
+    writer.end();
+    let mut all = Vec::new();
+    writer.take(|bytes| all.extend_from_slice(bytes)).expect("it is complete");
+    let seen = read(&all).expect("it is whole");
+    assert_eq!((seen.statements, seen.keys), (vec![2], vec!["b".to_owned()]));
+    // A reader refuses them behind pages, whatever the checksum is.
+    let pieces = pieces(&all);
+    let kinds: Vec<u8> = pieces.iter().map(|piece| all[piece.start]).collect();
+    assert_eq!(kinds, [1, 6, 2, 3]);
+    all[pieces[3].start] = 6;
+    assert_eq!(read(&all).err(), Some(SnapshotError::Damaged));
 }
 
 /// The debug output of a stored response, for comparison.
@@ -129,10 +151,23 @@ fn reads_as_it_was_written(stored: &StoredResponse) {
     let page = read_page(&bytes).expect("it is whole");
     assert_eq!((page.key, page.worth, page.marked_at_ms), (&b"http://a/"[..], 5, Some(99)));
     assert_eq!((page.content, page.forms), (written.content, written.forms));
+    assert_eq!(page.statements, written.statements);
     assert_eq!(shown(&page.stored), shown(stored));
     for length in 0..bytes.len() {
         assert!(read_page(&bytes[..length]).is_err(), "{length}");
     }
+}
+
+#[test]
+fn a_page_without_statements_has_none() {
+    let mut bytes = Vec::new();
+    let stored = usual();
+    write_page(&Record { statements: None, ..record("a", &stored) }, &mut bytes);
+    assert_eq!(read_page(&bytes).expect("it is whole").statements, None);
+    let many = PageStatements { is_timed: false, keys: vec![1; 1_025] };
+    let mut bytes = Vec::new();
+    write_page(&Record { statements: Some(many), ..record("a", &stored) }, &mut bytes);
+    assert_eq!(read_page(&bytes).err(), Some(SnapshotError::TooLarge));
 }
 
 #[test]

@@ -14,16 +14,19 @@
 //! Locks: `tables` is never held while the store is locked, nor across an `await`; under it only the
 //! queue of released statements is locked. `applying` orders the changes, and is held during look-ups.
 
+mod earlier;
 mod look;
 mod page_reads;
 mod recent_changes;
 mod time_of_day;
 
+pub use earlier::{EarlierStatements, StatementWalk};
 pub use look::{FindPartners, Release, StatementLook};
 pub use page_reads::{PageReads, is_statement};
 
 use crate::terms::SearchedPages;
 use config::{Automatic, PartnerLookups};
+use earlier::Restoration;
 use footprint::profile::{Filter, SqlProfile};
 use footprint::schema::{SqlSchema, TableId};
 use footprint::{
@@ -36,6 +39,7 @@ use page_store::{ChangeTarget, Number};
 use recent_changes::RecentChanges;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use xxhash_rust::xxh3::Xxh3;
 
 /// The maximum number of statements of a page.
@@ -67,6 +71,9 @@ struct Tables {
     recent: RecentChanges,
     /// The number of looks so far.
     looks: u64,
+    restoration: Restoration,
+    /// Until this time, no row before a change is forgotten for its age.
+    rows_kept_until: Duration,
 }
 
 struct KnownTables {
@@ -132,8 +139,14 @@ impl Footprints {
     /// The state for a site with these settings; `memory_bytes` is its page budget.
     pub fn new(settings: Option<Automatic>, memory_bytes: usize) -> Footprints {
         let none = SqlSchema::default();
-        let tables =
-            Tables { generation: 0, known: None, recent: RecentChanges::default(), looks: 0 };
+        let tables = Tables {
+            generation: 0,
+            known: None,
+            recent: RecentChanges::default(),
+            looks: 0,
+            restoration: Restoration::default(),
+            rows_kept_until: Duration::ZERO,
+        };
         let filter = SqlProfile::default().for_schema(&none, "");
         let recent = RecentRows::new(RECENT_ROWS_MAX);
         Footprints {
@@ -161,7 +174,7 @@ impl Footprints {
         let Some(settings) = &self.settings else { return };
         let mut applying = self.applying.lock().await;
         let prefix = &settings.table_prefix;
-        let (schema, is_new) = {
+        let (schema, is_new, earlier) = {
             let mut tables = self.tables();
             let before = tables.known.as_ref().map(|known| known.reader.schema().clone());
             if before.as_deref() == Some(&schema) {
@@ -171,7 +184,7 @@ impl Footprints {
             tables.generation += 1;
             tables.recent.close();
             tables.known = None;
-            (schema, before.is_none())
+            (schema, before.is_none(), tables.begin_restoration())
         };
         if !is_new {
             pages.drop_pages(&[ChangeTarget::Everything]);
@@ -182,8 +195,12 @@ impl Footprints {
         let options =
             options.map(|(id, column)| (schema.table(id).name.clone(), id, column)).collect();
         let reader = StatementReader::new(schema.clone());
+        let mut index = Index::new(schema);
+        // No row is looked for before this returns, so none is missed for these statements.
+        let held = earlier.map(|earlier| earlier.hold_in(&mut index, self.statements_max));
         let mut tables = self.tables();
-        tables.known = Some(KnownTables { reader, index: Index::new(schema), options });
+        tables.known = Some(KnownTables { reader, index, options });
+        tables.hold(held.unwrap_or_default());
         tables.recent.open(pages.number());
     }
 

@@ -1,6 +1,9 @@
 //! Pages, looks and renders in every order: a page is purged or refused if a row changed that its
 //! render may not have seen.
 
+#[path = "footprints/earlier_tests.rs"]
+mod earlier;
+
 use super::*;
 use config::CaptureKind;
 use footprint::schema::SqlColumn;
@@ -79,10 +82,15 @@ fn row(values: &[&str]) -> SqlRow<'static> {
 
 impl Stage {
     fn new() -> Stage {
-        let store = Store::new(Limits::new(1 << 24));
-        let stage = Stage { store, footprints: Footprints::new(Some(settings()), 1 << 24) };
+        let stage = Stage::undefined();
         stage.define(&[]);
         stage
+    }
+
+    /// Before the tables are known.
+    fn undefined() -> Stage {
+        let store = Store::new(Limits::new(1 << 24));
+        Stage { store, footprints: Footprints::new(Some(settings()), 1 << 24) }
     }
 
     fn define(&self, more: &[&str]) {

@@ -8,7 +8,9 @@ mod conditions;
 mod texts;
 
 use footprint::schema::{SqlColumn, SqlSchema};
-use footprint::{Reads, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader, UnknownReads};
+use footprint::{
+    Reads, ReadsLoader, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader, UnknownReads,
+};
 use std::sync::Arc;
 
 /// A table: its name, and for each column name, type and key.
@@ -87,8 +89,12 @@ fn event(schema: &SqlSchema, change: &str) -> RowEvent<'static> {
     RowEvent::new(schema, schema.table_id(table).expect("a table"), before, Some(after))
 }
 
+/// Reads a statement. Every reads of these tests come back from bytes as they were.
 fn read_in(mode: SqlMode, sql: &[u8]) -> Result<Reads, UnknownReads> {
-    StatementReader::new(schema()).read(sql, mode)
+    let reads = StatementReader::new(schema()).read(sql, mode)?;
+    let saved = reads.save().expect("within the limits");
+    assert_eq!(ReadsLoader::new(schema()).read(&saved).as_ref(), Ok(&reads));
+    Ok(reads)
 }
 
 fn read(sql: &str) -> Result<Reads, UnknownReads> {

@@ -7,7 +7,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::validators::own_etag;
 use http_cache::{Forms, Policy, RequestFacts, StoredResponse, Timestamp, storable};
-use page_snapshot::{Content, End, Head, Piece, Position, Reader, Record, SnapshotError, Writer};
+use page_snapshot::{
+    Content, End, Head, PageStatements, Piece, Position, Reader, Record, SnapshotError, Writer,
+};
 
 /// A stored response with these header fields; `None` if it may not be stored.
 pub fn stored(lines: &[(&str, &str)]) -> Option<StoredResponse> {
@@ -53,21 +55,26 @@ pub fn record<'a>(key: &'a str, stored: &StoredResponse) -> Record<'a> {
         stored: stored.clone(),
         content: Content::Kept(b"hello"),
         forms: vec![(Coding::Zstd, b"zzz"), (Coding::Gzip, b"g")],
+        statements: Some(PageStatements { is_timed: true, keys: vec![1 << 100, 7, 7] }),
     }
 }
 
 /// A head with one position.
 pub fn head() -> Head {
     let position = Position { source: b"mariadb 1".to_vec(), at: b"0-1-100".to_vec() };
-    Head { generation: 7, begun_ms: 1_000_000_000_000, print: 1 << 100, positions: vec![position] }
+    let (begun_ms, print, tables) = (1_000_000_000_000, 1 << 100, Some(1 << 99));
+    Head { generation: 7, begun_ms, print, tables, positions: vec![position] }
 }
 
-/// A snapshot of `pages` pages, each with `bytes` bytes of content.
+/// A snapshot of as many statements and pages, each page with `bytes` bytes of content.
 pub fn snapshot(pages: usize, bytes: usize) -> Vec<u8> {
     let stored = usual();
     let content = vec![b'x'; bytes];
     let mut writer = Writer::new(&head(), 42);
     let mut all = Vec::new();
+    for n in 0..pages {
+        writer.statement(n as u128, &content);
+    }
     for n in 0..pages {
         let key = format!("http://a/{n}");
         let page = Record { content: Content::Kept(&content), ..record(&key, &stored) };
@@ -86,6 +93,8 @@ pub fn snapshot(pages: usize, bytes: usize) -> Vec<u8> {
 pub struct ReadSnapshot {
     /// The head.
     pub head: Option<Head>,
+    /// The keys of the statements.
+    pub statements: Vec<u128>,
     /// The keys of the pages.
     pub keys: Vec<String>,
     /// The end.
@@ -101,6 +110,11 @@ pub fn read(mut bytes: &[u8]) -> Result<ReadSnapshot, SnapshotError> {
         match reader.read(taken)? {
             Piece::Part => {}
             Piece::Head(head) => seen.head = Some(head),
+            Piece::Statements(statements) => {
+                for statement in statements.iter() {
+                    seen.statements.push(statement?.0);
+                }
+            }
             Piece::Pages(pages) => {
                 for page in pages.iter() {
                     seen.keys.push(String::from_utf8_lossy(page?.key).into_owned());

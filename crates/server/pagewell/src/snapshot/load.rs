@@ -4,6 +4,7 @@
 //! |---|---|
 //! | check owner, site and configuration of the snapshot, and that its journals are complete | before any request is served |
 //! | take a lease, apply the changes of the journals, follow the databases from its positions | before any request is served |
+//! | expect its statements: they enter the index when the tables are defined, before a later row is looked for | before any request is served |
 //! | read the whole file and verify every checksum | in the background |
 //! | wait until the later changes of the databases are applied and the gate has opened | in the background |
 //! | restore the pages, frequently used ones first, except those that a later change invalidates | in the background |
@@ -11,13 +12,14 @@
 //! An unusable snapshot is renamed (`NAME.refused`), and the cache starts empty. Requests are
 //! served while pages are restored; missing pages are fetched from the origin.
 
-use super::page;
+use super::page::{self, LeftOut};
 use change_sources::Bookmark;
 use exchange::site::Site;
 use page_snapshot::{
     ChangedName, Head, JournalContents, Piece, Reader, SnapshotError, read_journal,
 };
 use page_store::{ChangeTarget, NotRestored, RestoreSession, StoreRefusal};
+use site_state::footprints::EarlierStatements;
 use site_state::journal::{Open, Running, Snapshots, target};
 use site_state::page::StoredPage;
 use std::fmt;
@@ -94,6 +96,7 @@ struct Usable {
     length: u64,
     names: Vec<ChangedName>,
     positions: Vec<Bookmark>,
+    statements: Option<EarlierStatements>,
     open: Open,
 }
 
@@ -175,7 +178,8 @@ fn look(site: &Site, snapshots: &Snapshots) -> Result<Option<Usable>, NotUsed> {
     }
     let positions = positions(site, &head)?;
     let (names, open) = journals(snapshots, head.generation)?;
-    Ok(Some(Usable { file, length, names, positions, open }))
+    let statements = read_statements(site, &head, &mut file, length)?;
+    Ok(Some(Usable { file, length, names, positions, statements, open }))
 }
 
 fn read_head(file: &mut File, length: u64) -> Result<Head, NotUsed> {
@@ -187,6 +191,35 @@ fn read_head(file: &mut File, length: u64) -> Result<Head, NotUsed> {
         if found.is_some() { Go::No } else { Go::On }
     })?;
     found.ok_or(NotUsed::Unreadable(SnapshotError::CutOff))
+}
+
+/// Returns the statements of the pages; `None` if there are none.
+fn read_statements(
+    site: &Site,
+    head: &Head,
+    file: &mut File,
+    length: u64,
+) -> Result<Option<EarlierStatements>, NotUsed> {
+    let Some(tables) = head.tables else { return Ok(None) };
+    let (mut earlier, mut invalid) = (site.footprints.earlier(tables), None);
+    each_piece(file, length, &mut |piece| {
+        let statements = match piece {
+            Piece::Part | Piece::Head(_) => return Go::On,
+            Piece::Statements(statements) => statements,
+            Piece::Pages(_) | Piece::End(_) => return Go::No,
+        };
+        for statement in statements.iter() {
+            match statement {
+                Ok((key, bytes)) => earlier.add(key, bytes),
+                Err(why) => invalid = Some(why),
+            }
+        }
+        if invalid.is_some() { Go::No } else { Go::On }
+    })?;
+    match invalid {
+        None => Ok(Some(earlier)),
+        Some(why) => Err(why.into()),
+    }
 }
 
 /// Returns the position of each of the site's databases.
@@ -228,6 +261,9 @@ fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Usable) -> Loading {
     if !targets.is_empty() {
         site.changes().drop_local(&targets, "snapshot");
     }
+    if let Some(statements) = left.statements {
+        site.footprints.expect(statements);
+    }
     for (feed, bookmark) in site.sources.feeds.iter().zip(left.positions) {
         feed.begin_at(bookmark);
     }
@@ -252,6 +288,8 @@ struct Put {
     pages: u64,
     changed: u64,
     left_out: u64,
+    /// The pages whose statements are not known.
+    without_statements: u64,
 }
 
 impl Loading {
@@ -286,9 +324,18 @@ impl Loading {
             refuse(site, snapshots, &why);
         }
         site.counters.snapshot_pages.set(put.pages);
-        let Put { pages, changed, left_out } = put;
+        let Put { pages, changed, left_out, without_statements } = put;
         let ms = elapsed();
-        tracing::info!(event = "snapshot-loaded", pages, changed, left_out, read_ms, waited_ms, ms);
+        tracing::info!(
+            event = "snapshot-loaded",
+            pages,
+            changed,
+            without_statements,
+            left_out,
+            read_ms,
+            waited_ms,
+            ms
+        );
         true
     }
 }
@@ -309,9 +356,10 @@ impl Put {
         };
         match page::restore(site, restoring, page) {
             Ok(()) => self.pages += 1,
-            Err(NotRestored::Refused(StoreRefusal::ChangedSince | StoreRefusal::LeaseTooOld)) => {
-                self.changed += 1;
-            }
+            Err(LeftOut::Rejected(NotRestored::Refused(
+                StoreRefusal::ChangedSince | StoreRefusal::LeaseTooOld,
+            ))) => self.changed += 1,
+            Err(LeftOut::Statements) => self.without_statements += 1,
             Err(_) => self.left_out += 1,
         }
     }

@@ -1,18 +1,19 @@
 //! Writes a snapshot, periodically and once more at shutdown.
 //!
 //! It first saves the databases' positions up to which all changes are applied and visible to every
-//! reader, and begins a new journal. Then it reads the pages in small batches, each in its current
-//! state. So no page is older than the positions, and every change that the snapshot may lack is
+//! reader, and begins a new journal. Then it reads the statements of all pages, and the pages, in
+//! small batches, each page in its current state. So no page is older than the positions, and every change that the snapshot may lack is
 //! after the positions or in the journal. A hit never waits: the index is locked only while
 //! [`PLACES`] references are cloned, and only changes and stores wait for that lock.
 //!
 //! Not here: whether a snapshot may be used at the start (`load`).
 
-use super::page;
+use super::page::{self, PageForm};
 use change_sources::{Feed, LogRetention};
 use exchange::site::Site;
 use page_snapshot::{Head, Position, WriteOutcome, Writer};
 use page_store::Walk;
+use site_state::footprints::StatementWalk;
 use site_state::journal::{Open, Snapshots, Stage};
 use site_state::phase::{Phase, PhaseWatch};
 use std::fs::File;
@@ -94,6 +95,7 @@ pub async fn run(site: Arc<Site>, loading: Option<super::Loading>, mut stop: Pha
             tokio::task::spawn_blocking(move || loading.load(&own, &|| stop.borrow().is_leaving()));
         // A panic is in the log already; no snapshot is written then.
         let whole = all.await.unwrap_or(false);
+        site.footprints.end_restoring(site.clock.monotonic());
         snapshots.restored(whole);
         if !whole {
             return;
@@ -204,7 +206,9 @@ fn begin(site: &Arc<Site>, snapshots: &Snapshots) -> Result<StartedSnapshot, Not
     // Read after the journal was begun: a reload that changes the configuration deletes that
     // journal again.
     let (begun_ms, print) = (site.clock.now().0, site.now().config.print);
-    Ok(StartedSnapshot { head: Head { generation, begun_ms, print, positions }, logs })
+    // The statements are those of the tables as they are when the pages are read.
+    let head = Head { generation, begun_ms, print, tables: None, positions };
+    Ok(StartedSnapshot { head, logs })
 }
 
 /// Returns the positions up to which the databases' changes are in the pages, and keeps their logs
@@ -286,22 +290,41 @@ fn write_pages(
     is_over: &dyn Fn() -> bool,
 ) -> Result<Done, NotWritten> {
     let mut out = Out { file: snapshots.files.create_snapshot()?, bytes: 0, synced: 0 };
-    let (mut writer, mut walk, mut left_out) = (Writer::new(head, random()), Walk::default(), 0);
-    while !walk.is_over() {
+    let bytes_max = snapshots.config.bytes_max;
+    let mut statements = site.footprints.begin_walk();
+    let head = Head { tables: statements.as_ref().map(StatementWalk::tables), ..head.clone() };
+    let (mut writer, mut walk, mut left_out) = (Writer::new(&head, random()), Walk::default(), 0);
+    let rest = || {
         if is_over() {
             return Err(NotWritten::Interrupted);
         }
-        for found in site.store.walk(&mut walk, PLACES) {
-            let Some(record) = page::record(&found) else { continue };
-            let is_full = out.bytes >= snapshots.config.bytes_max;
-            if is_full || writer.page(&record) == WriteOutcome::TooLarge {
-                left_out += 1;
-            }
+        pause.into_iter().for_each(std::thread::sleep);
+        Ok(())
+    };
+    // Pages whose statements are new since, or did not fit, are left out when they are loaded.
+    while let Some(walk) = &mut statements
+        && out.bytes < bytes_max
+        && let Some(part) = site.footprints.walk(walk)
+    {
+        for (key, bytes) in part {
+            writer.statement(key, &bytes);
             writer.take(|bytes| out.write(bytes)).transpose()?;
         }
-        if let Some(pause) = pause {
-            std::thread::sleep(pause);
+        rest()?;
+    }
+    while !walk.is_over() {
+        for found in site.store.walk(&mut walk, PLACES) {
+            let is_written = match page::form(site, statements.as_ref(), &found) {
+                PageForm::Excluded => continue,
+                PageForm::WithoutStatements => false,
+                PageForm::Record(record) => {
+                    out.bytes < bytes_max && writer.page(&record) == WriteOutcome::Yes
+                }
+            };
+            left_out += u64::from(!is_written);
+            writer.take(|bytes| out.write(bytes)).transpose()?;
         }
+        rest()?;
     }
     let pages = writer.end().pages;
     writer.take(|bytes| out.write(bytes)).transpose()?;

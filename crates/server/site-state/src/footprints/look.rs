@@ -15,8 +15,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 /// How long the row before a change is remembered for the join check, in milliseconds. A look-up is
-/// never later than this.
-const RECENT_MS: u64 = 30_000;
+/// never later than this, except when pages of an earlier process are restored (`Tables::keeps_rows`).
+pub(super) const RECENT_MS: u64 = 30_000;
 /// A look with more changed rows does no join check: all partners count as present.
 const CHECKED_ROWS_MAX: usize = 1_000;
 
@@ -125,8 +125,10 @@ impl Footprints {
         partners: &mut dyn FindPartners,
         now: Duration,
     ) -> StatementLook {
-        let position = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let oldest = position.saturating_sub(RECENT_MS);
+        // Not 0, which means that no row was forgotten.
+        let position = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_add(1);
+        let remembered_ms = if self.tables().keeps_rows(now) { u64::MAX } else { RECENT_MS };
+        let oldest = position.saturating_sub(remembered_ms);
         applying.recent.forget_up_to(oldest);
         for change in &changes {
             if let TableChange::Row(event) = change {
