@@ -66,6 +66,17 @@ pub(crate) enum Comparison {
 }
 
 impl Constant {
+    /// The length of its text in bytes.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Constant::Integer(_) | Constant::Number(_) => 0,
+            Constant::Moment(text)
+            | Constant::Text { text, .. }
+            | Constant::Folded(text)
+            | Constant::Bytes(text) => text.len(),
+        }
+    }
+
     /// The constant for comparisons with a column of this kind. `None` if they are not known.
     pub fn of(kind: SqlColumnKind, literal: &Literal) -> Option<Constant> {
         match (kind, literal) {

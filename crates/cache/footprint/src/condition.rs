@@ -233,6 +233,19 @@ impl Test {
 }
 
 impl Operand {
+    /// The memory for the constants, and for finding a statement by each of them, in bytes.
+    pub fn heap_bytes(&self) -> usize {
+        const PLACE_BYTES: usize = 50;
+        let text =
+            |constant: &Constant| size_of::<Constant>() + PLACE_BYTES + constant.text_bytes();
+        match self {
+            Operand::One(constant) => text(constant),
+            Operand::Integers(all) => all.len() * (size_of::<i64>() + PLACE_BYTES),
+            Operand::Constants(all) => all.iter().map(text).sum(),
+            Operand::Pattern(_) => PLACE_BYTES + size_of::<Pattern>(),
+        }
+    }
+
     /// The operand for these constants.
     pub fn of(mut constants: Vec<Constant>) -> Operand {
         let integer = |constant: &Constant| match constant {

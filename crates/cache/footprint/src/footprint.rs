@@ -143,6 +143,20 @@ impl Reads {
         self.form.is_random
     }
 
+    /// Whether the statement loads all rows of a table, so that it can be narrowed to some values of a column.
+    #[must_use]
+    pub fn can_be_narrowed(&self, schema: &SqlSchema, table: TableId, column: u16) -> bool {
+        let definition = schema.table(table);
+        let kind = definition.columns[usize::from(column)].kind;
+        let is_load = match &self.form.blocks[..] {
+            [Block { tables }] => {
+                matches!(&tables[..], [only] if only.table == table && only.loads(definition, column))
+            }
+            _ => false,
+        };
+        is_load && matches!(kind, SqlColumnKind::Text { .. })
+    }
+
     /// See [`crate::StatementReader::narrow`].
     pub(crate) fn narrow(
         &mut self,
@@ -151,24 +165,11 @@ impl Reads {
         column: u16,
         values: &[&str],
     ) -> Narrowing {
-        let definition = schema.table(table);
-        let is_text =
-            matches!(definition.columns[usize::from(column)].kind, SqlColumnKind::Text { .. });
-        let is_load = match &self.form.blocks[..] {
-            [Block { tables }] => {
-                matches!(&tables[..], [only] if only.table == table && only.loads(definition, column))
-            }
-            _ => false,
-        };
-        if !is_text || !is_load {
+        if !self.can_be_narrowed(schema, table, column) {
             return Narrowing::Nothing;
         }
-        let constant = |value: &&str| {
-            Constant::of(
-                definition.columns[usize::from(column)].kind,
-                &Literal::Text((*value).into()),
-            )
-        };
+        let kind = schema.table(table).columns[usize::from(column)].kind;
+        let constant = |value: &&str| Constant::of(kind, &Literal::Text((*value).into()));
         let constants = values.iter().map(constant).collect::<Option<Vec<Constant>>>();
         let slot = u16::try_from(self.operands.len()).map(Slot);
         let (Some(constants), Ok(slot)) = (constants, slot) else { return Narrowing::Nothing };
@@ -183,6 +184,14 @@ impl Reads {
             reads.tested.insert(column.into());
         }
         Narrowing::Done
+    }
+
+    /// The memory that the statement needs in an index, in bytes: its constants, and about 50 bytes for each value by which
+    /// it is found.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        const STATEMENT_BYTES: usize = 200;
+        STATEMENT_BYTES + self.operands.iter().map(Operand::heap_bytes).sum::<usize>()
     }
 
     pub(crate) fn at(&self, position: Position) -> Footprint<'_> {

@@ -251,6 +251,18 @@ impl Filter {
         }
     }
 
+    /// The number of rows that are held back.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The row that was held back last, if there is one.
+    #[must_use]
+    pub fn newest_held(&self) -> Option<&RowEvent<'static>> {
+        self.held.back().map(|held| &held.event)
+    }
+
     /// The time at which [`Filter::release`] has something to pass.
     #[must_use]
     pub fn next_release(&self) -> Option<Duration> {

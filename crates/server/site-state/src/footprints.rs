@@ -12,7 +12,7 @@
 //! | before that, and was settled when the render began | | nothing: the render has seen the row |
 //!
 //! Locks: `tables` is never held while the store is locked, nor across an `await`; under it only the
-//! queue of released statements is locked. `applying` orders the changes, and is held during look-ups.
+//! queue of released statements is locked. `reader` may be held when `tables` is locked, never the reverse. `applying` orders the changes, and is held during look-ups.
 
 mod earlier;
 mod look;
@@ -38,9 +38,10 @@ use page_reads::{ReleaseQueue, Statements};
 use page_store::{ChangeTarget, Number};
 use recent_changes::RecentChanges;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The maximum number of statements of a page.
 const STATEMENTS_MAX: usize = 900;
@@ -48,6 +49,8 @@ const STATEMENTS_MAX: usize = 900;
 const RECENT_ROWS_MAX: usize = 8_192;
 /// The memory that a statement is counted with, in bytes: its constants, its places in the index.
 const STATEMENT_BYTES: usize = 600;
+/// The length of the machine's id (machine-id(5)), in bytes.
+const MACHINE_ID_BYTES: usize = 32;
 /// The statements may use this fraction (1/`MEMORY_SHARE`) of the page budget.
 const MEMORY_SHARE: usize = 8;
 
@@ -57,6 +60,10 @@ pub struct Footprints {
     settings: Option<Automatic>,
     statements_max: usize,
     tables: Mutex<Tables>,
+    /// Reads the statements of `tables`; locked alone, since a long statement takes a while.
+    reader: Mutex<Option<StatementReader>>,
+    /// The seed of the statements' hashes, so that no visitor can choose texts with equal ones.
+    seed: u64,
     applying: tokio::sync::Mutex<Applying>,
     /// The statements of pages that are gone.
     released: Arc<ReleaseQueue>,
@@ -77,7 +84,6 @@ struct Tables {
 }
 
 struct KnownTables {
-    reader: StatementReader,
     index: Index,
     /// The tables of options: the name, and the column of the options' names.
     options: Vec<(String, TableId, u16)>,
@@ -129,7 +135,9 @@ impl fmt::Display for ReadsRefused {
         match self {
             ReadsRefused::NoTables => f.write_str("the tables of the database are not known yet"),
             ReadsRefused::Unknown(why, text) => write!(f, "{why}, in: {text}"),
-            ReadsRefused::Changed => f.write_str("a row that the page shows changed meanwhile"),
+            ReadsRefused::Changed => {
+                f.write_str("a row that the page reads, or the tables, changed meanwhile")
+            }
             ReadsRefused::TooMany => f.write_str("too many statements"),
         }
     }
@@ -153,6 +161,8 @@ impl Footprints {
             settings,
             statements_max: memory_bytes / MEMORY_SHARE / STATEMENT_BYTES,
             tables: Mutex::new(tables),
+            reader: Mutex::default(),
+            seed: machine_seed(),
             applying: tokio::sync::Mutex::new(Applying { filter, recent }),
             released: Arc::default(),
         }
@@ -176,7 +186,7 @@ impl Footprints {
         let prefix = &settings.table_prefix;
         let (schema, is_new, earlier) = {
             let mut tables = self.tables();
-            let before = tables.known.as_ref().map(|known| known.reader.schema().clone());
+            let before = tables.known.as_ref().map(|known| known.index.schema().clone());
             if before.as_deref() == Some(&schema) {
                 return;
             }
@@ -194,12 +204,12 @@ impl Footprints {
         let options = settings.profile.option_tables(&schema, prefix);
         let options =
             options.map(|(id, column)| (schema.table(id).name.clone(), id, column)).collect();
-        let reader = StatementReader::new(schema.clone());
+        *self.reader() = Some(StatementReader::new(schema.clone()));
         let mut index = Index::new(schema);
         // No row is looked for before this returns, so none is missed for these statements.
         let held = earlier.map(|earlier| earlier.hold_in(&mut index, self.statements_max));
         let mut tables = self.tables();
-        tables.known = Some(KnownTables { reader, index, options });
+        tables.known = Some(KnownTables { index, options });
         tables.hold(held.unwrap_or_default());
         tables.recent.open(pages.number());
     }
@@ -221,21 +231,16 @@ impl Footprints {
         let generation = self.tables().generation;
         let mut reads = PageReads::new(generation, self.released.clone());
         for (text, mode) in texts.chain(declared) {
-            let mut tables = self.tables();
-            tables.forget(&self.released);
-            let is_current = reads.is_of(tables.generation);
-            // A page that is being made when the tables are redefined is not stored.
-            let known = match &mut tables.known {
-                Some(known) if is_current => known,
-                Some(_) => return Err(ReadsRefused::Changed),
-                None => return Err(ReadsRefused::NoTables),
+            let statement = TextWithOptions { text, mode, options: statements.options };
+            let Some((id, new_bytes)) = self.acquire(&statement, &reads)? else { continue };
+            reads.add(id, new_bytes);
+            let is_timed = {
+                let tables = self.tables();
+                let own = tables.known.as_ref().and_then(|known| known.index.reads(id));
+                own.is_some_and(|own| own.uses_clock() || own.is_random())
             };
-            let Some(id) = known.acquire(text, mode, statements.options)? else { continue };
-            let is_timed =
-                known.index.reads(id).is_some_and(|own| own.uses_clock() || own.is_random());
-            reads.add(id);
             reads.is_timed |= is_timed || time_of_day::is_in(text, made);
-            if reads.len() > STATEMENTS_MAX || known.index.len() > self.statements_max {
+            if reads.len() > STATEMENTS_MAX {
                 return Err(ReadsRefused::TooMany);
             }
         }
@@ -252,6 +257,50 @@ impl Footprints {
         drop(tables);
         reads.finish();
         Ok(reads)
+    }
+
+    /// Adds a user of a statement, for the page with these reads. Returns it with the memory that it needs if it is new,
+    /// in bytes; `None` if it reads no rows.
+    fn acquire(
+        &self,
+        statement: &TextWithOptions<'_>,
+        page: &PageReads,
+    ) -> Result<Option<(StatementId, usize)>, ReadsRefused> {
+        let (keys, schema, of_options) = {
+            let mut tables = self.tables();
+            tables.forget(&self.released);
+            let known = tables.known_for(page)?;
+            let of_options = known.options_in(statement);
+            let keys = statement.keys(self.seed, !of_options.is_empty());
+            if let Some(key) = known.key_of(keys, &of_options) {
+                return Ok(Some((known.index.acquire(key, Reads::default), 0)));
+            }
+            (keys, known.index.schema().clone(), of_options)
+        };
+        let mut reader = self.reader();
+        let reader = reader.as_mut().filter(|reader| Arc::ptr_eq(reader.schema(), &schema));
+        let reader = reader.ok_or(ReadsRefused::Changed)?;
+        let read = reader.read(statement.text, statement.mode);
+        let mut reads = read.map_err(|why| ReadsRefused::Unknown(why, shape(statement.text)))?;
+        if reads.is_empty() && !reads.uses_clock() && !reads.is_random() {
+            return Ok(None);
+        }
+        let [mut key, by_options] = keys;
+        let asked: Vec<&str> =
+            statement.options.unwrap_or_default().iter().map(String::as_str).collect();
+        for (table, column) in of_options {
+            match reader.narrow(&mut reads, table, column, &asked) {
+                Narrowing::Done => key = by_options,
+                Narrowing::Nothing => {}
+            }
+        }
+        let mut tables = self.tables();
+        let known = tables.known_for(page)?;
+        if known.index.len() >= self.statements_max {
+            return Err(ReadsRefused::TooMany);
+        }
+        let bytes = reads.heap_bytes();
+        Ok(Some((known.index.acquire(key, || reads), bytes)))
     }
 
     /// The reads of a page in words, a line for each table of a statement: for `explain`.
@@ -284,12 +333,58 @@ impl Footprints {
         self.settings.as_ref().is_some_and(|settings| settings.partners == PartnerLookups::Made)
     }
 
+    fn reader(&self) -> MutexGuard<'_, Option<StatementReader>> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn tables(&self) -> MutexGuard<'_, Tables> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// A number that is secret to visitors: the same for each process on this machine, so that a page of a snapshot and a new
+/// one share their statements. Random without `/etc/machine-id`.
+fn machine_seed() -> u64 {
+    static SEED: LazyLock<u64> = LazyLock::new(|| {
+        let id = std::fs::read("/etc/machine-id").ok().filter(|id| id.len() >= MACHINE_ID_BYTES);
+        id.map_or_else(|| RandomState::new().hash_one(0), |id| xxh3_64(&id))
+    });
+    *SEED
+}
+
+/// A statement of a render.
+struct TextWithOptions<'r> {
+    text: &'r [u8],
+    mode: SqlMode,
+    options: Option<&'r [String]>,
+}
+
+impl TextWithOptions<'_> {
+    /// The keys of the statement in the index: as it stands, and narrowed to the options that were asked for.
+    fn keys(&self, seed: u64, is_of_options: bool) -> [u128; 2] {
+        let mut hash = Xxh3::with_seed(seed);
+        hash.update(&mode_key(self.mode));
+        hash.update(self.text);
+        let by_text = hash.digest128();
+        for name in self.options.filter(|_| is_of_options).unwrap_or_default() {
+            hash.update(&[0]);
+            hash.update(name.as_bytes());
+        }
+        [by_text, hash.digest128()]
+    }
+}
+
 impl Tables {
+    /// The tables for a page that is being made. If they are redefined meanwhile, the page is not stored.
+    fn known_for(&mut self, page: &PageReads) -> Result<&mut KnownTables, ReadsRefused> {
+        let is_current = page.is_of(self.generation);
+        match &mut self.known {
+            Some(known) if is_current => Ok(known),
+            Some(_) => Err(ReadsRefused::Changed),
+            None => Err(ReadsRefused::NoTables),
+        }
+    }
+
     /// Removes the statements of pages that are gone.
     fn forget(&mut self, released: &ReleaseQueue) {
         for Statements { generation, ids } in released.take() {
@@ -301,44 +396,24 @@ impl Tables {
 }
 
 impl KnownTables {
-    /// Adds a user of a statement; `None` if it reads no rows.
-    fn acquire(
-        &mut self,
-        text: &[u8],
-        mode: SqlMode,
-        options: Option<&[String]>,
-    ) -> Result<Option<StatementId>, ReadsRefused> {
-        let names: &[(String, TableId, u16)] = if options.is_some() { &self.options } else { &[] };
-        let has = |name: &str| memchr::memmem::find(text, name.as_bytes()).is_some();
-        let of_options: Vec<_> = names.iter().filter(|(name, ..)| has(name)).collect();
-        let mut hash = Xxh3::new();
-        hash.update(&mode_key(mode));
-        hash.update(text);
-        let by_text = hash.digest128();
-        for name in options.filter(|_| !of_options.is_empty()).unwrap_or_default() {
-            hash.update(&[0]);
-            hash.update(name.as_bytes());
+    /// The tables of options that a statement names, if it is known which options were asked for.
+    fn options_in(&self, statement: &TextWithOptions<'_>) -> Vec<(TableId, u16)> {
+        let has = |name: &str| memchr::memmem::find(statement.text, name.as_bytes()).is_some();
+        let all = self.options.iter().filter(|_| statement.options.is_some());
+        all.filter(|(name, ..)| has(name)).map(|(_, table, column)| (*table, *column)).collect()
+    }
+
+    /// The key by which the index has a statement: narrowed to options, or as it stands, if it would not be narrowed.
+    fn key_of(&self, keys: [u128; 2], of_options: &[(TableId, u16)]) -> Option<u128> {
+        let [by_text, by_options] = keys;
+        if self.index.find(by_options).is_some() {
+            return Some(by_options);
         }
-        let by_options = hash.digest128();
-        for key in [by_text, by_options] {
-            if self.index.find(key).is_some() {
-                return Ok(Some(self.index.acquire(key, Reads::default)));
-            }
-        }
-        let read = self.reader.read(text, mode);
-        let mut reads = read.map_err(|why| ReadsRefused::Unknown(why, shortened(text)))?;
-        if reads.is_empty() && !reads.uses_clock() && !reads.is_random() {
-            return Ok(None);
-        }
-        let mut key = by_text;
-        for (_, table, column) in of_options {
-            let asked: Vec<&str> = options.unwrap_or_default().iter().map(String::as_str).collect();
-            match self.reader.narrow(&mut reads, *table, *column, &asked) {
-                Narrowing::Done => key = by_options,
-                Narrowing::Nothing => {}
-            }
-        }
-        Ok(Some(self.index.acquire(key, || reads)))
+        let reads = self.index.reads(self.index.find(by_text)?)?;
+        let schema = self.index.schema();
+        let is_wide =
+            |(table, column): &(TableId, u16)| reads.can_be_narrowed(schema, *table, *column);
+        (!of_options.iter().any(is_wide)).then_some(by_text)
     }
 
     /// The statements that a changed row touches, before the join check.
@@ -353,11 +428,26 @@ fn mode_key(mode: SqlMode) -> [u8; 4] {
     [has_ansi_quotes, has_plain_backslashes, has_other_meanings, is_utf8].map(u8::from)
 }
 
-/// The beginning of a statement, for a message.
-fn shortened(text: &[u8]) -> String {
-    const BYTES_MAX: usize = 120;
-    let text = String::from_utf8_lossy(&text[..text.len().min(BYTES_MAX)]);
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+/// The beginning of a statement without its constants, which may be personal, for a message.
+fn shape(text: &[u8]) -> String {
+    const LETTERS_MAX: usize = 120;
+    let text = String::from_utf8_lossy(&text[..text.len().min(4 * LETTERS_MAX)]);
+    let mut letters = text.chars();
+    let mut shape = String::new();
+    while let Some(letter) = letters.next()
+        && shape.len() < LETTERS_MAX
+    {
+        match letter {
+            '\'' | '"' => {
+                let _ = letters.by_ref().find(|other| *other == letter);
+                shape.push('…');
+            }
+            '0'..='9' => shape.push('#'),
+            letter if letter.is_control() => shape.push(' '),
+            letter => shape.push(letter),
+        }
+    }
+    shape
 }
 
 #[cfg(test)]

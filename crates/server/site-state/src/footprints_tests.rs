@@ -293,6 +293,44 @@ fn options_that_were_not_asked_for_touch_nothing() {
 }
 
 #[test]
+fn a_page_made_while_a_row_is_gone_is_refused_although_the_row_comes_back() {
+    let stage = Stage::new();
+    let text = "SELECT option_value FROM wp_options WHERE option_name = '_transient_a'";
+    stage.store(&stage.store.lease(), text).expect("nothing has changed");
+    let row: &[&str] = &["_transient_a", "x"];
+    let deleted = stage.look(stage.row("wp_options", Some(row), None));
+    assert_eq!(deleted.tags().count(), 0, "it is held back");
+    let opened = stage.open(&deleted);
+    stage.settle(opened, deleted);
+    let between = stage.store.lease();
+    let inserted = stage.look(stage.row("wp_options", None, Some(row)));
+    assert_eq!(inserted.tags().count(), 0, "it has equal values");
+    let opened = stage.open(&inserted);
+    stage.settle(opened, inserted);
+    assert!(stage.has(text), "the page from before shows the row");
+    assert_eq!(stage.store(&between, text), Err("reads-changed"));
+    assert_eq!(stage.store(&stage.store.lease(), text), Ok(()));
+}
+
+#[test]
+fn only_the_statement_that_loads_all_options_is_narrowed() {
+    let stage = Stage::new();
+    let asked = ["home".to_owned()];
+    for text in [
+        "SELECT option_value FROM wp_options WHERE option_name LIKE 'event_%'",
+        "SELECT COUNT(*) FROM wp_options",
+        "SELECT option_name FROM wp_options WHERE option_value LIKE '%x%'",
+        "SELECT option_name, option_value FROM wp_options WHERE option_value = 'x'",
+    ] {
+        let lease = stage.store.lease();
+        stage.store_asking(&lease, text, Some(&asked)).expect("nothing has changed");
+    }
+    let before: &[&str] = &["event_7", "x"];
+    let change = stage.row("wp_options", Some(before), None);
+    assert_eq!(stage.look(change).tags().count(), 4);
+}
+
+#[test]
 fn what_cannot_be_known_is_refused_with_its_reason() {
     let stage = Stage::new();
     let lease = stage.store.lease();

@@ -124,7 +124,7 @@ impl Footprints {
         let mut reads = PageReads::new(generation, self.released.clone());
         for (id, key) in ids?.into_iter().zip(keys) {
             known.index.acquire(*key, footprint::Reads::default);
-            reads.add(id);
+            reads.add(id, 0);
         }
         reads.is_timed = is_timed;
         reads.finish();

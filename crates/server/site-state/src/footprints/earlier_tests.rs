@@ -224,7 +224,7 @@ fn a_page_keeps_that_it_depends_on_the_time() {
     stage.define(&[]);
     let (_, key) = saved.pages[0];
     let reads = stage.footprints.restore(&[key, key], true).expect("it is held");
-    assert!(reads.is_timed && reads.len() == 2);
+    assert!(reads.is_timed && reads.len() == 1);
     assert!(stage.footprints.restore(&[key; 901], true).is_none());
     drop(reads);
     stage.footprints.end_restoring(Duration::ZERO);

@@ -76,16 +76,23 @@ impl Footprints {
         now: Duration,
     ) -> StatementLook {
         let mut applying = self.applying.lock().await;
-        let mut shown = Vec::with_capacity(changes.len());
+        let (mut shown, mut held) = (Vec::with_capacity(changes.len()), Vec::new());
         for change in changes {
             match change {
                 TableChange::Row(event) => {
-                    applying.filter.take(event, now, |event| shown.push(TableChange::Row(event)));
+                    let filter = &mut applying.filter;
+                    let before = filter.held();
+                    filter.take(event, now, |event| shown.push(TableChange::Row(event)));
+                    if filter.held() > before
+                        && let Some(event) = filter.newest_held()
+                    {
+                        held.push(TableChange::Row(event.clone()));
+                    }
                 }
                 TableChange::Table(_) | TableChange::Everything => shown.push(change),
             }
         }
-        self.look_for(&mut applying, shown, partners, now).await
+        self.look_for(&mut applying, (shown, held), partners, now).await
     }
 
     /// Looks for the statements that held rows touch. `None` if no row is released.
@@ -105,7 +112,7 @@ impl Footprints {
         if shown.is_empty() {
             return None;
         }
-        Some(self.look_for(&mut applying, shown, partners, now).await)
+        Some(self.look_for(&mut applying, (shown, Vec::new()), partners, now).await)
     }
 
     /// The time at which [`Footprints::release`] has something to release.
@@ -121,7 +128,7 @@ impl Footprints {
     async fn look_for(
         &self,
         applying: &mut Applying,
-        changes: Vec<TableChange>,
+        (changes, held): (Vec<TableChange>, Vec<TableChange>),
         partners: &mut dyn FindPartners,
         now: Duration,
     ) -> StatementLook {
@@ -138,7 +145,16 @@ impl Footprints {
         let checks = self.looks_up()
             && changes.len() <= CHECKED_ROWS_MAX
             && applying.recent.is_complete_after(oldest);
-        let mut finding = self.tables().begin_look(changes);
+        let mut finding = {
+            let mut tables = self.tables();
+            tables.forget(&self.released);
+            let finding = tables.begin_look(changes);
+            held.iter().for_each(|change| tables.recent.push_held(change));
+            if applying.filter.held() == 0 {
+                tables.recent.settle_held_with(finding.number);
+            }
+            finding
+        };
         let mut found = PartnerRows::new(&applying.recent);
         let mut lookups = 0;
         loop {
@@ -148,9 +164,9 @@ impl Footprints {
                 if checks {
                     finding.check(known, &mut found);
                 } else {
-                    finding.touch_all(known.reader.schema());
+                    finding.touch_all(known.index.schema());
                 }
-                known.reader.schema().clone()
+                known.index.schema().clone()
             };
             let missing = found.take_missing();
             if missing.is_empty() {
@@ -223,7 +239,7 @@ impl Finding {
                     Affects::No => false,
                     Affects::Unfinished => true,
                     Affects::Yes => {
-                        row.get_or_insert_with(|| event.describe(known.reader.schema()));
+                        row.get_or_insert_with(|| event.describe(known.index.schema()));
                         touched.insert(*id);
                         false
                     }

@@ -1,7 +1,7 @@
 //! The statements of one page: the page holds them in the index as long as it exists.
 //!
 //! A page is dropped under locks of the store, so the drop only puts its statements into a queue.
-//! The queue is emptied whenever the index is used.
+//! The queue is emptied when a page is made, and when rows are looked for.
 
 use footprint::StatementId;
 use std::mem;
@@ -57,18 +57,27 @@ pub struct PageReads {
     statements: Statements,
     /// Whether the result of a statement depends on the time of day, or on chance.
     pub is_timed: bool,
+    /// The memory for statements that no page had before.
+    new_bytes: usize,
     released: Arc<ReleaseQueue>,
 }
 
 impl PageReads {
     pub(super) fn new(generation: u32, released: Arc<ReleaseQueue>) -> PageReads {
         let statements = Statements { generation, ids: Vec::new() };
-        PageReads { statements, is_timed: false, released }
+        PageReads { statements, is_timed: false, new_bytes: 0, released }
     }
 
-    /// Adds a statement whose use has been counted in the index.
-    pub(super) fn add(&mut self, id: StatementId) {
-        self.statements.ids.push(id);
+    /// Adds a statement whose use has been counted in the index. `new_bytes` is the memory that it needs, if no other page
+    /// has it: it counts as this page's, so that memory is freed by evicting pages.
+    pub(super) fn add(&mut self, id: StatementId, new_bytes: usize) {
+        self.new_bytes += new_bytes;
+        if self.statements.ids.contains(&id) {
+            let generation = self.statements.generation;
+            self.released.put(Statements { generation, ids: vec![id] });
+        } else {
+            self.statements.ids.push(id);
+        }
     }
 
     /// Frees the room that is not used.
@@ -84,7 +93,7 @@ impl PageReads {
         self.statements.ids.iter().copied()
     }
 
-    /// The number of statements; a statement that was run twice counts twice.
+    /// The number of different statements.
     pub fn len(&self) -> usize {
         self.statements.ids.len()
     }
@@ -99,9 +108,10 @@ impl PageReads {
         self.ids().map(|id| tag(self.statements.generation, id))
     }
 
-    /// The memory of the list, in bytes.
+    /// The memory of the list, and of statements that no page had before, in bytes.
     pub fn heap_bytes(&self) -> usize {
-        page_store::allocated(self.statements.ids.capacity() * size_of::<StatementId>())
+        let list = self.statements.ids.capacity() * size_of::<StatementId>();
+        page_store::allocated(list) + self.new_bytes
     }
 }
 

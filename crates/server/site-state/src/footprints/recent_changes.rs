@@ -15,6 +15,9 @@ const BYTES_MAX: usize = 8 << 20;
 /// The longest text of a row that is remembered, in bytes. A longer one counts as unknown.
 const TEXT_BYTES_MAX: usize = 1_024;
 
+/// Stands for the look of rows that are held back; the numbers of looks begin at 1.
+const HELD: u64 = 0;
+
 /// The recent changes, oldest first.
 #[derive(Default)]
 pub(super) struct RecentChanges {
@@ -63,6 +66,20 @@ impl RecentChanges {
             Some(number) => self.reaches_back = self.reaches_back.max(Some(number)),
             None => drop(self.unsettled.insert(oldest.look)),
         }
+    }
+
+    /// Adds a row that is held back: a page that is made meanwhile may have seen that it is gone.
+    pub(super) fn push_held(&mut self, change: &TableChange) {
+        self.push(HELD, change);
+    }
+
+    /// Lets the rows that were held back settle with this look: none is held any more.
+    pub(super) fn settle_held_with(&mut self, look: u64) {
+        if self.unsettled.remove(&HELD) {
+            self.unsettled.insert(look);
+        }
+        let held = self.changes.iter_mut().filter(|change| change.look == HELD);
+        held.for_each(|change| change.look = look);
     }
 
     /// Records that the changes of a look are settled, at this value of the clock.
