@@ -5,8 +5,9 @@
  *
  *     new SocketClient('unix:/run/pagewell/admin.sock', site: 'example.org')
  *
- * One connection per call, HTTP/1.1 (RFC 9112), without redirects. One deadline covers connecting,
- * sending and the response. It needs no extension and does not support TLS.
+ * Purges pages (`POST /v1/invalidate`) and explains them (`POST /v1/explain`). One connection per
+ * call, HTTP/1.1 (RFC 9112), without redirects. One deadline covers connecting, sending and the
+ * response. It needs no extension and does not support TLS.
  */
 
 declare(strict_types=1);
@@ -15,17 +16,21 @@ namespace Pagewell;
 
 use Pagewell\Exception\InvalidationRefused;
 use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Exception\InvalidTag;
 use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Exception\UnreadableResponse;
 
 /** The control interface by socket. */
-final class SocketClient implements InvalidationClient
+final class SocketClient implements InvalidationClient, ExplanationClient
 {
     /** The default address of Pagewell's control interface. */
     public const ADDRESS = '127.0.0.1:8081';
 
-    /** Maximum length of a response, in bytes; Pagewell's are shorter than a hundred. */
-    private const ANSWER_BYTES_MAX = 65_536;
+    /** Maximum length of a response, in bytes. An explanation may have all tags of a page. */
+    private const ANSWER_BYTES_MAX = 1024 * 1024;
+
+    /** Maximum number of bytes sent or read at once. */
+    private const PIECE_BYTES = 65_536;
 
     /**
      * @param string      $address        `127.0.0.1:8081`, `[::1]:8081`, `unix:/run/pagewell/admin.sock`
@@ -56,20 +61,40 @@ final class SocketClient implements InvalidationClient
         return $result;
     }
 
+    public function explain(string $url, array $fields = []): Explanation
+    {
+        $asked = ['url' => $url, 'headers' => (object) $fields] + ($this->site === null ? [] : ['site' => $this->site]);
+        try {
+            $body = json_encode($asked, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE);
+        } catch (\JsonException $fault) {
+            throw new InvalidTag('The URL cannot be said in JSON: ' . $fault->getMessage(), 0, $fault);
+        }
+        return Explanation::of($this->call('/v1/explain', $body)) ?? throw new UnreadableResponse('What answered is not Pagewell, or is another version of it.');
+    }
+
     /** An older Pagewell rejects soft invalidations: then the pages are purged. */
     private function invalidateBatch(Invalidation $batch): InvalidationResult
     {
         try {
-            return $this->call($batch->json());
+            return $this->purge($batch);
         } catch (InvalidationRefused $refused) {
             if (!$batch->soft || $refused->reason !== 'unreadable') {
                 throw $refused;
             }
-            return $this->call((new Invalidation($batch->tags, $batch->urls, $batch->all, site: $batch->site))->json());
+            return $this->purge(new Invalidation($batch->tags, $batch->urls, $batch->all, site: $batch->site));
         }
     }
 
-    private function call(string $body): InvalidationResult
+    private function purge(Invalidation $batch): InvalidationResult
+    {
+        $said = $this->call('/v1/invalidate', $batch->json());
+        return is_int($said['dropped'] ?? null) && is_int($said['number'] ?? null)
+            ? new InvalidationResult($said['dropped'], $said['number'])
+            : throw new UnreadableResponse('What answered, with status 200, is not Pagewell.');
+    }
+
+    /** @return array<mixed> the response, an object of JSON */
+    private function call(string $path, string $body): array
     {
         // An error handler of the application may turn all warnings into exceptions, even silenced ones.
         set_error_handler(static fn (): bool => true);
@@ -77,7 +102,7 @@ final class SocketClient implements InvalidationClient
             $token = $this->token();
             $deadline = hrtime(true) + (int) ($this->timeoutSeconds * 1e9);
             $socket = $this->connect();
-            $this->send($socket, $this->request($body, $token), $deadline);
+            $this->send($socket, $this->request($path, $body, $token), $deadline);
             return self::read($this->answer($socket, $deadline));
         } finally {
             restore_error_handler();
@@ -89,9 +114,9 @@ final class SocketClient implements InvalidationClient
      * Sends the IP address or `localhost` as Host. Pagewell refuses other names, because any name
      * can point to this machine.
      */
-    private function request(string $body, ?string $token): string
+    private function request(string $path, string $body, ?string $token): string
     {
-        return "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        return "POST $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
             . ($token === null ? '' : "Authorization: Bearer $token\r\n")
             . 'Content-Length: ' . strlen($body) . "\r\n\r\n$body";
     }
@@ -130,7 +155,7 @@ final class SocketClient implements InvalidationClient
         for ($sent = 0; $sent < strlen($bytes); $sent += $written) {
             $this->wait($socket, true, $deadline);
             // In pieces, so that the rest of a large call is not copied each time.
-            $written = @fwrite($socket, substr($bytes, $sent, self::ANSWER_BYTES_MAX));
+            $written = @fwrite($socket, substr($bytes, $sent, self::PIECE_BYTES));
             if ($written === false) {
                 return; // Perhaps it has answered already: that a call is too long, for instance.
             }
@@ -158,16 +183,16 @@ final class SocketClient implements InvalidationClient
         }
     }
 
-    private static function read(string $answer): InvalidationResult
+    /** @return array<mixed> */
+    private static function read(string $answer): array
     {
         [$head, $content] = explode("\r\n\r\n", $answer, 2) + ['', ''];
         if (preg_match('~^HTTP/1\.[01] ([0-9]{3})[ \r]~', "$head\r", $found) !== 1) {
             throw $answer === '' ? new PagewellUnreachable('Pagewell closed the connection without an answer.') : new UnreadableResponse('What answered does not speak HTTP.');
         }
         $said = json_decode($content, true, 16);
-        $said = is_array($said) ? $said : [];
-        if ($found[1] === '200' && is_int($said['dropped'] ?? null) && is_int($said['number'] ?? null)) {
-            return new InvalidationResult($said['dropped'], $said['number']);
+        if ($found[1] === '200' && is_array($said)) {
+            return $said;
         }
         if ($found[1] !== '200' && is_string($said['error'] ?? null)) {
             throw new InvalidationRefused($said['error'], (string) ($said['explanation'] ?? ''), (int) $found[1]);
