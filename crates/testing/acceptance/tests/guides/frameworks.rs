@@ -143,7 +143,7 @@ fn console(guide: &mut Guide, machine: &mut Machine) {
     assert!(all.ends_with("purged.\n") && !all.starts_with('0'), "{all}");
 }
 
-/// What the routes of `laravel new` import.
+/// The import of the routes in `laravel new`.
 const ROUTE: &str = "use Illuminate\\Support\\Facades\\Route;\n";
 
 /// The application's own files: what `laravel new` makes, shortened.
