@@ -1,8 +1,8 @@
 <?php
 
 /**
- * Pagewell's control interface, as far as the plugin needs it: `POST /v1/invalidate` and
- * `GET /v1/health`, over a Unix socket or TCP.
+ * Pagewell's control interface, as far as the plugin needs it: `POST /v1/invalidate`,
+ * `POST /v1/explain` and `GET /v1/health`, over a Unix socket or TCP.
  *
  * The address is in wp-config.php; without it, the default of Pagewell is used:
  *
@@ -25,8 +25,13 @@ final class Control
     /** The deadline of a call. */
     public const CALL_SECONDS = 3.0;
 
+    /** The deadline of a call for which a page of the administration waits. */
+    public const PAGE_SECONDS = 0.5;
+
     private const CONNECT_SECONDS = 1.0;
-    private const ANSWER_BYTES_MAX = 65_536;
+
+    /** An explanation may have all tags of a page. */
+    private const ANSWER_BYTES_MAX = 1024 * 1024;
 
     /** Maximum number of bytes sent or read at once. */
     private const PIECE_BYTES = 65_536;
@@ -40,17 +45,39 @@ final class Control
      */
     public static function invalidate(array $tags): ?string
     {
-        $call = ['tags' => $tags];
-        if (defined('PAGEWELL_SITE') && !is_multisite()) {
-            $call['site'] = (string) constant('PAGEWELL_SITE');
-        }
-        return self::call('POST', '/v1/invalidate', (string) json_encode($call, JSON_INVALID_UTF8_SUBSTITUTE));
+        $purged = self::purge(['tags' => $tags]);
+        return is_string($purged) ? $purged : null;
+    }
+
+    /**
+     * Purges pages, and returns after that is done.
+     *
+     * @param array{tags?: list<string>, urls?: list<string>} $call
+     *
+     * @return int|string how many pages were purged, or the failure
+     */
+    public static function purge(array $call): int|string
+    {
+        $said = self::call('POST', '/v1/invalidate', $call + self::site());
+        return is_string($said) ? $said : (int) ($said['dropped'] ?? 0);
+    }
+
+    /**
+     * Explains how the next request of a visitor to this URL is answered.
+     *
+     * @return Explanation|string the explanation, or why there is none
+     */
+    public static function explain(string $url, float $seconds = self::CALL_SECONDS): Explanation|string
+    {
+        $said = self::call('POST', '/v1/explain', ['url' => $url] + self::site(), $seconds);
+        return is_string($said) ? $said : Explanation::of($said) ?? self::address() . ' answered, but is not Pagewell';
     }
 
     /** @return string|null the reason why it does not answer; null if it does */
     public static function health(): ?string
     {
-        return self::call('GET', '/v1/health', '');
+        $said = self::call('GET', '/v1/health', []);
+        return is_string($said) ? $said : null;
     }
 
     /** Whether the address is configured. */
@@ -65,24 +92,37 @@ final class Control
         return self::isNamed() ? (string) constant('PAGEWELL_ADMIN') : '127.0.0.1:8081';
     }
 
-    /** An error handler of a plugin may turn all warnings into exceptions, even silenced ones. */
-    private static function call(string $method, string $path, string $content): ?string
+    /** @return array{site?: string} the site that calls are for */
+    private static function site(): array
+    {
+        return defined('PAGEWELL_SITE') && !is_multisite() ? ['site' => (string) constant('PAGEWELL_SITE')] : [];
+    }
+
+    /**
+     * An error handler of a plugin may turn all warnings into exceptions, even silenced ones.
+     *
+     * @param array<string, mixed> $content
+     *
+     * @return array<mixed>|string the response, or the failure
+     */
+    private static function call(string $method, string $path, array $content, float $seconds = self::CALL_SECONDS): array|string
     {
         set_error_handler(static fn (): bool => true);
         try {
-            return self::asked($method, $path, $content);
+            return self::asked($method, $path, $content === [] ? '' : (string) json_encode($content, JSON_INVALID_UTF8_SUBSTITUTE), $seconds);
         } finally {
             restore_error_handler();
         }
     }
 
-    private static function asked(string $method, string $path, string $content): ?string
+    /** @return array<mixed>|string */
+    private static function asked(string $method, string $path, string $content, float $seconds): array|string
     {
-        $deadline = hrtime(true) + (int) (self::CALL_SECONDS * 1e9);
+        $deadline = hrtime(true) + (int) ($seconds * 1e9);
         $address = self::address();
         $remote = str_starts_with($address, 'unix:') ? 'unix://' . substr($address, 5) : "tcp://$address";
         $token = self::token();
-        $stream = @stream_socket_client($remote, $number, $why, self::CONNECT_SECONDS);
+        $stream = @stream_socket_client($remote, $number, $why, min($seconds, self::CONNECT_SECONDS));
         if ($stream === false) {
             return "no connection to $address: $why";
         }
@@ -93,10 +133,11 @@ final class Control
         $answer = self::send($stream, $head . $content, $deadline) ? self::answer($stream, $deadline) : null;
         fclose($stream);
         if ($answer === null) {
-            return sprintf('%s did not answer within %d seconds', $address, self::CALL_SECONDS);
+            return sprintf('%s did not answer within %s seconds', $address, $seconds);
         }
-        if (preg_match('~^HTTP/1\.[01] 200 ~', $answer)) {
-            return null;
+        if (preg_match('~^HTTP/1\.[01] 200 ~', $answer) === 1) {
+            $said = json_decode(explode("\r\n\r\n", $answer, 2)[1] ?? '', true, 16);
+            return is_array($said) ? $said : [];
         }
         return "$address answered: " . ($answer === '' ? 'nothing' : trim(substr($answer, 0, 400)));
     }
