@@ -14,20 +14,15 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidationRefused;
 use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Exception\InvalidTag;
 use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Exception\UnreadableResponse;
 
 /** The control interface by socket. */
-final class SocketClient implements InvalidationClient, ExplanationClient
+final class SocketClient implements SiteClient, ExplanationClient
 {
     /** The default address of Pagewell's control interface. */
     public const ADDRESS = '127.0.0.1:8081';
-
-    /** Maximum length of a response, in bytes. An explanation may have all tags of a page. */
-    private const ANSWER_BYTES_MAX = 1024 * 1024;
 
     /** Maximum number of bytes sent or read at once. */
     private const PIECE_BYTES = 65_536;
@@ -52,54 +47,28 @@ final class SocketClient implements InvalidationClient, ExplanationClient
         return preg_match('~^(?:unix:/.+|(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.\-]+):[0-9]{1,5})$~D', $address) === 1;
     }
 
+    public function site(): ?string
+    {
+        return $this->site;
+    }
+
     public function invalidate(Invalidation $invalidation): InvalidationResult
     {
-        $result = new InvalidationResult();
-        foreach ($invalidation->for($invalidation->site ?? $this->site)->batches() as $batch) {
-            $result = $result->and($this->invalidateBatch($batch));
-        }
-        return $result;
+        return (new ControlCalls($this->call(...), $this->site))->invalidate($invalidation);
     }
 
     public function explain(string $url, array $fields = []): Explanation
     {
-        $asked = ['url' => $url, 'headers' => (object) $fields] + ($this->site === null ? [] : ['site' => $this->site]);
-        try {
-            $body = json_encode($asked, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE);
-        } catch (\JsonException $fault) {
-            throw new InvalidTag('The URL cannot be said in JSON: ' . $fault->getMessage(), 0, $fault);
-        }
-        return Explanation::of($this->call('/v1/explain', $body)) ?? throw new UnreadableResponse('What answered is not Pagewell, or is another version of it.');
+        return (new ControlCalls($this->call(...), $this->site))->explain($url, $fields);
     }
 
-    /** An older Pagewell rejects soft invalidations: then the pages are purged. */
-    private function invalidateBatch(Invalidation $batch): InvalidationResult
-    {
-        try {
-            return $this->purge($batch);
-        } catch (InvalidationRefused $refused) {
-            if (!$batch->soft || $refused->reason !== 'unreadable') {
-                throw $refused;
-            }
-            return $this->purge(new Invalidation($batch->tags, $batch->urls, $batch->all, site: $batch->site));
-        }
-    }
-
-    private function purge(Invalidation $batch): InvalidationResult
-    {
-        $said = $this->call('/v1/invalidate', $batch->json());
-        return is_int($said['dropped'] ?? null) && is_int($said['number'] ?? null)
-            ? new InvalidationResult($said['dropped'], $said['number'])
-            : throw new UnreadableResponse('What answered, with status 200, is not Pagewell.');
-    }
-
-    /** @return array<mixed> the response, an object of JSON */
+    /** @return array{int, string} status and content */
     private function call(string $path, string $body): array
     {
         // An error handler of the application may turn all warnings into exceptions, even silenced ones.
         set_error_handler(static fn (): bool => true);
         try {
-            $token = $this->token();
+            $token = ControlCalls::token($this->tokenFile);
             $deadline = hrtime(true) + (int) ($this->timeoutSeconds * 1e9);
             $socket = $this->connect();
             $this->send($socket, $this->request($path, $body, $token), $deadline);
@@ -119,18 +88,6 @@ final class SocketClient implements InvalidationClient, ExplanationClient
         return "POST $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
             . ($token === null ? '' : "Authorization: Bearer $token\r\n")
             . 'Content-Length: ' . strlen($body) . "\r\n\r\n$body";
-    }
-
-    private function token(): ?string
-    {
-        if ($this->tokenFile === null) {
-            return null;
-        }
-        $token = trim((string) @file_get_contents($this->tokenFile, false, null, 0, 4096));
-        if (preg_match('/^[\x21-\x7e]+$/D', $token) !== 1) {
-            throw new InvalidConfiguration("{$this->tokenFile} cannot be read, or is no token.");
-        }
-        return $token;
     }
 
     /** @return resource */
@@ -166,7 +123,7 @@ final class SocketClient implements InvalidationClient, ExplanationClient
     private function answer($socket, int $deadline): string
     {
         $answer = '';
-        while (strlen($answer) < self::ANSWER_BYTES_MAX && !feof($socket)) {
+        while (strlen($answer) < ControlCalls::ANSWER_BYTES_MAX && !feof($socket)) {
             $this->wait($socket, false, $deadline);
             $answer .= (string) @fread($socket, 8192);
         }
@@ -183,20 +140,13 @@ final class SocketClient implements InvalidationClient, ExplanationClient
         }
     }
 
-    /** @return array<mixed> */
+    /** @return array{int, string} status and content */
     private static function read(string $answer): array
     {
         [$head, $content] = explode("\r\n\r\n", $answer, 2) + ['', ''];
         if (preg_match('~^HTTP/1\.[01] ([0-9]{3})[ \r]~', "$head\r", $found) !== 1) {
             throw $answer === '' ? new PagewellUnreachable('Pagewell closed the connection without an answer.') : new UnreadableResponse('What answered does not speak HTTP.');
         }
-        $said = json_decode($content, true, 16);
-        if ($found[1] === '200' && is_array($said)) {
-            return $said;
-        }
-        if ($found[1] !== '200' && is_string($said['error'] ?? null)) {
-            throw new InvalidationRefused($said['error'], (string) ($said['explanation'] ?? ''), (int) $found[1]);
-        }
-        throw new UnreadableResponse("What answered, with status {$found[1]}, is not Pagewell.");
+        return [(int) $found[1], $content];
     }
 }
