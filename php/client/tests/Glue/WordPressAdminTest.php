@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What administrators of a WordPress behind the real binary see and do: WP-CLI (with a stand-in of it), the
+ * A WordPress behind the real binary, for its administrators: WP-CLI (with a stand-in of it), the
  * admin bar, Site Health.
  */
 
@@ -48,10 +48,10 @@ final class WordPressAdminTest extends TestCase
         self::assertStringContainsString(' answers', $status = $this->cli("'status'"));
         self::assertStringContainsString('Changes not sent yet: none', $status);
         self::assertStringContainsString('by the control interface: site', $status);
-        self::assertStringEndsWith("Success: Pagewell can be told of changes.\n", $status);
+        self::assertStringEndsWith("Success: Changes reach Pagewell.\n", $status);
         self::$blog->control(RealWordPress::AWAY);
         self::assertStringContainsString('Control interface: no connection to ' . RealWordPress::AWAY, $status = $this->cli("'status'"));
-        self::assertStringContainsString('Error: Pagewell cannot be told of changes. ', $status);
+        self::assertStringContainsString('Error: Changes do not reach Pagewell. ', $status);
     }
 
     /** @dataProvider purges */

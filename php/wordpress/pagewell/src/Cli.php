@@ -32,7 +32,7 @@ final class Cli
      *     $ wp pagewell status
      *     Control interface: 127.0.0.1:8081 answers
      *     Changes not sent yet: none
-     *     Success: Pagewell can be told of changes.
+     *     Success: Changes reach Pagewell.
      *
      * @param list<string>          $arguments
      * @param array<string, string> $options
@@ -46,7 +46,7 @@ final class Cli
         foreach (array_slice(Journal::lately(), 0, 5) as $entry) {
             \WP_CLI::line(gmdate('Y-m-d H:i:s', $entry['at']) . ' UTC, ' . ($entry['way'] === 'answer' ? 'on a response: ' : 'by the control interface: ') . implode(', ', $entry['tags']));
         }
-        $fault === null ? \WP_CLI::success('Pagewell can be told of changes.') : \WP_CLI::error('Pagewell cannot be told of changes. Name its address by PAGEWELL_ADMIN in wp-config.php.');
+        $fault === null ? \WP_CLI::success('Changes reach Pagewell.') : \WP_CLI::error('Changes do not reach Pagewell. Name its address by PAGEWELL_ADMIN in wp-config.php.');
     }
 
     /**
