@@ -13,16 +13,13 @@ use PHPUnit\Framework\TestCase;
 
 final class PackagesTest extends TestCase
 {
-    /** @testWith ["Refusal", "case SignedIn = 'signed-in';"]
-     *            ["Explanation", "public static function of(array $said)"]
-     */
-    public function testThePluginHasTheSameClass(string $class, string $part): void
+    public function testThePluginHasCopiesOfTheCore(): void
     {
-        $library = (string) file_get_contents(__DIR__ . "/../../core/src/$class.php");
-        $plugin = (string) file_get_contents(__DIR__ . "/../../wordpress/pagewell/src/$class.php");
-
-        self::assertStringContainsString($part, $library);
-        self::assertSame(str_replace('namespace Pagewell;', 'namespace Pagewell\WordPress;', $library), $plugin);
+        exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg(__DIR__ . '/../../wordpress/bin/copy-core') . ' --check', $wrong, $status);
+        self::assertSame([[], 0], [$wrong, $status]);
+        $copy = (string) file_get_contents(__DIR__ . '/../../wordpress/pagewell/src/Core/SocketClient.php');
+        self::assertStringContainsString("\nnamespace Pagewell\\WordPress\\Core;\n", $copy);
+        self::assertStringContainsString("\nuse Pagewell\\WordPress\\Core\\Exception\\PagewellUnreachable;\n", $copy);
     }
 
     public function testTheTemplateOfTranslationsHasTheTextsOfThePlugin(): void

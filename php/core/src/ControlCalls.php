@@ -64,6 +64,12 @@ final class ControlCalls
         return Explanation::of($this->call('/v1/explain', $body)) ?? throw new UnreadableResponse('What answered is not Pagewell, or is another version of it.');
     }
 
+    /** @throws PagewellException see InvalidationClient::invalidate() */
+    public function health(): void
+    {
+        $this->call('/v1/health', '');
+    }
+
     /**
      * Reads the token; called for each call, so that a new token needs no restart.
      *

@@ -5,9 +5,10 @@
  *
  *     new SocketClient('unix:/run/pagewell/admin.sock', site: 'example.org')
  *
- * Purges pages (`POST /v1/invalidate`) and explains them (`POST /v1/explain`). One connection per
- * call, HTTP/1.1 (RFC 9112), without redirects. One deadline covers connecting, sending and the
- * response. It needs no extension and does not support TLS.
+ * Purges pages (`POST /v1/invalidate`), explains them (`POST /v1/explain`), and asks whether
+ * Pagewell answers (`GET /v1/health`). One connection per call, HTTP/1.1 (RFC 9112), without
+ * redirects. One deadline covers connecting, sending and the response. It needs no extension and
+ * does not support TLS.
  */
 
 declare(strict_types=1);
@@ -15,6 +16,7 @@ declare(strict_types=1);
 namespace Pagewell;
 
 use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Exception\PagewellException;
 use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Exception\UnreadableResponse;
 
@@ -24,6 +26,9 @@ final class SocketClient implements SiteClient, ExplanationClient
     /** The default address of Pagewell's control interface. */
     public const ADDRESS = '127.0.0.1:8081';
 
+    /** Maximum time to connect, so that a machine that is away takes less than the deadline. */
+    private const CONNECT_SECONDS = 1.0;
+
     /** Maximum number of bytes sent or read at once. */
     private const PIECE_BYTES = 65_536;
 
@@ -32,12 +37,14 @@ final class SocketClient implements SiteClient, ExplanationClient
      * @param string|null $tokenFile      read at each call, so that a new token needs no restart
      * @param string|null $site           host of the site that calls are for; null means every site
      * @param float       $timeoutSeconds the deadline of a call
+     * @param string|null $token          the token itself, in place of a file
      */
     public function __construct(
         private readonly string $address = self::ADDRESS,
         private readonly ?string $tokenFile = null,
         public readonly ?string $site = null,
         private readonly float $timeoutSeconds = 2.0,
+        private readonly ?string $token = null,
     ) {
     }
 
@@ -62,16 +69,26 @@ final class SocketClient implements SiteClient, ExplanationClient
         return (new ControlCalls($this->call(...), $this->site))->explain($url, $fields);
     }
 
+    /**
+     * Returns if Pagewell answers.
+     *
+     * @throws PagewellException see InvalidationClient::invalidate()
+     */
+    public function health(): void
+    {
+        (new ControlCalls(fn (string $path, string $body): array => $this->call($path, $body, 'GET'), $this->site))->health();
+    }
+
     /** @return array{int, string} status and content */
-    private function call(string $path, string $body): array
+    private function call(string $path, string $body, string $method = 'POST'): array
     {
         // An error handler of the application may turn all warnings into exceptions, even silenced ones.
         set_error_handler(static fn (): bool => true);
         try {
-            $token = ControlCalls::token($this->tokenFile);
+            $token = $this->token ?? ControlCalls::token($this->tokenFile);
             $deadline = hrtime(true) + (int) ($this->timeoutSeconds * 1e9);
             $socket = $this->connect();
-            $this->send($socket, $this->request($path, $body, $token), $deadline);
+            $this->send($socket, $this->request($method, $path, $body, $token), $deadline);
             return self::read($this->answer($socket, $deadline));
         } finally {
             restore_error_handler();
@@ -83,9 +100,9 @@ final class SocketClient implements SiteClient, ExplanationClient
      * Sends the IP address or `localhost` as Host. Pagewell refuses other names, because any name
      * can point to this machine.
      */
-    private function request(string $path, string $body, ?string $token): string
+    private function request(string $method, string $path, string $body, ?string $token): string
     {
-        return "POST $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        return "$method $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
             . ($token === null ? '' : "Authorization: Bearer $token\r\n")
             . 'Content-Length: ' . strlen($body) . "\r\n\r\n$body";
     }
@@ -98,7 +115,7 @@ final class SocketClient implements SiteClient, ExplanationClient
             throw new InvalidConfiguration("'{$this->address}' is not an address: write 127.0.0.1:8081 or unix:/run/pagewell/admin.sock.");
         }
         $remote = $unix ? 'unix://' . substr($this->address, 5) : "tcp://{$this->address}";
-        $socket = @stream_socket_client($remote, $code, $text, $this->timeoutSeconds);
+        $socket = @stream_socket_client($remote, $code, $text, min($this->timeoutSeconds, self::CONNECT_SECONDS));
         if ($socket === false) {
             throw new PagewellUnreachable("Pagewell is not at {$this->address}: $text", $code);
         }

@@ -26,8 +26,8 @@ const VERSION = '0.1.0';
 
 spl_autoload_register(static function (string $class): void {
     $name = str_starts_with($class, __NAMESPACE__ . '\\') ? substr($class, strlen(__NAMESPACE__) + 1) : '';
-    if (preg_match('/^[A-Za-z]+$/', $name) && is_file(__DIR__ . "/src/$name.php")) {
-        require __DIR__ . "/src/$name.php";
+    if (preg_match('/^(Core\\\\(Exception\\\\)?)?[A-Za-z]+$/D', $name) === 1 && is_file($file = __DIR__ . '/src/' . strtr($name, '\\', '/') . '.php')) {
+        require $file;
     }
 });
 

@@ -50,7 +50,7 @@ final class WordPressAdminTest extends TestCase
         self::assertStringContainsString('by the control interface: site', $status);
         self::assertStringEndsWith("Success: Changes reach Pagewell.\n", $status);
         self::$blog->control(RealWordPress::AWAY);
-        self::assertStringContainsString('Control interface: no connection to ' . RealWordPress::AWAY, $status = $this->cli("'status'"));
+        self::assertStringContainsString('Control interface: Pagewell is not at ' . RealWordPress::AWAY, $status = $this->cli("'status'"));
         self::assertStringContainsString('Error: Changes do not reach Pagewell. ', $status);
     }
 
@@ -79,7 +79,7 @@ final class WordPressAdminTest extends TestCase
     public function testAPurgeByCommandThatFailsIsTriedAgain(): void
     {
         self::$blog->control(RealWordPress::AWAY);
-        self::assertStringContainsString('Error: The pages were not purged: no connection', $this->cli("'purge', [], ['all' => true]"));
+        self::assertStringContainsString('Error: The pages were not purged: Pagewell is not at', $this->cli("'purge', [], ['all' => true]"));
         self::assertSame(['site'], self::$blog->pending());
         self::assertStringEndsWith("refused.\n", $this->cli("'purge', ['/ferry/']"), 'a URL is not tried again');
         self::$blog->forget();
@@ -93,7 +93,7 @@ final class WordPressAdminTest extends TestCase
         self::get('/ferry/?preview=1');
         self::assertStringContainsString('not stored: no-store', $this->cli("'explain', ['/ferry/?preview=1']"));
         self::$blog->control(RealWordPress::AWAY);
-        self::assertStringStartsWith('Error: no connection', $this->cli("'explain', ['/ferry/']"));
+        self::assertStringStartsWith('Error: Pagewell is not at', $this->cli("'explain', ['/ferry/']"));
     }
 
     public function testTheAdminBarSaysWhetherVisitorsGetThePageFromTheCache(): void
@@ -111,9 +111,9 @@ final class WordPressAdminTest extends TestCase
     public function testTheAdminBarAsksOnceAMinuteWhereNobodyAnswers(): void
     {
         self::$blog->control(RealWordPress::AWAY);
-        self::assertStringContainsString('Unknown: no connection', $this->bar('/tug/'));
+        self::assertStringContainsString('Unknown: Pagewell is not at', $this->bar('/tug/'));
         self::$blog->control(self::$pagewell->admin());
-        self::assertStringContainsString('Unknown: no connection', $this->bar('/tug/'));
+        self::assertStringContainsString('Unknown: Pagewell is not at', $this->bar('/tug/'));
     }
 
     public function testTheLinkPurgesThePage(): void
@@ -127,7 +127,7 @@ final class WordPressAdminTest extends TestCase
         self::assertSame('Sorry, you are not allowed to do this.', $this->press('http://blog.test/tug/', 2));
         self::$blog->control(RealWordPress::AWAY);
         $this->press('http://blog.test/tug/');
-        self::assertStringContainsString('The page was not purged: no connection', $this->bar('/tug/'));
+        self::assertStringContainsString('The page was not purged: Pagewell is not at', $this->bar('/tug/'));
     }
 
     public function testSiteHealth(): void

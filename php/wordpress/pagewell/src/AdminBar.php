@@ -12,6 +12,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Explanation;
+
 /** The admin bar. */
 final class AdminBar
 {

@@ -11,6 +11,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Invalidation;
+
 /**
  * Shows and purges the pages that Pagewell caches.
  */
@@ -91,7 +93,7 @@ final class Cli
             \WP_CLI::error('Nothing is named to purge: write URLs, --post, --tag or --all.');
         }
         $tags = array_map(Tags::full(...), $tags);
-        $purged = Control::purge(array_filter(['tags' => $tags, 'urls' => $arguments]));
+        $purged = Control::purge(new Invalidation($tags, $arguments));
         if (is_string($purged)) {
             $tags === [] || Changes::postpone($tags, $purged);
             \WP_CLI::error("The pages were not purged: $purged." . ($tags === [] ? '' : ' The plugin tries again with the next change, or within a minute of WP-Cron.'));

@@ -14,6 +14,9 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Explanation;
+use Pagewell\WordPress\Core\Invalidation;
+
 /** Explains and purges single pages. */
 final class PageState
 {
@@ -52,7 +55,7 @@ final class PageState
      */
     public static function purge(string $url): int|string
     {
-        $purged = Control::purge(['urls' => [$url]]);
+        $purged = Control::purge(new Invalidation(urls: [$url]));
         is_int($purged) && Journal::told('control', [$url], new Pending());
         return $purged;
     }
