@@ -35,8 +35,9 @@ final class ModelChanges
     /** Publishes an event of a model that has the trait. */
     public static function publish(Model $model, string $event): void
     {
-        $changed = array_keys($model->getChanges());
-        if (in_array($event, ['saved', 'updated'], true) && $changed !== [] && array_diff($changed, $model->pagewellIgnored()) === []) {
+        // Until these two events are over, what was written is still dirty. The owner of a touched relation is not.
+        $written = in_array($event, ['saved', 'updated'], true) ? array_keys($model->getDirty()) : [];
+        if ($written !== [] && array_diff($written, $model->pagewellIgnored()) === []) {
             return;
         }
         $scope = RequestScope::current();

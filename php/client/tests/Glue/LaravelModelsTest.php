@@ -76,6 +76,7 @@ final class LaravelModelsTest extends TestCase
         yield 'that counter by a query' => [$nothing, static fn () => Article::query()->where('title', 'four')->increment('views'), []];
         yield 'that counter with a title' => [$nothing, static fn () => Article::query()->whereKey(4)->increment('views', 1, ['title' => 'five']), ['news', 'news:4']];
         yield 'a counter of another model' => [$comment, static fn (Comment $made) => $made->increment('owner_id'), ['comments', 'comments:1', 'news:4']];
+        yield 'that counter, and then touched by a comment' => [$nothing, static fn () => (new Comment(['text' => 'First!']))->news()->associate(tap(Article::query()->find(4))->increment('views'))->save(), $one];
         yield 'nothing written' => [static fn () => Article::query()->find(4), static fn (Article $made) => $made->fill(['title' => 'unsaved']), []];
         $tag = static fn () => [Article::query()->find(4), Tag::query()->create(['name' => 'harbour'])];
         $pivot = ['news:4', 'news_tag', 'news_tag:*', 'tags:1'];

@@ -8,9 +8,9 @@
  *     define('PAGEWELL_SITE', 'example.org');                 one of several sites; not in a network,
  *                                                             whose blogs may be several of them
  *
- * The calls are made by the library's SocketClient, of which the plugin has a copy (Core). One
- * deadline, CALL_SECONDS, covers connecting, sending and the response. Failures are returned as a
- * sentence, never thrown.
+ * The calls are made by the plugin's copy of the library's SocketClient (Core). One deadline,
+ * CALL_SECONDS, covers connecting, sending and the response. Failures are returned as a sentence,
+ * never thrown.
  */
 
 declare(strict_types=1);
