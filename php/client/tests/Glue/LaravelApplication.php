@@ -48,7 +48,7 @@ final class LaravelApplication
                 \Illuminate\Filesystem\FilesystemServiceProvider::class, \Illuminate\Bus\BusServiceProvider::class, \Illuminate\Queue\QueueServiceProvider::class, \Illuminate\Session\SessionServiceProvider::class, \Illuminate\View\ViewServiceProvider::class, PagewellProvider::class,
             ]],
             'database' => ['default' => 'sqlite', 'connections' => ['sqlite' => ['driver' => 'sqlite', 'database' => ':memory:']]],
-            'queue' => ['default' => 'sync', 'connections' => ['sync' => ['driver' => 'sync']]],
+            'queue' => ['default' => 'sync', 'connections' => ['sync' => ['driver' => 'sync'], 'database' => ['driver' => 'database', 'table' => 'jobs', 'queue' => 'default', 'retry_after' => 90]], 'failed' => ['driver' => 'null']],
             'session' => ['driver' => 'array', 'cookie' => 'laravel_session', 'lifetime' => 120, 'path' => '/', 'domain' => null, 'secure' => false, 'http_only' => true, 'same_site' => 'lax', 'expire_on_close' => false, 'lottery' => [0, 100]],
             'auth' => ['defaults' => ['guard' => 'web'], 'guards' => ['web' => ['driver' => 'session', 'provider' => 'users']], 'providers' => ['users' => ['driver' => 'database', 'table' => 'users']]],
             'view' => ['paths' => ["$this->directory/views"], 'compiled' => "$this->directory/compiled"],
@@ -106,7 +106,8 @@ final class LaravelApplication
     private function createTables(): void
     {
         $tables = ['news (id INTEGER PRIMARY KEY, title TEXT, views INTEGER DEFAULT 0, deleted_at TEXT)', 'comments (id INTEGER PRIMARY KEY, news_id INTEGER, owner_type TEXT, owner_id INTEGER, text TEXT, created_at TEXT, updated_at TEXT)',
-            'tags (id INTEGER PRIMARY KEY, name TEXT)', 'news_tag (news_id INTEGER, tag_id INTEGER)', 'users (id INTEGER PRIMARY KEY, name TEXT)'];
+            'tags (id INTEGER PRIMARY KEY, name TEXT)', 'news_tag (news_id INTEGER, tag_id INTEGER)', 'users (id INTEGER PRIMARY KEY, name TEXT)',
+            'jobs (id INTEGER PRIMARY KEY, queue TEXT, payload TEXT, attempts INTEGER, reserved_at INTEGER, available_at INTEGER, created_at INTEGER)'];
         foreach ($tables as $table) {
             $this->app->make('db')->statement("CREATE TABLE $table");
         }
@@ -230,8 +231,16 @@ class NewsTag extends Pivot
 
 class LaravelJob implements ShouldQueue
 {
+    /** @param int $id 0: it writes nothing */
+    public function __construct(private readonly int $id = 4, private readonly bool $fails = false)
+    {
+    }
+
     public function handle(): void
     {
-        Article::query()->find(4)->update(['title' => 'by a job']);
+        Article::query()->find($this->id)?->update(['title' => 'by a job']);
+        if ($this->fails) {
+            throw new \DomainException('after the write');
+        }
     }
 }

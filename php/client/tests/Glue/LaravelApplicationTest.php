@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Illuminate\Contracts\Console\Kernel as ConsoleContract;
+use Illuminate\Queue\WorkerOptions;
 use Pagewell\Configuration;
 use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Laravel\Facades\PageCache;
@@ -119,6 +120,18 @@ final class LaravelApplicationTest extends TestCase
         RequestScope::begin(new RecordingChannel(null), $this->calls);
         $this->site->app->make('queue')->push(new LaravelJob());
         $this->assertChanged($this->calls, 'news', 4);
+    }
+
+    public function testAWorkerSendsTheChangesOfEachJobWhenItEnds(): void
+    {
+        RequestScope::begin(new RecordingChannel(null), $this->calls);
+        $worker = $this->site->app->make('queue.worker');
+        foreach ([[4, false, ['news', 'news:4']], [0, false, []], [5, true, ['news', 'news:5']]] as [$id, $fails, $tags]) {
+            $this->site->app->make('queue')->connection('database')->push(new LaravelJob($id, $fails));
+            $before = count($this->calls->calls());
+            $worker->runNextJob('database', 'default', new WorkerOptions());
+            self::assertSame($tags, array_merge(...array_map(static fn ($call): array => $call->tags, array_slice($this->calls->calls(), $before))));
+        }
     }
 
     /**
