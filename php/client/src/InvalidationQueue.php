@@ -107,7 +107,7 @@ final class InvalidationQueue
                 }
                 $this->client->invalidate($call);
             } catch (\Throwable $failure) {
-                $site = $this->client instanceof SocketClient ? $this->client->site : null;
+                $site = $this->client instanceof SiteClient ? $this->client->site() : null;
                 $left = array_map(static fn (Invalidation $one): Invalidation => $one->for($one->site ?? $site), array_slice($calls, $at));
                 $then = OutboxDelivery::store($left) ? 'Changes wait in the outbox.'
                     : "Pages made from what has changed may still be shown. When it is back: {$pending->command($this->client)}";

@@ -37,7 +37,7 @@ final class ManualTest extends TestCase
         foreach ($found as $use) {
             foreach (preg_split('/[, ]+/', ($use[3] ?? '') . ($use[4] ?? '')) ?: [] as $name) {
                 $full = $use[2] . $name;
-                $exists = $use[1] === '' ? class_exists($full) || interface_exists($full) || enum_exists($full) : function_exists($full);
+                $exists = $use[1] === '' ? class_exists($full) || interface_exists($full) || trait_exists($full) || enum_exists($full) : function_exists($full);
                 $missing = [...$missing, ...($exists ? [] : [$full])];
             }
         }

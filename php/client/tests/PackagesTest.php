@@ -2,7 +2,7 @@
 
 /**
  * All packages have the version of the program. The WordPress plugin is installed without the
- * library, and has a copy of the reasons against storing a page.
+ * library, and has copies of some classes of the core.
  */
 
 declare(strict_types=1);
@@ -13,13 +13,21 @@ use PHPUnit\Framework\TestCase;
 
 final class PackagesTest extends TestCase
 {
-    public function testThePluginHasTheSameReasons(): void
+    public function testThePluginHasCopiesOfTheCore(): void
     {
-        $library = (string) file_get_contents(__DIR__ . '/../../core/src/Refusal.php');
-        $plugin = (string) file_get_contents(__DIR__ . '/../../wordpress/pagewell/src/Refusal.php');
+        exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg(__DIR__ . '/../../wordpress/bin/copy-core') . ' --check', $wrong, $status);
+        self::assertSame([[], 0], [$wrong, $status]);
+        $copy = (string) file_get_contents(__DIR__ . '/../../wordpress/pagewell/src/Core/SocketClient.php');
+        self::assertStringContainsString("\nnamespace Pagewell\\WordPress\\Core;\n", $copy);
+        self::assertStringContainsString("\nuse Pagewell\\WordPress\\Core\\Exception\\PagewellUnreachable;\n", $copy);
+    }
 
-        self::assertStringContainsString("case SignedIn = 'signed-in';", $library);
-        self::assertSame(str_replace('namespace Pagewell;', 'namespace Pagewell\WordPress;', $library), $plugin);
+    public function testTheTemplateOfTranslationsHasTheTextsOfThePlugin(): void
+    {
+        $plugin = __DIR__ . '/../../wordpress/pagewell';
+        $made = shell_exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg(__DIR__ . '/../../wordpress/bin/make-pot') . ' ' . escapeshellarg($plugin));
+        self::assertStringContainsString('msgid "Purge all pages"', (string) $made);
+        self::assertSame($made, (string) file_get_contents("$plugin/languages/pagewell.pot"), 'run: php php/wordpress/bin/make-pot php/wordpress/pagewell > php/wordpress/pagewell/languages/pagewell.pot');
     }
 
     public function testEachPackageHasTheVersionOfTheProgram(): void
@@ -30,6 +38,8 @@ final class PackagesTest extends TestCase
             $composer = json_decode((string) file_get_contents(__DIR__ . "/../../$package/composer.json"), true, 8, JSON_THROW_ON_ERROR);
             $versions[$composer['name']] = $composer['version'];
         }
+        preg_match("/^const VERSION = '([0-9.]+)';$/m", (string) file_get_contents(__DIR__ . '/../../wordpress/pagewell/pagewell.php'), $plugin);
+        self::assertSame($program[1] ?? null, $plugin[1] ?? '');
         self::assertSame(array_fill_keys(['pagewell/core', 'pagewell/client', 'pagewell/bridge', 'pagewell/laravel', 'pagewell/symfony'], $program[1] ?? null), $versions);
     }
 }

@@ -60,8 +60,9 @@ final class SocketClientTest extends TestCase
         $library = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; $strict try { Pagewell\\changedNow('news'); } catch (Pagewell\\Exception\\PagewellUnreachable) { echo 'away'; }";
         $more = " try { (new Pagewell\\SocketClient('127.0.0.1:1', '/nowhere'))->invalidate(new Pagewell\\Invalidation(['news'])); } catch (Pagewell\\Exception\\InvalidConfiguration) { echo ', no token'; } echo \$undefined;";
         self::assertSame('away, no token', $this->printed("$library $more"));
-        $plugin = __DIR__ . '/../../wordpress/pagewell/src/Control.php';
-        self::assertSame('no connection', $this->printed("define('ABSPATH', '/'); define('PAGEWELL_ADMIN', '127.0.0.1:1'); require '$plugin'; $strict echo substr(Pagewell\\WordPress\\Control::health(), 0, 13); echo \$undefined;"));
+        $plugin = __DIR__ . '/../../wordpress/pagewell/src';
+        $load = "spl_autoload_register(static fn (string \$class) => require '$plugin/' . strtr(substr(\$class, 19), '\\\\', '/') . '.php');";
+        self::assertSame('Pagewell is not', $this->printed("define('ABSPATH', '/'); define('PAGEWELL_ADMIN', '127.0.0.1:1'); $load $strict echo substr(Pagewell\\WordPress\\Control::health(), 0, 15); echo \$undefined;"));
     }
 
     /** What a script prints that ends with an exception of a warning: nobody has taken its handler away. */

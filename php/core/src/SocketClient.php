@@ -5,39 +5,46 @@
  *
  *     new SocketClient('unix:/run/pagewell/admin.sock', site: 'example.org')
  *
- * One connection per call, HTTP/1.1 (RFC 9112), without redirects. One deadline covers connecting,
- * sending and the response. It needs no extension and does not support TLS.
+ * Purges pages (`POST /v1/invalidate`), explains them (`POST /v1/explain`), and asks whether
+ * Pagewell answers (`GET /v1/health`). One connection per call, HTTP/1.1 (RFC 9112), without
+ * redirects. One deadline covers connecting, sending and the response. It needs no extension and
+ * does not support TLS.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidationRefused;
 use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Exception\PagewellException;
 use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Exception\UnreadableResponse;
 
 /** The control interface by socket. */
-final class SocketClient implements InvalidationClient
+final class SocketClient implements SiteClient, ExplanationClient
 {
     /** The default address of Pagewell's control interface. */
     public const ADDRESS = '127.0.0.1:8081';
 
-    /** Maximum length of a response, in bytes; Pagewell's are shorter than a hundred. */
-    private const ANSWER_BYTES_MAX = 65_536;
+    /** Maximum time to connect, so that a machine that is away takes less than the deadline. */
+    private const CONNECT_SECONDS = 1.0;
+
+    /** Maximum number of bytes sent or read at once. */
+    private const PIECE_BYTES = 65_536;
 
     /**
      * @param string      $address        `127.0.0.1:8081`, `[::1]:8081`, `unix:/run/pagewell/admin.sock`
      * @param string|null $tokenFile      read at each call, so that a new token needs no restart
      * @param string|null $site           host of the site that calls are for; null means every site
      * @param float       $timeoutSeconds the deadline of a call
+     * @param string|null $token          the token itself, in place of a file
      */
     public function __construct(
         private readonly string $address = self::ADDRESS,
         private readonly ?string $tokenFile = null,
         public readonly ?string $site = null,
         private readonly float $timeoutSeconds = 2.0,
+        private readonly ?string $token = null,
     ) {
     }
 
@@ -47,37 +54,41 @@ final class SocketClient implements InvalidationClient
         return preg_match('~^(?:unix:/.+|(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.\-]+):[0-9]{1,5})$~D', $address) === 1;
     }
 
+    public function site(): ?string
+    {
+        return $this->site;
+    }
+
     public function invalidate(Invalidation $invalidation): InvalidationResult
     {
-        $result = new InvalidationResult();
-        foreach ($invalidation->for($invalidation->site ?? $this->site)->batches() as $batch) {
-            $result = $result->and($this->invalidateBatch($batch));
-        }
-        return $result;
+        return (new ControlCalls($this->call(...), $this->site))->invalidate($invalidation);
     }
 
-    /** An older Pagewell rejects soft invalidations: then the pages are purged. */
-    private function invalidateBatch(Invalidation $batch): InvalidationResult
+    public function explain(string $url, array $fields = []): Explanation
     {
-        try {
-            return $this->call($batch->json());
-        } catch (InvalidationRefused $refused) {
-            if (!$batch->soft || $refused->reason !== 'unreadable') {
-                throw $refused;
-            }
-            return $this->call((new Invalidation($batch->tags, $batch->urls, $batch->all, site: $batch->site))->json());
-        }
+        return (new ControlCalls($this->call(...), $this->site))->explain($url, $fields);
     }
 
-    private function call(string $body): InvalidationResult
+    /**
+     * Returns if Pagewell answers.
+     *
+     * @throws PagewellException see InvalidationClient::invalidate()
+     */
+    public function health(): void
+    {
+        (new ControlCalls(fn (string $path, string $body): array => $this->call($path, $body, 'GET'), $this->site))->health();
+    }
+
+    /** @return array{int, string} status and content */
+    private function call(string $path, string $body, string $method = 'POST'): array
     {
         // An error handler of the application may turn all warnings into exceptions, even silenced ones.
         set_error_handler(static fn (): bool => true);
         try {
-            $token = $this->token();
+            $token = $this->token ?? ControlCalls::token($this->tokenFile);
             $deadline = hrtime(true) + (int) ($this->timeoutSeconds * 1e9);
             $socket = $this->connect();
-            $this->send($socket, $this->request($body, $token), $deadline);
+            $this->send($socket, $this->request($method, $path, $body, $token), $deadline);
             return self::read($this->answer($socket, $deadline));
         } finally {
             restore_error_handler();
@@ -89,23 +100,11 @@ final class SocketClient implements InvalidationClient
      * Sends the IP address or `localhost` as Host. Pagewell refuses other names, because any name
      * can point to this machine.
      */
-    private function request(string $body, ?string $token): string
+    private function request(string $method, string $path, string $body, ?string $token): string
     {
-        return "POST /v1/invalidate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        return "$method $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
             . ($token === null ? '' : "Authorization: Bearer $token\r\n")
             . 'Content-Length: ' . strlen($body) . "\r\n\r\n$body";
-    }
-
-    private function token(): ?string
-    {
-        if ($this->tokenFile === null) {
-            return null;
-        }
-        $token = trim((string) @file_get_contents($this->tokenFile, false, null, 0, 4096));
-        if (preg_match('/^[\x21-\x7e]+$/D', $token) !== 1) {
-            throw new InvalidConfiguration("{$this->tokenFile} cannot be read, or is no token.");
-        }
-        return $token;
     }
 
     /** @return resource */
@@ -116,7 +115,7 @@ final class SocketClient implements InvalidationClient
             throw new InvalidConfiguration("'{$this->address}' is not an address: write 127.0.0.1:8081 or unix:/run/pagewell/admin.sock.");
         }
         $remote = $unix ? 'unix://' . substr($this->address, 5) : "tcp://{$this->address}";
-        $socket = @stream_socket_client($remote, $code, $text, $this->timeoutSeconds);
+        $socket = @stream_socket_client($remote, $code, $text, min($this->timeoutSeconds, self::CONNECT_SECONDS));
         if ($socket === false) {
             throw new PagewellUnreachable("Pagewell is not at {$this->address}: $text", $code);
         }
@@ -130,7 +129,7 @@ final class SocketClient implements InvalidationClient
         for ($sent = 0; $sent < strlen($bytes); $sent += $written) {
             $this->wait($socket, true, $deadline);
             // In pieces, so that the rest of a large call is not copied each time.
-            $written = @fwrite($socket, substr($bytes, $sent, self::ANSWER_BYTES_MAX));
+            $written = @fwrite($socket, substr($bytes, $sent, self::PIECE_BYTES));
             if ($written === false) {
                 return; // Perhaps it has answered already: that a call is too long, for instance.
             }
@@ -141,7 +140,7 @@ final class SocketClient implements InvalidationClient
     private function answer($socket, int $deadline): string
     {
         $answer = '';
-        while (strlen($answer) < self::ANSWER_BYTES_MAX && !feof($socket)) {
+        while (strlen($answer) < ControlCalls::ANSWER_BYTES_MAX && !feof($socket)) {
             $this->wait($socket, false, $deadline);
             $answer .= (string) @fread($socket, 8192);
         }
@@ -158,20 +157,13 @@ final class SocketClient implements InvalidationClient
         }
     }
 
-    private static function read(string $answer): InvalidationResult
+    /** @return array{int, string} status and content */
+    private static function read(string $answer): array
     {
         [$head, $content] = explode("\r\n\r\n", $answer, 2) + ['', ''];
         if (preg_match('~^HTTP/1\.[01] ([0-9]{3})[ \r]~', "$head\r", $found) !== 1) {
             throw $answer === '' ? new PagewellUnreachable('Pagewell closed the connection without an answer.') : new UnreadableResponse('What answered does not speak HTTP.');
         }
-        $said = json_decode($content, true, 16);
-        $said = is_array($said) ? $said : [];
-        if ($found[1] === '200' && is_int($said['dropped'] ?? null) && is_int($said['number'] ?? null)) {
-            return new InvalidationResult($said['dropped'], $said['number']);
-        }
-        if ($found[1] !== '200' && is_string($said['error'] ?? null)) {
-            throw new InvalidationRefused($said['error'], (string) ($said['explanation'] ?? ''), (int) $found[1]);
-        }
-        throw new UnreadableResponse("What answered, with status {$found[1]}, is not Pagewell.");
+        return [(int) $found[1], $content];
     }
 }

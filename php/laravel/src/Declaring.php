@@ -6,7 +6,7 @@
  *
  * A controller's #[Uses] is applied once its route's parameters have become models. Laravel starts
  * a session and sets cookies for all routes of its group `web`; such a page is not offered for
- * storing. Put public pages into a group without StartSession, EncryptCookies and VerifyCsrfToken.
+ * storing. Public pages belong into the group `cached` (PagewellProvider).
  */
 
 declare(strict_types=1);
@@ -38,6 +38,7 @@ final class Declaring
     public function handle(Request $request, \Closure $next): Response
     {
         $channel = CollectingChannel::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($request));
+        RetrievedRows::begin();
         try {
             $response = $next($request);
             $route = $request->route();
@@ -45,9 +46,11 @@ final class Declaring
                 usesOf(strtr($route->getActionName(), ['@' => '::']), $route->parameters());
             }
         } catch (\Throwable $fault) {
+            RetrievedRows::end();
             $channel->lose();
             throw $fault;
         }
+        RetrievedRows::declare(RequestScope::current());
         if ($this->isSignedIn()) {
             RequestScope::current()->signedIn();
         }

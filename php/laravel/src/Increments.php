@@ -38,9 +38,9 @@ final class Increments
 
     /**
      * @param class-string<Model> $class
-     * @param string              $kind what changed() calls it
+     * @param string|null         $kind what changed() calls it; null: as the trait InvalidatesPages says
      */
-    private function __construct(private readonly string $class, private readonly string $kind)
+    private function __construct(private readonly string $class, private readonly ?string $kind)
     {
     }
 
@@ -48,9 +48,9 @@ final class Increments
      * Listens to the statements on the table of a model.
      *
      * @param class-string<Model> $class
-     * @param string              $kind what changed() calls it
+     * @param string|null         $kind what changed() calls it; null: as the trait InvalidatesPages says
      */
-    public static function listen(Dispatcher $events, string $class, string $kind): void
+    public static function listen(Dispatcher $events, string $class, ?string $kind = null): void
     {
         $increments = new self($class, $kind);
         $events->listen(QueryExecuted::class, static function (QueryExecuted $query) use ($increments): void {
@@ -68,8 +68,22 @@ final class Increments
         if (!str_contains($query->sql, $grammar->wrapTable($this->model->getTable())) || preg_match(self::COUNTS, $query->sql) !== 1) {
             return;
         }
+        if ($this->kind === null && self::isIgnored($query->sql, array_map($grammar->wrap(...), $this->model->pagewellIgnored()))) {
+            return;
+        }
         $isOne = preg_match(self::ONE_ROW, $query->sql, $found) === 1 && $found['key'] === $grammar->wrap($this->model->getKeyName());
         $key = $isOne ? array_values($query->bindings)[count($query->bindings) - 1] ?? null : null;
-        changed($this->kind, is_int($key) || (is_string($key) && $key !== '') ? $key : null);
+        changed($this->kind ?? $this->model->pagewellKind(), is_int($key) || (is_string($key) && $key !== '') ? $key : null);
+    }
+
+    /**
+     * Whether a statement writes no other columns than these.
+     *
+     * @param list<string> $columns as the grammar writes them
+     */
+    private static function isIgnored(string $sql, array $columns): bool
+    {
+        preg_match_all('/(?:^.*? set |, )(?:\S+\.)?(["`\[][^"`\]]+["`\]]) = /', explode(' where ', $sql, 2)[0], $written);
+        return $written[1] !== [] && array_diff($written[1], $columns) === [];
     }
 }

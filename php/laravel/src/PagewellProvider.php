@@ -10,6 +10,10 @@
  *                                                   commit: a job on `sync` runs within its caller's transaction
  *     Eloquent: saved, updated, deleted, restored   changed(kind, key), of the models in config('pagewell.models')
  *     a statement that increments (Increments)      the same, or changed(kind) where it is not one row
+ *     events of models with the trait               InvalidatesPages
+ *
+ * It also adds the middleware group `cached` for pages without a session, and the commands
+ * pagewell:invalidate and pagewell:explain.
  *
  * Laravel discovers it (composer.json). `config/pagewell.php` is optional: `php artisan
  * vendor:publish --tag=pagewell-config`.
@@ -23,14 +27,20 @@ use Illuminate\Console\Events\CommandFinished;
 use Illuminate\Contracts\Events\Dispatcher;
 use Illuminate\Contracts\Http\Kernel;
 use Illuminate\Database\Connection;
+use Illuminate\Database\Eloquent\Model;
 use Illuminate\Database\Events\TransactionBeginning;
 use Illuminate\Database\Events\TransactionCommitted;
 use Illuminate\Database\Events\TransactionRolledBack;
 use Illuminate\Queue\Events\JobExceptionOccurred;
 use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobProcessed;
+use Illuminate\Routing\Middleware\SubstituteBindings;
+use Illuminate\Routing\Router;
 use Illuminate\Support\ServiceProvider;
+use Pagewell\Bridge\Console\ExplainCommand;
+use Pagewell\Bridge\Console\InvalidateCommand;
 use Pagewell\Configuration;
+use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\OutboxDelivery;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
@@ -42,11 +52,11 @@ use function Pagewell\changed;
 /** Registers Pagewell with an application. */
 final class PagewellProvider extends ServiceProvider
 {
+    /** The middleware group for pages that are the same for everybody. */
+    public const GROUP = 'cached';
+
     /** The configuration with its defaults. */
     private const FILE = __DIR__ . '/../config/pagewell.php';
-
-    /** Events of a model with visible effects. increment() fires `updated`, and no `saved`. */
-    private const MODEL_EVENTS = ['saved', 'updated', 'deleted', 'restored'];
 
     /** Events after which the process may continue for long. */
     private const ENDS = [
@@ -56,6 +66,9 @@ final class PagewellProvider extends ServiceProvider
         CommandFinished::class,
         'Laravel\Octane\Events\RequestTerminated',
     ];
+
+    /** @var array<string, string> kinds of the models in config/pagewell.php, by class */
+    private static array $kinds = [];
 
     /** @var array<string, \WeakReference<Connection>> connections that have begun a transaction, by name */
     private static array $begun = [];
@@ -73,11 +86,23 @@ final class PagewellProvider extends ServiceProvider
         $settings = (array) $this->app->make('config')->get('pagewell', []);
         $models = (array) ($settings['models'] ?? []);
         Configuration::ofFramework('config/pagewell.php', array_diff_key($settings, ['models' => null]));
+        foreach ($models as $model => $kind) {
+            if (!is_string($model) || !is_string($kind) || !class_exists($model)) {
+                throw new InvalidConfiguration("config/pagewell.php: 'models' has '$model': write the class and its kind, as in [App\\Models\\News::class => 'news'].");
+            }
+        }
         $this->publishes([self::FILE => $this->app->basePath('config/pagewell.php')], 'pagewell-config');
         $this->app->terminating(static fn () => RequestScope::current()->flushOrLog());
         $this->app->make(Kernel::class)->prependMiddleware(Declaring::class);
+        $this->callAfterResolving('router', static function (Router $router): void {
+            $router->hasMiddlewareGroup(self::GROUP) || $router->middlewareGroup(self::GROUP, [SubstituteBindings::class, WithoutErrors::class]);
+        });
+        if ($this->app->runningInConsole()) {
+            $this->commands([InvalidateCommand::class, ExplainCommand::class]);
+        }
         $events = $this->app->make(Dispatcher::class);
         self::listen($events);
+        self::$kinds = $models;
         foreach ($models as $model => $kind) {
             self::listenToModel($events, $model, $kind);
         }
@@ -109,12 +134,22 @@ final class PagewellProvider extends ServiceProvider
      */
     public static function listenToModel(Dispatcher $events, string $model, string $kind): void
     {
-        foreach (self::MODEL_EVENTS as $event) {
+        foreach (ModelChanges::EVENTS as $event) {
             $events->listen("eloquent.$event: $model", static function (object $written) use ($kind): void {
                 changed($kind, $written->getKey());
             });
         }
         Increments::listen($events, $model, $kind);
+    }
+
+    /**
+     * Returns the kind of a model that config/pagewell.php names, or null.
+     *
+     * @internal
+     */
+    public static function kindOf(Model $model): ?string
+    {
+        return self::$kinds[get_class($model)] ?? null;
     }
 
     /** Ends the transactions of connections that were lost or released without an event, and sends the changes. */

@@ -6,7 +6,7 @@
  *
  *     event                                     what happens
  *     kernel.request (main)                     the state of the request begins
- *     kernel.controller_arguments (main)        usesOf(controller, attributes of the request)
+ *     kernel.controller_arguments (main)        usesOf(controller, attributes of the request); FosHttpCache\Tag
  *     kernel.response (main, after the session) lines are added to the response, unless the visitor is
  *                                               signed in; waiting changes are sent
  *     kernel.finish_request (main)              without a response: changes are sent anyway
@@ -27,6 +27,7 @@ use Pagewell\InvalidationClient;
 use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
 use Pagewell\Bridge\HttpFoundation\ResponseLines;
+use Pagewell\Symfony\FosHttpCache\Tag;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
 use Symfony\Component\HttpKernel\Event\ControllerArgumentsEvent;
 use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
@@ -35,7 +36,9 @@ use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\KernelEvents;
 use Symfony\Component\Security\Core\Authentication\Token\Storage\TokenStorageInterface;
 
+use function Pagewell\changedTags;
 use function Pagewell\usesOf;
+use function Pagewell\usesTags;
 
 /**
  * Connects Symfony's events with the library.
@@ -45,6 +48,9 @@ use function Pagewell\usesOf;
 final class Listener implements EventSubscriberInterface
 {
     private ?CollectingChannel $channel = null;
+
+    /** @var list<string> FosHttpCache\Tag of a controller that writes */
+    private array $written = [];
 
     /**
      * @param InvalidationClient|false|null $client as RequestScope::begin() takes it
@@ -72,6 +78,7 @@ final class Listener implements EventSubscriberInterface
     public function begin(RequestEvent $event): void
     {
         if ($event->isMainRequest()) {
+            $this->written = [];
             $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), $this->client, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($event->getRequest()));
         }
     }
@@ -85,7 +92,14 @@ final class Listener implements EventSubscriberInterface
                 is_object($controller) => $controller::class,
                 default => $controller,
             };
-            usesOf($name, $event->getRequest()->attributes->all());
+            $request = $event->getRequest();
+            usesOf($name, $request->attributes->all());
+            $tags = Tag::of($controller, ['request' => $request] + $request->attributes->all());
+            if ($request->isMethodSafe()) {
+                $tags === [] || usesTags(...$tags);
+            } else {
+                $this->written = $tags;
+            }
         }
     }
 
@@ -94,6 +108,9 @@ final class Listener implements EventSubscriberInterface
         if ($event->isMainRequest() && $this->channel !== null) {
             if ($this->isSignedIn()) {
                 RequestScope::current()->signedIn();
+            }
+            if ($this->written !== [] && $event->getResponse()->getStatusCode() < 400) {
+                changedTags(...$this->written);
             }
             ResponseLines::finish($this->channel, $event->getRequest(), $event->getResponse());
         }

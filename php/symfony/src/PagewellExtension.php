@@ -15,21 +15,30 @@
  *
  * Each setting is the variable PAGEWELL_… of the library, which has precedence. Its value is checked
  * when the kernel boots, because `%env(…)%` has none before.
+ *
+ * Services for the console, Twig, Messenger, FOSHttpCache and Doctrine exist if their packages do.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\Symfony;
 
+use FOS\HttpCache\ProxyClient\Invalidation\TagCapable;
+use Pagewell\Bridge\Console\ExplainCommand;
+use Pagewell\Bridge\Console\InvalidateCommand;
 use Pagewell\Bridge\Doctrine\TransactionMiddleware;
+use Pagewell\Bridge\FosHttpCache\ProxyClient;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
 use Symfony\Component\Config\Definition\Builder\TreeBuilder;
 use Symfony\Component\Config\Definition\ConfigurationInterface;
+use Symfony\Component\Console\Command\Command;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\DependencyInjection\ContainerInterface;
 use Symfony\Component\DependencyInjection\Extension\Extension;
 use Symfony\Component\DependencyInjection\Reference;
+use Symfony\Component\Messenger\Middleware\MiddlewareInterface;
+use Twig\Extension\AbstractExtension;
 
 /**
  * Reads `pagewell:` of an application.
@@ -64,6 +73,18 @@ final class PagewellExtension extends Extension implements ConfigurationInterfac
         $container->register(Listener::class, Listener::class)
             ->setArguments([null, new Reference('security.untracked_token_storage', ContainerInterface::NULL_ON_INVALID_REFERENCE)])
             ->addTag('kernel.event_subscriber');
+        foreach (class_exists(Command::class) ? [InvalidateCommand::class, ExplainCommand::class] : [] as $command) {
+            $container->register($command, $command)->addTag('console.command', ['command' => $command::NAME]);
+        }
+        if (class_exists(AbstractExtension::class)) {
+            $container->register(TwigFunctions::class, TwigFunctions::class)->setArguments([new Reference(PageCache::class)])->addTag('twig.extension');
+        }
+        if (interface_exists(MiddlewareInterface::class)) {
+            $container->register(MessengerMiddleware::class, MessengerMiddleware::class);
+        }
+        if (interface_exists(TagCapable::class)) {
+            $container->register(ProxyClient::class, ProxyClient::class);
+        }
         if (interface_exists('Doctrine\DBAL\Driver\Middleware')) {
             $container->register(TransactionMiddleware::class, TransactionMiddleware::class)->addTag('doctrine.middleware');
         }

@@ -9,6 +9,7 @@
  * License:           MIT OR Apache-2.0
  * License URI:       https://opensource.org/license/mit
  * Text Domain:       pagewell
+ * Domain Path:       /languages
  *
  * Starts the two halves of the plugin: Sources and Offer for pages that are rendered, Events and
  * Changes for data that is written. There is nothing to configure; see README.md beside this file.
@@ -20,15 +21,22 @@ namespace Pagewell\WordPress;
 
 defined('ABSPATH') || exit;
 
+/** The version of the plugin, which is that of the program. */
+const VERSION = '0.1.0';
+
 spl_autoload_register(static function (string $class): void {
     $name = str_starts_with($class, __NAMESPACE__ . '\\') ? substr($class, strlen(__NAMESPACE__) + 1) : '';
-    if (preg_match('/^[A-Za-z]+$/', $name) && is_file(__DIR__ . "/src/$name.php")) {
-        require __DIR__ . "/src/$name.php";
+    if (preg_match('/^(Core\\\\(Exception\\\\)?)?[A-Za-z]+$/D', $name) === 1 && is_file($file = __DIR__ . '/src/' . strtr($name, '\\', '/') . '.php')) {
+        require $file;
     }
 });
 
 Changes::listen();
+add_action('init', static fn (): bool => load_plugin_textdomain('pagewell', false, basename(__DIR__) . '/languages'));
 Screen::register();
+AdminBar::register();
+SiteHealth::register();
+Cli::register();
 if (($_SERVER['REQUEST_METHOD'] ?? '') === 'GET' && PHP_SAPI !== 'cli' && !is_admin() && !wp_doing_cron()) {
     Offer::begin();
 }

@@ -71,6 +71,7 @@ final class LaravelProviderTest extends TestCase
         yield ['lifetime', 'a day', "PAGEWELL_LIFETIME is 'a day': write seconds"];
         yield ['shared_cookies', ['a', 1], "'shared_cookies' is array"];
         yield ['admin', false, "'admin' is bool"];
+        yield ['models', [LaravelNews::class], "'models' has '0': write the class and its kind"];
     }
 
     public function testAPageOfASignedInVisitorIsNeverOffered(): void
@@ -124,6 +125,11 @@ final class LaravelProviderTest extends TestCase
             public function terminating(\Closure $callback): void
             {
                 $this->atEnd = $callback;
+            }
+
+            public function runningInConsole(): bool
+            {
+                return false;
             }
 
             public function basePath(string $path): string

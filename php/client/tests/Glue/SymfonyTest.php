@@ -10,6 +10,7 @@ namespace Pagewell\Tests\Glue;
 
 use Pagewell\Attribute\Uses;
 use Pagewell\RequestScope;
+use Pagewell\Symfony\FosHttpCache\Tag;
 use Pagewell\Symfony\Listener;
 use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
@@ -135,6 +136,14 @@ final class SymfonyTest extends TestCase
         self::assertSame([], $this->client->calls());
     }
 
+    public function testTheAttributeOfFosHttpCache(): void
+    {
+        self::assertSame('"news-4"', $this->ask('GET', [new SymfonyPages(), 'tagged'])->headers->get('Cache-Groups'));
+        $response = $this->ask('POST', [new SymfonyPages(), 'tagged']);
+        self::assertSame(['"news-4"', null], [$response->headers->get('Cache-Group-Invalidation'), $response->headers->get('Cache-Groups')]);
+        self::assertFalse($this->ask('POST', [new SymfonyPages(), 'tagged'], ['status' => 422])->headers->has('Cache-Group-Invalidation'));
+    }
+
     public function testAWriteOnAGet(): void
     {
         $this->ask('GET', static function (): Response {
@@ -200,5 +209,11 @@ final class SymfonyPages
     public function nothing(): Response
     {
         return new Response('page');
+    }
+
+    #[Tag('news-4')]
+    public function tagged(Request $request): Response
+    {
+        return new Response('page', $request->attributes->getInt('status', 200));
     }
 }

@@ -20,8 +20,8 @@ final class WordPressControlTest extends TestCase
         $server = proc_open([PHP_BINARY, '-r', $listens . $serves], [0 => ['pipe', 'r'], 1 => ['pipe', 'w']], $pipes);
         self::assertIsResource($server);
         try {
-            $plugin = __DIR__ . '/../../../wordpress/pagewell/src/Control.php';
-            $calls = "define('ABSPATH', '/'); function is_multisite() { return false; } define('PAGEWELL_ADMIN', '" . trim((string) fgets($pipes[1])) . "'); require '$plugin';"
+            $plugin = __DIR__ . '/../../../wordpress/pagewell/src';
+            $calls = "define('ABSPATH', '/'); function is_multisite() { return false; } define('PAGEWELL_ADMIN', '" . trim((string) fgets($pipes[1])) . "'); spl_autoload_register(static fn (string \$class) => require '$plugin/' . strtr(substr(\$class, 19), '\\\\', '/') . '.php');"
                 . ' echo Pagewell\WordPress\Control::invalidate(array_fill(0, 1000, str_repeat("x", 8000)));';
             [$code, $printed] = RealPagewell::command($calls, []);
             self::assertSame(0, $code);

@@ -88,6 +88,6 @@ final class WordPressNetworkTest extends TestCase
         $call = stream_socket_accept($server, 5);
         self::$blog->control(RealWordPress::AWAY);
         self::assertSame('', $told[1]);
-        self::assertStringEndsWith('{"tags":["2\/post:2"]}', (string) stream_get_contents($call));
+        self::assertStringEndsWith('{"tags":["2/post:2"]}', (string) stream_get_contents($call));
     }
 }

@@ -74,9 +74,9 @@ final class WordPressSettingsTest extends TestCase
 
     public function testTheNoticeSaysWhyTheyWereNotDropped(): void
     {
-        self::assertSame(['error', ''], $this->drop(asRequest: false, reason: 'The pages were not purged: no connection to 127.0.0.1:1: Connection refused.'));
+        self::assertSame(['error', ''], $this->drop(asRequest: false, reason: 'The pages were not purged: Pagewell is not at 127.0.0.1:1: Connection refused.'));
         self::assertSame(['site'], self::$blog->pending(), 'it is tried again');
-        self::assertSame(['warning', '"site"'], $this->drop(asRequest: true, fromItself: false, reason: 'could not be called: no connection to 127.0.0.1:1'));
+        self::assertSame(['warning', '"site"'], $this->drop(asRequest: true, fromItself: false, reason: 'could not be called: Pagewell is not at 127.0.0.1:1'));
     }
 
     /** @return array{string, string} the kind of notice, and what the answer carried */

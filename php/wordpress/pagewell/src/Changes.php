@@ -22,6 +22,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Tag;
+
 /** Collects and sends changes. */
 final class Changes
 {
@@ -200,16 +202,7 @@ final class Changes
     /** @return list<string> RFC 9651 section 3.1: a List of Strings; several lines are one List */
     private static function lines(): array
     {
-        $lines = [''];
-        foreach (self::$carried as $tag => $_) {
-            $item = '"' . addcslashes((string) $tag, '"\\') . '"';
-            $last = count($lines) - 1;
-            if (strlen($lines[$last]) + strlen($item) > 7900) {
-                $lines[++$last] = '';
-            }
-            $lines[$last] .= ($lines[$last] === '' ? '' : ', ') . $item;
-        }
-        return array_map(static fn (string $line): string => "Cache-Group-Invalidation: $line", $lines);
+        return Tag::lines('Cache-Group-Invalidation', self::names(self::$carried));
     }
 
     /**

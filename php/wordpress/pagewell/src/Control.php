@@ -1,23 +1,26 @@
 <?php
 
 /**
- * Pagewell's control interface, as far as the plugin needs it: `POST /v1/invalidate` and
- * `GET /v1/health`, over a Unix socket or TCP.
- *
- * The address is in wp-config.php; without it, the default of Pagewell is used:
+ * Pagewell's control interface, at the address in wp-config.php, or at its default:
  *
  *     define('PAGEWELL_ADMIN', '127.0.0.1:8081');          or 'unix:/run/pagewell/admin.sock'
  *     define('PAGEWELL_TOKEN_FILE', '/etc/pagewell/token');   or PAGEWELL_TOKEN
  *     define('PAGEWELL_SITE', 'example.org');                 one of several sites; not in a network,
  *                                                             whose blogs may be several of them
  *
- * One deadline, CALL_SECONDS, covers connecting, sending and the response. A host name is resolved
- * before, by the system. Failures are returned as a sentence, never thrown.
+ * The calls are made by the plugin's copy of the library's SocketClient (Core). One deadline,
+ * CALL_SECONDS, covers connecting, sending and the response. Failures are returned as a sentence,
+ * never thrown.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
+
+use Pagewell\WordPress\Core\Exception\PagewellException;
+use Pagewell\WordPress\Core\Explanation;
+use Pagewell\WordPress\Core\Invalidation;
+use Pagewell\WordPress\Core\SocketClient;
 
 /** Calls the control interface. */
 final class Control
@@ -25,11 +28,8 @@ final class Control
     /** The deadline of a call. */
     public const CALL_SECONDS = 3.0;
 
-    private const CONNECT_SECONDS = 1.0;
-    private const ANSWER_BYTES_MAX = 65_536;
-
-    /** Maximum number of bytes sent or read at once. */
-    private const PIECE_BYTES = 65_536;
+    /** The deadline of a call for which a page of the site waits. */
+    public const PAGE_SECONDS = 0.5;
 
     /**
      * Purges every page with one of these names, and returns after that is done.
@@ -40,17 +40,37 @@ final class Control
      */
     public static function invalidate(array $tags): ?string
     {
-        $call = ['tags' => $tags];
-        if (defined('PAGEWELL_SITE') && !is_multisite()) {
-            $call['site'] = (string) constant('PAGEWELL_SITE');
-        }
-        return self::call('POST', '/v1/invalidate', (string) json_encode($call, JSON_INVALID_UTF8_SUBSTITUTE));
+        $purged = self::purge(new Invalidation($tags));
+        return is_string($purged) ? $purged : null;
+    }
+
+    /**
+     * Purges pages, and returns after that is done.
+     *
+     * @return int|string how many pages were purged, or the failure
+     */
+    public static function purge(Invalidation $pages): int|string
+    {
+        return self::call(self::CALL_SECONDS, static fn (SocketClient $client): int => $client->invalidate($pages)->pages);
+    }
+
+    /**
+     * Explains how the next request of a visitor to this URL is answered.
+     *
+     * @return Explanation|string the explanation, or why there is none
+     */
+    public static function explain(string $url, float $seconds = self::CALL_SECONDS): Explanation|string
+    {
+        return self::call($seconds, static fn (SocketClient $client): Explanation => $client->explain($url));
     }
 
     /** @return string|null the reason why it does not answer; null if it does */
     public static function health(): ?string
     {
-        return self::call('GET', '/v1/health', '');
+        return self::call(self::CALL_SECONDS, static function (SocketClient $client): null|string {
+            $client->health();
+            return null;
+        });
     }
 
     /** Whether the address is configured. */
@@ -62,100 +82,25 @@ final class Control
     /** Returns the configured or default address. */
     public static function address(): string
     {
-        return self::isNamed() ? (string) constant('PAGEWELL_ADMIN') : '127.0.0.1:8081';
+        return self::isNamed() ? (string) constant('PAGEWELL_ADMIN') : SocketClient::ADDRESS;
     }
 
-    /** An error handler of a plugin may turn all warnings into exceptions, even silenced ones. */
-    private static function call(string $method, string $path, string $content): ?string
+    /**
+     * @template T
+     *
+     * @param \Closure(SocketClient): T $call
+     *
+     * @return T|string the failure
+     */
+    private static function call(float $seconds, \Closure $call): mixed
     {
-        set_error_handler(static fn (): bool => true);
+        $site = defined('PAGEWELL_SITE') && !is_multisite() ? (string) constant('PAGEWELL_SITE') : null;
+        $file = defined('PAGEWELL_TOKEN_FILE') && !defined('PAGEWELL_TOKEN') ? (string) constant('PAGEWELL_TOKEN_FILE') : null;
+        $token = defined('PAGEWELL_TOKEN') ? trim((string) constant('PAGEWELL_TOKEN')) : null;
         try {
-            return self::asked($method, $path, $content);
-        } finally {
-            restore_error_handler();
+            return $call(new SocketClient(self::address(), $file, $site, $seconds, $token));
+        } catch (PagewellException $failure) {
+            return rtrim($failure->getMessage(), '.');
         }
-    }
-
-    private static function asked(string $method, string $path, string $content): ?string
-    {
-        $deadline = hrtime(true) + (int) (self::CALL_SECONDS * 1e9);
-        $address = self::address();
-        $remote = str_starts_with($address, 'unix:') ? 'unix://' . substr($address, 5) : "tcp://$address";
-        $token = self::token();
-        $stream = @stream_socket_client($remote, $number, $why, self::CONNECT_SECONDS);
-        if ($stream === false) {
-            return "no connection to $address: $why";
-        }
-        stream_set_blocking($stream, false);
-        $head = "$method $path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
-            . ($token === '' ? '' : "Authorization: Bearer $token\r\n")
-            . 'Content-Length: ' . strlen($content) . "\r\n\r\n";
-        $answer = self::send($stream, $head . $content, $deadline) ? self::answer($stream, $deadline) : null;
-        fclose($stream);
-        if ($answer === null) {
-            return sprintf('%s did not answer within %d seconds', $address, self::CALL_SECONDS);
-        }
-        if (preg_match('~^HTTP/1\.[01] 200 ~', $answer)) {
-            return null;
-        }
-        return "$address answered: " . ($answer === '' ? 'nothing' : trim(substr($answer, 0, 400)));
-    }
-
-    /**
-     * @param resource $stream
-     *
-     * @return bool false after the deadline; true also if the other side has closed the connection, because it may have answered
-     */
-    private static function send($stream, string $bytes, int $deadline): bool
-    {
-        for ($sent = 0; $sent < strlen($bytes); $sent += $written) {
-            if (!self::isReady($stream, true, $deadline)) {
-                return false;
-            }
-            $written = @fwrite($stream, substr($bytes, $sent, self::PIECE_BYTES));
-            if ($written === false) {
-                return true;
-            }
-        }
-        return true;
-    }
-
-    /**
-     * @param resource $stream
-     *
-     * @return string|null null after the deadline
-     */
-    private static function answer($stream, int $deadline): ?string
-    {
-        $answer = '';
-        while (strlen($answer) < self::ANSWER_BYTES_MAX && !feof($stream)) {
-            if (!self::isReady($stream, false, $deadline)) {
-                return null;
-            }
-            $answer .= (string) @fread($stream, self::PIECE_BYTES);
-        }
-        return $answer;
-    }
-
-    /**
-     * Waits until bytes can be written or read.
-     *
-     * @param resource $stream
-     *
-     * @return bool false when the time is over
-     */
-    private static function isReady($stream, bool $toWrite, int $deadline): bool
-    {
-        $left = intdiv($deadline - hrtime(true), 1000);
-        [$read, $write, $none] = $toWrite ? [[], [$stream], []] : [[$stream], [], []];
-        return $left > 0 && (int) @stream_select($read, $write, $none, intdiv($left, 1_000_000), $left % 1_000_000) > 0;
-    }
-
-    private static function token(): string
-    {
-        if (defined('PAGEWELL_TOKEN')) {
-            return trim((string) constant('PAGEWELL_TOKEN'));
-        }
-        return defined('PAGEWELL_TOKEN_FILE') ? trim((string) @file_get_contents((string) constant('PAGEWELL_TOKEN_FILE'))) : '';
     }
 }

@@ -97,7 +97,7 @@ final class Journal
         self::forgetCopies();
         delete_option(self::TOLD);
         delete_option(self::TRIED);
-        self::unshown(static fn (): mixed => $wpdb->query("DELETE FROM `$wpdb->options` WHERE option_name LIKE '\\_transient\\_%pagewell\\_dropped\\_%'"));
+        self::unshown(static fn (): mixed => $wpdb->query("DELETE FROM `$wpdb->options` WHERE option_name LIKE '\\_transient\\_%pagewell\\_%'"));
     }
 
     /** @param list<string> $tags */

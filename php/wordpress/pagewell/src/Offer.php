@@ -18,6 +18,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Refusal;
+
 /** Decides whether one page is offered, and sets its fields. */
 final class Offer
 {

@@ -12,6 +12,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Refusal;
+
 /** Finds the reason against storing the page that is being rendered. */
 final class RefusalCheck
 {

@@ -86,33 +86,68 @@ fn laravel() {
     let path = "Five-minute path";
     let boot = guide.next(path, "php");
     let (uses, statement) = boot.split_once("\n\n").expect("imports, and a statement");
-    let provider = "class AppServiceProvider extends \\Illuminate\\Support\\ServiceProvider";
-    machine.write(
-        "/var/www/app/app/Providers/AppServiceProvider.php",
-        &format!("<?php namespace App\\Providers;\n{uses}\n{provider} {{ public function boot() {{\n{statement}}} }}\n"),
+    let class = "class AppServiceProvider extends \\Illuminate\\Support\\ServiceProvider";
+    let provider = format!(
+        "<?php namespace App\\Providers;\n{uses}\n{class} {{ public function boot() {{\n{statement}}} }}\n"
     );
+    machine.write("/var/www/app/app/Providers/AppServiceProvider.php", &provider);
     let routes = guide.next(path, "php");
-    let facade = "use Illuminate\\Support\\Facades\\Route;\n";
-    machine.write("/var/www/app/routes/public.php", &format!("<?php\n{facade}{routes}"));
+    machine.write("/var/www/app/routes/public.php", &format!("<?php\n{ROUTE}{routes}"));
     let controller = guide.next(path, "php").replace('…', "return 'News: ' . $news->title;");
     machine.write(
         "/var/www/app/app/Http/Controllers/NewsController.php",
         &format!("<?php namespace App\\Http\\Controllers;\nuse App\\Models\\News;\n{controller}"),
     );
-    machine
-        .write("/var/www/app/config/pagewell.php", &format!("<?php\n{}", guide.next(path, "php")));
+    let model = guide.next(path, "php").replace('…', "public $timestamps = false;");
+    let model = format!("<?php namespace App\\Models;\n{model}");
+    machine.write("/var/www/app/app/Models/News.php", &model);
     let edit = "cd /var/www/app && sudo -u www-data php data/edit.php";
     verify(&mut guide, &mut machine, edit);
+    console(&mut guide, &mut machine);
     let directory = machine.at(APP);
+    machine.run_in(&directory, &guide.next("Configure", "sh"));
+    let published = machine.run("cat /var/www/app/config/pagewell.php");
+    assert!(published.contains("PAGEWELL_ADMIN"), "{published}");
+    for reason in ["a class with all methods of the trait", "a part of a pivot of an application"] {
+        guide.not_run("Models", "php", reason);
+    }
+    guide.not_run("Test an application", "php", "needs an application with tests of its own");
     machine.run_in(&directory, &guide.next("Undo", "sh"));
+    let model = model.replace("use Pagewell\\Laravel\\InvalidatesPages;\n", "");
+    let model = model.replace("use InvalidatesPages;\n", "");
+    machine.write("/var/www/app/app/Models/News.php", &model);
+    let bindings = "\\Illuminate\\Routing\\Middleware\\SubstituteBindings::class";
+    machine.write(
+        "/var/www/app/app/Providers/AppServiceProvider.php",
+        &provider.replace("'cached'", bindings),
+    );
     machine.run("sudo rm /var/www/app/config/pagewell.php");
     machine.run("sudo rm -f /var/www/app/bootstrap/cache/*.php");
     let page = machine.run("curl -s 'http://example.org/news/5?x'");
     assert!(page.contains("News: other"), "without the package: {page}");
 }
 
+/// Runs the commands of the guide against the service, in the application.
+fn console(guide: &mut Guide, machine: &mut Machine) {
+    let directory = machine.at(APP);
+    let commands = guide.next("Commands", "sh");
+    let mut lines = commands.lines();
+    let mut run =
+        |machine: &mut Machine| machine.run_in(&directory, lines.next().expect("a command"));
+    let hit = run(machine);
+    assert!(hit.contains("It is answered from the cache.") && hit.contains("news:4"), "{hit}");
+    assert_eq!(run(machine).trim(), "1 page purged.");
+    assert_eq!(run(machine).trim(), "0 pages purged.");
+    machine.run("curl -s http://example.org/news/4");
+    let all = run(machine);
+    assert!(all.ends_with("purged.\n") && !all.starts_with('0'), "{all}");
+}
+
+/// The import of the routes in `laravel new`.
+const ROUTE: &str = "use Illuminate\\Support\\Facades\\Route;\n";
+
 /// The application's own files: what `laravel new` makes, shortened.
-const LARAVEL: [(&str, &str); 7] = [
+const LARAVEL: [(&str, &str); 8] = [
     (
         "public/index.php",
         "require 'Illuminate/autoload.php';\nrequire __DIR__ . '/../vendor/autoload.php';\n\
@@ -135,7 +170,9 @@ const LARAVEL: [(&str, &str); 7] = [
          'timezone' => 'UTC', 'locale' => 'en', 'fallback_locale' => 'en', 'cipher' => 'AES-256-CBC',\n\
          'key' => str_repeat('k', 32), 'aliases' => [], 'providers' => [\n\
          Illuminate\\Database\\DatabaseServiceProvider::class, Illuminate\\Filesystem\\FilesystemServiceProvider::class,\n\
-         Illuminate\\View\\ViewServiceProvider::class, App\\Providers\\AppServiceProvider::class]];\n",
+         Illuminate\\View\\ViewServiceProvider::class,\n\
+         Illuminate\\Cache\\CacheServiceProvider::class, Illuminate\\Queue\\QueueServiceProvider::class,\n\
+         Illuminate\\Foundation\\Providers\\ConsoleSupportServiceProvider::class, App\\Providers\\AppServiceProvider::class]];\n",
     ),
     (
         "config/database.php",
@@ -143,13 +180,19 @@ const LARAVEL: [(&str, &str); 7] = [
          'database' => dirname(__DIR__) . '/data/db.sqlite']]];\n",
     ),
     (
+        "config/cache.php",
+        "return ['default' => 'array', 'stores' => ['array' => ['driver' => 'array']]];\n",
+    ),
+    (
         "config/view.php",
         "return ['paths' => [], 'compiled' => dirname(__DIR__) . '/storage/framework/views'];\n",
     ),
     (
-        "app/Models/News.php",
-        "namespace App\\Models;\nclass News extends \\Illuminate\\Database\\Eloquent\\Model {\n\
-         protected $table = 'news'; public $timestamps = false; }\n",
+        "artisan",
+        "require 'Illuminate/autoload.php';\nrequire __DIR__ . '/vendor/autoload.php';\n\
+         $app = require __DIR__ . '/bootstrap/app.php';\n\
+         $kernel = $app->make(Illuminate\\Contracts\\Console\\Kernel::class);\n\
+         exit($kernel->handle(new Symfony\\Component\\Console\\Input\\ArgvInput(), new Symfony\\Component\\Console\\Output\\ConsoleOutput()));\n",
     ),
     // Saves news 4 like a command.
     (
@@ -186,6 +229,10 @@ fn symfony() {
         &format!("<?php namespace App\\Controller;\n{uses}{controller}"),
     );
     verify(&mut guide, &mut machine, "curl -sf http://127.0.0.1:8080/news/4/edit -d title=new");
+    console(&mut guide, &mut machine);
+    guide.not_run("Twig", "twig", "Debian's FrameworkBundle comes without Twig");
+    guide.not_run("FOSHttpCache and ESI", "yaml", "Debian has no package of FOSHttpCache");
+    guide.not_run("Configure", "yaml", "the application has no loader of YAML");
     machine.write("/var/www/app/config/bundles.php", &format!("<?php\nreturn [{framework}];\n"));
     let directory = machine.at(APP);
     machine.run_in(&directory, &guide.next("Undo", "sh"));
@@ -195,7 +242,13 @@ fn symfony() {
 }
 
 /// The application's own files: what Symfony's skeleton has, with an entity on PDO instead of Doctrine.
-const SYMFONY: [(&str, &str); 4] = [
+const SYMFONY: [(&str, &str); 5] = [
+    (
+        "bin/console",
+        "require 'Symfony/Bundle/FrameworkBundle/autoload.php';\nrequire 'Symfony/Component/Console/autoload.php';\n\
+         require __DIR__ . '/../vendor/autoload.php';\n\
+         exit((new Symfony\\Bundle\\FrameworkBundle\\Console\\Application(new App\\Kernel('prod', false)))->run());\n",
+    ),
     (
         "public/index.php",
         "require 'Symfony/Bundle/FrameworkBundle/autoload.php';\nrequire __DIR__ . '/../vendor/autoload.php';\n\

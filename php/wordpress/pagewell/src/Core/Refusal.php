@@ -5,14 +5,14 @@
  *
  *     Declaration                  every page of the library
  *     MemcachedPage                a page for the memcached port, and before it those of Declaration
- *     Pagewell\WordPress           a page of the plugin, which has a copy of this file
+ *     Pagewell\WordPress           a page of the plugin, which has a copy of this file (copy-core)
  *
  * The page is delivered unchanged; it is rendered again for each request.
  */
 
 declare(strict_types=1);
 
-namespace Pagewell\WordPress;
+namespace Pagewell\WordPress\Core;
 
 /** A reason, with the name under which it is shown. */
 enum Refusal: string

@@ -1,0 +1,177 @@
+<?php
+
+/**
+ * A WordPress behind the real binary, for its administrators: WP-CLI (with a stand-in of it), the
+ * admin bar, Site Health.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Pagewell\Tests\Support\RealPagewell;
+use Pagewell\Tests\Support\RealWordPress;
+use PHPUnit\Framework\TestCase;
+
+final class WordPressAdminTest extends TestCase
+{
+    private const ADMIN = 'wp_set_current_user(1); ';
+
+    private static ?RealWordPress $blog = null;
+
+    private static ?RealPagewell $pagewell = null;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$blog = RealWordPress::settled();
+        self::$pagewell = self::$blog->behind();
+        self::get('/ferry/');
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$pagewell?->stop();
+        self::$blog?->stop();
+        self::$pagewell = self::$blog = null;
+    }
+
+    protected function setUp(): void
+    {
+        self::$blog->control(self::$pagewell->admin());
+        self::$blog->plugin('');
+        self::$blog->command('do_action("pagewell_changed", "site"); delete_transient("pagewell_away");');
+    }
+
+    public function testItsStatusByCommand(): void
+    {
+        $this->cli("'status'");
+        self::assertStringContainsString(' answers', $status = $this->cli("'status'"));
+        self::assertStringContainsString('Changes not sent yet: none', $status);
+        self::assertStringContainsString('by the control interface: site', $status);
+        self::assertStringEndsWith("Success: Changes reach Pagewell.\n", $status);
+        self::$blog->control(RealWordPress::AWAY);
+        self::assertStringContainsString('Control interface: Pagewell is not at ' . RealWordPress::AWAY, $status = $this->cli("'status'"));
+        self::assertStringContainsString('Error: Changes do not reach Pagewell. ', $status);
+    }
+
+    /** @dataProvider purges */
+    public function testAPurgeByCommand(string $call, string $said, bool $isFerryLeft, bool $isTernLeft): void
+    {
+        foreach (['/ferry/', '/tern/'] as $path) {
+            self::get($path);
+            self::assertTrue(self::hits($path));
+        }
+        self::assertMatchesRegularExpression("/^$said\n$/D", $this->cli($call));
+        self::assertSame([$isFerryLeft, $isTernLeft], [self::hits('/ferry/'), self::hits('/tern/')]);
+    }
+
+    /** @return iterable<string, array{string, string, bool, bool}> */
+    public static function purges(): iterable
+    {
+        yield 'everything' => ["'purge', [], ['all' => true]", 'Success: \d+ pages purged\.', false, false];
+        yield 'a path' => ["'purge', ['/ferry/']", 'Success: 1 page purged\.', false, true];
+        yield 'a post' => ["'purge', [], ['post' => (string) get_page_by_path('ferry', OBJECT, 'post')->ID]", 'Success: \d+ pages? purged\.', false, true];
+        yield 'a tag' => ["'purge', [], ['tag' => 'none, called:tern']", 'Success: 1 page purged\.', true, false];
+        yield 'a post that is not there' => ["'purge', [], ['post' => '4711']", 'Error: There is no post 4711\.', true, true];
+        yield 'nothing' => ["'purge'", 'Error: Nothing is named to purge: .*', true, true];
+    }
+
+    public function testAPurgeByCommandThatFailsIsTriedAgain(): void
+    {
+        self::$blog->control(RealWordPress::AWAY);
+        self::assertStringContainsString('Error: The pages were not purged: Pagewell is not at', $this->cli("'purge', [], ['all' => true]"));
+        self::assertSame(['site'], self::$blog->pending());
+        self::assertStringEndsWith("refused.\n", $this->cli("'purge', ['/ferry/']"), 'a URL is not tried again');
+        self::$blog->forget();
+    }
+
+    public function testAPageIsExplainedByCommand(): void
+    {
+        self::get('/ferry/');
+        self::assertStringContainsString('  hit          It is answered from the cache.', $text = $this->cli("'explain', ['/ferry/']"));
+        self::assertStringContainsString('called:ferry', $text);
+        self::get('/ferry/?preview=1');
+        self::assertStringContainsString('not stored: no-store', $this->cli("'explain', ['/ferry/?preview=1']"));
+        self::$blog->control(RealWordPress::AWAY);
+        self::assertStringStartsWith('Error: Pagewell is not at', $this->cli("'explain', ['/ferry/']"));
+    }
+
+    public function testTheAdminBarSaysWhetherVisitorsGetThePageFromTheCache(): void
+    {
+        self::assertStringContainsString('Not cached yet', $this->bar('/tug/'));
+        self::get('/tug/');
+        self::assertStringContainsString('Cached for visitors, for another ', $bar = $this->bar('/tug/'));
+        self::assertStringContainsString('Purge this page', $bar);
+        self::get('/tug/?preview=1');
+        self::assertStringContainsString('Not cached: no-store', $this->bar('/tug/?preview=1'));
+        self::assertSame('', $this->bar('/tug/', 'wp_set_current_user(2); '), 'an author');
+        self::assertSame('', $this->bar('/tug/', self::ADMIN . "define('WP_ADMIN', true); "), 'in the administration');
+    }
+
+    public function testTheAdminBarAsksOnceAMinuteWhereNobodyAnswers(): void
+    {
+        self::$blog->control(RealWordPress::AWAY);
+        self::assertStringContainsString('Unknown: Pagewell is not at', $this->bar('/tug/'));
+        self::$blog->control(self::$pagewell->admin());
+        self::assertStringContainsString('Unknown: Pagewell is not at', $this->bar('/tug/'));
+    }
+
+    public function testTheLinkPurgesThePage(): void
+    {
+        self::get('/tug/');
+        self::assertSame('http://blog.test/tug/', $this->press('http://blog.test/tug/'));
+        self::assertFalse(self::hits('/tug/'));
+        self::assertStringContainsString('The page was purged.', $this->bar('/tug/'));
+        self::assertStringNotContainsString('purged.', $this->bar('/tug/'), 'it is shown once');
+        self::assertSame('This is not a page of this site.', $this->press('http://elsewhere.test/'));
+        self::assertSame('Sorry, you are not allowed to do this.', $this->press('http://blog.test/tug/', 2));
+        self::$blog->control(RealWordPress::AWAY);
+        $this->press('http://blog.test/tug/');
+        self::assertStringContainsString('The page was not purged: Pagewell is not at', $this->bar('/tug/'));
+    }
+
+    public function testSiteHealth(): void
+    {
+        $ask = self::ADMIN . "\$found = apply_filters('site_status_tests', ['direct' => []])['direct']; foreach (\$found as \$name => \$test) { \$result = (\$test['test'])(); echo \$name === \$result['test'] ? '' : 'another ', \$result['test'], ' ', \$result['status'], \"\\n\"; }";
+        self::assertSame("pagewell_front recommended\npagewell_control good\npagewell_pending good\npagewell_other good\n", self::$blog->command($ask));
+        self::assertStringContainsString('pagewell_front good', self::$blog->command("\$_SERVER['HTTP_VIA'] = '1.1 pagewell'; $ask"));
+        self::$blog->control(RealWordPress::AWAY);
+        self::$blog->command('do_action("pagewell_changed", "tides");');
+        self::assertStringContainsString("pagewell_control critical\npagewell_pending critical\n", self::$blog->command($ask));
+        self::assertStringContainsString(RealWordPress::AWAY, self::$blog->command("echo json_encode(apply_filters('debug_information', []));"));
+        self::$blog->forget();
+    }
+
+    private function cli(string $call): string
+    {
+        self::$blog->plugin('require ' . var_export(__DIR__ . '/../stand-ins/wp-cli.php', true) . ';');
+        return self::$blog->command("WP_CLI::run('pagewell', $call);");
+    }
+
+    /** The texts of the entry, as on the page at this path. */
+    private function bar(string $path, string $who = self::ADMIN): string
+    {
+        return self::$blog->command("\$_SERVER['REQUEST_URI'] = '$path'; $who require_once ABSPATH . WPINC . '/class-wp-admin-bar.php'; \$bar = new WP_Admin_Bar(); do_action_ref_array('admin_bar_menu', [&\$bar]);"
+            . " foreach (\$bar->get_nodes() ?? [] as \$node) { echo str_starts_with(\$node->id, 'pagewell') ? wp_strip_all_tags(\$node->title) . \"\\n\" : ''; }");
+    }
+
+    /** @return string where the link leads, or why it does not */
+    private function press(string $url, int $user = 1): string
+    {
+        return trim(self::$blog->command("wp_set_current_user($user); add_filter('wp_redirect', function (\$to) { echo \$to; return false; }); add_filter('wp_die_handler', fn () => function (\$text) { exit(\$text); });"
+            . " \$_REQUEST['_wpnonce'] = wp_create_nonce('pagewell_purge_page'); \$_GET['url'] = '$url'; do_action('admin_post_pagewell_purge_page');"));
+    }
+
+    private static function hits(string $path): bool
+    {
+        return str_contains(self::get($path), 'hit');
+    }
+
+    /** @return string status and fields */
+    private static function get(string $path): string
+    {
+        $options = ['http' => ['ignore_errors' => true, 'timeout' => 60, 'header' => 'Host: blog.test']];
+        file_get_contents(self::$pagewell->address() . $path, false, stream_context_create($options));
+        return implode("\n", $http_response_header);
+    }
+}
