@@ -14,12 +14,14 @@
 //! Locks: `tables` is never held while the store is locked, nor across an `await`; under it only the
 //! queue of released statements is locked. `reader` may be held when `tables` is locked, never the reverse. `applying` orders the changes, and is held during look-ups.
 
+mod capture_health;
 mod earlier;
 mod look;
 mod page_reads;
 mod recent_changes;
 mod time_of_day;
 
+pub use capture_health::CaptureHealth;
 pub use earlier::{EarlierStatements, StatementWalk};
 pub use look::{FindPartners, Release, StatementLook};
 pub use page_reads::{PageReads, is_statement};
@@ -67,6 +69,8 @@ pub struct Footprints {
     applying: tokio::sync::Mutex<Applying>,
     /// The statements of pages that are gone.
     released: Arc<ReleaseQueue>,
+    /// Whether renders are captured.
+    pub health: CaptureHealth,
 }
 
 /// The statements by the rows that touch them, for the tables as they are now.
@@ -165,6 +169,7 @@ impl Footprints {
             seed: machine_seed(),
             applying: tokio::sync::Mutex::new(Applying { filter, recent }),
             released: Arc::default(),
+            health: CaptureHealth::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::{OriginTimes, Outcome, Render, revised};
 use config::log::Seldom;
 use http_cache::{LifetimeSource, NotStored, StoredResponse};
 use origin::OriginResponse;
-use origin::capture::{CaptureParameters, CaptureReport, OptionNames};
+use origin::capture::{CaptureParameters, CaptureReport, NotCaptured, OptionNames};
 use site_state::footprints::{PageReads, ReadsRefused, RenderStatements};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,8 +26,8 @@ impl Render {
     /// Begins the capture of the next request's statements, if the site has automatic dependencies.
     pub(super) fn begin_capture(&mut self) -> Option<CaptureParameters> {
         self.capture = match self.ask.owner {
-            None => self.site.origin.begin_capture(),
-            Some(_) => None,
+            None if self.site.footprints.health.is_due() => self.site.origin.begin_capture(),
+            None | Some(_) => None,
         };
         self.capture.as_ref().map(|capture| capture.parameters())
     }
@@ -52,7 +52,12 @@ impl Render {
     /// stored without them.
     pub(super) async fn know_reads(&mut self, stored: &mut StoredResponse) -> Option<&'static str> {
         let capture = self.capture.take()?;
-        let refused = match capture.report(REPORT_WITHIN).await {
+        let reported = capture.report(REPORT_WITHIN).await;
+        match &reported {
+            Err(NotCaptured::NoReport) => self.site.footprints.health.missed(),
+            Ok(_) | Err(_) => self.site.footprints.health.arrived(),
+        }
+        let refused = match reported {
             Ok(report) => self.depend(report),
             Err(why) => {
                 self.log_refused(why.as_str(), &why.to_string());
