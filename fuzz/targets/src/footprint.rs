@@ -5,7 +5,9 @@
 //! what is read of them can be used and saved again.
 
 use footprint::schema::{SqlColumn, SqlSchema, TableId};
-use footprint::{Index, Reads, ReadsLoader, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader};
+use footprint::{
+    Index, Reads, ReadsLoader, RowEvent, SqlCharset, SqlMode, SqlRow, SqlValue, StatementReader,
+};
 use std::sync::{Arc, OnceLock};
 
 const VALUES: [&str; 6] = ["5", "", "publish", "Stra\u{df}e", "2026-01-02 00:00:00", "-1.50"];
@@ -32,8 +34,10 @@ pub fn run(data: &[u8]) {
         }
     }
     use_saved(&schema, data);
-    let mode = SqlMode { is_utf8: false, ..SqlMode::default() };
-    let _ = StatementReader::new(schema).read(data, mode);
+    for charset in [SqlCharset::Binary, SqlCharset::Other] {
+        let mode = SqlMode { charset, ..SqlMode::default() };
+        let _ = StatementReader::new(schema.clone()).read(data, mode);
+    }
 }
 
 /// Uses the bytes as saved reads.

@@ -84,7 +84,7 @@ impl Constant {
             (SqlColumnKind::Number, Literal::Number(number)) => {
                 number.parse().ok().map(Constant::Number)
             }
-            (SqlColumnKind::Moment, Literal::Text(text)) => {
+            (SqlColumnKind::Moment, Literal::Text(text) | Literal::Bytes(text)) => {
                 let moment = moment(text).filter(|moment| is_real(moment));
                 moment.map(|moment| Constant::Moment(moment.into()))
             }
@@ -92,7 +92,14 @@ impl Constant {
                 fold_constant(text)?;
                 Some(Constant::Text { text: text.clone(), is_case_sensitive })
             }
-            (SqlColumnKind::Bytes, Literal::Text(text)) => Some(Constant::Bytes(text.clone())),
+            // The bytes of a text depend on the character set of its column. Those of plain characters are the
+            // same in all, but equal texts may differ in case.
+            (SqlColumnKind::Text { .. }, Literal::Bytes(text)) if is_plain(text) => {
+                fold_constant(text).map(|text| Constant::Folded(text.into()))
+            }
+            (SqlColumnKind::Bytes, Literal::Text(text) | Literal::Bytes(text)) => {
+                Some(Constant::Bytes(text.clone()))
+            }
             _ => None,
         }
     }

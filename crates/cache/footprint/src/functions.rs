@@ -12,7 +12,7 @@ pub(crate) enum Function {
     Arguments,
     /// Also the time of day.
     Clock,
-    /// Chance.
+    /// Chance, or the locks that other connections have at the moment.
     Chance,
 }
 
@@ -35,7 +35,8 @@ const CLOCK: &str = "
     curdate current_date current_time current_timestamp curtime localtime localtimestamp now sysdate
     unix_timestamp utc_date utc_time utc_timestamp";
 
-const CHANCE: &str = "rand random_bytes uuid uuid_short";
+const CHANCE: &str =
+    "get_lock is_free_lock is_used_lock rand random_bytes release_lock uuid uuid_short";
 
 const ARGUMENTS: &str = "
     abs acos adddate addtime ascii asin atan atan2 avg bin bit_and bit_count bit_length bit_or

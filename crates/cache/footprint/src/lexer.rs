@@ -30,8 +30,19 @@ pub struct SqlMode {
     pub has_plain_backslashes: bool,
     /// `HIGH_NOT_PRECEDENCE` or `PAD_CHAR_TO_FULL_LENGTH`: expressions mean something else.
     pub has_other_meanings: bool,
-    /// Whether the connection sends UTF-8. Otherwise, only constants in ASCII are known.
-    pub is_utf8: bool,
+    /// The character set of the connection.
+    pub charset: SqlCharset,
+}
+
+/// The character set in which the bytes of a statement are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SqlCharset {
+    /// UTF-8.
+    Utf8,
+    /// `binary`: constants are bytes, and are compared as bytes.
+    Binary,
+    /// Another one, which may be any. Only constants in ASCII are known.
+    Other,
 }
 
 impl Default for SqlMode {
@@ -40,7 +51,7 @@ impl Default for SqlMode {
             has_ansi_quotes: false,
             has_plain_backslashes: false,
             has_other_meanings: false,
-            is_utf8: true,
+            charset: SqlCharset::Utf8,
         }
     }
 }
@@ -102,7 +113,7 @@ impl Statement {
     pub fn split(text: &[u8], mode: SqlMode) -> Result<Statement, NoText> {
         // In some Chinese and Japanese character sets, these bytes are also the second half of a character.
         let is_half = |pair: &[u8]| !pair[0].is_ascii() && matches!(pair[1], b'\\' | b'`');
-        if !mode.is_utf8 && text.windows(2).any(is_half) {
+        if mode.charset == SqlCharset::Other && text.windows(2).any(is_half) {
             return Err(NoText);
         }
         let mut lexer = Lexer {
@@ -149,7 +160,7 @@ impl Statement {
         self.parts.iter().map(token).collect()
     }
 
-    /// The tokens with the constants as they are. An `IN` list or an unknown constant is a placeholder.
+    /// The tokens with the constants as they are. An `IN` list, bytes or an unknown constant is a placeholder.
     pub fn tokens(&self) -> Vec<Token> {
         let literals: Vec<Token> = self.literals.iter().zip(0..).map(written).collect();
         let mut literals = literals.into_iter();
@@ -190,7 +201,9 @@ fn written((literal, at): (&Literal, usize)) -> Token {
     match literal {
         Literal::Number(number) => Token::Number(number.to_string(), false),
         Literal::Text(text) => Token::SingleQuotedString(text.to_string()),
-        Literal::List(_) | Literal::Opaque => Token::Placeholder(format!(":{at}")),
+        Literal::Bytes(_) | Literal::List(_) | Literal::Opaque => {
+            Token::Placeholder(format!(":{at}"))
+        }
     }
 }
 
@@ -330,10 +343,16 @@ impl Lexer<'_> {
             if self.parts.is_empty() {
                 return Err(NoText);
             }
-            self.is_exact = false;
-            self.executed += 1;
             let rest = &self.text[self.at + opening.len()..];
             let version = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if let Some(length) = hint(&rest[version..])
+                && self.parts.last().is_some_and(|part| part.is("SELECT") || part.is("DISTINCT"))
+            {
+                self.at += opening.len() + version + length;
+                return Ok(());
+            }
+            self.is_exact = false;
+            self.executed += 1;
             self.at += opening.len() + version;
             return Ok(());
         }
@@ -422,14 +441,21 @@ impl Lexer<'_> {
     fn text_literal(&mut self, quote: u8) -> Result<(), NoText> {
         let (bytes, end) = self.quoted(quote, !self.mode.has_plain_backslashes)?;
         self.at = end;
-        let is_known = self.mode.is_utf8 || bytes.is_ascii();
+        let is_known = self.mode.charset != SqlCharset::Other || bytes.is_ascii();
         let text = String::from_utf8(bytes).ok().filter(|_| is_known);
         // A word with an underscore may be a character set, and changes the value.
         let follows_charset = |part: &Part| part.word().is_some_and(|word| word.starts_with('_'));
         self.is_exact &= !self.parts.last().is_some_and(follows_charset);
-        let literal = text.map_or(Literal::Opaque, |text| Literal::Text(text.into()));
+        let literal = match (text, self.mode.charset) {
+            (None, _) => Literal::Opaque,
+            (Some(text), SqlCharset::Binary) => Literal::Bytes(text.into()),
+            (Some(text), SqlCharset::Utf8 | SqlCharset::Other) => Literal::Text(text.into()),
+        };
         let is_joined = self.parts.last() == Some(&Part::Literal)
-            && matches!(self.literals.last(), Some(Literal::Text(_) | Literal::Opaque));
+            && matches!(
+                self.literals.last(),
+                Some(Literal::Text(_) | Literal::Bytes(_) | Literal::Opaque)
+            );
         if !is_joined {
             self.push_literal(literal);
             return Ok(());
@@ -483,6 +509,24 @@ impl Lexer<'_> {
         self.at += text.len();
         self.push(token.clone());
     }
+}
+
+/// The length of the rest of a comment that is one word, which changes how the database executes a query but
+/// not its rows. Whether the server executes the comment then does not matter.
+fn hint(rest: &[u8]) -> Option<usize> {
+    const WORDS: [&str; 7] = [
+        "HIGH_PRIORITY",
+        "SQL_BIG_RESULT",
+        "SQL_BUFFER_RESULT",
+        "SQL_CACHE",
+        "SQL_NO_CACHE",
+        "SQL_SMALL_RESULT",
+        "STRAIGHT_JOIN",
+    ];
+    let length = rest.iter().take(40).position(|byte| *byte == b'*')?;
+    let word = rest[..length].trim_ascii();
+    let is_hint = WORDS.iter().any(|hint| word.eq_ignore_ascii_case(hint.as_bytes()));
+    (is_hint && rest.get(length + 1) == Some(&b'/')).then_some(length + 2)
 }
 
 /// Appends the character that an escape sequence stands for. The sequences of `LIKE` stay as they are.

@@ -30,7 +30,7 @@ pub use describe::RowText;
 pub use footprint::{Footprint, FootprintTouch, Narrowing, Reads};
 pub use index::{Index, StatementId};
 pub use join::{Affects, Lookup, PartnerRows, RecentRows};
-pub use lexer::SqlMode;
+pub use lexer::{SqlCharset, SqlMode};
 pub use reader::{StatementReader, UnknownReads};
 pub use row::{RowEvent, SqlRow, SqlValue, TableChange};
 pub use saved::{InvalidReads, ReadsLoader};

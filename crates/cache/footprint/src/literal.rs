@@ -9,6 +9,8 @@ pub enum Literal {
     Number(Box<str>),
     /// Text, with its escape sequences resolved.
     Text(Box<str>),
+    /// Text of a connection whose character set is `binary`, if it is UTF-8. It is compared by its bytes.
+    Bytes(Box<str>),
     /// The constants of an `IN` list.
     List(Vec<Literal>),
     /// A constant whose value is not known here: binary, with a character set, not UTF-8.
@@ -23,7 +25,7 @@ impl Literal {
         const DIGITS_MAX: usize = 15;
         match self {
             Literal::Number(digits) => digits.parse().ok(),
-            Literal::Text(text) => {
+            Literal::Text(text) | Literal::Bytes(text) => {
                 let digits = text.strip_prefix('-').unwrap_or(text);
                 let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
                 let is_canonical = !digits.starts_with('0') || text.as_ref() == "0";

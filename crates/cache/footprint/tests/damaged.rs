@@ -5,8 +5,8 @@
 
 use footprint::schema::{SqlColumn, SqlSchema};
 use footprint::{
-    Index, InvalidReads, PartnerRows, ReadsLoader, RecentRows, RowEvent, SqlMode, SqlRow, SqlValue,
-    StatementReader,
+    Index, InvalidReads, PartnerRows, ReadsLoader, RecentRows, RowEvent, SqlCharset, SqlMode,
+    SqlRow, SqlValue, StatementReader,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -93,11 +93,14 @@ fn check(text: &[u8], mode: SqlMode) {
 }
 
 fn mode() -> impl Strategy<Value = SqlMode> {
-    prop::array::uniform4(any::<bool>()).prop_map(|[ansi, plain, other, utf8]| SqlMode {
+    let charset =
+        prop::sample::select(vec![SqlCharset::Utf8, SqlCharset::Binary, SqlCharset::Other]);
+    let flags = prop::array::uniform3(any::<bool>());
+    (flags, charset).prop_map(|([ansi, plain, other], charset)| SqlMode {
         has_ansi_quotes: ansi,
         has_plain_backslashes: plain,
         has_other_meanings: other,
-        is_utf8: utf8,
+        charset,
     })
 }
 

@@ -18,4 +18,4 @@ mod text;
 pub use login::AccountCheck;
 pub use refused::{IsGreeted, RelayRefused, error_packet};
 pub use relay::{Relay, RelayEvent, TEXT_MAX};
-pub use session::SessionMode;
+pub use session::{SessionCharset, SessionMode};

@@ -27,8 +27,19 @@ pub struct SessionMode {
     pub has_plain_backslashes: bool,
     /// `HIGH_NOT_PRECEDENCE` or `PAD_CHAR_TO_FULL_LENGTH`: expressions mean something else.
     pub has_other_meanings: bool,
-    /// Whether the connection sends UTF-8.
-    pub is_utf8: bool,
+    /// The character set of the connection.
+    pub charset: SessionCharset,
+}
+
+/// The character set of a connection, as far as it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SessionCharset {
+    /// UTF-8.
+    Utf8,
+    /// `binary`: each byte is a character.
+    Binary,
+    /// Another one, which may be any.
+    Other,
 }
 
 impl Default for SessionMode {
@@ -37,7 +48,7 @@ impl Default for SessionMode {
             has_ansi_quotes: false,
             has_plain_backslashes: false,
             has_other_meanings: false,
-            is_utf8: true,
+            charset: SessionCharset::Utf8,
         }
     }
 }
@@ -46,7 +57,7 @@ impl Default for SessionMode {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionEffect {
     sql_mode: Option<SqlModeValue>,
-    is_utf8: Option<bool>,
+    charset: Option<SessionCharset>,
     schema: Option<Box<[u8]>>,
     unknown: Option<&'static str>,
     /// Whether the text is a single `SET` or `USE`.
@@ -77,7 +88,7 @@ pub struct SqlSession {
 impl SqlSession {
     /// Begins a session with the collation number and the schema of the login, which may be empty.
     pub fn begin(&mut self, collation: u16, schema: &[u8]) {
-        self.initial.is_utf8 = is_utf8_collation(collation);
+        self.initial.charset = collation_charset(collation);
         self.schema = schema.into();
         self.reset();
     }
@@ -118,7 +129,7 @@ impl SqlSession {
             has_ansi_quotes: quotes,
             has_plain_backslashes: backslashes,
             has_other_meanings: other,
-            is_utf8: effect.is_utf8.unwrap_or(mode.is_utf8),
+            charset: effect.charset.unwrap_or(mode.charset),
         };
         if let Some(schema) = effect.schema {
             self.schema = schema;
@@ -128,7 +139,7 @@ impl SqlSession {
 
     /// Applies an effect after the server has reported an error. A part of it may count.
     pub fn apply_failed(&mut self, effect: &SessionEffect) {
-        let is_part = effect.sql_mode.is_some() || effect.is_utf8.is_some();
+        let is_part = effect.sql_mode.is_some() || effect.charset.is_some();
         let unknown = is_part.then_some("a SET of sql_mode or of the character set failed");
         self.unknown = self.unknown.or(effect.unknown).or(unknown);
     }
@@ -301,10 +312,10 @@ fn of_set(parts: &[SqlPart<'_>]) -> SessionEffect {
 
 fn assign(effect: &mut SessionEffect, assignment: &[SqlPart<'_>]) {
     match assignment {
-        [first, value, ..] if first.is("NAMES") => effect.is_utf8 = Some(is_utf8(value)),
-        [first, value] if first.is("CHARSET") => effect.is_utf8 = Some(is_utf8(value)),
+        [first, value, ..] if first.is("NAMES") => effect.charset = Some(charset(value)),
+        [first, value] if first.is("CHARSET") => effect.charset = Some(charset(value)),
         [first, second, value] if first.is("CHARACTER") && second.is("SET") => {
-            effect.is_utf8 = Some(is_utf8(value));
+            effect.charset = Some(charset(value));
         }
         [first, ..] if ["TRANSACTION", "PASSWORD", "ROLE"].iter().any(|word| first.is(word)) => {}
         [.., last] => {
@@ -331,7 +342,9 @@ fn assign(effect: &mut SessionEffect, assignment: &[SqlPart<'_>]) {
                     Some(mode) => effect.sql_mode = Some(mode),
                     None => effect.unknown = Some("sql_mode was set to an expression"),
                 },
-                b"character_set_client" => effect.is_utf8 = Some(value.is_some_and(is_utf8)),
+                b"character_set_client" => {
+                    effect.charset = Some(value.map_or(SessionCharset::Other, charset));
+                }
                 b"sql_auto_is_null" if !value.is_some_and(is_off) => {
                     effect.unknown = Some("sql_auto_is_null was set");
                 }
@@ -380,22 +393,26 @@ fn sql_mode(value: &SqlPart<'_>) -> Option<SqlModeValue> {
     })
 }
 
-/// Whether a value names UTF-8. Another one counts as a character set that may be anything.
-fn is_utf8(value: &SqlPart<'_>) -> bool {
-    match value {
-        SqlPart::Word(name) | SqlPart::Text(name) | SqlPart::Name(name) => {
-            ["utf8", "utf8mb3", "utf8mb4"]
-                .iter()
-                .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
-        }
-        _ => false,
+/// The character set that a value names.
+fn charset(value: &SqlPart<'_>) -> SessionCharset {
+    let (SqlPart::Word(name) | SqlPart::Text(name) | SqlPart::Name(name)) = value else {
+        return SessionCharset::Other;
+    };
+    match name.to_ascii_lowercase().as_slice() {
+        b"utf8" | b"utf8mb3" | b"utf8mb4" => SessionCharset::Utf8,
+        b"binary" => SessionCharset::Binary,
+        _ => SessionCharset::Other,
     }
 }
 
-/// Whether the collation of a login is one of UTF-8. Numbers from `information_schema.COLLATIONS` of MariaDB
-/// 10.11 and MySQL 8.0 below 256.
-fn is_utf8_collation(number: u16) -> bool {
-    matches!(number, 33 | 45 | 46 | 76 | 83 | 192..=215 | 223..=247 | 255..=323)
+/// The character set of a login's collation. Numbers from `information_schema.COLLATIONS` of MariaDB 10.11 and
+/// MySQL 8.0, those below 324.
+fn collation_charset(number: u16) -> SessionCharset {
+    match number {
+        33 | 45 | 46 | 76 | 83 | 192..=215 | 223..=247 | 255..=323 => SessionCharset::Utf8,
+        63 => SessionCharset::Binary,
+        _ => SessionCharset::Other,
+    }
 }
 
 #[cfg(test)]

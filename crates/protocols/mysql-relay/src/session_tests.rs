@@ -49,9 +49,13 @@ fn modes_are_followed() {
             "SET @@sql_mode=\"NO_BACKSLASH_ESCAPES\"",
             SessionMode { has_plain_backslashes: true, ..plain },
         ),
-        ("SET NAMES gbk", SessionMode { is_utf8: false, ..plain }),
-        ("SET CHARACTER SET latin1", SessionMode { is_utf8: false, ..plain }),
-        ("SET character_set_client = @old", SessionMode { is_utf8: false, ..plain }),
+        ("SET NAMES gbk", SessionMode { charset: SessionCharset::Other, ..plain }),
+        ("SET CHARACTER SET latin1", SessionMode { charset: SessionCharset::Other, ..plain }),
+        ("SET NAMES 'binary'", SessionMode { charset: SessionCharset::Binary, ..plain }),
+        (
+            "SET character_set_client = @old",
+            SessionMode { charset: SessionCharset::Other, ..plain },
+        ),
     ] {
         let session = after(&[text]);
         assert_eq!((session.mode(), session.unknown()), (mode, None), "{text}");

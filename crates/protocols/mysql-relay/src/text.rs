@@ -4,7 +4,7 @@
 //! Invariant: what is inside a string, a quoted name or a comment is never taken for something else, in the
 //! mode of the session. A text that cannot be split is refused as a whole. Not here: the structure of SQL.
 
-use crate::session::SessionMode;
+use crate::session::{SessionCharset, SessionMode};
 
 /// A part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl SqlPart<'_> {
 pub fn split(text: &[u8], mode: SessionMode) -> Result<Vec<SqlPart<'_>>, NoParts> {
     // In some Chinese and Japanese character sets, these bytes are also the second half of a character.
     let is_half = |pair: &[u8]| !pair[0].is_ascii() && matches!(pair[1], b'\\' | b'`');
-    if !mode.is_utf8 && text.windows(2).any(is_half) {
+    if mode.charset == SessionCharset::Other && text.windows(2).any(is_half) {
         return Err(NoParts);
     }
     let (mut parts, mut at) = (Vec::new(), 0);
@@ -149,8 +149,10 @@ mod tests {
 
     #[test]
     fn a_half_of_a_character_is_no_backslash() {
-        let other = SessionMode { is_utf8: false, ..SessionMode::default() };
+        let other = SessionMode { charset: SessionCharset::Other, ..SessionMode::default() };
         assert_eq!(split(b"'\xbf\\' ?'", other), Err(NoParts));
         assert!(split(b"'\xe9' ?", other).is_ok());
+        let binary = SessionMode { charset: SessionCharset::Binary, ..SessionMode::default() };
+        assert_eq!(split(b"'\xbf\\' ?'", binary), Ok(vec![SqlPart::Text(b"\xbf\\' ?")]));
     }
 }

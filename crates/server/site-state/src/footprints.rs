@@ -32,8 +32,8 @@ use earlier::Restoration;
 use footprint::profile::{Filter, SqlProfile};
 use footprint::schema::{SqlSchema, TableId};
 use footprint::{
-    Index, Narrowing, Reads, RecentRows, RowEvent, SqlMode, StatementId, StatementReader,
-    UnknownReads,
+    Index, Narrowing, Reads, RecentRows, RowEvent, SqlCharset, SqlMode, StatementId,
+    StatementReader, UnknownReads,
 };
 use http_cache::Timestamp;
 use page_reads::{ReleaseQueue, Statements};
@@ -429,8 +429,15 @@ impl KnownTables {
 
 /// Bytes that differ for each mode: a text in another mode is another statement.
 fn mode_key(mode: SqlMode) -> [u8; 4] {
-    let SqlMode { has_ansi_quotes, has_plain_backslashes, has_other_meanings, is_utf8 } = mode;
-    [has_ansi_quotes, has_plain_backslashes, has_other_meanings, is_utf8].map(u8::from)
+    let SqlMode { has_ansi_quotes, has_plain_backslashes, has_other_meanings, charset } = mode;
+    let charset = match charset {
+        SqlCharset::Utf8 => 0,
+        SqlCharset::Binary => 1,
+        SqlCharset::Other => 2,
+    };
+    let [ansi, plain, other] =
+        [has_ansi_quotes, has_plain_backslashes, has_other_meanings].map(u8::from);
+    [ansi, plain, other, charset]
 }
 
 /// The beginning of a statement without its constants, which may be personal, for a message.

@@ -239,7 +239,7 @@ impl StatementReader {
         for (at, part) in parts.iter().enumerate() {
             let last = lists.len() - 1;
             let previous = at.checked_sub(1).and_then(|at| parts.get(at));
-            let is_begin = previous.is_some_and(begins_table);
+            let is_begin = previous.is_some_and(begins_table) && !is_modifier(&parts[..at]);
             let is_next = is(previous, Token::Comma) || is(previous, Token::LParen);
             let is_place = is_begin || lists[last] && is_next;
             lists[last] = (lists[last] || is_begin) && !ends_tables(part, previous);
@@ -308,6 +308,12 @@ fn is_next(part: &Part) -> bool {
 /// Whether the name of a table follows this part.
 fn begins_table(part: &Part) -> bool {
     ["FROM", "JOIN", "STRAIGHT_JOIN", "TABLE"].iter().any(|word| part.is(word))
+}
+
+/// Whether the last of these parts is `STRAIGHT_JOIN` behind `SELECT`, which is no join.
+fn is_modifier(parts: &[Part]) -> bool {
+    let [before @ .., select, last] = parts else { return false };
+    last.is("STRAIGHT_JOIN") && select.is("SELECT") && !before.last().is_some_and(is_period)
 }
 
 /// Whether this part, in the place of a table, begins a subquery.
@@ -416,7 +422,7 @@ fn kind(statement: &Statement) -> StatementKind<'_> {
                 StatementKind::Definition
             }
             "VARIABLES" | "WARNINGS" | "ERRORS" | "CHARACTER" | "COLLATION" | "ENGINES"
-            | "SESSION" => StatementKind::NoReads,
+            | "GLOBAL" | "SESSION" => StatementKind::NoReads,
             _ => StatementKind::Other(first),
         },
         "DESCRIBE" | "DESC" if second != "SELECT" => StatementKind::Definition,

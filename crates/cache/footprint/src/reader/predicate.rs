@@ -366,7 +366,11 @@ impl Predicates<'_, '_> {
             Expr::Like { negated, any: false, expr, pattern, escape_char: None } => {
                 let target = self.target(expr, source)?;
                 let (literal, _) = self.constant(pattern)?;
-                let Literal::Text(pattern) = &*literal else { return None };
+                let pattern = match &*literal {
+                    Literal::Text(pattern) => pattern,
+                    Literal::Bytes(pattern) if target.kind == SqlColumnKind::Bytes => pattern,
+                    _ => return None,
+                };
                 if self.mode.has_plain_backslashes && pattern.contains('\\') {
                     return None;
                 }

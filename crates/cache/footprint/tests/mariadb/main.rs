@@ -12,8 +12,8 @@ mod tables;
 use followed_database::sql::MariaDbConnection;
 use footprint::schema::{SqlColumn, SqlSchema};
 use footprint::{
-    Affects, Index, PartnerRows, Reads, RecentRows, RowEvent, SqlMode, SqlRow, SqlValue,
-    StatementId, StatementReader,
+    Affects, Index, PartnerRows, Reads, RecentRows, RowEvent, SqlCharset, SqlMode, SqlRow,
+    SqlValue, StatementId, StatementReader,
 };
 use harness::{MariaDb, MariaDbOptions, PrivateDir, Random};
 use statements::Generator;
@@ -112,6 +112,7 @@ struct Case {
     /// Changes rows, in the same mode for all cases.
     writer: MariaDbConnection,
     sql_mode: &'static str,
+    charset: SqlCharset,
     tables: Vec<SqlTable>,
     schema: Arc<SqlSchema>,
     index: Index,
@@ -124,7 +125,12 @@ impl Case {
         let connect = || MariaDbConnection::open(server.socket()).expect("a connection");
         let (mut reader, mut writer) = (connect(), connect());
         let sql_mode = random.one(&MODES);
-        reader.rows("SET NAMES utf8mb4").expect("a setting");
+        // MediaWiki sends bytes.
+        let (charset, name) = match seed % 4 {
+            3 => (SqlCharset::Binary, "binary"),
+            _ => (SqlCharset::Utf8, "utf8mb4"),
+        };
+        reader.rows(&format!("SET NAMES {name}")).expect("a setting");
         reader.rows(&format!("SET sql_mode = '{sql_mode}'")).expect("a setting");
         writer.rows("SET NAMES utf8mb4, sql_mode = ''").expect("a setting");
         for at in 0..4 {
@@ -143,7 +149,7 @@ impl Case {
         }
         let schema = Arc::new(schema);
         let index = Index::new(Arc::clone(&schema));
-        Case { seed, random, reader, writer, sql_mode, tables, schema, index }
+        Case { seed, random, reader, writer, sql_mode, charset, tables, schema, index }
     }
 
     fn run(&mut self, totals: &mut Totals, failures: &mut Vec<String>) {
@@ -232,7 +238,7 @@ impl Case {
     }
 
     fn queries(&mut self, totals: &mut Totals) -> Vec<Query> {
-        let mode = SqlMode::of(self.sql_mode);
+        let mode = SqlMode { charset: self.charset, ..SqlMode::of(self.sql_mode) };
         let random = Random::new(self.seed.wrapping_add(7).wrapping_mul(0xA076_1D64_78BD_642F));
         let mut generator = Generator::new(&self.tables, mode, random);
         let mut reader = StatementReader::new(Arc::clone(&self.schema));
@@ -307,7 +313,8 @@ impl Case {
         events: &[RowEvent<'_>; 3],
         answer: &Answer,
     ) -> String {
-        let mut text = format!("seed {}, sql_mode '{}'\n", self.seed, self.sql_mode);
+        let mut text =
+            format!("seed {}, sql_mode '{}', {:?}\n", self.seed, self.sql_mode, self.charset);
         for table in &self.tables {
             let _ = writeln!(text, "{};", table.create());
         }

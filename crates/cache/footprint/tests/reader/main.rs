@@ -240,6 +240,7 @@ fn a_query_of_unknown_structure_reads_each_table_as_a_whole() {
         "SELECT title || 1 FROM site.view",
         "SELECT title || 1 FROM post.meta",
         "SELECT title || 1 FROM post STRAIGHT_JOIN view",
+        "SELECT title || 1 FROM site.select STRAIGHT_JOIN view",
         "SELECT title || 1 FROM { OJ view LEFT OUTER JOIN post ON 1 }",
         "SELECT 1 FROM post /*!, view */",
         "SELECT !1 FROM information_schema.tables",
@@ -301,6 +302,8 @@ fn names_of_tables_may_differ_in_case_alone() {
 #[test]
 fn the_time_of_day_and_chance_are_noted() {
     for (sql, expected) in [
+        ("SELECT IF(GET_LOCK('a', 0), UNIX_TIMESTAMP(SYSDATE(6)), NULL)", (true, true)),
+        ("SELECT RELEASE_LOCK('a') AS released", (false, true)),
         ("SELECT id FROM post WHERE posted < NOW()", (true, false)),
         ("SELECT id FROM post WHERE posted < CURRENT_TIMESTAMP", (true, false)),
         ("SELECT id FROM post WHERE posted < UTC_DATE", (true, false)),

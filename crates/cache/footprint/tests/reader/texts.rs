@@ -4,7 +4,9 @@
 
 use crate::{check, check_in, is_touched, read, read_in, refused};
 use footprint::schema::{SqlColumn, SqlSchema};
-use footprint::{Reads, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader, UnknownReads};
+use footprint::{
+    Reads, RowEvent, SqlCharset, SqlMode, SqlRow, SqlValue, StatementReader, UnknownReads,
+};
 use std::sync::Arc;
 
 #[test]
@@ -15,11 +17,17 @@ fn a_comment_that_the_server_executes_is_read() {
             "SELECT 1 FROM post /*!50000 JOIN meta */ /*M!100000 JOIN person */",
             &["+meta", "+person"],
         ),
-        ("SELECT /*!40001 SQL_NO_CACHE */ id FROM post WHERE id = 5", &["+post"]),
+        ("SELECT /*!40001 SQL_NO_CACHE */ id FROM post WHERE id = 5", &["+post id=5", "-post"]),
         (
             "SELECT id FROM post /* , meta */ WHERE id = 5 -- , meta",
             &["+post id=5", "-post", "-meta"],
         ),
+        // A hint does not change the rows, so the structure is known.
+        (
+            "SELECT DISTINCT /*! STRAIGHT_JOIN */ /*!40001 SQL_NO_CACHE*/ id FROM post WHERE id = 5",
+            &["+post id=5", "-post"],
+        ),
+        ("SELECT STRAIGHT_JOIN title || 1 FROM post WHERE id = 5", &["+post", "-meta"]),
         ("SELECT id FROM post # , meta\n WHERE id = 5", &["+post id=5", "-post", "-meta"]),
         ("SELECT id FROM post WHERE id = 5--1", &["+post id=6", "-meta"]),
         ("SELECT /*! 1 /* inside */ FROM post */", &["+post"]),
@@ -35,7 +43,7 @@ fn a_comment_that_the_server_executes_is_read() {
 
 #[test]
 fn texts_in_other_character_sets_are_read_as_far_as_they_are_clear() {
-    let mode = SqlMode { is_utf8: false, ..SqlMode::default() };
+    let mode = SqlMode { charset: SqlCharset::Other, ..SqlMode::default() };
     let statement = |title: &[u8]| [b"SELECT id FROM post WHERE title = '", title, b"'"].concat();
     let reads = read_in(mode, &statement(b"caf\xe9")).expect("a constant of unknown value");
     assert!(is_touched(&reads, "post title=a"));
@@ -47,6 +55,21 @@ fn texts_in_other_character_sets_are_read_as_far_as_they_are_clear() {
     let reads = read_in(SqlMode::default(), &statement(b"caf\xe9")).expect("no text");
     assert!(is_touched(&reads, "post title=a"));
     assert_eq!(read_in(SqlMode::default(), b"SELECT \xe9 FROM post"), Err(UnknownReads::Text));
+}
+
+#[test]
+fn bytes_are_compared_as_bytes() {
+    let mode = SqlMode { charset: SqlCharset::Binary, ..SqlMode::default() };
+    let statement = |test: &[u8]| [b"SELECT id FROM post WHERE title ", test].concat();
+    let reads = |test: &[u8]| read_in(mode, &statement(test)).expect("a constant");
+    let is_new = |test: &[u8], row: &str| is_touched(&reads(test), row);
+    // Bytes that end with a backslash or grave accent are no halves of characters.
+    assert!(is_new(b"<> 'a\xbf\\\\\xbf`'", "post title=b"));
+    // A column with a collation: other letters differ, but equal ones may differ in case.
+    assert!(!is_new(b"= 'cafe'", "post title=tea") && is_new(b"= 'cafe'", "post title=CAFE"));
+    assert!(is_new(b"<> 'cafe'", "post title=CAFE") && is_new(b"LIKE 'cafe'", "post title=tea"));
+    assert!(is_new("= 'caf\u{e9}'".as_bytes(), "post title=tea"));
+    assert!(is_new(b"= 'caf\xe9'", "post title=tea"));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use super::{PATIENCE, PhpSite, send};
 use config::{Config, raw, resolve};
+use footprint::SqlCharset;
 use harness::{MariaDb, MariaDbOptions, PhpFpm, PoolOptions, PrivateDir};
 use origin::Origin;
 use origin::capture::{CaptureReport, NotCaptured};
@@ -231,7 +232,10 @@ async fn the_mode_of_the_server_counts() {
     let (response, report) = shop.site.capture("a.php", "/").await;
     assert_eq!(response.expect("a response").1, "a");
     let mode = report.expect("a report").mode;
-    assert!(mode.has_ansi_quotes && mode.has_plain_backslashes && mode.is_utf8, "{mode:?}");
+    assert!(
+        mode.has_ansi_quotes && mode.has_plain_backslashes && mode.charset == SqlCharset::Utf8,
+        "{mode:?}"
+    );
     shop.site.php.stop().await;
 }
 

@@ -1,9 +1,10 @@
-//! Complete applications behind Pagewell: the example site, WordPress with and without the plugin, and the
-//! contract with the PHP library.
+//! Complete applications behind Pagewell: the example site and WordPress with what they declare, the example site
+//! and MediaWiki without (`automatic`), and the contract with the PHP library.
 //!
 //! One program contains many tests, so that a change of the server relinks a few programs instead of one per
 //! file.
 
+mod automatic;
 mod news;
 mod php_contract;
 mod wordpress;

@@ -15,8 +15,8 @@
 //! statements mean.
 
 use crate::capture::{CaptureReport, NotCaptured};
-use footprint::SqlMode;
-use mysql_relay::{RelayEvent, SessionMode};
+use footprint::{SqlCharset, SqlMode};
+use mysql_relay::{RelayEvent, SessionCharset, SessionMode};
 use std::collections::{HashMap, VecDeque};
 
 /// Maximum number of statements of a request, and of their bytes.
@@ -237,7 +237,11 @@ fn sql_mode(mode: SessionMode) -> SqlMode {
         has_ansi_quotes: mode.has_ansi_quotes,
         has_plain_backslashes: mode.has_plain_backslashes,
         has_other_meanings: mode.has_other_meanings,
-        is_utf8: mode.is_utf8,
+        charset: match mode.charset {
+            SessionCharset::Utf8 => SqlCharset::Utf8,
+            SessionCharset::Binary => SqlCharset::Binary,
+            SessionCharset::Other => SqlCharset::Other,
+        },
     }
 }
 
