@@ -104,6 +104,8 @@ pub struct Relay {
     /// A packet of the login, or the beginning of a response.
     from_server: Vec<u8>,
     is_head_read: bool,
+    /// Whether no byte of the server's packet has arrived.
+    is_packet_new: bool,
     awaited: Option<ExpectedResponse>,
     login: LoginFacts,
     /// The account after a change of user, once it has succeeded.
@@ -128,6 +130,7 @@ impl Relay {
             held_header: None,
             from_server: Vec::new(),
             is_head_read: false,
+            is_packet_new: false,
             awaited: None,
             login: LoginFacts::default(),
             session: SqlSession::default(),
@@ -176,10 +179,18 @@ impl Relay {
                     if is_first {
                         self.from_server.clear();
                         self.is_head_read = false;
+                        self.is_packet_new = true;
                     }
                 }
                 (FramePiece::Data { bytes, is_last }, true) => {
                     out.extend_from_slice(bytes);
+                    // No row and no definition of a column begins like this, so an error is seen after rows, too.
+                    if let Some(first) = bytes.first()
+                        && std::mem::take(&mut self.is_packet_new)
+                        && *first == ERR
+                    {
+                        events.push(RelayEvent::Unknown("a statement failed"));
+                    }
                     self.read_response(bytes, is_last);
                 }
                 (FramePiece::Header { bytes: header, .. }, false) => {

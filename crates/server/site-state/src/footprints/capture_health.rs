@@ -1,5 +1,6 @@
-//! Whether renders are captured: not all of them, if the origin sends no reports. Each missing report costs the client the
-//! time for which it was waited for.
+//! Whether renders are captured: not all of them, if the origin sends no reports.
+//!
+//! Each missing report costs the client the time for which Pagewell has waited for it. Not here: the wait.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
