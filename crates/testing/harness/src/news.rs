@@ -136,7 +136,7 @@ fn readable(repository: &Path) -> Result<(PathBuf, Option<PrivateDir>), StartErr
     let dir = PrivateDir::temporary("site")?;
     for part in PARTS {
         let parent = dir.path().join(part.split('/').next().unwrap_or(part));
-        DirBuilder::new().mode(0o755).create(&parent).map_err(unmade)?;
+        DirBuilder::new().recursive(true).mode(0o755).create(&parent).map_err(unmade)?;
         copy(&repository.join(part), &dir.path().join(part)).map_err(unmade)?;
     }
     Ok((dir.path().to_owned(), Some(dir)))
