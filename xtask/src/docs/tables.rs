@@ -50,6 +50,9 @@ fn heading_of(table: &str) -> &'static str {
             "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#scheduled-posts-wp-cron).\n"
         }
         "rewarm" => "\n## `[rewarm]`\n\nSee [After a large change](../guide/rewarm.md).\n",
+        "automatic" => {
+            "\n## `[automatic]`\n\nSee [Automatic dependencies](../guide/automatic.md). The keys of `ignore` are those of the tables `[[automatic.ignore]]`.\n"
+        }
         "database" => {
             "\n## `[[database]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
         }
@@ -224,7 +227,7 @@ mod tests {
             assert!(page.contains(&format!("| `{}` | {} |", row.key, row.default)), "{}", row.key);
         }
         for row in OPTIONS {
-            let key = row.key.rsplit('.').next().unwrap_or_default();
+            let key = row.key.split_once('.').map_or(row.key, |(_, key)| key);
             assert!(page.contains(&format!("| `{key}` |")), "{}", row.key);
         }
         assert!(HIDDEN.iter().all(|pattern| page.contains(&format!("`{pattern}`"))));
