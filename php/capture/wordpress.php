@@ -48,7 +48,7 @@
     $bytesMax = 4 << 20;
     $selects = require __DIR__ . '/select-count.php';
     $capture = (object) ['records' => '', 'statements' => 0, 'options' => [], 'reason' => '', 'hasEnded' => false];
-    $capture->usesAllOptions = false;
+    $capture->usesAllOptions = $capture->isAsked = false;
 
     $giveUp = static function (string $reason) use ($capture): void {
         $capture->reason = $reason;
@@ -88,6 +88,8 @@
     };
 
     $onOption = static function ($value, $option = null) use ($capture, $giveUp, $add, $namesMax) {
+        // get_option() takes all options next, unless another filter has answered.
+        $capture->isAsked = $value === false;
         if (is_string($option) && !isset($capture->options[$option]) && $capture->reason === '') {
             $capture->options[$option] = true;
             if (count($capture->options) > $namesMax) {
@@ -101,7 +103,9 @@
 
     // Code that takes all options at once uses more of them than get_option() is asked for.
     $onAllOptions = static function ($options) use ($capture, $onOption) {
-        if (!$capture->usesAllOptions) {
+        if ($capture->isAsked) {
+            $capture->isAsked = false;
+        } elseif (!$capture->usesAllOptions) {
             $callers = array_column(debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS, 8), 'function');
             $at = array_search('wp_load_alloptions', $callers, true);
             $caller = $at === false ? '' : ($callers[$at + 1] ?? '');
