@@ -52,9 +52,8 @@ pub fn run(port: u16, profile: Profile) -> Result<(), String> {
     let ended = signals()?;
     let binary = root::pagewell(profile)?;
     println!("demo: starting MariaDB and filling it with {ARTICLES} articles …");
-    let log = ["--log-bin=bin", "--server-id=1", "--binlog-format=ROW", "--max-binlog-size=16M"];
-    let log = log.iter().chain(&["--binlog-expire-logs-seconds=3600"]);
-    let options = MariaDbOptions { port: None, options: log.map(|one| (*one).into()).collect() };
+    let log = ["--max-binlog-size=16M", "--binlog-expire-logs-seconds=3600"];
+    let options = MariaDbOptions::followed(&log);
     let dir = place("database", port)?;
     let site = NewsSite::start_with(&root::repository(), dir, ARTICLES, options);
     let site = site.map_err(|error| advice(&error))?;

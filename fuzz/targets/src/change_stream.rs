@@ -45,6 +45,18 @@ pub fn run(data: &[u8]) {
     }
 }
 
+/// A column that is the primary key if it is named `id`.
+pub fn column(name: &str, declared: &str) -> ColumnShape {
+    ColumnShape {
+        name: name.into(),
+        declared: declared.to_owned(),
+        charset: None,
+        collation: None,
+        key: if name == "id" { "PRI".to_owned() } else { String::new() },
+        is_generated: false,
+    }
+}
+
 /// Reports the rows of most tables, and knows the schema of some.
 struct Curious;
 
@@ -57,14 +69,6 @@ impl Watch for Curious {
     }
 
     fn shape(&mut self, _: &str, table: &str) -> Option<Arc<TableShape>> {
-        let column = |name: &str, declared: &str| ColumnShape {
-            name: name.into(),
-            declared: declared.to_owned(),
-            charset: None,
-            collation: None,
-            key: if name == "id" { "PRI".to_owned() } else { String::new() },
-            is_generated: false,
-        };
         let columns = vec![column("id", "int(10) unsigned"), column("a", "enum('x','y')")];
         (table.len() == 2).then(|| Arc::new(TableShape::new(columns)))
     }

@@ -4,7 +4,7 @@
 //! The data is a recorded stream as in [`super::change_stream`]. For any input, nothing panics, and the number
 //! and length of a transaction's tags stay within their limits. A row has at most the columns of its table.
 
-use super::change_stream::{LIMITS, packets};
+use super::change_stream::{LIMITS, column, packets};
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
@@ -12,7 +12,7 @@ use change_feed::{ChangeRule, Feed, Rules};
 use change_sources::{MariaDbChanges, MariaDbFollowedTables, MariaDbListedTable, MariaDbTables};
 use footprint::{SqlValue, TableChange};
 use mysql_replication::position::{GtidList, GtidSet, Start};
-use mysql_replication::schema::{ColumnShape, TableShape};
+use mysql_replication::schema::TableShape;
 use mysql_replication::{Step, Transactions};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -64,14 +64,6 @@ pub fn run(data: &[u8]) {
 
 /// Two of the recorded tables. The second refers to the first.
 fn shapes() -> (HashMap<String, Arc<TableShape>>, MariaDbFollowedTables) {
-    let column = |name: &str, declared: &str| ColumnShape {
-        name: name.into(),
-        declared: declared.to_owned(),
-        charset: None,
-        collation: None,
-        key: if name == "id" { "PRI".to_owned() } else { String::new() },
-        is_generated: false,
-    };
     let parent = vec![column("id", "int(10) unsigned"), column("a", "enum('x','y')")];
     let parent = Arc::new(TableShape::new(parent));
     let child = Arc::new(TableShape::new(vec![column("a", "int(11)")]));

@@ -173,14 +173,8 @@ impl Site {
 fn database() -> Result<MariaDb, String> {
     let dir = PrivateDir::temporary("soak-db").map_err(told)?;
     // Each commit is with the system before it is acknowledged: what is killed is the server alone.
-    let options = [
-        "--log-bin=bin",
-        "--server-id=1",
-        "--binlog-format=ROW",
-        "--innodb-flush-log-at-trx-commit=2",
-        "--innodb-buffer-pool-size=16M",
-    ];
-    let options = MariaDbOptions { port: None, options: options.map(str::to_owned).to_vec() };
+    let options = ["--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=16M"];
+    let options = MariaDbOptions::followed(&options);
     let database = MariaDb::start_with(dir, options).map_err(told)?;
     database.create_database("items", "writer", "secret").map_err(told)?;
     database.create_follower("localhost", "items").map_err(told)?;

@@ -55,7 +55,11 @@ impl<'a> SqlRow<'a> {
     /// The value of a column.
     #[must_use]
     pub fn get(&self, column: u16) -> &SqlValue<'a> {
-        self.0.get(usize::from(column)).unwrap_or(&SqlValue::Unknown)
+        self.at(usize::from(column))
+    }
+
+    fn at(&self, column: usize) -> &SqlValue<'a> {
+        self.0.get(column).unwrap_or(&SqlValue::Unknown)
     }
 
     /// The number of values.
@@ -111,7 +115,13 @@ impl<'a> RowEvent<'a> {
         after: Option<SqlRow<'a>>,
     ) -> RowEvent<'a> {
         let changed = match (&before, &after) {
-            (Some(before), Some(after)) => changed(schema, table, before, after),
+            (Some(before), Some(after)) => {
+                let is_same = |at| {
+                    let (before, after) = (before.at(at), after.at(at));
+                    before == after && *before != SqlValue::Unknown
+                };
+                schema.table(table).changed(|at| !is_same(at))
+            }
             _ => Columns::ALL,
         };
         RowEvent { table, before, after, changed }
@@ -135,23 +145,4 @@ impl<'a> RowEvent<'a> {
     pub fn images(&self) -> impl Iterator<Item = &SqlRow<'a>> {
         self.before.iter().chain(&self.after)
     }
-}
-
-fn changed(schema: &SqlSchema, table: TableId, before: &SqlRow<'_>, after: &SqlRow<'_>) -> Columns {
-    let mut changed = Columns::NONE;
-    let (mut is_any, mut generated) = (false, Columns::NONE);
-    for (at, column) in (0_u16..).zip(&schema.table(table).columns) {
-        let is_same = before.get(at) == after.get(at) && *before.get(at) != SqlValue::Unknown;
-        if column.is_generated {
-            generated.insert(at.into());
-        } else if !is_same {
-            is_any = true;
-            changed.insert(at.into());
-        }
-    }
-    // A generated column follows others, and the stream need not have it.
-    if is_any {
-        changed.extend(generated);
-    }
-    changed
 }

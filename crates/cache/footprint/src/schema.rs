@@ -311,6 +311,25 @@ impl SqlTable {
     pub fn column(&self, name: &str) -> Option<u16> {
         self.by_name.get(name).or_else(|| self.by_name.get(&name.to_lowercase())).copied()
     }
+
+    /// The columns that may have changed in an updated row. `is_changed` takes a column's position, and
+    /// is not called for generated columns: they follow others, and a stream need not have them. They
+    /// count as changed with any other column.
+    #[must_use]
+    pub fn changed(&self, is_changed: impl Fn(usize) -> bool) -> Columns {
+        let (mut changed, mut generated) = (Columns::NONE, Columns::NONE);
+        for (at, column) in self.columns.iter().enumerate() {
+            if column.is_generated {
+                generated.insert(at);
+            } else if is_changed(at) {
+                changed.insert(at);
+            }
+        }
+        if !changed.is_empty() {
+            changed.extend(generated);
+        }
+        changed
+    }
 }
 
 #[cfg(test)]

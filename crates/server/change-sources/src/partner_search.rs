@@ -7,6 +7,7 @@
 
 use super::Feed;
 use super::reusable_session::{Asking, ReusableSession};
+use super::settle::visible;
 use super::source::{PartnerQuery, Session, VisibilityMarker};
 use footprint::schema::SqlSchema;
 use footprint::{Lookup, SqlRow};
@@ -114,11 +115,12 @@ impl<'f> PartnerSearch<'f> {
     async fn wait_until_visible(&mut self) -> Result<(), &'static str> {
         let Some(mark) = &self.mark else { return Err("no-mark") };
         loop {
-            let seen = self.session.kept.ask(self.feed, |session| see(session, mark.clone())).await;
+            let session = &mut self.session.kept;
+            let seen = session.ask(self.feed, |session| visible(session, mark.clone())).await;
             match seen.map_err(|error| error.as_str())? {
-                TransactionVisibility::Yes => return Ok(()),
-                TransactionVisibility::NotYet => sleep(PAUSE).await,
-                TransactionVisibility::Unknown => return Err("visibility-unknown"),
+                Some(seen) if seen.shows(mark) => return Ok(()),
+                Some(_) => sleep(PAUSE).await,
+                None => return Err("visibility-unknown"),
             }
         }
     }
@@ -132,23 +134,6 @@ impl FindPartners for PartnerSearch<'_> {
     ) -> Pin<Box<dyn Future<Output = FoundRows> + Send + 'a>> {
         Box::pin(self.look_up(PartnerQuery::new(schema, lookup)))
     }
-}
-
-/// Whether a transaction is visible to new readers.
-enum TransactionVisibility {
-    Yes,
-    NotYet,
-    Unknown,
-}
-
-fn see(session: &mut Session, mark: VisibilityMarker) -> Asking<'_, TransactionVisibility> {
-    Box::pin(async move {
-        Ok(match session.visible(&mark).await? {
-            Some(visible) if visible.shows(&mark) => TransactionVisibility::Yes,
-            Some(_) => TransactionVisibility::NotYet,
-            None => TransactionVisibility::Unknown,
-        })
-    })
 }
 
 fn find(session: &mut Session, query: Arc<PartnerQuery>) -> Asking<'_, FoundRows> {

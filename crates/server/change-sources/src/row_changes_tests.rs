@@ -40,10 +40,8 @@ struct Stage {
 
 impl Stage {
     async fn start() -> Stage {
-        let options = ["--log-bin=bin", "--server-id=1", "--binlog-format=ROW"];
-        let options = MariaDbOptions { port: None, options: options.map(str::to_owned).to_vec() };
         let dir = PrivateDir::temporary("rows").expect("a directory");
-        let server = MariaDb::start_with(dir, options).expect("a server");
+        let server = MariaDb::start_with(dir, MariaDbOptions::followed(&[])).expect("a server");
         server.create_database("paper", "writer", "secret").expect("a database");
         server.create_follower("localhost", "paper").expect("an account");
         server.sql_in("paper", TABLES).expect("tables");

@@ -150,7 +150,8 @@ enum Answer {
     Nobody,
 }
 
-fn visible(session: &mut Session, mark: VisibilityMarker) -> Asking<'_, Option<Visibility>> {
+/// Queries a session for what every new reader sees; `None`: the database cannot report it.
+pub fn visible(session: &mut Session, mark: VisibilityMarker) -> Asking<'_, Option<Visibility>> {
     Box::pin(async move { session.visible(&mark).await })
 }
 

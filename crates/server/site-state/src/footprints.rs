@@ -12,7 +12,8 @@
 //! | before that, and was settled when the render began | | nothing: the render has seen the row |
 //!
 //! Locks: `tables` is never held while the store is locked, nor across an `await`; under it only the
-//! queue of released statements is locked. `reader` may be held when `tables` is locked, never the reverse. `applying` orders the changes, and is held during look-ups.
+//! queue of released statements is locked. `reader` may be held when `tables` is locked, never the
+//! reverse. `applying` orders the changes, and is held during look-ups.
 
 mod capture_health;
 mod earlier;
@@ -32,8 +33,8 @@ use earlier::Restoration;
 use footprint::profile::{Filter, SqlProfile};
 use footprint::schema::{SqlSchema, TableId};
 use footprint::{
-    Index, Narrowing, Reads, RecentRows, RowEvent, SqlCharset, SqlMode, StatementId,
-    StatementReader, UnknownReads,
+    Index, Narrowing, Reads, RecentRows, SqlCharset, SqlMode, StatementId, StatementReader,
+    UnknownReads,
 };
 use http_cache::Timestamp;
 use page_reads::{ReleaseQueue, Statements};
@@ -173,11 +174,6 @@ impl Footprints {
         }
     }
 
-    /// The settings; `None`: pages depend on what they declare.
-    pub fn settings(&self) -> Option<&Automatic> {
-        self.settings.as_ref()
-    }
-
     /// Whether pages depend on rows of this database, by its name in the configuration.
     pub fn follows(&self, database: &str) -> bool {
         self.settings.as_ref().is_some_and(|settings| settings.database == database)
@@ -239,12 +235,7 @@ impl Footprints {
             let statement = TextWithOptions { text, mode, options: statements.options };
             let Some((id, new_bytes)) = self.acquire(&statement, &reads)? else { continue };
             reads.add(id, new_bytes);
-            let is_timed = {
-                let tables = self.tables();
-                let own = tables.known.as_ref().and_then(|known| known.index.reads(id));
-                own.is_some_and(|own| own.uses_clock() || own.is_random())
-            };
-            reads.is_timed |= is_timed || time_of_day::is_in(text, made);
+            reads.is_timed |= time_of_day::is_in(text, made);
             if reads.len() > STATEMENTS_MAX {
                 return Err(ReadsRefused::TooMany);
             }
@@ -256,6 +247,8 @@ impl Footprints {
                 if tables.recent.touch_any(&all, since) {
                     return Err(ReadsRefused::Changed);
                 }
+                let is_timed = all.iter().any(|own| own.uses_clock() || own.is_random());
+                reads.is_timed |= is_timed;
             }
             _ => return Err(ReadsRefused::Changed),
         }
@@ -264,8 +257,8 @@ impl Footprints {
         Ok(reads)
     }
 
-    /// Adds a user of a statement, for the page with these reads. Returns it with the memory that it needs if it is new,
-    /// in bytes; `None` if it reads no rows.
+    /// Adds a user of a statement, for the page with these reads. Returns it with the memory that it
+    /// needs if it is new, in bytes; `None` if it reads no rows.
     fn acquire(
         &self,
         statement: &TextWithOptions<'_>,
@@ -291,12 +284,14 @@ impl Footprints {
             return Ok(None);
         }
         let [mut key, by_options] = keys;
-        let asked: Vec<&str> =
-            statement.options.unwrap_or_default().iter().map(String::as_str).collect();
-        for (table, column) in of_options {
-            match reader.narrow(&mut reads, table, column, &asked) {
-                Narrowing::Done => key = by_options,
-                Narrowing::Nothing => {}
+        if !of_options.is_empty() {
+            let asked = statement.options.unwrap_or_default().iter();
+            let asked: Vec<&str> = asked.map(String::as_str).collect();
+            for (table, column) in of_options {
+                match reader.narrow(&mut reads, table, column, &asked) {
+                    Narrowing::Done => key = by_options,
+                    Narrowing::Nothing => {}
+                }
             }
         }
         let mut tables = self.tables();
@@ -347,8 +342,8 @@ impl Footprints {
     }
 }
 
-/// A number that is secret to visitors: the same for each process on this machine, so that a page of a snapshot and a new
-/// one share their statements. Random without `/etc/machine-id`.
+/// A number that is secret to visitors: the same for each process on this machine, so that a page of
+/// a snapshot and a new one share their statements. Random without `/etc/machine-id`.
 fn machine_seed() -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| {
         let id = std::fs::read("/etc/machine-id").ok().filter(|id| id.len() >= MACHINE_ID_BYTES);
@@ -365,7 +360,8 @@ struct TextWithOptions<'r> {
 }
 
 impl TextWithOptions<'_> {
-    /// The keys of the statement in the index: as it stands, and narrowed to the options that were asked for.
+    /// The keys of the statement in the index: as it stands, and narrowed to the options that were
+    /// asked for.
     fn keys(&self, seed: u64, is_of_options: bool) -> [u128; 2] {
         let mut hash = Xxh3::with_seed(seed);
         hash.update(&mode_key(self.mode));
@@ -380,7 +376,8 @@ impl TextWithOptions<'_> {
 }
 
 impl Tables {
-    /// The tables for a page that is being made. If they are redefined meanwhile, the page is not stored.
+    /// The tables for a page that is being made. If they are redefined meanwhile, the page is not
+    /// stored.
     fn known_for(&mut self, page: &PageReads) -> Result<&mut KnownTables, ReadsRefused> {
         let is_current = page.is_of(self.generation);
         match &mut self.known {
@@ -408,7 +405,8 @@ impl KnownTables {
         all.filter(|(name, ..)| has(name)).map(|(_, table, column)| (*table, *column)).collect()
     }
 
-    /// The key by which the index has a statement: narrowed to options, or as it stands, if it would not be narrowed.
+    /// The key by which the index has a statement: narrowed to options, or as it stands, if it would
+    /// not be narrowed.
     fn key_of(&self, keys: [u128; 2], of_options: &[(TableId, u16)]) -> Option<u128> {
         let [by_text, by_options] = keys;
         if self.index.find(by_options).is_some() {
@@ -419,11 +417,6 @@ impl KnownTables {
         let is_wide =
             |(table, column): &(TableId, u16)| reads.can_be_narrowed(schema, *table, *column);
         (!of_options.iter().any(is_wide)).then_some(by_text)
-    }
-
-    /// The statements that a changed row touches, before the join check.
-    fn touched(&self, event: &RowEvent<'_>) -> impl Iterator<Item = StatementId> + use<> {
-        self.index.touched(event).into_iter()
     }
 }
 

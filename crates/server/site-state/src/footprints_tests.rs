@@ -7,7 +7,7 @@ mod earlier;
 use super::*;
 use config::CaptureKind;
 use footprint::schema::SqlColumn;
-use footprint::{Lookup, SqlRow, SqlValue, TableChange};
+use footprint::{Lookup, RowEvent, SqlRow, SqlValue, TableChange};
 use page_store::{Change, Dependencies, Limits, Site, Store, Strength};
 use std::pin::Pin;
 use std::time::Duration;

@@ -8,6 +8,7 @@
 
 mod frames;
 pub mod http2;
+pub mod mediawiki;
 mod played;
 mod raw;
 

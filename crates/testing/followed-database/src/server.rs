@@ -100,10 +100,8 @@ impl Server {
 }
 
 fn mariadb(dir: PrivateDir, items: usize) -> Result<MariaDb, String> {
-    let options = ["--log-bin=bin", "--server-id=1", "--binlog-format=ROW"];
     // The log is not forced to disk with each commit: that is the disk's time, not ours.
-    let options = options.iter().chain(&["--innodb-flush-log-at-trx-commit=0"]);
-    let options = MariaDbOptions { port: None, options: options.map(|o| (*o).into()).collect() };
+    let options = MariaDbOptions::followed(&["--innodb-flush-log-at-trx-commit=0"]);
     let database = MariaDb::start_with(dir, options).map_err(super::told)?;
     database.create_database("items", "writer", "secret").map_err(super::told)?;
     database.create_follower("localhost", "items").map_err(super::told)?;

@@ -31,6 +31,16 @@ pub struct MariaDbOptions {
     pub options: Vec<String>,
 }
 
+impl MariaDbOptions {
+    /// The options of a server whose binary log Pagewell can follow, and further ones; without network.
+    #[must_use]
+    pub fn followed(more: &[&str]) -> MariaDbOptions {
+        let options = ["--log-bin=bin", "--binlog-format=ROW", "--server-id=1"];
+        let options = options.iter().chain(more).map(|option| (*option).to_owned());
+        MariaDbOptions { port: None, options: options.collect() }
+    }
+}
+
 /// A private MariaDB, running or (in fault tests) stopped.
 #[derive(Debug)]
 pub struct MariaDb {

@@ -72,8 +72,7 @@ impl WordPress {
         lay_out(&dir.path().join("site"), &repository.join("php/wordpress"), extras)
             .map_err(unmade)?;
         // The options that enable database-driven invalidation.
-        let options = ["--log-bin=bin", "--binlog-format=ROW", "--server-id=1"].map(str::to_owned);
-        let options = MariaDbOptions { port: None, options: options.into() };
+        let options = MariaDbOptions::followed(&[]);
         let database = MariaDb::start_with(PrivateDir::temporary("wpdb")?, options)?;
         let random = || RandomState::new().build_hasher().finish();
         let password = format!("{:016x}{:016x}", random(), random());

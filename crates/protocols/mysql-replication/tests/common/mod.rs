@@ -152,13 +152,9 @@ pub fn account(database: &str) -> Account {
 /// A server that writes a log in row format, with further options.
 pub fn server(more: &[&str]) -> MariaDb {
     let dir = PrivateDir::temporary("binlog").expect("a directory");
-    let mut options: Vec<String> =
-        ["--log-bin=bin", "--server-id=1", "--binlog-format=ROW", "--gtid-strict-mode=1"]
-            .map(String::from)
-            .to_vec();
-    options.extend(more.iter().map(|option| (*option).to_owned()));
     let port = Some(free_port().expect("a port"));
-    let server = MariaDb::start_with(dir, MariaDbOptions { port, options }).expect("MariaDB");
+    let options = MariaDbOptions::followed(&[&["--gtid-strict-mode=1"], more].concat());
+    let server = MariaDb::start_with(dir, MariaDbOptions { port, ..options }).expect("MariaDB");
     set_up(&server);
     server
 }

@@ -225,6 +225,7 @@ impl CollectedChanges {
 /// A changed row of a table whose columns fit.
 fn event(schema: &SqlSchema, table: TableId, change: &RowChange<'_>) -> RowEvent<'static> {
     let columns = &schema.table(table).columns;
+    let is_changed = |at| change.changed(at) == ColumnChange::Yes;
     let (before, after) = (change.before.as_ref(), change.after.as_ref());
     let written = |row: &Row<'_>| {
         let value = |(at, column)| value(column, row.get(at));
@@ -237,26 +238,10 @@ fn event(schema: &SqlSchema, table: TableId, change: &RowChange<'_>) -> RowEvent
         SqlRow::new(columns.iter().enumerate().map(value).collect())
     };
     let changed = match (before, after) {
-        (Some(_), Some(_)) => changed(columns, change),
+        (Some(_), Some(_)) => schema.table(table).changed(is_changed),
         _ => Columns::ALL,
     };
     RowEvent { table, before: before.map(written), after: after.map(kept), changed }
-}
-
-fn changed(columns: &[SqlColumn], change: &RowChange<'_>) -> Columns {
-    let (mut changed, mut generated) = (Columns::NONE, Columns::NONE);
-    for (at, column) in columns.iter().enumerate() {
-        if column.is_generated {
-            generated.insert(at);
-        } else if change.changed(at) == ColumnChange::Yes {
-            changed.insert(at);
-        }
-    }
-    // A generated column follows others, and the stream need not have it.
-    if !changed.is_empty() {
-        changed.extend(generated);
-    }
-    changed
 }
 
 fn value(column: &SqlColumn, value: Option<&Value<'_>>) -> SqlValue<'static> {

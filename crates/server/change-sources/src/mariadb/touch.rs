@@ -70,7 +70,7 @@ impl Tables {
                 if self.is_own(schema) =>
             {
                 changes.rows.add_everything();
-                if self.wanted(name) != RequiredChanges::Nothing {
+                if self.feed.wanted(name) != RequiredChanges::Nothing {
                     changes.touched.add_everything();
                 }
             }
@@ -88,7 +88,7 @@ impl Tables {
         let (table, places) =
             (&rows.table, Places { table: &rows.table, found: RefCell::default() });
         let TransactionChanges { touched, rows: collected } = changes;
-        let wanted = self.wanted(&table.name);
+        let wanted = self.feed.wanted(&table.name);
         if wanted == RequiredChanges::Table {
             self.feed.table(&table.name, touched);
         }
@@ -145,11 +145,6 @@ impl Tables {
         }
     }
 
-    /// The part of a table's changes that the rules need.
-    fn wanted(&self, table: &str) -> RequiredChanges {
-        self.feed.wanted(table)
-    }
-
     fn is_own(&self, schema: &str) -> bool {
         schema.eq_ignore_ascii_case(&self.name)
     }
@@ -180,7 +175,7 @@ impl Watch for Tables {
         if self.followed.is_some() {
             return Interest::Rows;
         }
-        match self.wanted(table) {
+        match self.feed.wanted(table) {
             RequiredChanges::Nothing => Interest::None,
             RequiredChanges::Table => Interest::Table,
             RequiredChanges::Rows => Interest::Rows,

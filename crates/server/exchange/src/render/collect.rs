@@ -74,11 +74,7 @@ impl Render {
                 let against = body.ended().against_storing();
                 let against = against.or_else(|| litespeed::against_storing(&stored, &content));
                 drop(body);
-                let against = match against {
-                    None => self.know_reads(&mut stored).await,
-                    against => against,
-                };
-                match against {
+                match self.know_reads(&mut stored, against).await {
                     None if parts::is_part(&stored) => {
                         self.store_part(stored, Bytes::copy_from_slice(&content), status);
                     }
@@ -152,15 +148,21 @@ impl Render {
         mut status: CacheStatus<'static>,
         reason: &'static str,
     ) {
-        self.supersede(UnstoredResponse::of(&stored, reason));
-        let outcome = self.not_stored_outcome(reason);
-        self.tell_complete(&self.ask.key, &stored, Err(reason));
+        let outcome = self.refused(&stored, reason);
         stored.set_content_length(Some(content.len() as u64));
         status.detail = status.detail.or(Some(reason));
         let now = self.site.clock.now();
         let page = NewPage::new(stored, content).apart();
         let response = serve::unstored_page(&self.ask.facts(), &page, now, &status);
         self.give_up(response, outcome);
+    }
+
+    /// Reports that a complete response is not stored, and why. Returns the outcome for the followers.
+    fn refused(&self, stored: &StoredResponse, reason: &'static str) -> Outcome {
+        self.supersede(UnstoredResponse::of(stored, reason));
+        let outcome = self.not_stored_outcome(reason);
+        self.tell_complete(&self.ask.key, stored, Err(reason));
+        outcome
     }
 
     /// Stores a page. The result contains the reason if it was refused.
@@ -323,10 +325,8 @@ impl Render {
 
     fn too_large(&self, stored: &StoredResponse) {
         self.site.counters.limit_hits.note(Limit::PageBytes);
-        self.supersede(UnstoredResponse::of(stored, NotStored::TooLarge.as_str()));
-        self.not_shareable();
-        self.tell_complete(&self.ask.key, stored, Err(NotStored::TooLarge.as_str()));
-        self.right.tell(Outcome::NotShareable);
+        let outcome = self.refused(stored, NotStored::TooLarge.as_str());
+        self.right.tell(outcome);
     }
 
     async fn finish(
@@ -359,12 +359,10 @@ impl Render {
                     let ended = body.ended();
                     drop(body);
                     if streaming.is_kept {
-                        let unknown = self.know_reads(&mut stored).await;
-                        return self.complete(
-                            stored,
-                            ended.against_storing().or(unknown),
-                            streaming,
-                        );
+                        let against = litespeed::against_storing(&stored, &streaming.content);
+                        let against = against.or(ended.against_storing());
+                        let against = self.know_reads(&mut stored, against).await;
+                        return self.complete(stored, against, streaming);
                     }
                     drop(self);
                     return streaming.end(None);
@@ -373,8 +371,9 @@ impl Render {
         }
     }
 
-    /// Stores the collected content, unless there is a reason against it, and leaves the rest to the client's spool. For a stored page
-    /// the rest is a slice of the page's own bytes. Nothing here waits for the client.
+    /// Stores the collected content, unless there is a reason against it, and leaves the rest to the
+    /// client's spool. For a stored page the rest is a slice of the page's own bytes. Nothing here
+    /// waits for the client.
     fn complete(
         self: Box<Self>,
         stored: StoredResponse,
@@ -382,11 +381,8 @@ impl Render {
         mut streaming: Streaming,
     ) {
         let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
-        let against = litespeed::against_storing(&stored, &content).or(against);
         let (content, page) = if let Some(reason) = against {
-            self.supersede(UnstoredResponse::of(&stored, reason));
-            let outcome = self.not_stored_outcome(reason);
-            self.tell_complete(&self.ask.key, &stored, Err(reason));
+            let outcome = self.refused(&stored, reason);
             self.right.end(outcome);
             (content, None)
         } else if parts::is_part(&stored) {

@@ -48,24 +48,24 @@ impl Render {
         }
     }
 
-    /// Waits for the statements of a response that is complete. Returns the reason if it must not be
-    /// stored without them.
-    pub(super) async fn know_reads(&mut self, stored: &mut StoredResponse) -> Option<&'static str> {
+    /// Waits for the statements of a response that is complete, unless there is a reason `against`
+    /// storing it. Returns that reason, or why it must not be stored without its statements.
+    pub(super) async fn know_reads(
+        &mut self,
+        stored: &mut StoredResponse,
+        against: Option<&'static str>,
+    ) -> Option<&'static str> {
+        if against.is_some() {
+            return against;
+        }
         let capture = self.capture.take()?;
         let reported = capture.report(REPORT_WITHIN).await;
         match &reported {
             Err(NotCaptured::NoReport) => self.site.footprints.health.missed(),
             Ok(_) | Err(_) => self.site.footprints.health.arrived(),
         }
-        let refused = match reported {
-            Ok(report) => self.depend(report),
-            Err(why) => {
-                self.log_refused(why.as_str(), &why.to_string());
-                return (stored.lifetime_source == LifetimeSource::Reads).then_some(UNSEEN);
-            }
-        };
-        match refused {
-            Ok(reads) => {
+        let (reason, logged, why) = match reported.map(|report| self.depend(report)) {
+            Ok(Ok(reads)) => {
                 self.site.counters.reads_known.add();
                 if reads.is_timed && stored.lifetime_source == LifetimeSource::Reads {
                     let most_ms = TIMED_LIFETIME_MS + stored.initial_age_ms();
@@ -73,14 +73,13 @@ impl Render {
                     stored.set_lifetime_ms(lifetime_ms);
                 }
                 self.reads = Some(Arc::new(reads));
-                None
+                return None;
             }
-            Err(refused) => {
-                let reason = refused.as_str();
-                self.log_refused(reason, &refused.to_string());
-                (stored.lifetime_source == LifetimeSource::Reads).then_some(reason)
-            }
-        }
+            Ok(Err(refused)) => (refused.as_str(), refused.as_str(), refused.to_string()),
+            Err(unseen) => (UNSEEN, unseen.as_str(), unseen.to_string()),
+        };
+        self.log_refused(logged, &why);
+        (stored.lifetime_source == LifetimeSource::Reads).then_some(reason)
     }
 
     /// The reads of a reported render.

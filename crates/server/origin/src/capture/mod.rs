@@ -191,8 +191,7 @@ impl Captures {
         for (name, content) in FILES.iter().rev() {
             self.write(name, content)?;
         }
-        let mode = if self.access == CaptureAccess::Owner { 0o600 } else { 0o666 };
-        let listener = bind(&self.socket, mode)?;
+        let listener = bind(&self.socket, self.access)?;
         let task = tokio::spawn(serve(listener, self.pending.clone()));
         self.serve_by(Some(task.abort_handle()));
         Ok(())

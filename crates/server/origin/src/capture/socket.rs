@@ -11,7 +11,7 @@
 //! has a buffer of at most one read.
 
 use super::format::{CaptureReport, REPORT_BYTES, parse_capture, read_token};
-use super::{NotCaptured, TOKEN_BYTES, Token};
+use super::{CaptureAccess, NotCaptured, TOKEN_BYTES, Token};
 use bytes::BytesMut;
 use std::collections::HashMap;
 use std::fs::{Permissions, remove_file, rename, set_permissions};
@@ -30,8 +30,9 @@ pub const CONNECTIONS_MAX: usize = 256;
 pub const DELIVERY: Duration = Duration::from_secs(2);
 /// Maximum size of one read, in bytes.
 const READ_BYTES: usize = 32 << 10;
-/// The wait after the system refused to accept a connection, for instance because of too many open files.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// The wait after the system refused to accept a connection, for instance because of too many open
+/// files.
+pub const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// The receiver of a report.
 type ReportSender = oneshot::Sender<Result<CaptureReport, NotCaptured>>;
@@ -57,11 +58,12 @@ impl Pending {
     }
 }
 
-/// Opens the socket with this mode. It replaces one that exists, in one step.
+/// Opens the socket for these users. It replaces one that exists, in one step.
 ///
 /// # Errors
 /// The path is too long, or the directory cannot be written: a sentence for the operator.
-pub fn bind(path: &Path, mode: u32) -> Result<UnixListener, String> {
+pub fn bind(path: &Path, access: CaptureAccess) -> Result<UnixListener, String> {
+    let mode = if access == CaptureAccess::Owner { 0o600 } else { 0o666 };
     let new = path.with_extension(std::process::id().to_string());
     let open = || {
         if new.symlink_metadata().is_ok() {

@@ -2,9 +2,10 @@
 //!
 //! It first saves the databases' positions up to which all changes are applied and visible to every
 //! reader, and begins a new journal. Then it reads the statements of all pages, and the pages, in
-//! small batches, each page in its current state. So no page is older than the positions, and every change that the snapshot may lack is
-//! after the positions or in the journal. A hit never waits: the index is locked only while
-//! [`PLACES`] references are cloned, and only changes and stores wait for that lock.
+//! small batches, each page in its current state. So no page is older than the positions, and every
+//! change that the snapshot may lack is after the positions or in the journal. A hit never waits: the
+//! index is locked only while [`PLACES`] references are cloned, and only changes and stores wait for
+//! that lock.
 //!
 //! Not here: whether a snapshot may be used at the start (`load`).
 

@@ -34,9 +34,7 @@ const RULES: &str = "barrier = \"1m\"\n[[change]]\ntable = \"truth\"\ntags = [\"
 
 fn database() -> MariaDb {
     let dir = PrivateDir::temporary("followed").expect("a directory");
-    let options = ["--log-bin=bin", "--binlog-format=ROW", "--server-id=1"].map(str::to_owned);
-    let options = MariaDbOptions { port: None, options: options.into() };
-    let database = MariaDb::start_with(dir, options).expect("MariaDB starts");
+    let database = MariaDb::start_with(dir, MariaDbOptions::followed(&[])).expect("MariaDB starts");
     database.create_database("paper", "writer", "secret").expect("a database");
     database.create_follower("localhost", "paper").expect("an account");
     let tables = "CREATE TABLE truth (id INT PRIMARY KEY, n BIGINT NOT NULL);

@@ -199,7 +199,7 @@ impl Tables {
             let Some(known) = &self.known else { continue };
             match change {
                 TableChange::Row(event) => {
-                    let ids: Vec<StatementId> = known.touched(&event).collect();
+                    let ids = Vec::from_iter(known.index.touched(&event));
                     if !ids.is_empty() {
                         finding.open.push((event, ids));
                     }

@@ -44,8 +44,7 @@ impl RecentChanges {
     pub(super) fn push(&mut self, look: u64, change: &TableChange) {
         let change = match change {
             TableChange::Row(event) => TableChange::Row(event.without_long_texts(TEXT_BYTES_MAX)),
-            TableChange::Table(table) => TableChange::Table(*table),
-            TableChange::Everything => TableChange::Everything,
+            TableChange::Table(_) | TableChange::Everything => change.clone(),
         };
         let images = match &change {
             TableChange::Row(event) => event.images().map(|row| row.heap_bytes()).sum(),
@@ -114,9 +113,9 @@ impl RecentChanges {
         if self.is_closed || !self.unsettled.is_empty() || Some(since) < self.reaches_back {
             return true;
         }
-        let unseen =
+        let mut unseen =
             self.changes.iter().filter(|change| change.settled.is_none_or(|at| at > since));
-        unseen.into_iter().any(|change| match &change.change {
+        unseen.any(|change| match &change.change {
             TableChange::Row(event) => reads.iter().any(|own| own.touched_by(event)),
             TableChange::Table(table) => {
                 reads.iter().any(|own| own.footprints().any(|footprint| footprint.table == *table))

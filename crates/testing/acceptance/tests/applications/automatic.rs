@@ -10,14 +10,8 @@ mod mediawiki;
 mod news;
 
 use acceptance::{BOUND, cache_status, client, is_hit, until};
-use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, Response};
+use harness::{MariaDb, Pagewell, PrivateDir, Request, Response};
 use std::collections::BTreeMap;
-
-/// The options of a database that can be followed.
-fn logging() -> MariaDbOptions {
-    let options = ["--log-bin=bin", "--binlog-format=ROW", "--server-id=1"].map(str::to_owned);
-    MariaDbOptions { port: None, options: options.into() }
-}
 
 /// The first block in this language of a section of the guide, without its indentation.
 fn guide(heading: &str, language: &str) -> String {

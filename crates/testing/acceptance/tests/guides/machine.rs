@@ -342,10 +342,9 @@ impl Machine {
 
     /// Starts MariaDB with a binary log, at the socket of the guide's machine.
     pub fn start_mariadb(&mut self) {
-        let options = ["--log-bin=bin", "--binlog-format=ROW", "--server-id=1"].map(str::to_owned);
-        let options = MariaDbOptions { port: None, options: options.into() };
         let dir = PrivateDir::temporary("gd").expect("a directory");
-        let database = MariaDb::start_with(dir, options).expect("MariaDB starts");
+        let database =
+            MariaDb::start_with(dir, MariaDbOptions::followed(&[])).expect("MariaDB starts");
         symlink(database.socket(), self.at("/run/mysqld/mysqld.sock")).expect("a link");
         self.database = Some(database);
     }

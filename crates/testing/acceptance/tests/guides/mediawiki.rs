@@ -3,18 +3,12 @@
 
 use crate::guide::{Guide, assert_like};
 use crate::machine::Machine;
-use acceptance::until;
+use acceptance::{mediawiki, until};
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::time::Duration;
 
-const PACKAGE: &str = "/usr/share/mediawiki";
 const ROOT: &str = "/var/www/wiki";
 const TOML: &str = "/etc/pagewell/pagewell.toml";
-/// The directories that are the package's own.
-const LINKED: [&str; 7] =
-    ["includes", "languages", "vendor", "resources", "maintenance", "skins", "extensions-core"];
 /// Creates the wiki. The database is outside of the document root.
 const INSTALL: &str = "cd /var/www/wiki && php maintenance/install.php --dbtype sqlite --dbpath /var/lib/wikidb \
     --server http://wiki.example --scriptpath '' --confpath /var/www/wiki --pass 'secret-of-admin-1' 'A wiki' Admin >/dev/null && \
@@ -22,23 +16,8 @@ const INSTALL: &str = "cd /var/www/wiki && php maintenance/install.php --dbtype 
 
 /// Lays out a wiki below the document root.
 fn lay_out(machine: &Machine) {
-    let (package, root) = (Path::new(PACKAGE), machine.at(ROOT));
-    assert!(
-        package.join("index.php").is_file(),
-        "scripts/setup test installs the package mediawiki"
-    );
-    fs::create_dir_all(&root).expect("a directory");
-    for entry in fs::read_dir(package).expect("the package").flatten() {
-        let name = entry.file_name();
-        let is_program = name.to_string_lossy().ends_with(".php") && entry.path().is_file();
-        if is_program && name != "LocalSettings.php" {
-            fs::copy(entry.path(), root.join(name)).expect("copied");
-        }
-    }
-    for name in LINKED {
-        symlink(package.join(name), root.join(name)).expect("a link");
-    }
-    symlink("extensions-core", root.join("extensions")).expect("a link");
+    let root = machine.at(ROOT);
+    mediawiki::lay_out(&root);
     for name in ["images/deleted", "cache"] {
         fs::create_dir_all(root.join(name)).expect("a directory");
     }

@@ -16,12 +16,11 @@ pub mod users;
 
 use self::connection::{SharedLedger, serve};
 use self::ledger::{Ledger, LedgerId};
-use super::socket::bind;
+use super::socket::{ACCEPT_AGAIN, bind};
 use super::{CaptureAccess, CaptureReport, NotCaptured};
 use config::{Automatic, Config, Place};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
@@ -30,8 +29,6 @@ use tokio::time::Instant;
 const SLOTS_MAX: usize = 256;
 /// Maximum number of relayed connections.
 const CONNECTIONS_MAX: usize = 1024;
-/// The wait after the system refused to accept a connection, for instance because of too many open files.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// The users whose processes may connect to the sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,8 +127,8 @@ impl SqlRelay {
     /// # Errors
     /// As for [`SqlRelay::open`].
     pub fn restore(&self) -> Result<(), String> {
-        let mode = if self.access == CaptureAccess::Owner { 0o600 } else { 0o666 };
-        let sockets = (0..=self.target.slots).map(|slot| bind(&self.socket(slot), mode));
+        let open = |slot| bind(&self.socket(slot), self.access);
+        let sockets = (0..=self.target.slots).map(open);
         let sockets = sockets.collect::<Result<Vec<_>, _>>()?;
         let started = sockets.into_iter().enumerate().map(|(slot, listener)| {
             let (target, books) = (self.target.clone(), self.books.clone());

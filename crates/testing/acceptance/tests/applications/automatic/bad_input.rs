@@ -1,9 +1,8 @@
 //! Statements and reports that nobody expects: too many, too long, not UTF-8, and reports that are forged. A page
 //! is answered as without a cache in each case, and the other pages of the site stay exact.
 
-use super::logging;
 use acceptance::{Site, cache_status, client, is_hit, until};
-use harness::{MariaDb, Pagewell, PrivateDir, Request, Response};
+use harness::{MariaDb, MariaDbOptions, Pagewell, PrivateDir, Request, Response};
 
 const DB: &str = "<?php $db = new PDO('mysql:host=localhost;dbname=paper', 'writer', 'secret');
     $title = fn($where) => $db->query('SELECT title FROM wp_posts WHERE ' . $where)->fetchColumn();";
@@ -22,7 +21,7 @@ struct Paper {
 impl Paper {
     fn start(automatic: &str, scripts: &[(&str, &str)]) -> Paper {
         let dir = PrivateDir::temporary("paper").expect("a directory");
-        let database = MariaDb::start_with(dir, logging()).expect("it starts");
+        let database = MariaDb::start_with(dir, MariaDbOptions::followed(&[])).expect("it starts");
         database.create_database("paper", "writer", "secret").expect("a database");
         database.create_follower("localhost", "paper").expect("an account");
         database.sql_in("paper", TABLES).expect("tables");

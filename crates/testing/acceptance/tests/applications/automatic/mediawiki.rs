@@ -4,20 +4,16 @@
 //! The settings are those of `docs/guide/automatic.md`. A page shows a changed template when the jobs have run;
 //! a command runs them, as a timer does it.
 
-use super::{Application, ComparedSite, Figures, guide, logging};
-use acceptance::{cache_status, counter};
-use harness::{MariaDb, PrivateDir, Request};
+use super::{Application, ComparedSite, Figures, guide};
+use acceptance::{cache_status, counter, mediawiki};
+use harness::{MariaDb, MariaDbOptions, PrivateDir, Request};
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 const GUIDE: &str = "MediaWiki in five minutes";
-const PACKAGE: &str = "/usr/share/mediawiki";
-/// The directories that are the package's own.
-const LINKED: [&str; 7] =
-    ["includes", "languages", "vendor", "resources", "maintenance", "skins", "extensions-core"];
 
 /// MediaWiki as installed without APCu: messages and parsed pages are in the table `objectcache`.
 const AS_INSTALLED: &str = "$wgUseCdn = true; $wgCdnMaxAge = 86400; $wgJobRunRate = 0;";
@@ -36,7 +32,8 @@ impl Wiki {
     fn start(settings: &str) -> Wiki {
         let dir = PrivateDir::temporary("wiki").expect("a directory");
         let database = PrivateDir::temporary("wikidb").expect("a directory");
-        let database = MariaDb::start_with(database, logging()).expect("it starts");
+        let database =
+            MariaDb::start_with(database, MariaDbOptions::followed(&[])).expect("it starts");
         database.create_database("wiki", "wiki", "secret").expect("a database");
         let wiki = Wiki { database, dir };
         wiki.lay_out();
@@ -71,22 +68,9 @@ impl Wiki {
     }
 
     fn lay_out(&self) {
-        let (package, root) = (Path::new(PACKAGE), self.root());
+        let root = self.root();
         let root = Path::new(&root);
-        let is_installed = package.join("index.php").is_file();
-        assert!(is_installed, "scripts/setup test installs the package mediawiki");
-        fs::create_dir(root).expect("a directory");
-        for entry in fs::read_dir(package).expect("the package").flatten() {
-            let name = entry.file_name();
-            let is_program = name.to_string_lossy().ends_with(".php") && entry.path().is_file();
-            if is_program && name != "LocalSettings.php" {
-                fs::copy(entry.path(), root.join(name)).expect("copied");
-            }
-        }
-        for name in LINKED {
-            symlink(package.join(name), root.join(name)).expect("a link");
-        }
-        symlink("extensions-core", root.join("extensions")).expect("a link");
+        mediawiki::lay_out(root);
         for (name, mode) in [("", 0o755), ("images", 0o777), ("cache", 0o777)] {
             let path = root.join(name);
             fs::create_dir_all(&path).expect("a directory");

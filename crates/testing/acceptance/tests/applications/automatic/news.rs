@@ -1,9 +1,9 @@
 //! The example site with a library that does nothing: it declares neither dependencies nor changes, and connects
 //! to the database over PHP's default socket. Every page is stored nevertheless, and no change leaves one stale.
 
-use super::{Application, ComparedSite, Figures, logging};
+use super::{Application, ComparedSite, Figures};
 use acceptance::{cache_status, is_hit};
-use harness::{NewsSite, PrivateDir, Request, Response};
+use harness::{MariaDbOptions, NewsSite, PrivateDir, Request, Response};
 use std::path::Path;
 use std::process::Command;
 
@@ -77,7 +77,8 @@ impl Paper {
     fn start() -> Paper {
         let copy = copy_without_library();
         let dir = PrivateDir::temporary("news").expect("a directory");
-        let news = NewsSite::start_with(copy.path(), dir, ARTICLES, logging()).expect("it starts");
+        let news = NewsSite::start_with(copy.path(), dir, ARTICLES, MariaDbOptions::followed(&[]))
+            .expect("it starts");
         let relayed = (
             "NEWS_DB_DSN".to_owned(),
             "mysql:host=localhost;dbname=news;charset=utf8mb4".to_owned(),

@@ -22,9 +22,8 @@ struct Paper {
 impl Paper {
     fn new() -> Paper {
         let dir = PrivateDir::temporary("snapshot").expect("a directory");
-        let options = ["--log-bin=bin", "--server-id=1", "--binlog-format=ROW"];
-        let options = MariaDbOptions { port: None, options: options.map(String::from).to_vec() };
-        let database = MariaDb::start_with(dir, options).expect("MariaDB starts");
+        let database =
+            MariaDb::start_with(dir, MariaDbOptions::followed(&[])).expect("MariaDB starts");
         database.create_database("paper", "writer", "secret").expect("a database");
         database.create_follower("localhost", "paper").expect("an account");
         let sql = "USE paper;
