@@ -58,8 +58,8 @@ pub enum Listener {
 /// arrived before it was handed over, and their local addresses may differ (IP_TRANSPARENT).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InheritedOptions {
-    /// Whether TCP_NODELAY is set on all its connections.
-    has_no_delay: bool,
+    /// Whether [`bound::set_client_options`] applies to all its connections.
+    has_client_options: bool,
     /// The local address, if it is the same for all connections.
     local: Option<SocketAddr>,
 }
@@ -143,8 +143,8 @@ impl Listener {
             Listener::Tcp { listener, inherited } => {
                 let (socket, peer) = next_of(listener).await?;
                 let stream = TcpStream::from(socket);
-                if !inherited.has_no_delay {
-                    stream.set_nodelay(true)?;
+                if !inherited.has_client_options {
+                    bound::set_client_options(socket2::SockRef::from(&stream))?;
                 }
                 let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
                 // A connection with an unknown address is not treated as local.
@@ -178,7 +178,7 @@ impl InheritedOptions {
         match binder {
             Binder::Us => {
                 let local = (!address.ip().is_unspecified()).then_some(address);
-                InheritedOptions { has_no_delay: true, local }
+                InheritedOptions { has_client_options: true, local }
             }
             Binder::Manager | Binder::Predecessor { .. } => InheritedOptions::default(),
         }
@@ -270,6 +270,47 @@ async fn accept_one(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::poll_fn;
+    use std::net::Ipv4Addr;
+    use std::pin::Pin;
+    use std::task::Poll;
+    use tokio::io::AsyncWrite;
+
+    /// Accepts the connection of a client that reads nothing, and returns the number of bytes that the
+    /// kernel takes for it.
+    async fn unread_bytes(bound: BoundSocket) -> usize {
+        let listener = Listener::on(bound).expect("it is registered");
+        let Address::Tcp(address) = listener.address() else { panic!("not TCP") };
+        let client = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let client = client.expect("a socket");
+        client.set_recv_buffer_size(4 << 10).expect("a small buffer");
+        client.connect(&address.into()).expect("it listens");
+        let Ok(AcceptedConnection::Tcp(mut socket, _)) = listener.accept().await else {
+            panic!("no TCP connection")
+        };
+        let mut taken = 0;
+        poll_fn(|cx| {
+            while let Poll::Ready(written) = Pin::new(&mut socket).poll_write(cx, &[0; 16 << 10]) {
+                taken += written.expect("the client is connected");
+            }
+            Poll::Ready(())
+        })
+        .await;
+        taken
+    }
+
+    #[tokio::test]
+    async fn the_kernel_buffers_little_for_a_client_that_does_not_read() {
+        let any = Address::Tcp((Ipv4Addr::LOCALHOST, 0).into());
+        let own = BoundSocket::open(&any, &mut PassedSockets::default()).expect("it is bound");
+        let passed = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("it is bound");
+        passed.set_nonblocking(true).expect("can be set");
+        let passed = BoundSocket { socket: passed.into(), by: Binder::Manager };
+        for bound in [own, passed] {
+            let bytes = unread_bytes(bound).await;
+            assert!((1..=256 << 10).contains(&bytes), "{bytes} bytes");
+        }
+    }
 
     #[test]
     fn what_breaks_before_it_is_accepted_stops_nobody_else() {

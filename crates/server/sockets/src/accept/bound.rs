@@ -15,6 +15,12 @@ use std::path::Path;
 /// further.
 const BACKLOG: i32 = 4_096;
 
+/// Bytes that the kernel buffers for a client and has not sent yet. Without a limit its send buffer
+/// grows to 4 MB (`tcp_wmem`), and is writable again when a third of it is free: a client that reads
+/// slowly would seem not to read at all, and would occupy memory that nobody counts. Data on the network
+/// is in addition, so the limit does not reduce throughput.
+const UNSENT_BYTES_MAX: u32 = 128 << 10;
+
 /// Sockets that were passed to this process and are not used yet.
 #[derive(Default)]
 pub struct PassedSockets(Vec<BoundSocket>);
@@ -207,11 +213,21 @@ fn bind_tcp(address: SocketAddr) -> io::Result<socket2::Socket> {
         socket.set_only_v6(false)?;
     }
     socket.set_nonblocking(true)?;
-    // Set before `listen`, so that every connection inherits it.
-    socket.set_tcp_nodelay(true)?;
+    // Set before `listen`, so that every connection inherits them.
+    set_client_options(socket2::SockRef::from(&socket))?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket)
+}
+
+/// Sets the options of clients' connections: TCP_NODELAY, because responses are written whole, and
+/// TCP_NOTSENT_LOWAT ([`UNSENT_BYTES_MAX`]).
+///
+/// # Errors
+/// The error from `setsockopt`.
+pub(super) fn set_client_options(socket: socket2::SockRef<'_>) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX)
 }
 
 /// Any local user may connect to a Unix socket, as to a port. The directory's mode can restrict that.
