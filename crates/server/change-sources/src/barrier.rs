@@ -122,14 +122,10 @@ pub(super) fn count_lag(site: &SiteState, feed: &Feed, lag: Duration) {
 pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions) {
     let mut kept = ReusableSession::default();
     let mut asking = Vec::new();
-    let mut before = Before::default();
     while questions.recv_many(&mut asking, ASKING_MAX).await > 0 {
-        before.look(&feed);
+        let before = Before::of(&feed);
         match kept.ask(&feed, |session| Box::pin(session.committed())).await {
-            Ok(position) if before.is_taken_back(&feed, &position) => {
-                feed.doubt(&site, before.generation);
-                asking.clear();
-            }
+            Ok(position) if before.is_taken_back(&site, &feed, &position) => asking.clear(),
             Ok(position) => {
                 for ask in asking.drain(..) {
                     // A barrier that timed out has dropped its receiver.
@@ -155,32 +151,40 @@ pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions
 /// Example: applied up to 9; the log is reset and 4 transactions are written; the query returns 4.
 /// Without this check, a write would be acknowledged although none of the 4 was sent. The applied
 /// position is read before the query: in the opposite order, a transaction that arrives in between
-/// would look lost.
-#[derive(Default)]
-struct Before {
+/// would look lost. MySQL may send a transaction before it is committed. There, the response is compared with
+/// what the server has reported before: when the stream began, to these queries, and as visible to readers.
+pub struct Before {
     /// The generation of the stream that the positions belong to.
     generation: u64,
     applied: Option<Position>,
-    /// The position that the database has reported last.
-    said: Option<Position>,
+    /// The most that the database has reported as committed.
+    reported: Option<Position>,
 }
 
 impl Before {
-    fn look(&mut self, feed: &Feed) {
+    /// Returns what is known before a query is sent.
+    pub fn of(feed: &Feed) -> Before {
         let generation = feed.generation();
-        if generation != self.generation {
-            *self = Before { generation, applied: None, said: None };
-        }
-        self.applied = feed.applied.borrow().clone();
+        let applied = feed.applied.borrow().clone();
+        Before { generation, applied, reported: feed.reported(generation) }
     }
 
-    /// Returns whether `committed` lacks a known transaction, and remembers it for the next call.
-    fn is_taken_back(&mut self, feed: &Feed, committed: &Position) -> bool {
+    /// Returns whether `committed` lacks a known transaction; records it for later queries if not. If it does,
+    /// every page is purged, and the follower reconnects.
+    pub fn is_taken_back(&self, site: &SiteState, feed: &Feed, committed: &Position) -> bool {
         let is_lost = self.applied.as_ref().is_some_and(|own| own.is_lost_by(committed));
-        let said = self.said.replace(committed.clone());
-        let is_taken_back = said.is_some_and(|said| said.is_taken_back_by(committed));
+        let reported = self.reported.as_ref();
+        let is_taken_back = reported.is_some_and(|before| before.is_taken_back_by(committed));
+        if !is_lost && !is_taken_back {
+            feed.report(self.generation, committed);
+            return false;
+        }
         // If the stream has been reopened in the meantime, the new connection checks the position
         // itself.
-        (is_lost || is_taken_back) && feed.generation() == self.generation
+        let is_current = feed.generation() == self.generation;
+        if is_current {
+            feed.doubt(site, self.generation);
+        }
+        is_current
     }
 }

@@ -154,6 +154,7 @@ impl Follower {
             self.gap("position-ahead");
             resumed = feed.progress().resume(&server);
         }
+        feed.report(feed.generation(), &committed);
         let log = if is_another || resumed.is_none() { Log::Another } else { Log::Same };
         let (from, left) = match resumed {
             None => (committed.clone(), Resume::Never),

@@ -131,6 +131,8 @@ pub struct Feed {
     generation: AtomicU64,
     /// The generation (plus one) in which the server was found to have reset its log; 0: none.
     doubted: AtomicU64,
+    /// The most that the server has reported as committed, and the generation in which it has.
+    reported: Mutex<Option<(u64, Position)>>,
     /// The lag that was measured last, in microseconds; [`NOT_MEASURED`] before the first measurement.
     lag_us: AtomicU64,
     /// When that was, in milliseconds of the site's monotonic clock. For operators: it is written
@@ -156,6 +158,7 @@ impl Feed {
             gate: Gate::default(),
             generation: AtomicU64::new(0),
             doubted: AtomicU64::new(0),
+            reported: Mutex::default(),
             lag_us: AtomicU64::new(NOT_MEASURED),
             lag_at_ms: AtomicU64::new(0),
             tasks: watch::Sender::new(0),
@@ -252,6 +255,23 @@ impl Feed {
 
     fn next_generation(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Returns the most that the server has reported as committed in this generation.
+    fn reported(&self, generation: u64) -> Option<Position> {
+        let reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.as_ref().filter(|(of, _)| *of == generation).map(|(_, position)| position.clone())
+    }
+
+    /// Records a position that the server has reported as committed, unless more was reported already.
+    fn report(&self, generation: u64, committed: &Position) {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_less = |(of, known): &(u64, Position)| {
+            *of > generation || *of == generation && known.has_all(committed)
+        };
+        if !reported.as_ref().is_some_and(is_less) {
+            *reported = Some((generation, committed.clone()));
+        }
     }
 
     /// Handles a committed transaction that the current connection has not received: every page is

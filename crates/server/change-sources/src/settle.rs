@@ -11,8 +11,9 @@
 //! Invariant: changes wait in the order of the stream, and none settles before an earlier one.
 
 use super::Feed;
+use super::barrier::Before;
 use super::reusable_session::{Asking, ReusableSession};
-use super::source::{Session, Visibility, VisibilityMarker};
+use super::source::{Position, Session, Visibility, VisibilityMarker};
 use page_store::OpenChange;
 use site_state::SiteState;
 use site_state::footprints::StatementLook;
@@ -84,7 +85,7 @@ pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut entries: mpsc::Recei
         {
             add(&mut waiting, entry);
         }
-        let answer = observer.visible(&feed, &waiting).await;
+        let answer = observer.visible(&site, &feed, &waiting).await;
         let now = Instant::now();
         let mut settled = 0;
         while let Some(entry) = waiting.pop_front_if(|entry| {
@@ -163,14 +164,27 @@ struct Observer {
 
 impl Observer {
     /// Queries visibility in the representation that the first marked change needs.
-    async fn visible(&mut self, feed: &Feed, waiting: &VecDeque<Waiting>) -> Answer {
+    async fn visible(
+        &mut self,
+        site: &SiteState,
+        feed: &Feed,
+        waiting: &VecDeque<Waiting>,
+    ) -> Answer {
         let Some(mark) = waiting.iter().find_map(|entry| entry.mark.as_ref()) else {
             return Answer::CannotSay;
         };
         if Instant::now() < self.not_before {
             return Answer::Nobody;
         }
+        let before = Before::of(feed);
         match self.kept.ask(feed, |session| visible(session, mark.clone())).await {
+            Ok(Some(Visibility::MySql(seen))) => {
+                let committed = Position::MySql(seen.clone());
+                match before.is_taken_back(site, feed, &committed) {
+                    true => Answer::Nobody,
+                    false => Answer::Sees(Visibility::MySql(seen)),
+                }
+            }
             Ok(Some(seen)) => Answer::Sees(seen),
             Ok(None) => Answer::CannotSay,
             Err(error) => {

@@ -9,6 +9,7 @@ use super::naming::{self, Naming};
 use super::schema::{self, TableDefinitions};
 use super::touch::{self, Definitions, Tables, TransactionChanges};
 use crate::fault::{ConnectionError, Recovery, StreamFault};
+use crate::link::within;
 use crate::source::{
     self, ChangedRows, Position, Resume, RowDetail, SourceConnection, StreamRead, Transaction,
     TransactionBody, Warning,
@@ -24,11 +25,16 @@ use mysql_replication::{
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// After this many changes of a transaction the task yields to others.
 const TURN: usize = 64;
 /// The most tables that one log line names.
 const NAMED_MAX: usize = 10;
+/// How long a definition in the log may take until other connections see it, and the pause between two queries.
+const DEFINED_WITHIN: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(2);
 /// Replaces a table's name that was not buffered either.
 const UNKNOWN: &str = "?";
 
@@ -50,8 +56,16 @@ pub async fn connect(
     let tables = watched(config, definitions);
     let transactions = Transactions::new(&naming::start(&committed), Limits::default(), tables);
     let config = config.clone();
-    let (definitions, report) = (Definitions::Same, Report::Due);
-    let stream = Stream { config, connection, naming, transactions, definitions, detail, report };
+    let stream = Stream {
+        config,
+        connection,
+        naming,
+        committed: committed.clone(),
+        transactions,
+        definitions: Definitions::Same,
+        detail,
+        report: Report::Due,
+    };
     let stream = source::Stream::MariaDb(Box::new(stream));
     let mark = naming::mark_of_all(&committed);
     Ok(SourceConnection { stream, server: server.into(), committed, mark, fits, warnings })
@@ -120,6 +134,8 @@ pub struct Stream {
     config: Arc<Database>,
     connection: Connection,
     naming: Naming,
+    /// What was committed when the definitions were read first.
+    committed: Position,
     transactions: Transactions<Tables>,
     /// Whether the last transaction has changed a table definition.
     definitions: Definitions,
@@ -148,6 +164,10 @@ impl Stream {
         let start = naming::start(from);
         let tables = std::mem::take(self.transactions.watch());
         self.transactions = Transactions::new(&start, Limits::default(), tables);
+        if self.naming == Naming::MySql && !self.committed.has_all(from) {
+            // A transaction that an earlier connection has received may be a definition that was not visible yet.
+            self.definitions = Definitions::Changed;
+        }
         self.connection.start_stream(own_id(), &start).await?;
         while !self.transactions.has_begun() {
             let packet = self.connection.next_event().await?;
@@ -261,10 +281,30 @@ impl Stream {
         }
     }
 
+    /// Waits until other connections see the definitions up to the current position. MySQL sends a transaction
+    /// before it is committed, and with it a definition; MariaDB logs a definition that has changed.
+    async fn until_visible(&self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        match (self.naming, self.connection.flavour()) {
+            (Naming::MySql, _) => {
+                let Some(position) = self.position() else { return Ok(()) };
+                while !self.naming.committed(connection).await?.has_all(&position) {
+                    sleep(PAUSE).await;
+                }
+            }
+            // The server cannot report what is visible.
+            (Naming::File, Flavour::MySql) => {
+                sleep(self.config.settle.min(DEFINED_WITHIN / 2)).await
+            }
+            (Naming::MariaDb | Naming::File, _) => {}
+        }
+        Ok(())
+    }
+
     /// Reads the schema again, on a separate connection.
     async fn read_definitions(&mut self) -> Result<(), StreamFault> {
         let config = self.config.clone();
         let mut connection = Connection::open(&config.server).await?;
+        within(DEFINED_WITHIN, self.until_visible(&mut connection)).await?;
         let name = &config.server.account.database;
         let read = schema::read(&mut connection, name, self.detail).await?;
         source::say_if_wrong(&config, &config.rules.check(&read.schema));
