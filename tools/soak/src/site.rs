@@ -7,7 +7,7 @@
 use super::bad_origin::BadOrigin;
 use super::told;
 use harness::Port;
-use harness::{MariaDb, MariaDbOptions, PrivateDir};
+use harness::{MariaDb, MariaDbOptions, PrivateDir, numbers};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -181,7 +181,8 @@ fn database() -> Result<MariaDb, String> {
     let sql = format!(
         "USE items;
          CREATE TABLE item (id INT UNSIGNED PRIMARY KEY, value BIGINT UNSIGNED NOT NULL);
-         INSERT INTO item SELECT seq - 1, 1 FROM seq_1_to_{ITEMS};"
+         INSERT INTO item SELECT seq - 1, 1 FROM {};",
+        numbers(1, ITEMS as u64)
     );
     database.sql(&sql).map_err(told)?;
     Ok(database)

@@ -1,15 +1,16 @@
-//! The database: MariaDB or PostgreSQL, with the same tables, and followed by the same rules.
+//! The database: MariaDB (or MySQL, where only that is installed) or PostgreSQL, with the same tables, and
+//! followed by the same rules.
 //!
 //! Neither waits for a disk with each commit: that is the disk's time, not ours. PostgreSQL's slot and
 //! publication are made by Pagewell.
 
 use super::sql::Sql;
-use harness::{MariaDb, MariaDbOptions, Postgres, PostgresOptions, PrivateDir};
+use harness::{MariaDb, MariaDbOptions, Postgres, PostgresOptions, PrivateDir, numbers};
 
 /// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// MariaDB
+    /// MariaDB; MySQL where only that is installed
     Mariadb,
     /// PostgreSQL
     Postgres,
@@ -81,7 +82,7 @@ impl Server {
     /// Why it could not.
     pub fn cut(&self) -> Result<u64, String> {
         const STREAMS: &str =
-            "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND = 'Binlog Dump'";
+            "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
         const READERS: &str = "SELECT count(pg_terminate_backend(active_pid)) \
              FROM pg_replication_slots WHERE active";
         match self {
@@ -110,7 +111,8 @@ fn mariadb(dir: PrivateDir, items: usize) -> Result<MariaDb, String> {
          CREATE TABLE item (id INT UNSIGNED PRIMARY KEY, n BIGINT UNSIGNED NOT NULL);
          CREATE TABLE other (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, item INT UNSIGNED,
              body VARCHAR(100));
-         INSERT INTO item SELECT seq - 1, 1 FROM seq_1_to_{items};"
+         INSERT INTO item SELECT seq, 1 FROM {};",
+        numbers(0, items.saturating_sub(1) as u64)
     );
     database.sql(&sql).map_err(super::told)?;
     Ok(database)

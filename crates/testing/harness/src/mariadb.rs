@@ -1,14 +1,16 @@
-//! A private MariaDB with its own data directory and Unix socket, without network by default.
+//! A private MariaDB, or MySQL where only that is installed, with its own data directory and Unix socket,
+//! without network by default.
 //!
-//! Statements are passed to the `mariadb` client's standard input, as the user of this process. The server
+//! Statements are passed to the `mariadb` client's standard input, as the user of this process. MariaDB
 //! authenticates that user, and no other, by the socket's credentials, so there is no administrator password.
-//! Applications get accounts from [`MariaDb::create_database`]. An existing data directory is reused. As root,
-//! the server runs as `mysql`.
+//! MySQL's administrator is `root` without a password. Applications get accounts from
+//! [`MariaDb::create_database`]. An existing data directory is reused. As root, the server runs as `mysql`.
 //!
 //! For fault tests it can be stopped, killed and started again on the same data.
 
 use crate::address::Address;
 use crate::process::{Process, StopResult};
+use crate::sql_product::SqlProduct;
 use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, StartError, StartReason, find};
@@ -48,6 +50,8 @@ pub struct MariaDb {
     process: Option<Process>,
     options: MariaDbOptions,
     account: Option<Account>,
+    product: SqlProduct,
+    program: PathBuf,
     socket: PathBuf,
     data_dir: PathBuf,
     scratch_dir: PathBuf,
@@ -68,6 +72,7 @@ impl MariaDb {
     /// # Errors
     /// As for [`MariaDb::start`].
     pub fn start_with(dir: PrivateDir, options: MariaDbOptions) -> Result<MariaDb, StartError> {
+        let (product, program) = SqlProduct::installed()?;
         let account = users::for_server(&["mysql", "nobody"]);
         let data_dir = dir.part("data", account.as_ref())?;
         // Servers name temporary tables by their process id only. In a shared directory, the tables of two
@@ -78,13 +83,32 @@ impl MariaDb {
         if !data_dir.join("mysql").is_dir() {
             FRESH.copy(&data_dir, account.as_ref(), |data, made| {
                 let scratch = made.part("scratch", account.as_ref())?;
-                install(data, &scratch, &made.path().join("install.log"), account.as_ref())
+                let log = made.path().join("install.log");
+                match product {
+                    SqlProduct::MariaDb => install(data, &scratch, &log, account.as_ref()),
+                    SqlProduct::MySql => initialize(&program, data, &log, account.as_ref()),
+                }
             })?;
         }
-        let mut server =
-            MariaDb { process: None, options, account, socket, data_dir, scratch_dir, dir };
+        let mut server = MariaDb {
+            process: None,
+            options,
+            account,
+            product,
+            program,
+            socket,
+            data_dir,
+            scratch_dir,
+            dir,
+        };
         server.start_again()?;
         Ok(server)
+    }
+
+    /// Whether it is MariaDB or MySQL.
+    #[must_use]
+    pub fn product(&self) -> SqlProduct {
+        self.product
     }
 
     /// The path of its Unix socket.
@@ -189,15 +213,15 @@ impl MariaDb {
         // A socket left behind by a killed server would look like a server that refuses connections.
         let _ = fs::remove_file(&self.socket);
         let log = self.dir.path().join("mariadbd.log");
-        let mut process = Process::spawn("mariadbd", &mut self.command()?, &log)?;
+        let mut process = Process::spawn("mariadbd", &mut self.command(), &log)?;
         let address = Address::Unix(self.socket.clone());
         process.wait_ready(READY_WITHIN, || address.accepts())?;
         self.process = Some(process);
         Ok(())
     }
 
-    fn command(&self) -> Result<Command, StartError> {
-        let mut command = Command::new(find::program(&["mariadbd", "mysqld"])?);
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
         command.arg("--no-defaults");
         command.arg(option("datadir", &self.data_dir));
         command.arg(option("tmpdir", &self.scratch_dir));
@@ -211,19 +235,23 @@ impl MariaDb {
             }
             None => command.arg("--skip-networking"),
         };
-        if let Some(account) = &self.account {
-            command.arg(format!("--user={}", account.name));
-        }
-        command.args(&self.options.options);
-        Ok(command)
+        run_as(&mut command, self.account.as_ref());
+        command.args(self.product.options()).args(&self.options.options);
+        command
     }
 
     fn client(&self) -> Result<Command, StartError> {
         let mut command = Command::new(find::program(&["mariadb", "mysql"])?);
         command.args(["--no-defaults", "--batch", "--skip-column-names"]);
         command.arg("--default-character-set=utf8mb4").arg(option("socket", &self.socket));
-        if let Some(user) = users::current() {
-            command.arg(format!("--user={}", user.name));
+        match (self.product, users::current()) {
+            (SqlProduct::MySql, _) => {
+                command.arg("--user=root");
+            }
+            (SqlProduct::MariaDb, Some(user)) => {
+                command.arg(format!("--user={}", user.name));
+            }
+            (SqlProduct::MariaDb, None) => {}
         }
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
@@ -274,10 +302,31 @@ fn install(
             command.arg("--auth-root-authentication-method=normal");
         }
     }
+    run_as(&mut command, account);
+    finish(&mut Process::spawn(name, &mut command, log)?)
+}
+
+/// Creates MySQL's system tables, with the administrator `root` without a password.
+fn initialize(
+    program: &Path,
+    data_dir: &Path,
+    log: &Path,
+    account: Option<&Account>,
+) -> Result<(), StartError> {
+    let mut command = Command::new(program);
+    command.args(["--no-defaults", "--initialize-insecure"]).arg(option("datadir", data_dir));
+    run_as(&mut command, account);
+    finish(&mut Process::spawn("mysqld", &mut command, log)?)
+}
+
+fn run_as(command: &mut Command, account: Option<&Account>) {
     if let Some(account) = account {
         command.arg(format!("--user={}", account.name));
     }
-    let mut process = Process::spawn(name, &mut command, log)?;
+}
+
+/// Waits for the end of an installation.
+fn finish(process: &mut Process) -> Result<(), StartError> {
     match process.wait(Duration::from_secs(120)) {
         crate::Wait::Ended(status) if status.success() => Ok(()),
         crate::Wait::Ended(status) => {

@@ -2,7 +2,7 @@
 //!
 //! The values of a type are few and collide: by case, accents, blanks, conversions. Not here: statements.
 
-use harness::Random;
+use harness::{Random, SqlProduct};
 
 /// The class of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,11 +166,19 @@ const TYPES: [ColumnType; 24] = [
     ("YEAR", Class::Other, YEARS),
 ];
 
+/// The collation, or the one of MySQL that also compares the blanks at the end.
+fn collation(name: &'static str, product: SqlProduct) -> &'static str {
+    match (name, product) {
+        ("utf8mb4_general_nopad_ci", SqlProduct::MySql) => "utf8mb4_0900_ai_ci",
+        _ => name,
+    }
+}
+
 impl TableColumn {
-    fn draw(name: &'static str, random: &mut Random) -> TableColumn {
+    fn draw(name: &'static str, product: SqlProduct, random: &mut Random) -> TableColumn {
         let (data_type, class, values) = random.one(&TYPES);
         let collation = match class {
-            Class::Text => format!(" COLLATE {}", random.one(&COLLATIONS)),
+            Class::Text => format!(" COLLATE {}", collation(random.one(&COLLATIONS), product)),
             _ => String::new(),
         };
         let charset = match collation.strip_prefix(" COLLATE ") {
@@ -203,7 +211,7 @@ impl TableColumn {
 }
 
 impl SqlTable {
-    pub fn draw(at: usize, random: &mut Random) -> SqlTable {
+    pub fn draw(at: usize, product: SqlProduct, random: &mut Random) -> SqlTable {
         let mut columns = vec![TableColumn {
             name: "id",
             class: Class::Integer,
@@ -214,7 +222,7 @@ impl SqlTable {
         let mut names = NAMES.to_vec();
         for _ in 0..2 + random.below(5) {
             let name = names.remove(random.below(names.len()));
-            columns.push(TableColumn::draw(name, random));
+            columns.push(TableColumn::draw(name, product, random));
         }
         let mut keys =
             vec![if random.chance(5) { "UNIQUE (id)" } else { "PRIMARY KEY (id)" }.into()];

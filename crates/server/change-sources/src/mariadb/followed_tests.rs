@@ -6,7 +6,7 @@ use crate::mariadb::{PartnerQuery, Session, connect};
 use crate::source::{Resume, RowDetail, Stream, StreamRead, TransactionBody};
 use config::Database;
 use footprint::Lookup;
-use harness::{MariaDb, MariaDbOptions, PrivateDir};
+use harness::{MariaDb, MariaDbOptions, PrivateDir, SqlProduct, numbers};
 use std::fmt::Write as _;
 
 /// A server, and the stream of its database `paper`.
@@ -116,7 +116,7 @@ const TYPES: &str = "CREATE TABLE types (
     vl VARCHAR(50) CHARACTER SET latin1, vu VARCHAR(50) CHARACTER SET ucs2, vi VARCHAR(50) COLLATE utf8mb4_bin,
     tx TEXT, lt LONGTEXT, js JSON, vb VARBINARY(50), bl BLOB, fl FLOAT, bn BINARY(4), bt BIT(9), tm TIME(2),
     ts TIMESTAMP NULL, ye YEAR, en ENUM('a','it''s'), se SET('x','y'), uu UUID,
-    cd VARCHAR(50) COLLATE utf8mb4_danish_ci, ge INT AS (ti + 1), pe INT AS (ti + 1) PERSISTENT)";
+    cd VARCHAR(50) COLLATE utf8mb4_danish_ci, ge INT AS (ti + 1), pe INT AS (ti + 1) STORED)";
 
 const VALUES: &str = "SET sql_mode = '', time_zone = '+00:00'; INSERT INTO types
     (id, ti, tb, si, mi, bi, bu, z, de, dz, db, dm, da, dt, d6, c, vc, vl, vu, vi, tx, lt, js, vb, bl, fl, bn, bt,
@@ -142,7 +142,14 @@ fn is_unknown(id: usize, column: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_is_written_alike_in_the_stream_in_select_and_in_a_look_up() {
-    let mut stage = Stage::start(TYPES).await;
+    let mut stage = Stage::start("").await;
+    let product = stage.server.product();
+    // MySQL has no UUID.
+    let uuid = match product {
+        SqlProduct::MariaDb => "uu UUID",
+        SqlProduct::MySql => "uu CHAR(36)",
+    };
+    stage.server.sql_in("paper", &TYPES.replace("uu UUID", uuid)).expect("a table");
     let transactions = stage.changes(VALUES).await;
     let rows: Vec<_> = transactions.iter().flat_map(|(rows, _)| rows).collect();
     assert_eq!(rows.len(), 4);
@@ -205,12 +212,15 @@ async fn look_up(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_up_finds_its_value_whatever_the_characters_and_the_mode() {
-    let tables =
+    let tables = format!(
         "CREATE TABLE `we``ird\"` (id INT PRIMARY KEY, `na``me\\` VARCHAR(99) COLLATE utf8mb4_bin,
                   latin VARCHAR(99) CHARACTER SET latin1, b VARBINARY(99), KEY (latin));
-                  CREATE TABLE many (a INT); INSERT INTO many SELECT 1 FROM seq_1_to_64;
-                  INSERT INTO many SELECT 2 FROM seq_1_to_65";
-    let stage = Stage::start(tables).await;
+                  CREATE TABLE many (a INT); INSERT INTO many SELECT 1 FROM {};
+                  INSERT INTO many SELECT 2 FROM {}",
+        numbers(1, 64),
+        numbers(1, 65)
+    );
+    let stage = Stage::start(&tables).await;
     let values = [
         "it's",
         "say \"x\"",
@@ -297,22 +307,34 @@ async fn rows_that_the_stream_does_not_have_are_changes_of_whole_tables() {
              ON DELETE CASCADE ON UPDATE SET NULL);
          CREATE TABLE grandchild (child INT, FOREIGN KEY (child) REFERENCES child (id) ON DELETE CASCADE);
          CREATE TABLE plain (a INT PRIMARY KEY, b VARCHAR(9), c TEXT);
-         CREATE TABLE versioned (a INT PRIMARY KEY) WITH SYSTEM VERSIONING;
-         INSERT INTO parent VALUES (1, 0), (2, 0); INSERT INTO child VALUES (10, 1); INSERT INTO versioned VALUES (1);
+         INSERT INTO parent VALUES (1, 0), (2, 0); INSERT INTO child VALUES (10, 1);
          INSERT INTO plain VALUES (1, 'x', 'long')",
     )
     .await;
     let (any_child, any_grandchild) = ("child: any row", "grandchild: any row");
+    let mut deleted =
+        stage.shown("UPDATE parent SET n = 1 WHERE id = 1; DELETE FROM parent WHERE id = 1").await;
+    if stage.server.product() == SqlProduct::MySql {
+        // MySQL, from 9.6 on, logs the rows that foreign keys change. They are derived all the same.
+        deleted.retain(|row| !matches!(row.as_str(), "grandchild: 10 > -" | "child: 10,1 > -"));
+    }
     assert_eq!(
-        stage.shown("UPDATE parent SET n = 1 WHERE id = 1; DELETE FROM parent WHERE id = 1").await,
+        deleted,
         ["parent: 1,0 > 1,1 (n)", "child: ?,1 > -", "grandchild: ? > -", "parent: 1,1 > -",]
     );
     // The foreign keys' rows follow the rows that are too many.
-    let many = stage.shown("INSERT INTO parent SELECT seq, 0 FROM seq_100_to_10100").await;
+    let sql = format!("INSERT INTO parent SELECT seq, 0 FROM {}", numbers(100, 10_100));
+    let many = stage.shown(&sql).await;
     assert_eq!(many, [any_child, any_grandchild, "parent: any row"]);
-    let few = stage.shown("INSERT INTO plain (a) SELECT seq FROM seq_100_to_10099").await;
+    let sql = format!("INSERT INTO plain (a) SELECT seq FROM {}", numbers(100, 10_099));
+    let few = stage.shown(&sql).await;
     assert_eq!(few.len(), 10_000);
-    assert_eq!(stage.shown("DELETE FROM versioned").await, ["versioned: any row"]);
+    if stage.server.product() == SqlProduct::MariaDb {
+        let versioned = "CREATE TABLE versioned (a INT PRIMARY KEY) WITH SYSTEM VERSIONING;
+                         INSERT INTO versioned VALUES (1)";
+        stage.shown(versioned).await;
+        assert_eq!(stage.shown("DELETE FROM versioned").await, ["versioned: any row"]);
+    }
     assert_eq!(stage.shown("CREATE DATABASE elsewhere; CREATE TABLE elsewhere.t (a INT); INSERT INTO elsewhere.t VALUES (1)").await.len(), 0);
     let minimal = "SET binlog_row_image = MINIMAL; UPDATE plain SET b = 'y' WHERE a = 1;
                    SET binlog_row_image = NOBLOB; UPDATE plain SET b = 'z' WHERE a = 1; DELETE FROM plain WHERE a = 1";

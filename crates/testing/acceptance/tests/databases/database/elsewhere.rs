@@ -73,7 +73,7 @@ fn replica(paper: &Paper, port: u16, logs: bool) -> MariaDb {
 fn a_replica_that_does_not_log_what_it_replicates_is_refused() {
     let (paper, port) = Paper::over_tcp(&[]);
     let second = replica(&paper, port, false);
-    let last = paper.database.sql("SELECT @@gtid_binlog_pos").expect("a position");
+    let last = paper.position();
     until("it has it all", || second.sql("SELECT @@gtid_slave_pos").is_ok_and(|at| at == last));
     let socket = second.socket().display();
     let url = format!("mysql://follower:secret@localhost/paper?socket={socket}");

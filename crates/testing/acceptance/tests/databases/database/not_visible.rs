@@ -18,9 +18,9 @@ const WAITS: &str = "SET GLOBAL rpl_semi_sync_master_timeout = 600000,
 #[test]
 fn commits_that_are_invisible_at_the_start_are_awaited() {
     let paper = Paper::new(&[]);
-    let position = || paper.database.sql("SELECT @@gtid_binlog_pos").expect("a position");
+    let position = || paper.position();
     for (round, (more, settle)) in [("", "0s"), ("&position=file", "0s")].into_iter().enumerate() {
-        paper.database.sql("GRANT BINLOG MONITOR ON *.* TO follower@localhost").expect("it runs");
+        paper.grant_positions();
         let (before, title) = (position(), format!("waited{round}"));
         let shown = get_title(&paper);
         paper.database.sql(WAITS).expect("commits wait");
