@@ -8,11 +8,13 @@
 //!
 //! [`Track`] updates the landmark while a stream is read. It also detects a skipped file: if the file being
 //! read is deleted, the server continues with the next one, which was not announced. After a server start the
-//! next file is not announced either, but then it has a creation time (`created`).
+//! next file is not announced either, but then the file before ends with a stop event, or the new one has a
+//! creation time (`created`). MySQL removes that time from a stream that was started in the middle of a file by
+//! GTID (`Binlog_sender::send_format_description_event`): there, the GTIDs before the file must be those read.
 
 use crate::Refusal;
 use crate::event::{EventBody, EventReader, HEADER_LEN, Header};
-use crate::position::{FilePosition, NoPosition, Start};
+use crate::position::{FilePosition, GtidSet, Gtids, NoPosition, Position, Start};
 use crate::reader::Reader;
 use crate::transactions::StreamRefused;
 use crate::wire::packet::Packet;
@@ -177,6 +179,10 @@ pub(crate) struct Track {
     /// The next file, as announced at the end of the previous one.
     announced: Option<Arc<str>>,
     is_unannounced: bool,
+    /// Whether a stop event was read at the end of the file.
+    is_stopped: bool,
+    /// Whether the GTIDs before the current file must be those that were read.
+    needs_gtids: bool,
 }
 
 impl Track {
@@ -209,8 +215,14 @@ impl Track {
         if !is_made_up(header) {
             self.announced = Some(next.file.clone());
         } else if own.is_some_and(|own| own.file != next.file) {
-            self.is_unannounced = self.announced.take().is_none_or(|file| file != next.file);
+            let is_announced = self.announced.take().is_some_and(|file| file == next.file);
+            self.is_unannounced = !std::mem::take(&mut self.is_stopped) && !is_announced;
         }
+    }
+
+    /// The server has stopped: the file ends, and the next one is the one that it begins when it starts.
+    pub(crate) fn stopped(&mut self) {
+        self.is_stopped = true;
     }
 
     /// A file begins: at the start of a stream, or after another file.
@@ -221,15 +233,32 @@ impl Track {
         &mut self,
         header: Header,
         created_seconds: u32,
-        place: Option<&FilePosition>,
+        own: &Position,
     ) -> Result<(), StreamRefused> {
+        self.needs_gtids = false;
         if std::mem::take(&mut self.is_unannounced) && created_seconds == 0 {
-            return Err(StreamRefused::Replaced);
+            match own.gtids {
+                Gtids::MySql(_) => self.needs_gtids = true,
+                Gtids::MariaDb(_) | Gtids::None => return Err(StreamRefused::Replaced),
+            }
         }
+        let place = own.file.as_ref();
         self.begun = Some(header.seconds);
         if let (None, Some(place)) = (&self.landmark, place) {
             let (file, offset) = (place.file.clone(), FIRST);
             self.landmark = Some(Landmark { file, begun: header.seconds, offset, event: None });
+        }
+        Ok(())
+    }
+
+    /// The GTIDs before the file that has begun.
+    ///
+    /// # Errors
+    /// `Replaced`.
+    pub(crate) fn preceded(&mut self, by: &GtidSet, own: &Position) -> Result<(), StreamRefused> {
+        let is_read = matches!(&own.gtids, Gtids::MySql(own) if own == by);
+        if std::mem::take(&mut self.needs_gtids) && !is_read {
+            return Err(StreamRefused::Replaced);
         }
         Ok(())
     }

@@ -41,6 +41,9 @@ use prepared::PreparedTransactions;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// The event at the end of a file that the server has closed when it stopped.
+const STOP: u8 = 3;
+
 /// Limits for the memory that transactions use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -195,8 +198,7 @@ impl<W: Watch> Transactions<W> {
         Ok(match body {
             EventBody::Format(format) => {
                 self.known.clear();
-                let place = self.position.file.as_ref();
-                self.track.begins(header, format.created_seconds, place)?;
+                self.track.begins(header, format.created_seconds, &self.position)?;
                 // The server was restarted: open transactions were never committed.
                 if format.created_seconds != 0 { self.abandon(header) } else { Step::Nothing }
             }
@@ -246,10 +248,15 @@ impl<W: Watch> Transactions<W> {
                 self.finish(header, Ending::Committed)
             }
             EventBody::Unknown => self.everything(header, FallbackReason::UnknownEvent),
-            EventBody::GtidList(_)
-            | EventBody::PreviousGtids(_)
-            | EventBody::StartEncryption
-            | EventBody::Nothing => {
+            EventBody::PreviousGtids(set) => {
+                self.track.preceded(&set, &self.position)?;
+                self.pass(header);
+                Step::Nothing
+            }
+            EventBody::GtidList(_) | EventBody::StartEncryption | EventBody::Nothing => {
+                if header.code == STOP {
+                    self.track.stopped();
+                }
                 self.pass(header);
                 Step::Nothing
             }

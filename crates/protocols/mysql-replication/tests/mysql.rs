@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use mysql_replication::event::RowChange;
-use mysql_replication::position::{Gtids, Start};
+use mysql_replication::position::{GtidSet, Gtids, Start};
 use mysql_replication::schema::TableShape;
 use mysql_replication::wire::packet::Packet;
 use mysql_replication::{
@@ -175,6 +175,41 @@ fn rows_of_version_2() {
     };
     assert!(why(&read[1].changes[0].what));
     assert_eq!(position, Gtids::MySql(number("1-6").parse().expect("a set")));
+}
+
+/// The name of the file that is sent, as the server announces it without an event in the file.
+fn rotate(file: &str) -> Packet {
+    let mut body = 4u64.to_le_bytes().to_vec();
+    body.extend_from_slice(file.as_bytes());
+    let mut event = inner(4, &body, 4);
+    event[13..17].copy_from_slice(&[0; 4]);
+    event.extend_from_slice(&crc32(&event).to_le_bytes());
+    event.insert(0, 0);
+    let len = event.len() as u64;
+    Packet::head_of(Bytes::from(event), len)
+}
+
+/// MySQL removes the creation time of files from a stream that starts behind the first GTID of one.
+#[test]
+fn a_file_after_the_servers_stop_or_with_the_gtids_that_were_read_goes_on() {
+    let previous =
+        |text: &str| packet(35, &number(text).parse::<GtidSet>().expect("a set").encode());
+    let read = [
+        rotate("bin.000001"),
+        format(),
+        gtid(1),
+        packet(2, &query("BEGIN")),
+        packet(16, &7u64.to_le_bytes()),
+    ];
+    let next = [rotate("bin.000002"), format()];
+    let run = |more: &[Packet]| follow("", &[&read, more].concat()).2;
+    let stop = [packet(3, &[])];
+    assert_eq!(run(&[&stop[..], &next, &[previous("1-7")]].concat()), None);
+    assert_eq!(run(&[&next[..], &[previous("1")]].concat()), None);
+    assert_eq!(run(&[&next[..], &[previous("1-7")]].concat()), Some(StreamRefused::Replaced));
+    // It counts for one file only.
+    let again = [&stop[..], &next, &[rotate("bin.000003"), format(), previous("1-7")]].concat();
+    assert_eq!(run(&again), Some(StreamRefused::Replaced));
 }
 
 fn payload(compression: u64, events: &[u8]) -> Packet {
