@@ -186,8 +186,25 @@ impl MariaDb {
             "CREATE USER follower@`{host}` IDENTIFIED BY 'secret';
              GRANT REPLICATION SLAVE ON *.* TO follower@`{host}`;
              GRANT SELECT ON `{database}`.* TO follower@`{host}`;"
-        ))
-        .map(|_| ())
+        ))?;
+        match (self.product, self.options.port) {
+            (SqlProduct::MySql, Some(port)) if host != "localhost" => self.log_in_once(port),
+            _ => Ok(()),
+        }
+    }
+
+    /// Logs in as the follower over TLS, which makes the server remember the password: MySQL accepts a login
+    /// without TLS only after that.
+    fn log_in_once(&self, port: u16) -> Result<(), StartError> {
+        let refused = |why: &str| StartError::new("mysql", StartReason::Refused, why.trim_end());
+        let mut command = Command::new(find::program(&["mysql"])?);
+        command.args(["--no-defaults", "--host=127.0.0.1", "--user=follower", "--execute=DO 0"]);
+        command.arg(format!("--port={port}")).env("MYSQL_PWD", "secret");
+        let output = command.output().map_err(|error| refused(&error.to_string()))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(refused(&String::from_utf8_lossy(&output.stderr))),
+        }
     }
 
     /// Stops the server gracefully; its data are kept.
@@ -316,7 +333,10 @@ fn initialize(
     let mut command = Command::new(program);
     command.args(["--no-defaults", "--initialize-insecure"]).arg(option("datadir", data_dir));
     run_as(&mut command, account);
-    finish(&mut Process::spawn("mysqld", &mut command, log)?)
+    finish(&mut Process::spawn("mysqld", &mut command, log)?)?;
+    // Each copy of this directory makes up a UUID of its own.
+    let _ = fs::remove_file(data_dir.join("auto.cnf"));
+    Ok(())
 }
 
 fn run_as(command: &mut Command, account: Option<&Account>) {

@@ -53,6 +53,15 @@ impl SqlProduct {
         }
     }
 
+    /// The statement that shows the current file of the binary log, and the position in it.
+    #[must_use]
+    pub fn log_status(self) -> &'static str {
+        match self {
+            SqlProduct::MariaDb => "SHOW MASTER STATUS",
+            SqlProduct::MySql => "SHOW BINARY LOG STATUS",
+        }
+    }
+
     /// The query of the GTIDs in the binary log.
     #[must_use]
     pub fn logged_gtids(self) -> &'static str {

@@ -7,8 +7,7 @@
 //! | file and offset | `SHOW MASTER STATUS` | MariaDB: the position of a snapshot; MySQL: not available | by position, or by time |
 //!
 //! Sources: MariaDB's manual, "gtid_binlog_pos" and "START TRANSACTION WITH CONSISTENT SNAPSHOT";
-//! MySQL's, "gtid_executed", and `MYSQL_BIN_LOG::process_commit_stage_queue`. Not tested with
-//! MySQL.
+//! MySQL's, "gtid_executed", and `MYSQL_BIN_LOG::process_commit_stage_queue`.
 
 use super::connection::Connection;
 use crate::fault::ConnectionError;

@@ -251,7 +251,8 @@ const SYMFONY: [(&str, &str); 5] = [
     ),
     (
         "public/index.php",
-        "require 'Symfony/Bundle/FrameworkBundle/autoload.php';\nrequire __DIR__ . '/../vendor/autoload.php';\n\
+        "require 'Symfony/Bundle/FrameworkBundle/autoload.php';\nrequire 'Symfony/Component/Console/autoload.php';\n\
+         require __DIR__ . '/../vendor/autoload.php';\n\
          $kernel = new App\\Kernel('prod', false);\n\
          $request = Symfony\\Component\\HttpFoundation\\Request::createFromGlobals();\n\
          $response = $kernel->handle($request);\n$response->send();\n$kernel->terminate($request, $response);\n",

@@ -6,6 +6,7 @@ use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, post, shows, 
 use crate::certificates::certificates;
 use crate::paper::run;
 use acceptance::until;
+use harness::SqlProduct;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -58,13 +59,23 @@ fn replica(paper: &Paper, port: u16, logs: bool) -> MariaDb {
     let account = "CREATE USER replica@'127.0.0.1' IDENTIFIED BY 'secret';
          GRANT REPLICATION SLAVE ON *.* TO replica@'127.0.0.1'";
     paper.database.sql(account).expect("an account");
-    let logs = format!("--log-slave-updates={}", u8::from(logs));
-    let second = logging(None, &["--server-id=2", &logs]);
-    let begin = format!(
-        "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='replica',
-         MASTER_PASSWORD='secret', MASTER_USE_GTID=slave_pos; START SLAVE;"
-    );
-    second.sql(&begin).expect("it replicates");
+    let product = paper.database.product();
+    let option = match product {
+        SqlProduct::MariaDb => "log-slave-updates",
+        SqlProduct::MySql => "log-replica-updates",
+    };
+    let second = logging(None, &["--server-id=2", &format!("--{option}={}", u8::from(logs))]);
+    let source = match product {
+        SqlProduct::MariaDb => format!(
+            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='replica',
+             MASTER_PASSWORD='secret', MASTER_USE_GTID=slave_pos"
+        ),
+        SqlProduct::MySql => format!(
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={port}, SOURCE_USER='replica',
+             SOURCE_PASSWORD='secret', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1"
+        ),
+    };
+    second.sql(&format!("{source}; START REPLICA")).expect("it replicates");
     second
 }
 
@@ -74,10 +85,21 @@ fn a_replica_that_does_not_log_what_it_replicates_is_refused() {
     let (paper, port) = Paper::over_tcp(&[]);
     let second = replica(&paper, port, false);
     let last = paper.position();
-    until("it has it all", || second.sql("SELECT @@gtid_slave_pos").is_ok_and(|at| at == last));
+    let replicated = match paper.database.product() {
+        SqlProduct::MariaDb => "SELECT @@gtid_slave_pos",
+        SqlProduct::MySql => "SELECT @@global.gtid_executed",
+    };
+    until("it has it all", || second.sql(replicated).is_ok_and(|at| at == last));
     let socket = second.socket().display();
     let url = format!("mysql://follower:secret@localhost/paper?socket={socket}");
     let root = format!("{RULES}\n[site]\nroot = {:?}", paper.site.root());
+    if paper.database.product() == SqlProduct::MySql {
+        // Whether the server is a replica is not known, so that is a warning.
+        let file = paper.site.config(&config_by(&url, "", &root), "").display().to_string();
+        let (text, good) = run(&["check", "--config", &file]);
+        assert!(good && text.contains("log_replica_updates is OFF"), "{text}");
+        return;
+    }
     for state in ["START SLAVE", "STOP SLAVE"] {
         second.sql(state).expect("it runs");
         for more in ["", "&position=file"] {
@@ -107,8 +129,7 @@ fn after_a_failover_the_other_server_is_followed() {
     shows(&pagewell, path, "title=first");
     stored(&pagewell, path);
     stored(&pagewell, "/show.php?id=2");
-    let at =
-        |server: &harness::MariaDb| server.sql("SELECT @@gtid_binlog_pos").expect("a position");
+    let at = |server: &MariaDb| server.sql(server.product().logged_gtids()).expect("a position");
     let last = at(&paper.database);
     until("the other has it all", || at(&second) == last);
 
@@ -116,7 +137,7 @@ fn after_a_failover_the_other_server_is_followed() {
     paper.database.stop();
     let _ = fs::remove_file(paper.database.socket());
     std::os::unix::fs::symlink(second.socket(), paper.database.socket()).expect("a link");
-    second.sql("STOP SLAVE; UPDATE paper.news SET title = 'second' WHERE id = 1").expect("a row");
+    second.sql("STOP REPLICA; UPDATE paper.news SET title = 'second' WHERE id = 1").expect("a row");
     shows(&pagewell, path, "title=second");
     assert!(is_hit(&get(&pagewell, "/show.php?id=2")), "{}", pagewell.log());
     stored(&pagewell, path);

@@ -2,15 +2,17 @@
 //! to the query for the visible transactions.
 //!
 //! A connection counts as a stream once its client has sent the dump command, and as a snapshot connection once
-//! it has queried a snapshot. Other connections are forwarded unchanged. Threads end with their connections.
+//! it has queried a snapshot (MySQL: the executed GTIDs). Other connections are forwarded unchanged. Threads end with their connections.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// `COM_BINLOG_DUMP`, which follows the packet's length and the sequence number 0.
-const DUMP: u8 = 0x12;
+/// `COM_BINLOG_DUMP` and `COM_BINLOG_DUMP_GTID`, which follow the packet's length and the sequence number 0.
+const DUMPS: [u8; 2] = [0x12, 0x1e];
+/// Parts of the queries for what is visible, of MariaDB and of MySQL.
+const VISIBLE: [&[u8; 8]; 2] = [b"SNAPSHOT", b"gtid_exe"];
 
 /// The kinds of connections.
 const STREAM: u8 = 1;
@@ -85,9 +87,12 @@ pub fn before(server: u16) -> (u16, Arc<Control>) {
                 (client.try_clone().expect("one more"), server.try_clone().expect("so"));
             std::thread::spawn(move || {
                 pump(from, to, |piece| {
-                    let asks = piece.windows(8).any(|window| window == b"SNAPSHOT");
+                    let asks = |part: &&[u8; 8]| piece.windows(8).any(|window| window == *part);
+                    let asks = VISIBLE.iter().any(asks);
                     match piece.get(3..5) {
-                        Some(&[0, DUMP]) => seen.store(STREAM, Ordering::SeqCst),
+                        Some([0, command]) if DUMPS.contains(command) => {
+                            seen.store(STREAM, Ordering::SeqCst)
+                        }
                         _ if asks => seen.store(SNAPSHOTS, Ordering::SeqCst),
                         _ => {}
                     }
