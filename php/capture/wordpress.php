@@ -109,10 +109,11 @@
             $callers = array_column(debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS, 8), 'function');
             $at = array_search('wp_load_alloptions', $callers, true);
             $caller = $at === false ? '' : ($callers[$at + 1] ?? '');
-            // The last two use one option each, and do not ask get_option() for it.
+            // The last two use one option each, and do not ask get_option() for it. wp_prime_option_caches() only
+            // looks for the names that are not there, and get_option() is asked for them afterwards.
             $own = [
-                'get_option', 'add_option', 'update_option', 'delete_option', 'get_transient', '_wp_specialchars',
-                'is_blog_installed',
+                'get_option', 'add_option', 'update_option', 'delete_option', 'get_transient', 'wp_prime_option_caches',
+                '_wp_specialchars', 'is_blog_installed',
             ];
             $capture->usesAllOptions = !in_array($caller, $own, true);
             $onOption(null, 'blog_charset');
