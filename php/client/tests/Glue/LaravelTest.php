@@ -14,6 +14,8 @@ use Illuminate\Http\Request;
 use Illuminate\Http\Response;
 use Illuminate\Pipeline\Pipeline;
 use Illuminate\Queue\Events\JobProcessed;
+use Illuminate\Routing\CallableDispatcher;
+use Illuminate\Routing\Contracts;
 use Illuminate\Routing\Router;
 use Illuminate\Session\ArraySessionHandler;
 use Illuminate\Session\Store;
@@ -172,6 +174,10 @@ final class LaravelTest extends TestCase
     private function ask(string $method, string $path, array $server = []): Response
     {
         $router = new Router(new Dispatcher(), $container = new Container());
+        if (class_exists(CallableDispatcher::class)) {
+            // From Laravel 9.13 on, the application binds it.
+            $container->singleton(Contracts\CallableDispatcher::class, static fn (): CallableDispatcher => new CallableDispatcher($container));
+        }
         $router->get('/', LaravelFront::class);
         $router->get('/news/{id}', [LaravelPages::class, 'one']);
         $router->post('/news/{id}', [LaravelPages::class, 'save']);
