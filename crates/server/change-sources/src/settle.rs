@@ -180,10 +180,10 @@ impl Observer {
         match self.kept.ask(feed, |session| visible(session, mark.clone())).await {
             Ok(Some(Visibility::MySql(seen))) => {
                 let committed = Position::MySql(seen.clone());
-                match before.is_taken_back(site, feed, &committed) {
-                    true => Answer::Nobody,
-                    false => Answer::Sees(Visibility::MySql(seen)),
+                if before.is_taken_back(site, feed, &committed) {
+                    return Answer::Nobody;
                 }
+                Answer::Sees(Visibility::MySql(seen))
             }
             Ok(Some(seen)) => Answer::Sees(seen),
             Ok(None) => Answer::CannotSay,

@@ -201,10 +201,10 @@ impl MariaDb {
         command.args(["--no-defaults", "--host=127.0.0.1", "--user=follower", "--execute=DO 0"]);
         command.arg(format!("--port={port}")).env("MYSQL_PWD", "secret");
         let output = command.output().map_err(|error| refused(&error.to_string()))?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(refused(&String::from_utf8_lossy(&output.stderr))),
+        if output.status.success() {
+            return Ok(());
         }
+        Err(refused(&String::from_utf8_lossy(&output.stderr)))
     }
 
     /// Stops the server gracefully; its data are kept.

@@ -345,3 +345,19 @@ async fn rows_that_the_stream_does_not_have_are_changes_of_whole_tables() {
     let statement = "SET binlog_format = STATEMENT; INSERT INTO plain VALUES (5, 'a', 'b')";
     assert_eq!(stage.shown(statement).await, ["everything"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn double_quotes_of_unknown_meaning_are_refused() {
+    let server = server();
+    server.sql("SET GLOBAL sql_mode = 'ANSI_QUOTES'").expect("a mode");
+    let config = config(&server);
+    connect(&config, RowDetail::Tags).await.map(drop).expect("rules need no statements");
+    let connected = connect(&config, RowDetail::Values).await.map(drop);
+    match server.product() {
+        SqlProduct::MariaDb => connected.expect("MariaDB tells the mode"),
+        SqlProduct::MySql => {
+            let refused = connected.expect_err("MySQL does not");
+            assert!(refused.text.contains("ANSI_QUOTES"), "{}", refused.text);
+        }
+    }
+}

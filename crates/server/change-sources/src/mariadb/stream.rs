@@ -49,6 +49,9 @@ pub async fn connect(
     let mut connection = Connection::open(&config.server).await?;
     let naming = Naming::of(&mut connection, &config.server).await?;
     let (server, warnings) = look_at(&mut connection).await?;
+    if detail == RowDetail::Values {
+        refuse_hidden_quotes(&mut connection).await?;
+    }
     let committed = naming.committed(&mut connection).await?;
     let name = &config.server.account.database;
     let definitions = schema::read(&mut connection, name, detail).await?;
@@ -98,6 +101,21 @@ async fn look_at(connection: &mut Connection) -> Result<(String, Vec<Warning>), 
         warnings.push(("database-format", why.to_owned()));
     }
     Ok((text(0), warnings))
+}
+
+/// Refuses automatic dependencies where the meaning of double quotes is not known. MariaDB reports `ANSI_QUOTES` in
+/// the status of each answer; MySQL does not, and the statements of a page might be read as other ones.
+async fn refuse_hidden_quotes(connection: &mut Connection) -> Result<(), StreamFault> {
+    if connection.flavour() == Flavour::MariaDb {
+        return Ok(());
+    }
+    let mode = connection.one("SELECT @@global.sql_mode").await?;
+    if mode.split(',').any(|flag| flag == "ANSI_QUOTES") {
+        let why = "sql_mode has ANSI_QUOTES, which MySQL does not tell clients: automatic dependencies cannot read \
+                   the statements of pages; remove it from the server's sql_mode";
+        return Err(StreamFault::unusable(why));
+    }
+    Ok(())
 }
 
 /// Checks whether a replica writes replicated transactions to its own log. If it does not, the

@@ -1,7 +1,7 @@
 //! Pages of a real WordPress with a real MariaDB: complete, and incomplete for each way around `$wpdb`.
 
 use super::{CaptureUse, PhpSite};
-use harness::{WordPress, root};
+use harness::{SqlProduct, WordPress, root};
 use http::StatusCode;
 use origin::capture::{NotCaptured, OptionNames};
 use std::fmt::Write as _;
@@ -45,13 +45,17 @@ async fn the_list_of_a_page_is_complete_unless_a_plugin_reads_around_it() {
             "{got:?}"
         );
     }
+    let values = match blog.database().product() {
+        SqlProduct::MariaDb => "VALUES (1), (2)",
+        SqlProduct::MySql => "VALUES ROW(1), ROW(2)",
+    };
     // Each counts once, or not at all, as PHP assumes: none makes a complete list incomplete.
     for sql in [
         "SELECT 1",
         "  ( SELECT 1 ) UNION (SELECT 2)",
         "/* a */ -- b\\n# c\\nSELECT ID FROM wp_posts LIMIT 1",
         "WITH a AS (SELECT 1) SELECT * FROM a",
-        "VALUES (1), (2)",
+        values,
         "SHOW TABLES",
         "DESCRIBE wp_posts",
         "INSERT INTO wp_options (option_name, option_value) SELECT UUID(), 1",
