@@ -36,7 +36,7 @@ final class RefusalCheck
             $byDevice && !(defined('PAGEWELL_DEVICES') && constant('PAGEWELL_DEVICES')) => Refusal::ByDevice,
             isset($_SESSION) || (function_exists('session_id') && session_id() !== '') => Refusal::Session,
             self::field('set-cookie') !== '' => Refusal::SetCookie,
-            (bool) preg_match('/\b(private|no-store)\b/i', self::field('cache-control')) => Refusal::CacheControl,
+            self::isRefusedByField() => Refusal::CacheControl,
             !self::isKept((int) http_response_code(), $canonical) => Refusal::Status,
             count(Page::tags()) > Page::TAGS_MAX => Refusal::TooManyTags,
             Page::lifetimeSeconds() === 0 => Refusal::ZeroLifetime,
@@ -48,6 +48,14 @@ final class RefusalCheck
     public static function early(): Refusal
     {
         return self::hasFailed() ? Refusal::Failed : Refusal::SentEarly;
+    }
+
+    /** Whether Cache-Control forbids shared caches. WordPress, from 6.8 on, sends such a field with every 404. */
+    private static function isRefusedByField(): bool
+    {
+        $field = self::field('cache-control');
+        $own = is_404() ? (string) (wp_get_nocache_headers()['Cache-Control'] ?? '') : '';
+        return $field !== $own && preg_match('/\b(private|no-store)\b/i', $field) === 1;
     }
 
     private static function isKept(int $status, bool $canonical): bool
