@@ -8,9 +8,8 @@
 //!
 //! [`Track`] updates the landmark while a stream is read. It also detects a skipped file: if the file being
 //! read is deleted, the server continues with the next one, which was not announced. After a server start the
-//! next file is not announced either, but then the file before ends with a stop event, or the new one has a
-//! creation time (`created`). MySQL removes that time from a stream that was started in the middle of a file by
-//! GTID (`Binlog_sender::send_format_description_event`): there, the GTIDs before the file must be those read.
+//! next file is not announced either, but then a stop event ends the file before, or the new one has a creation
+//! time (`created`). MySQL may remove that time (`Binlog_sender`): the GTIDs before the file must be those read.
 
 use crate::Refusal;
 use crate::event::{EventBody, EventReader, HEADER_LEN, Header};

@@ -254,9 +254,6 @@ impl<W: Watch> Transactions<W> {
                 Step::Nothing
             }
             EventBody::GtidList(_) | EventBody::StartEncryption | EventBody::Nothing => {
-                if header.code == STOP {
-                    self.track.stopped();
-                }
                 self.pass(header);
                 Step::Nothing
             }
@@ -266,6 +263,9 @@ impl<W: Watch> Transactions<W> {
     /// Between transactions, events without changes move the offset, so that it equals the server's own offset.
     /// Artificial events have no offset in the file.
     fn pass(&mut self, header: Header) {
+        if header.code == STOP {
+            self.track.stopped();
+        }
         if let (None, Some(place)) = (&self.open, &mut self.position.file)
             && u64::from(header.end) > place.offset & 0xffff_ffff
         {

@@ -123,7 +123,7 @@ pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions
     let mut kept = ReusableSession::default();
     let mut asking = Vec::new();
     while questions.recv_many(&mut asking, ASKING_MAX).await > 0 {
-        let before = Before::of(&feed);
+        let before = KnownPositions::of(&feed);
         match kept.ask(&feed, |session| Box::pin(session.committed())).await {
             Ok(position) if before.is_taken_back(&site, &feed, &position) => asking.clear(),
             Ok(position) => {
@@ -153,7 +153,7 @@ pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut questions: Questions
 /// position is read before the query: in the opposite order, a transaction that arrives in between
 /// would look lost. MySQL may send a transaction before it is committed. There, the response is compared with
 /// what the server has reported before: when the stream began, to these queries, and as visible to readers.
-pub struct Before {
+pub struct KnownPositions {
     /// The generation of the stream that the positions belong to.
     generation: u64,
     applied: Option<Position>,
@@ -161,12 +161,12 @@ pub struct Before {
     reported: Option<Position>,
 }
 
-impl Before {
+impl KnownPositions {
     /// Returns what is known before a query is sent.
-    pub fn of(feed: &Feed) -> Before {
+    pub fn of(feed: &Feed) -> KnownPositions {
         let generation = feed.generation();
         let applied = feed.applied.borrow().clone();
-        Before { generation, applied, reported: feed.reported(generation) }
+        KnownPositions { generation, applied, reported: feed.reported(generation) }
     }
 
     /// Returns whether `committed` lacks a known transaction; records it for later queries if not. If it does,

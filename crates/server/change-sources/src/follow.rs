@@ -20,7 +20,7 @@ use super::partner_search::PartnerSession;
 use super::settle::{Entry, Opening, Waiting};
 use super::source::{
     self, Aim, Position, Resume, SourceConnection, Stream, StreamRead, Transaction,
-    TransactionBody, VisibilityMarker,
+    TransactionBody, VisibilityMarker, Warning,
 };
 use crate::fault::{Recovery, StreamFault};
 use change_feed::TouchedTags;
@@ -137,14 +137,20 @@ impl Follower {
         tracing::error!(event = "database-gap", database = self.feed.config.name, reason);
     }
 
+    /// Records what a new connection has reported.
+    fn connected(&self, committed: &Position, warnings: Vec<Warning>) {
+        self.feed.report(self.feed.generation(), committed);
+        for (event, why) in warnings {
+            tracing::warn!(event, database = self.feed.config.name, why);
+        }
+    }
+
     async fn follow(&mut self, connected: SourceConnection) -> StreamFault {
         let SourceConnection { mut stream, committed, mark, server, fits, warnings } = connected;
         let feed = self.feed.clone();
         self.define(&mut stream).await;
         source::say_if_wrong(&feed.config, &fits);
-        for (event, why) in warnings {
-            tracing::warn!(event, database = feed.config.name, why);
-        }
+        self.connected(&committed, warnings);
         let is_another = feed.progress().is_of_another(&server);
         if is_another && !feed.progress().is_anywhere() {
             self.gap("another-server");
@@ -154,7 +160,6 @@ impl Follower {
             self.gap("position-ahead");
             resumed = feed.progress().resume(&server);
         }
-        feed.report(feed.generation(), &committed);
         let log = if is_another || resumed.is_none() { Log::Another } else { Log::Same };
         let (from, left) = match resumed {
             None => (committed.clone(), Resume::Never),

@@ -11,7 +11,7 @@
 //! Invariant: changes wait in the order of the stream, and none settles before an earlier one.
 
 use super::Feed;
-use super::barrier::Before;
+use super::barrier::KnownPositions;
 use super::reusable_session::{Asking, ReusableSession};
 use super::source::{Position, Session, Visibility, VisibilityMarker};
 use page_store::OpenChange;
@@ -176,7 +176,7 @@ impl Observer {
         if Instant::now() < self.not_before {
             return Answer::Nobody;
         }
-        let before = Before::of(feed);
+        let before = KnownPositions::of(feed);
         match self.kept.ask(feed, |session| visible(session, mark.clone())).await {
             Ok(Some(Visibility::MySql(seen))) => {
                 let committed = Position::MySql(seen.clone());

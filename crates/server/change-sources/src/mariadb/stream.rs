@@ -152,7 +152,7 @@ pub struct Stream {
     config: Arc<Database>,
     connection: Connection,
     naming: Naming,
-    /// What was committed when the definitions were read first.
+    /// The committed position when the definitions were read first.
     committed: Position,
     transactions: Transactions<Tables>,
     /// Whether the last transaction has changed a table definition.
