@@ -68,6 +68,9 @@ bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for s
 	$(CARGO) build --release -p pagewell -p bench
 	$(CARGO) run --quiet --release -p bench -- $(BENCH)
 
+compat: ## tests against the servers and PHP of Debian 13 and unstable, in private roots (as root; 10 GB, 45 minutes at most)
+	@scripts/compat
+
 package: ## a package for Debian (target/package/*.deb) and the WordPress plugin as a zip archive
 	@scripts/setup build
 	@$(CARGO) xtask package
@@ -93,5 +96,5 @@ setup: ## installs what the tests need, and has git check the messages of commit
 clean: ## removes what was built
 	$(CARGO) clean
 
-.PHONY: help build demo test model fuzz soak bench package fmt lint setup clean
+.PHONY: help build demo test model fuzz soak bench compat package fmt lint setup clean
 .DEFAULT_GOAL := help
