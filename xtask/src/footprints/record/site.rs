@@ -97,7 +97,7 @@ impl Blog {
             fs::copy(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
             Ok::<_, String>(to)
         };
-        copied("select-count.php")?;
+        copied("statement-count.php")?;
         let prepended = copied("wordpress.php")?;
         let ini = [("auto_prepend_file", prepended.display().to_string())];
         let fpm = start_php(&wordpress, &ini)?;
@@ -107,6 +107,11 @@ impl Blog {
     /// The files and the database of the blog.
     pub fn wordpress(&self) -> &WordPress {
         &self.wordpress
+    }
+
+    /// The process ids of php-fpm and of the database.
+    pub fn pids(&self) -> Option<[u32; 2]> {
+        Some([self.fpm.pid()?, self.wordpress.database().pid()?])
     }
 
     /// The tables as they are now.

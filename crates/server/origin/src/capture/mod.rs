@@ -35,7 +35,7 @@ use tokio::task::AbortHandle;
 /// The names and contents of the files in the directory. PHP runs the first, which loads the other.
 const FILES: [(&str, &str); 2] = [
     ("capture.php", include_str!("../../../../../php/capture/wordpress.php")),
-    ("select-count.php", include_str!("../../../../../php/capture/select-count.php")),
+    ("statement-count.php", include_str!("../../../../../php/capture/statement-count.php")),
 ];
 const SOCKET: &str = "capture.sock";
 /// The length of a token in bytes: 128 random bits as hexadecimal digits.

@@ -1,0 +1,142 @@
+<?php
+
+/**
+ * Compares the statements that `wordpress.php` saw with those that were sent on the connection of $wpdb.
+ *
+ * PHP's MySQL driver (mysqlnd) counts all commands of each connection. $wpdb counts its own statements. Both counts
+ * are read before the first statement and at the end; all statements must come from $GLOBALS['wpdb'] over one
+ * connection. Equal numbers prove that the list is complete: a statement that another object sent is missing in the
+ * count of $wpdb, one that code sent with mysqli itself is too many in that of the connection.
+ *
+ * A statement that failed makes the list incomplete, unless it could only write: the page may show the failure,
+ * which no row tells of. docs/decisions/0086-capture.md has the reasons.
+ */
+
+return new class {
+    /** The commands that run statements, in the names of mysqlnd's statistics. */
+    private const COMMANDS = ['com_query', 'com_stmt_prepare', 'com_stmt_execute', 'com_field_list', 'com_change_user'];
+    /** Statements that return no rows. */
+    private const WRITES = '~^\s*(?:INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE)\b~i';
+
+    /** The $wpdb and the connection of the first statement. */
+    private ?object $wpdb = null;
+    private ?mysqli $connection = null;
+    /** The commands of the connection and the statements of $wpdb before the first statement; those that were seen. */
+    private int $commands = 0;
+    private int $queries = 0;
+    private int $seen = 0;
+
+    /** Counts a statement that is about to be sent. Returns why the list is incomplete; empty if it is not. */
+    public function add(): string
+    {
+        $this->seen++;
+        return $this->wpdb === null ? $this->begin() : $this->lastStatement();
+    }
+
+    /** Compares the numbers at the end. Returns why the list is incomplete; empty if it is complete. */
+    public function finish(): string
+    {
+        if ($this->wpdb === null) {
+            return '';
+        }
+        $reason = $this->lastStatement();
+        if ($reason !== '') {
+            return $reason;
+        }
+        if (self::connection($this->wpdb) !== $this->connection) {
+            return '$wpdb has opened another connection';
+        }
+        if ($this->wpdb->num_queries - $this->queries !== $this->seen) {
+            return 'a statement of another object than $wpdb, or one that it did not send';
+        }
+        $unseen = $this->commands() - $this->commands - $this->seen;
+        if ($unseen > 0) {
+            return "$unseen statements did not pass through \$wpdb->query()";
+        }
+        if ($unseen < 0) {
+            return 'PHP does not count the statements of the connection (mysqlnd.collect_statistics)';
+        }
+        return $this->session();
+    }
+
+    private function begin(): string
+    {
+        $wpdb = $GLOBALS['wpdb'] ?? null;
+        $connection = self::connection($wpdb);
+        if (!$connection instanceof mysqli) {
+            return '$wpdb has no connection of mysqli';
+        }
+        [$this->wpdb, $this->connection] = [$wpdb, $connection];
+        [$this->queries, $this->commands] = [(int) $wpdb->num_queries, $this->commands()];
+        return '';
+    }
+
+    /** Whether the statement before was executed. */
+    private function lastStatement(): string
+    {
+        if ($this->wpdb !== ($GLOBALS['wpdb'] ?? null)) {
+            return 'a statement of another object than $wpdb';
+        }
+        $error = (string) $this->wpdb->last_error;
+        if ($error !== '' && preg_match(self::WRITES, (string) $this->wpdb->last_query) !== 1) {
+            return 'a statement of $wpdb failed: ' . substr($error, 0, 200);
+        }
+        return '';
+    }
+
+    /** Whether the session gives the statements another meaning than they have by default. */
+    private function session(): string
+    {
+        $isMariaDb = stripos((string) $this->connection->get_server_info(), 'mariadb') !== false;
+        $isolation = $isMariaDb ? '@@tx_isolation' : '@@transaction_isolation';
+        $row = self::quietly(function () use ($isolation) {
+            $result = $this->connection->query("SELECT @@sql_mode, @@character_set_client, DATABASE(), $isolation");
+            return is_object($result) ? $result->fetch_row() : null;
+        });
+        if (!is_array($row) || count($row) !== 4) {
+            return 'the connection does not say its sql_mode and character set';
+        }
+        [$mode, $characters, $database, $isolation] = array_map('strval', $row);
+        if (preg_match('~ANSI|NO_BACKSLASH|NOT_PRECEDENCE|PAD_CHAR|DB2|MAXDB|MSSQL|ORACLE|POSTGRESQL|MYSQL~', $mode)) {
+            return "the session has the sql_mode $mode";
+        }
+        if (strncmp($characters, 'utf8', 4) !== 0) {
+            return "the session has the character set $characters, and not utf8mb4";
+        }
+        if (defined('DB_NAME') && strcasecmp($database, (string) DB_NAME) !== 0) {
+            return "the session uses the database $database instead of DB_NAME";
+        }
+        return $isolation === 'READ-UNCOMMITTED' ? 'the session reads rows that are not committed' : '';
+    }
+
+    private static function connection(?object $wpdb)
+    {
+        return self::quietly(static function () use ($wpdb) {
+            return $wpdb === null ? null : $wpdb->dbh;
+        });
+    }
+
+    /** How many commands with statements the connection has sent; 0 if PHP does not count them. */
+    private function commands(): int
+    {
+        $counts = self::quietly(function () {
+            return $this->connection->get_connection_stats();
+        });
+        return (int) array_sum(array_intersect_key($counts ?: [], array_flip(self::COMMANDS)));
+    }
+
+    /** Runs a function whose errors the application must not see. */
+    private static function quietly(callable $function)
+    {
+        set_error_handler(static function (): bool {
+            return true;
+        });
+        try {
+            return $function();
+        } catch (Throwable $error) {
+            return null;
+        } finally {
+            restore_error_handler();
+        }
+    }
+};
