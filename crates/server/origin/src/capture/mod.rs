@@ -25,7 +25,7 @@ use config::{CaptureKind, Config};
 use std::fs::{File, Permissions, set_permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -168,7 +168,8 @@ impl Captures {
     /// answers no request without it. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The system refuses a file, the socket, or random numbers: a sentence for the operator.
+    /// The system refuses a file, the socket, or random numbers, or other users can write to the directory: a
+    /// sentence for the operator.
     pub fn open(directory: &Path, access: CaptureAccess) -> Result<Captures, String> {
         check_directory(directory)?;
         random_token().map_err(|error| format!("the system has no random numbers: {error}"))?;
@@ -356,17 +357,21 @@ impl CaptureParameters {
     }
 }
 
-/// Refuses a directory in which other users could replace the file that PHP runs.
+/// Refuses a directory in which other users could replace the file that PHP runs, or the sockets over which
+/// it sends the password of its database.
 fn check_directory(directory: &Path) -> Result<(), String> {
     let shown = directory.display();
     let found = std::fs::metadata(directory)
         .map_err(|error| format!("{shown} cannot be used for captures: {error}; create it"))?;
-    if found.permissions().mode() & 0o022 != 0 {
-        return Err(format!(
-            "{shown}: other users can write there, and could replace the file that PHP runs: chmod go-w {shown}"
-        ));
-    }
-    Ok(())
+    let own = rustix::process::geteuid().as_raw();
+    let remedy = match found.uid() {
+        owner if owner != own && owner != 0 => format!("chown {own} {shown}"),
+        _ if found.permissions().mode() & 0o022 != 0 => format!("chmod go-w {shown}"),
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "{shown}: other users can write there, and could replace what PHP runs and connects to: {remedy}"
+    ))
 }
 
 /// Why the statements of a request are not known.
