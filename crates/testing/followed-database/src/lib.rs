@@ -57,7 +57,7 @@ fn automatic(dir: &Path, origin: SocketAddr) -> Result<String, String> {
     for new in [&root, &capture] {
         fs::create_dir(new).map_err(|error| format!("{}: {error}", new.display()))?;
     }
-    // Whatever the umask is: Pagewell refuses a directory that others can write to.
+    // Pagewell refuses a directory that others can write to, which the umask may allow.
     fs::set_permissions(&capture, fs::Permissions::from_mode(0o755))
         .map_err(|error| error.to_string())?;
     // The responder answers instead of this script.
