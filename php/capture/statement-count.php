@@ -25,12 +25,20 @@ return new class {
     private int $commands = 0;
     private int $queries = 0;
     private int $seen = 0;
+    /** The identifier of the database server, once it was asked for. */
+    private string $server = '';
 
     /** Counts a statement that is about to be sent. Returns why the list is incomplete; empty if it is not. */
     public function add(): string
     {
         $this->seen++;
         return $this->wpdb === null ? $this->begin() : $this->lastStatement();
+    }
+
+    /** The identifier of the database server: server_id of MariaDB, server_uuid of MySQL. Empty without a statement. */
+    public function server(): string
+    {
+        return $this->server;
     }
 
     /** Compares the numbers at the end. Returns why the list is incomplete; empty if it is complete. */
@@ -88,15 +96,15 @@ return new class {
     private function session(): string
     {
         $isMariaDb = stripos((string) $this->connection->get_server_info(), 'mariadb') !== false;
-        $isolation = $isMariaDb ? '@@tx_isolation' : '@@transaction_isolation';
-        $row = self::quietly(function () use ($isolation) {
-            $result = $this->connection->query("SELECT @@sql_mode, @@character_set_client, DATABASE(), $isolation");
+        $own = $isMariaDb ? '@@tx_isolation, @@server_id' : '@@transaction_isolation, @@server_uuid';
+        $row = self::quietly(function () use ($own) {
+            $result = $this->connection->query("SELECT @@sql_mode, @@character_set_client, DATABASE(), $own");
             return is_object($result) ? $result->fetch_row() : null;
         });
-        if (!is_array($row) || count($row) !== 4) {
+        if (!is_array($row) || count($row) !== 5) {
             return 'the connection does not say its sql_mode and character set';
         }
-        [$mode, $characters, $database, $isolation] = array_map('strval', $row);
+        [$mode, $characters, $database, $isolation, $this->server] = array_map('strval', $row);
         if (preg_match('~ANSI|NO_BACKSLASH|NOT_PRECEDENCE|PAD_CHAR|DB2|MAXDB|MSSQL|ORACLE|POSTGRESQL|MYSQL~', $mode)) {
             return "the session has the sql_mode $mode";
         }

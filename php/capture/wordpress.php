@@ -13,6 +13,7 @@
  *
  *     T  the token; the first record
  *     V  the version of WordPress; from 6.1 on, the option names are complete
+ *     D  the identifier of the database server
  *     O  the name of an option that get_option() was called with
  *     S  a statement, in the order in which it was sent
  *     P  a statement that was sent after the output of the page
@@ -147,7 +148,7 @@
         return $capture->reason !== '' ? $capture->reason : $count->finish();
     };
 
-    $send = static function () use ($capture, $finish, $optionNames, $namesMax, $socket, $token): void {
+    $send = static function () use ($capture, $count, $finish, $optionNames, $namesMax, $socket, $token): void {
         $record = static function (string $kind, string $content): string {
             return $kind . pack('N', strlen($content)) . $content;
         };
@@ -170,7 +171,8 @@
             foreach ($names ?? [] as $name) {
                 $options .= $record('O', $name);
             }
-            $rest = $reason === '' ? $options . $capture->records : $record('I', $reason);
+            $list = $record('D', $count->server()) . $options . $capture->records;
+            $rest = $reason === '' ? $list : $record('I', $reason);
             foreach ([$head, $rest, $record('E', '')] as $part) {
                 $sent = 0;
                 while ($sent < strlen($part)) {

@@ -108,7 +108,7 @@ fn simulate(socket: &Path, count: u32) -> String {
         "error_reporting(E_ALL); require '{}'; final class WP_Hook {{ public $callbacks; }}
          $onQuery = $wp_filter['query'][PHP_INT_MAX]['pagewell']['function'];
          final class Answer {{
-             public function fetch_row() {{ return ['', 'utf8mb4', 'blog', 'REPEATABLE-READ']; }}
+             public function fetch_row() {{ return ['', 'utf8mb4', 'blog', 'REPEATABLE-READ', '5']; }}
          }}
          final class Connection extends mysqli {{
              public $sent = 0;

@@ -37,7 +37,7 @@ class Connection extends mysqli {
     #[ReturnTypeWillChange]
     public function query($query, $mode = 0) {
         return new class {
-            public function fetch_row() { return ['', 'utf8mb4', 'blog', 'REPEATABLE-READ']; }
+            public function fetch_row() { return ['', 'utf8mb4', 'blog', 'REPEATABLE-READ', '5']; }
         };
     }
 }
