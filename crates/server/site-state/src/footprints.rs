@@ -51,7 +51,7 @@ const STATEMENTS_MAX: usize = 900;
 /// The maximum number of rows before changes that are remembered for the join check.
 const RECENT_ROWS_MAX: usize = 8_192;
 /// The memory that a statement is counted with, in bytes: its constants, its places in the index.
-const STATEMENT_BYTES: usize = 600;
+const STATEMENT_BYTES: usize = 320;
 /// The length of the machine's id (machine-id(5)), in bytes.
 const MACHINE_ID_BYTES: usize = 32;
 /// The statements may use this fraction (1/`MEMORY_SHARE`) of the page budget.
