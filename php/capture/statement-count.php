@@ -13,11 +13,11 @@
  */
 
 return new class {
-    /** The commands that run statements, in the names of mysqlnd's statistics. */
-    private const COMMANDS = ['com_query', 'com_stmt_prepare', 'com_stmt_execute', 'com_field_list', 'com_change_user'];
     /** Statements that return no rows. */
     private const WRITES = '~^\s*(?:INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE)\b~i';
 
+    /** The object of `session-rules.php`. */
+    private object $rules;
     /** The $wpdb and the connection of the first statement. */
     private ?object $wpdb = null;
     private ?mysqli $connection = null;
@@ -27,6 +27,11 @@ return new class {
     private int $seen = 0;
     /** The identifier of the database server, once it was asked for. */
     private string $server = '';
+
+    public function __construct()
+    {
+        $this->rules = require __DIR__ . '/session-rules.php';
+    }
 
     /** Counts a statement that is about to be sent. Returns why the list is incomplete; empty if it is not. */
     public function add(): string
@@ -51,7 +56,7 @@ return new class {
         if ($reason !== '') {
             return $reason;
         }
-        if (self::connection($this->wpdb) !== $this->connection) {
+        if ($this->connectionOf($this->wpdb) !== $this->connection) {
             return '$wpdb has opened another connection';
         }
         if ($this->wpdb->num_queries - $this->queries !== $this->seen) {
@@ -70,7 +75,7 @@ return new class {
     private function begin(): string
     {
         $wpdb = $GLOBALS['wpdb'] ?? null;
-        $connection = self::connection($wpdb);
+        $connection = $this->connectionOf($wpdb);
         if (!$connection instanceof mysqli) {
             return '$wpdb has no connection of mysqli';
         }
@@ -95,31 +100,23 @@ return new class {
     /** Whether the session gives the statements another meaning than they have by default. */
     private function session(): string
     {
-        $isMariaDb = stripos((string) $this->connection->get_server_info(), 'mariadb') !== false;
-        $own = $isMariaDb ? '@@tx_isolation, @@server_id' : '@@transaction_isolation, @@server_uuid';
-        $row = self::quietly(function () use ($own) {
-            $result = $this->connection->query("SELECT @@sql_mode, @@character_set_client, DATABASE(), $own");
+        $row = $this->rules->quietly(function () {
+            $result = $this->connection->query($this->rules->query((string) $this->connection->get_server_info()));
             return is_object($result) ? $result->fetch_row() : null;
         });
         if (!is_array($row) || count($row) !== 5) {
             return 'the connection does not say its sql_mode and character set';
         }
         [$mode, $characters, $database, $isolation, $this->server] = array_map('strval', $row);
-        if (preg_match('~ANSI|NO_BACKSLASH|NOT_PRECEDENCE|PAD_CHAR|DB2|MAXDB|MSSQL|ORACLE|POSTGRESQL|MYSQL~', $mode)) {
-            return "the session has the sql_mode $mode";
-        }
-        if (strncmp($characters, 'utf8', 4) !== 0) {
-            return "the session has the character set $characters, and not utf8mb4";
-        }
         if (defined('DB_NAME') && strcasecmp($database, (string) DB_NAME) !== 0) {
             return "the session uses the database $database instead of DB_NAME";
         }
-        return $isolation === 'READ-UNCOMMITTED' ? 'the session reads rows that are not committed' : '';
+        return $this->rules->flaw($mode, $characters, $isolation);
     }
 
-    private static function connection(?object $wpdb)
+    private function connectionOf(?object $wpdb)
     {
-        return self::quietly(static function () use ($wpdb) {
+        return $this->rules->quietly(static function () use ($wpdb) {
             return $wpdb === null ? null : $wpdb->dbh;
         });
     }
@@ -127,24 +124,9 @@ return new class {
     /** How many commands with statements the connection has sent; 0 if PHP does not count them. */
     private function commands(): int
     {
-        $counts = self::quietly(function () {
+        $counts = $this->rules->quietly(function () {
             return $this->connection->get_connection_stats();
         });
-        return (int) array_sum(array_intersect_key($counts ?: [], array_flip(self::COMMANDS)));
-    }
-
-    /** Runs a function whose errors the application must not see. */
-    private static function quietly(callable $function)
-    {
-        set_error_handler(static function (): bool {
-            return true;
-        });
-        try {
-            return $function();
-        } catch (Throwable $error) {
-            return null;
-        } finally {
-            restore_error_handler();
-        }
+        return $this->rules->commands($counts ?: []);
     }
 };

@@ -8,17 +8,7 @@
  * file collects nothing. WordPress itself is not changed: it takes over filters that exist before it starts.
  * At its end the file loads the `auto_prepend_file` of php.ini, which it replaces.
  *
- * Format: the line "pagewell-capture 1", then records. A record is one letter, the length of its content as
- * four bytes (big-endian), and the content.
- *
- *     T  the token; the first record
- *     V  the version of WordPress; from 6.1 on, the option names are complete
- *     D  the identifier of the database server
- *     O  the name of an option that get_option() was called with
- *     S  a statement, in the order in which it was sent
- *     P  a statement that was sent after the output of the page
- *     I  the reason why the list is incomplete; then there are no O, S and P
- *     E  the end; without it the list is incomplete
+ * `report.php` in the same directory has the format.
  *
  * A statement counts as sent after the output if the script has ended and no output buffer is open. After
  * fastcgi_finish_request() the script still runs, so that statements count as the page's: too many, never
@@ -48,35 +38,21 @@
         return;
     }
 
-    $namesMax = 10000;
-    $bytesMax = 4 << 20;
+    $report = require __DIR__ . '/report.php';
+    $rules = require __DIR__ . '/session-rules.php';
     $count = require __DIR__ . '/statement-count.php';
-    $capture = (object) ['records' => '', 'statements' => 0, 'reason' => '', 'hasEnded' => false];
+    $capture = (object) ['hasEnded' => false];
     // How often get_option() had been called at the last load of all options, and how many loads were its own.
     $capture->asked = $capture->loads = 0;
     $capture->usesAllOptions = false;
 
-    $giveUp = static function (string $reason) use ($capture): void {
-        $capture->reason = $reason;
-        $capture->records = '';
-    };
-
-    $add = static function (string $kind, string $content) use ($capture, $giveUp, $bytesMax): void {
-        if (strlen($capture->records) + strlen($content) + 5 > $bytesMax) {
-            $giveUp('more than 4 MB of statements and option names');
-            return;
-        }
-        $capture->records .= $kind . pack('N', strlen($content)) . $content;
-    };
-
-    $onQuery = static function ($query) use ($capture, $giveUp, $add, $count, $namesMax) {
-        if (is_string($query) && $query !== '' && $capture->reason === '') {
-            $capture->statements++;
-            $reason = $capture->statements > $namesMax ? 'more than 10,000 statements' : $count->add();
+    $onQuery = static function ($query) use ($capture, $report, $count) {
+        if (is_string($query) && $query !== '' && $report->reason === '') {
+            $reason = $count->add();
             if ($reason === '') {
-                $add($capture->hasEnded && ob_get_level() === 0 ? 'P' : 'S', $query);
+                $report->addStatement($query, $capture->hasEnded && ob_get_level() === 0);
             } else {
-                $giveUp($reason);
+                $report->giveUp($reason);
             }
         }
         return $query;
@@ -131,7 +107,7 @@
     // If this is gone at the end, somebody has reset the counters.
     $GLOBALS['wp_filters'] = ['pagewell_capture' => 1];
 
-    $finish = static function () use ($capture, $count, $onQuery): string {
+    $finish = static function () use ($report, $rules, $count, $onQuery): string {
         $hook = $GLOBALS['wp_filter']['query'] ?? null;
         $last = $hook instanceof WP_Hook ? ($hook->callbacks[PHP_INT_MAX] ?? []) : [];
         if (!in_array($onQuery, array_column($last, 'function'), true)) {
@@ -140,52 +116,22 @@
         if (function_exists('wp_using_ext_object_cache') && wp_using_ext_object_cache()) {
             return 'an object cache hides reads (object-cache.php)';
         }
-        $error = error_get_last();
-        $fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
-        if ($error !== null && ($error['type'] & $fatal) !== 0) {
+        if ($rules->hasFatalError()) {
             return 'a fatal error ended the script';
         }
-        return $capture->reason !== '' ? $capture->reason : $count->finish();
+        return $report->reason !== '' ? $report->reason : $count->finish();
     };
 
-    $send = static function () use ($capture, $count, $finish, $optionNames, $namesMax, $socket, $token): void {
-        $record = static function (string $kind, string $content): string {
-            return $kind . pack('N', strlen($content)) . $content;
-        };
+    $send = static function () use ($report, $count, $finish, $optionNames, $socket, $token): void {
         $reason = $finish();
+        if ($reason !== '') {
+            $report->giveUp($reason);
+        }
         $names = $reason === '' ? $optionNames() : null;
-        if (count($names ?? []) > $namesMax) {
-            $reason = 'more than 10,000 options';
-        }
+        $report->addServer($count->server());
+        $report->addOptions($names ?? []);
         // Without a version, the option names are not complete.
-        $version = $names === null ? '' : (string) $GLOBALS['wp_version'];
-        // An error handler of the application must not see a failed connection.
-        set_error_handler(static function (): bool {
-            return true;
-        });
-        $stream = stream_socket_client('unix://' . $socket, $code, $message, 1.0);
-        if (is_resource($stream)) {
-            stream_set_timeout($stream, 1);
-            $head = "pagewell-capture 1\n" . $record('T', $token) . $record('V', $version);
-            $options = '';
-            foreach ($names ?? [] as $name) {
-                $options .= $record('O', $name);
-            }
-            $list = $record('D', $count->server()) . $options . $capture->records;
-            $rest = $reason === '' ? $list : $record('I', $reason);
-            foreach ([$head, $rest, $record('E', '')] as $part) {
-                $sent = 0;
-                while ($sent < strlen($part)) {
-                    $bytes = fwrite($stream, substr($part, $sent, 65536));
-                    if ($bytes === false || $bytes === 0) {
-                        break 2;
-                    }
-                    $sent += $bytes;
-                }
-            }
-            fclose($stream);
-        }
-        restore_error_handler();
+        $report->send($socket, $token, $names === null ? '' : (string) $GLOBALS['wp_version']);
     };
 
     // This shutdown function is the first. The one that it registers is the last: WordPress registers its own

@@ -4,8 +4,9 @@
 
 use super::super::replay;
 use super::capture::CaptureSocket;
+use super::site::copy_capture;
 use super::*;
-use harness::{PrivateDir, program, root};
+use harness::{PrivateDir, program};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -103,7 +104,8 @@ fn the_capture_has_all_statements_of_a_page_in_order() {
 
 /// Runs the capture file with a simulated WordPress that sends `count` statements. Returns its output.
 fn simulate(socket: &Path, count: u32) -> String {
-    let file = root::repository().join("php/capture/wordpress.php");
+    let dir = PrivateDir::temporary("capture-file").expect("can be made");
+    let file = copy_capture(dir.path()).expect("can be copied");
     let code = format!(
         "error_reporting(E_ALL); require '{}'; final class WP_Hook {{ public $callbacks; }}
          $onQuery = $wp_filter['query'][PHP_INT_MAX]['pagewell']['function'];

@@ -257,9 +257,11 @@ async fn the_application_notices_nothing() {
 async fn the_capture_file_comes_back_when_it_was_removed() {
     let dir = site(&[("index.php", FAKE)]);
     let site = PhpSite::start(dir.path(), "", CaptureUse::On).await;
-    let file = site.captures().file();
+    let file = site.captures().file().expect("a capture file");
     let private = file.parent().expect("a directory");
-    for name in ["capture.php", "capture.sock", "statement-count.php"] {
+    for name in
+        ["capture.php", "capture.sock", "statement-count.php", "session-rules.php", "report.php"]
+    {
         fs::remove_file(private.join(name)).expect("can be removed");
         wait_for_report(&site).await;
     }

@@ -17,7 +17,7 @@ pub mod users;
 use self::connection::{SharedLedger, serve};
 use self::ledger::{Ledger, LedgerId};
 use super::socket::{ACCEPT_AGAIN, bind};
-use super::{CaptureAccess, CaptureReport, NotCaptured, check_directory};
+use super::{CaptureAccess, CaptureReport, NotCaptured, check_directory, server_of};
 use config::{Automatic, Config, Place};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,9 +64,7 @@ impl RelayTarget {
         automatic: &Automatic,
         workers: usize,
     ) -> Result<RelayTarget, String> {
-        let is_named = |database: &&Arc<config::Database>| database.name == automatic.database;
-        let database = config.databases.iter().find(is_named);
-        let server = &database.ok_or("automatic.database: there is no such [[database]]")?.server;
+        let server = server_of(config, automatic)?;
         Ok(RelayTarget {
             place: server.place.clone(),
             schema: server.account.database.clone(),
