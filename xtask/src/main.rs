@@ -73,6 +73,12 @@ enum FootprintTask {
         /// with -options before the extension
         out: PathBuf,
     },
+    /// Measures the CPU time that the capture of statements adds to a render of WordPress
+    Cost {
+        /// How many renders to measure in each way
+        #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(8..=100_000))]
+        renders: u32,
+    },
     /// Compares the pages that footprints would purge with those that really changed
     Replay {
         /// The recording: JSON, compressed by gzip or not
@@ -99,6 +105,7 @@ fn main() -> ExitCode {
         Task::Footprints { task: FootprintTask::Record { widgets, out } } => {
             footprints::record(widgets, &out)
         }
+        Task::Footprints { task: FootprintTask::Cost { renders } } => footprints::cost(renders),
         Task::Footprints { task: FootprintTask::Replay { file, options } } => {
             footprints::replay(&file, options.as_deref())
         }

@@ -23,10 +23,9 @@ use Pagewell\Exception\InvalidConfiguration;
 /** Collects the lines of a later response. */
 final class CollectingChannel implements ResponseChannel
 {
-    private Response $response;
+    use CollectedLines;
 
-    /** @var list<string> */
-    private array $lines = [];
+    private Response $response;
 
     /** @var (callable(): void)|null */
     private $then = null;
@@ -152,12 +151,6 @@ final class CollectingChannel implements ResponseChannel
     public function response(): Response
     {
         return $this->response;
-    }
-
-    public function set(array $lines, ?string $replace = null): void
-    {
-        $other = static fn (string $line): bool => $replace === null || strcasecmp(explode(':', $line, 2)[0], $replace) !== 0;
-        $this->lines = [...array_values(array_filter($this->lines, $other)), ...$lines];
     }
 
     public function beforeSending(callable $then): void

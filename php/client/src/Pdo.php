@@ -10,14 +10,18 @@
  * and query() (`COMMIT`, `SAVEPOINT a`, `COMMIT; BEGIN`), not in prepare(). Nothing is discarded if
  * a transaction ended undetected (MariaDB commits before `ALTER TABLE`), or if the result of a
  * commit is unknown (the connection broke).
+ *
+ * It also reports its statements, for automatic dependencies (Capture\CapturingPdo).
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
-/** A PDO connection that reports its transactions. */
-class Pdo extends \PDO
+use Pagewell\Capture\CapturingPdo;
+
+/** A PDO connection that reports its transactions, and its statements. */
+class Pdo extends CapturingPdo
 {
     /**
      * The connection is closed. Waiting changes are sent, because their transaction may have been
@@ -26,6 +30,7 @@ class Pdo extends \PDO
     public function __destruct()
     {
         $this->changes()->commitAll();
+        parent::__destruct();
     }
 
     public function beginTransaction(): bool

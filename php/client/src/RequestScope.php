@@ -33,7 +33,6 @@ final class RequestScope
     private static ?self $current = null;
 
     private Declaration $declaration;
-
     private Template $template;
 
     private readonly InvalidationHeader $header;
@@ -105,6 +104,7 @@ final class RequestScope
     /** Reports that the visitor is signed in, as a framework or the application knows: the page is not cached. */
     public function signedIn(): void
     {
+        Capture\StatementCapture::running()?->giveUp('the visitor is signed in');
         $this->channel->isSent() || $this->declare('signedIn()')->signedIn();
     }
 

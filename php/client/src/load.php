@@ -17,3 +17,6 @@ if (!function_exists('Pagewell\\uses')) {
     // A wrong value is refused here, before the application writes anything, and not by changed() after the write.
     Pagewell\Configuration::check((new Pagewell\PhpChannel())->method());
 }
+
+// Before the application connects to a database.
+Pagewell\Capture\StatementCapture::begin();

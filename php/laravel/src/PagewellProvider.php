@@ -11,6 +11,7 @@
  *     Eloquent: saved, updated, deleted, restored   changed(kind, key), of the models in config('pagewell.models')
  *     a statement that increments (Increments)      the same, or changed(kind) where it is not one row
  *     events of models with the trait               InvalidatesPages
+ *     a connection is made, in a captured request   its statements are reported (StatementReports)
  *
  * It also adds the middleware group `cached` for pages without a session, and the commands
  * pagewell:invalidate and pagewell:explain.
@@ -78,6 +79,7 @@ final class PagewellProvider extends ServiceProvider
     {
         $this->mergeConfigFrom(self::FILE, 'pagewell');
         $this->app->singleton(PageCache::class, RequestPageCache::class);
+        StatementReports::register($this->app);
     }
 
     /** Wrong settings are refused here, before anything is written. */

@@ -26,6 +26,7 @@ namespace Pagewell\Symfony;
 use FOS\HttpCache\ProxyClient\Invalidation\TagCapable;
 use Pagewell\Bridge\Console\ExplainCommand;
 use Pagewell\Bridge\Console\InvalidateCommand;
+use Pagewell\Bridge\Doctrine\CaptureMiddleware;
 use Pagewell\Bridge\Doctrine\TransactionMiddleware;
 use Pagewell\Bridge\FosHttpCache\ProxyClient;
 use Pagewell\PageCache;
@@ -86,7 +87,9 @@ final class PagewellExtension extends Extension implements ConfigurationInterfac
             $container->register(ProxyClient::class, ProxyClient::class);
         }
         if (interface_exists('Doctrine\DBAL\Driver\Middleware')) {
-            $container->register(TransactionMiddleware::class, TransactionMiddleware::class)->addTag('doctrine.middleware');
+            foreach ([TransactionMiddleware::class, CaptureMiddleware::class] as $middleware) {
+                $container->register($middleware, $middleware)->addTag('doctrine.middleware');
+            }
         }
     }
 }

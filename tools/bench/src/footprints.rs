@@ -33,14 +33,16 @@ pub fn run(amount: &PageCount) -> Result<(), String> {
     let schema = Arc::new(schema());
     let memory = cpu::rss_bytes_alone(std::process::id());
     let began = Stopwatch::start();
-    let (index, footprints) = fill(&schema, amount.pages)?;
+    let PageIndex { index, footprints, counted } = fill(&schema, amount.pages)?;
     let filled = began.elapsed();
     let memory = cpu::rss_bytes_alone(std::process::id()).saturating_sub(memory);
     println!(
-        "{} pages, {} statements, {footprints} footprints\n{} bytes a page, {:.1} µs to read and index a page\n",
+        "{} pages, {} statements, {footprints} footprints\n{} bytes a page (counted as {}), {:.1} µs to read and \
+         index a page\n",
         amount.pages,
         index.len(),
         memory / u64::from(amount.pages),
+        counted / amount.pages as usize,
         filled.as_secs_f64() * 1e6 / f64::from(amount.pages),
     );
     println!("| Changed row | Statements touched | Median | 99 % | Longest |");
@@ -188,10 +190,18 @@ fn date(post: u32) -> String {
     )
 }
 
-fn fill(schema: &Arc<SqlSchema>, pages: u32) -> Result<(Index, usize), String> {
+/// An index of pages.
+struct PageIndex {
+    index: Index,
+    footprints: usize,
+    /// The memory of its statements as Pagewell counts it, in bytes.
+    counted: usize,
+}
+
+fn fill(schema: &Arc<SqlSchema>, pages: u32) -> Result<PageIndex, String> {
     let mut reader = StatementReader::new(schema.clone());
     let mut index = Index::new(schema.clone());
-    let mut footprints = 0;
+    let (mut footprints, mut counted) = (0, 0);
     let mut next = 0;
     for page in 0..pages {
         let shared = (0..SHARED).map(|at| (1 << 100 | at as u128, shared(at)));
@@ -204,11 +214,12 @@ fn fill(schema: &Arc<SqlSchema>, pages: u32) -> Result<(Index, usize), String> {
                 let reads = reader.read(text.as_bytes(), SqlMode::default());
                 let reads = reads.map_err(|reason| format!("bench: {text}: {reason}"))?;
                 footprints += reads.footprints().count();
+                counted += reads.heap_bytes();
                 index.acquire(key, || reads);
             }
         }
     }
-    Ok((index, footprints))
+    Ok(PageIndex { index, footprints, counted })
 }
 
 /// A statement that every page runs: of the menu, the options and the widgets.

@@ -318,4 +318,22 @@ mod tests {
         assert!(result.changed > 10 && result.purged < 3 * result.changed, "{}", result.summary());
         assert_eq!(result.idle, 0, "{}", result.summary());
     }
+
+    #[test]
+    fn a_page_that_was_read_from_another_server_is_not_stored() {
+        let blog = Blog::start(Sidebar::Empty).expect("the blog starts");
+        let binary = root::repository().join("target/debug/pagewell");
+        let site = CachedSite::start(&blog, &binary).expect("Pagewell starts");
+        let url = "/2023/08/post-298/";
+        assert_eq!(site.fill(&[url]).expect("visits").len(), 1);
+        // The follower knows the identifier from before.
+        let change =
+            "SET GLOBAL server_id = 4711; UPDATE wordpress.wp_posts SET post_title = 'New';";
+        blog.wordpress().database().sql(change).expect("the database accepts it");
+        site.applied().expect("it is applied");
+        assert_eq!(site.fill(&[url]).expect("visits").len(), 0);
+        let page = site.get(url).expect("a page");
+        let status = page.header("cache-status").unwrap_or_default();
+        assert!(status.contains("reads-unknown"), "{status}");
+    }
 }

@@ -8,6 +8,7 @@ use crate::literal::Literal;
 use crate::schema::SqlColumnKind;
 use change_feed::text::{fold_constant, fold_value};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// Whether a row satisfies a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,20 +39,24 @@ impl std::ops::Not for Match {
     }
 }
 
-/// A constant in the form in which values of a column are compared with it.
+/// The form of a date and time.
+const MOMENT: &[u8; 26] = b"0000-00-00 00:00:00.000000";
+
+/// A constant in the form in which values of a column are compared with it. Statements share the memory of equal
+/// texts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Constant {
     Integer(i64),
     Number(f64),
     /// `YYYY-MM-DD HH:MM:SS.ffffff`.
-    Moment(Box<str>),
+    Moment(Arc<str>),
     Text {
-        text: Box<str>,
+        text: Arc<str>,
         is_case_sensitive: bool,
     },
     /// A text in folded form, for comparisons by several collations.
-    Folded(Box<str>),
-    Bytes(Box<str>),
+    Folded(Arc<str>),
+    Bytes(Arc<str>),
 }
 
 /// The order of a stored value and a constant.
@@ -77,6 +82,17 @@ impl Constant {
         }
     }
 
+    /// Its text, to share it with equal ones.
+    pub fn text_mut(&mut self) -> Option<&mut Arc<str>> {
+        match self {
+            Constant::Integer(_) | Constant::Number(_) => None,
+            Constant::Moment(text)
+            | Constant::Text { text, .. }
+            | Constant::Folded(text)
+            | Constant::Bytes(text) => Some(text),
+        }
+    }
+
     /// The constant for comparisons with a column of this kind. `None` if they are not known.
     pub fn of(kind: SqlColumnKind, literal: &Literal) -> Option<Constant> {
         match (kind, literal) {
@@ -85,12 +101,13 @@ impl Constant {
                 number.parse().ok().map(Constant::Number)
             }
             (SqlColumnKind::Moment, Literal::Text(text) | Literal::Bytes(text)) => {
-                let moment = moment(text).filter(|moment| is_real(moment));
+                let moment = moment(text)?;
+                let moment = std::str::from_utf8(&moment).ok().filter(|moment| is_real(moment));
                 moment.map(|moment| Constant::Moment(moment.into()))
             }
             (SqlColumnKind::Text { is_case_sensitive }, Literal::Text(text)) => {
                 fold_constant(text)?;
-                Some(Constant::Text { text: text.clone(), is_case_sensitive })
+                Some(Constant::Text { text: (**text).into(), is_case_sensitive })
             }
             // The bytes of a text depend on the character set of its column. Those of plain characters are the
             // same in all, but equal texts may differ in case.
@@ -98,7 +115,7 @@ impl Constant {
                 fold_constant(text).map(|text| Constant::Folded(text.into()))
             }
             (SqlColumnKind::Bytes, Literal::Text(text) | Literal::Bytes(text)) => {
-                Some(Constant::Bytes(text.clone()))
+                Some(Constant::Bytes((**text).into()))
             }
             _ => None,
         }
@@ -135,7 +152,7 @@ impl Constant {
             Constant::Text { text, .. } => {
                 fold_constant(text).map(|text| ValueKey::Text(text.into()))
             }
-            Constant::Folded(text) | Constant::Bytes(text) => Some(ValueKey::Text(text.clone())),
+            Constant::Folded(text) | Constant::Bytes(text) => Some(ValueKey::Text((**text).into())),
             Constant::Number(_) | Constant::Moment(_) => None,
         }
     }
@@ -152,7 +169,7 @@ impl Constant {
                 Err(_) => Comparison::Unknown,
             },
             Constant::Moment(constant) => match moment(value) {
-                Some(value) => Comparison::Is(value.as_str().cmp(constant)),
+                Some(value) => Comparison::Is(value[..].cmp(constant.as_bytes())),
                 None => Comparison::Unknown,
             },
             Constant::Text { text, is_case_sensitive } => {
@@ -227,20 +244,22 @@ fn compare_folded(value: &str, folded: &str) -> Comparison {
     }
 }
 
-/// A date, or a date and time, in the form that can be compared as text. `None` unless it is written as
-/// `YYYY-MM-DD`, with or without a time `HH:MM:SS` and a fraction of at most six digits.
-pub(crate) fn moment(text: &str) -> Option<String> {
-    const FORM: &str = "0000-00-00 00:00:00";
-    let (start, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let is_form = start.bytes().zip(FORM.bytes()).all(|(byte, form)| match form {
+/// A date, or a date and time, in the form that can be compared as text, `YYYY-MM-DD HH:MM:SS.ffffff`. `None`
+/// unless it is written as `YYYY-MM-DD`, with or without a time `HH:MM:SS` and a fraction of at most six digits.
+/// Needs no memory: a changed row is compared with the dates of many statements.
+pub(crate) fn moment(text: &str) -> Option<[u8; MOMENT.len()]> {
+    const DATE: usize = "0000-00-00".len();
+    const SECOND: usize = "0000-00-00 00:00:00".len();
+    let text = text.as_bytes();
+    let is_form = |(byte, form): (&u8, &u8)| match form {
         b'0' => byte.is_ascii_digit(),
         form => byte == form,
-    });
-    let is_fraction = fraction.len() <= 6 && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    let is_complete = start.len() == FORM.len() || start.len() == 10 && !text.contains('.');
-    (is_form && is_fraction && is_complete).then(|| {
-        let rest = &FORM[start.len()..];
-        format!("{start}{rest}.{fraction:0<6}")
+    };
+    let is_complete = text.len() == DATE || (SECOND..=MOMENT.len()).contains(&text.len());
+    (is_complete && text.iter().zip(MOMENT).all(is_form)).then(|| {
+        let mut moment = *MOMENT;
+        moment[..text.len()].copy_from_slice(text);
+        moment
     })
 }
 

@@ -235,7 +235,7 @@ impl Test {
 impl Operand {
     /// The memory for the constants, and for finding a statement by each of them, in bytes.
     pub fn heap_bytes(&self) -> usize {
-        const PLACE_BYTES: usize = 50;
+        const PLACE_BYTES: usize = 16;
         let text =
             |constant: &Constant| size_of::<Constant>() + PLACE_BYTES + constant.text_bytes();
         match self {
@@ -260,6 +260,15 @@ impl Operand {
                 Operand::Integers(integers.into())
             }
             (_, None) => Operand::Constants(constants.into()),
+        }
+    }
+
+    /// Its constants, to share their texts.
+    pub fn constants_mut(&mut self) -> &mut [Constant] {
+        match self {
+            Operand::One(constant) => std::slice::from_mut(constant),
+            Operand::Constants(constants) => constants,
+            Operand::Integers(_) | Operand::Pattern(_) => &mut [],
         }
     }
 

@@ -9,12 +9,17 @@
 //! not known finds all statements of its column. Statements are counted: one that no page uses is gone.
 //! Not here: which pages use a statement, and the join check.
 
+mod lists;
+
+use self::lists::{StatementLists, ValuePlaces};
 use crate::compare::{self, ValueKey};
 use crate::condition::Condition;
 use crate::footprint::{Footprint, Reads};
 use crate::row::{RowEvent, SqlValue};
 use crate::schema::{ColumnKey, Columns, SqlSchema, TableId};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use hashbrown::HashTable;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// A statement in an [`Index`].
@@ -33,10 +38,13 @@ impl StatementId {
 #[derive(Debug)]
 pub struct Index {
     schema: Arc<SqlSchema>,
-    by_key: HashMap<u128, StatementId>,
+    by_key: HashTable<StatementId>,
     statements: Vec<Option<Entry>>,
     free: Vec<StatementId>,
     tables: HashMap<TableId, TableIndex>,
+    lists: StatementLists,
+    /// Draws the seed of the values' hashes.
+    hasher: RandomState,
 }
 
 #[derive(Debug)]
@@ -44,8 +52,7 @@ struct Entry {
     key: u128,
     reads: Reads,
     users: u32,
-    /// For each footprint, in order.
-    paths: Box<[Path]>,
+    paths: Paths,
 }
 
 /// How a footprint is found.
@@ -57,18 +64,50 @@ enum Path {
     Rest,
 }
 
+/// The paths of a statement's footprints, in order: the column, or [`Paths::REST`]. Few of them need no memory
+/// of their own.
+#[derive(Debug)]
+enum Paths {
+    Few([u16; 4]),
+    Many(Box<[u16]>),
+}
+
 /// The footprints of a table, by the columns that they read: an update of other columns touches none.
 #[derive(Debug, Default)]
 struct TableIndex {
-    by_value: HashMap<(u16, Columns), ValueIndex>,
+    by_value: HashMap<(u16, Columns), ValuePlaces>,
     rest: HashMap<Columns, Vec<StatementId>>,
 }
 
-/// The footprints that are found by the values of one column.
-#[derive(Debug, Default)]
-struct ValueIndex {
-    integers: HashMap<i64, StatementList>,
-    texts: HashMap<Box<str>, StatementList>,
+impl Paths {
+    const REST: u16 = u16::MAX;
+
+    fn new(paths: impl Iterator<Item = Path>) -> Paths {
+        let column = |path| match path {
+            Path::Column(column) => column,
+            Path::Rest => Paths::REST,
+        };
+        let columns: Vec<u16> = paths.map(column).collect();
+        let mut few = [Paths::REST; 4];
+        match few.get_mut(..columns.len()) {
+            Some(places) => {
+                places.copy_from_slice(&columns);
+                Paths::Few(few)
+            }
+            None => Paths::Many(columns.into()),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Path> {
+        let columns: &[u16] = match self {
+            Paths::Few(columns) => columns,
+            Paths::Many(columns) => columns,
+        };
+        columns.iter().map(|column| match *column {
+            Paths::REST => Path::Rest,
+            column => Path::Column(column),
+        })
+    }
 }
 
 impl Index {
@@ -83,17 +122,19 @@ impl Index {
     pub fn new(schema: Arc<SqlSchema>) -> Index {
         Index {
             schema,
-            by_key: HashMap::new(),
+            by_key: HashTable::new(),
             statements: Vec::new(),
             free: Vec::new(),
             tables: HashMap::new(),
+            lists: StatementLists::default(),
+            hasher: RandomState::new(),
         }
     }
 
     /// Adds a user of the statement with this key, a hash of its text and of everything else that decides
     /// what it reads. `reads` is called if the index does not have the statement.
     pub fn acquire(&mut self, key: u128, reads: impl FnOnce() -> Reads) -> StatementId {
-        if let Some(&id) = self.by_key.get(&key)
+        if let Some(id) = self.find(key)
             && let Some(entry) = self.entry_mut(id)
         {
             entry.users += 1;
@@ -104,12 +145,13 @@ impl Index {
             self.statements.push(None);
             StatementId(u32::try_from(self.statements.len() - 1).unwrap_or(u32::MAX))
         });
-        let paths: Box<[Path]> = reads.footprints().map(|footprint| self.path(footprint)).collect();
-        for (footprint, path) in reads.footprints().zip(&paths) {
-            self.tables.entry(footprint.table).or_default().insert(*path, footprint, id);
+        let paths = Paths::new(reads.footprints().map(|footprint| self.path(footprint)));
+        for (footprint, path) in reads.footprints().zip(paths.iter()) {
+            self.place(path, footprint, id);
         }
-        self.by_key.insert(key, id);
         self.statements[id.0 as usize] = Some(Entry { key, reads, users: 1, paths });
+        let statements = &self.statements;
+        self.by_key.insert_unique(hash_of(key), id, |id| hash_of(key_at(statements, *id)));
         id
     }
 
@@ -121,11 +163,11 @@ impl Index {
             return;
         }
         if let Some(Entry { key, reads, paths, .. }) = self.statements[id.0 as usize].take() {
-            self.by_key.remove(&key);
-            for (footprint, path) in reads.footprints().zip(&paths) {
-                if let Some(table) = self.tables.get_mut(&footprint.table) {
-                    table.remove(*path, footprint, id);
-                }
+            if let Ok(found) = self.by_key.find_entry(hash_of(key), |own| *own == id) {
+                found.remove();
+            }
+            for (footprint, path) in reads.footprints().zip(paths.iter()) {
+                self.displace(path, footprint, id);
             }
             self.free.push(id);
         }
@@ -134,7 +176,8 @@ impl Index {
     /// The statement with this key, if a page uses it.
     #[must_use]
     pub fn find(&self, key: u128) -> Option<StatementId> {
-        self.by_key.get(&key).copied()
+        let is_own = |id: &StatementId| key_at(&self.statements, *id) == key;
+        self.by_key.find(hash_of(key), is_own).copied()
     }
 
     /// The key of a statement.
@@ -171,19 +214,14 @@ impl Index {
     #[must_use]
     pub fn touched(&self, event: &RowEvent<'_>) -> BTreeSet<StatementId> {
         let Some(table) = self.tables.get(&event.table) else { return BTreeSet::new() };
-        let mut seen: HashSet<StatementId> = HashSet::new();
-        let mut touched = BTreeSet::new();
-        let mut test = |id: StatementId| {
-            if seen.insert(id) && self.reads(id).is_some_and(|reads| reads.touched_by(event)) {
-                touched.insert(id);
-            }
-        };
         let may_touch = |read: &Columns| {
             let is_update = event.before.is_some() && event.after.is_some();
             !is_update || !event.changed.intersection(*read).is_empty()
         };
-        let rest = table.rest.iter().filter(|(read, _)| may_touch(read));
-        rest.flat_map(|(_, ids)| ids).copied().for_each(&mut test);
+        let mut candidates: Vec<StatementId> = Vec::new();
+        for (_, ids) in table.rest.iter().filter(|(read, _)| may_touch(read)) {
+            candidates.extend_from_slice(ids);
+        }
         for ((column, _), index) in table.by_value.iter().filter(|((_, read), _)| may_touch(read)) {
             let kind = self.schema.table(event.table).columns[usize::from(*column)].kind;
             for row in event.images() {
@@ -194,26 +232,70 @@ impl Index {
                     SqlValue::Unknown => None,
                 };
                 match key {
-                    Some(key) => index
-                        .get(&key)
-                        .iter()
-                        .flat_map(|list| list.ids())
-                        .copied()
-                        .for_each(&mut test),
-                    None => index.lists().flat_map(StatementList::ids).copied().for_each(&mut test),
+                    Some(key) => index.find(self.value(&key), &self.lists, &mut candidates),
+                    None => index.all(&self.lists, &mut candidates),
                 }
             }
         }
-        touched
+        candidates.sort_unstable();
+        candidates.dedup();
+        let is_touched =
+            |id: &StatementId| self.reads(*id).is_some_and(|reads| reads.touched_by(event));
+        candidates.into_iter().filter(is_touched).collect()
     }
 
     /// All statements that read a table: for a change of the whole table.
     #[must_use]
     pub fn of_table(&self, table: TableId) -> BTreeSet<StatementId> {
         let Some(table) = self.tables.get(&table) else { return BTreeSet::new() };
-        let by_value =
-            table.by_value.values().flat_map(ValueIndex::lists).flat_map(StatementList::ids);
-        table.rest.values().flatten().chain(by_value).copied().collect()
+        let mut all: Vec<StatementId> = table.rest.values().flatten().copied().collect();
+        table.by_value.values().for_each(|index| index.all(&self.lists, &mut all));
+        all.into_iter().collect()
+    }
+
+    /// The hash under which a value is found.
+    fn value(&self, key: &ValueKey) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// Adds a statement where a footprint is found.
+    fn place(&mut self, path: Path, footprint: Footprint<'_>, id: StatementId) {
+        let table = self.tables.entry(footprint.table).or_default();
+        match path {
+            Path::Rest => table.rest.entry(footprint.read()).or_default().push(id),
+            Path::Column(column) => {
+                let index = table.by_value.entry((column, footprint.read())).or_default();
+                for key in keys(footprint, column) {
+                    index.insert(self.hasher.hash_one(&key), id, &mut self.lists);
+                }
+            }
+        }
+    }
+
+    /// Removes a statement where a footprint was found.
+    fn displace(&mut self, path: Path, footprint: Footprint<'_>, id: StatementId) {
+        let Some(table) = self.tables.get_mut(&footprint.table) else { return };
+        match path {
+            Path::Rest => {
+                let Some(ids) = table.rest.get_mut(&footprint.read()) else { return };
+                if let Some(at) = ids.iter().rposition(|own| *own == id) {
+                    ids.swap_remove(at);
+                }
+                if ids.is_empty() {
+                    table.rest.remove(&footprint.read());
+                }
+            }
+            Path::Column(column) => {
+                let place = (column, footprint.read());
+                let Some(index) = table.by_value.get_mut(&place) else { return };
+                for key in keys(footprint, column) {
+                    index.remove(self.hasher.hash_one(&key), id, &mut self.lists);
+                }
+                if index.is_empty() {
+                    table.by_value.remove(&place);
+                }
+            }
+        }
     }
 
     fn entry_mut(&mut self, id: StatementId) -> Option<&mut Entry> {
@@ -229,8 +311,8 @@ impl Index {
             let keys = atom.constants()?.of(footprint.operands).keys()?;
             let index =
                 lists.and_then(|lists| lists.by_value.get(&(atom.column, footprint.read())));
-            let list = |key: &ValueKey| index.and_then(|index| index.get(key));
-            let longest = keys.iter().filter_map(list).map(|list| list.ids().len()).max();
+            let count = |key: &ValueKey| Some(index?.count(self.value(key), &self.lists));
+            let longest = keys.iter().filter_map(count).max();
             let rank: ColumnKey = columns[usize::from(atom.column)].key;
             Some(((longest.unwrap_or(0), rank, keys.len()), Path::Column(atom.column)))
         });
@@ -244,111 +326,13 @@ fn keys(footprint: Footprint<'_>, column: u16) -> Vec<ValueKey> {
     slot.and_then(|slot| slot.of(footprint.operands).keys()).unwrap_or_default()
 }
 
-/// The statements that are found by one value. Most values have one.
-#[derive(Debug)]
-enum StatementList {
-    One(StatementId),
-    #[expect(clippy::box_collection, reason = "a list in a map of many takes half of the memory")]
-    Many(Box<Vec<StatementId>>),
+/// The key of a statement that the index has.
+fn key_at(statements: &[Option<Entry>], id: StatementId) -> u128 {
+    statements[id.0 as usize].as_ref().map_or(0, |entry| entry.key)
 }
 
-impl StatementList {
-    fn ids(&self) -> &[StatementId] {
-        match self {
-            StatementList::One(id) => std::slice::from_ref(id),
-            StatementList::Many(ids) => ids,
-        }
-    }
-
-    fn push(&mut self, id: StatementId) {
-        match self {
-            StatementList::One(first) => *self = StatementList::Many(Box::new(vec![*first, id])),
-            StatementList::Many(ids) => ids.push(id),
-        }
-    }
-
-    /// Removes a statement once. Returns whether others are left.
-    fn remove(&mut self, id: StatementId) -> bool {
-        match self {
-            StatementList::One(only) => *only != id,
-            StatementList::Many(ids) => {
-                if let Some(at) = ids.iter().rposition(|own| *own == id) {
-                    ids.swap_remove(at);
-                }
-                !ids.is_empty()
-            }
-        }
-    }
-}
-
-impl ValueIndex {
-    fn get(&self, key: &ValueKey) -> Option<&StatementList> {
-        match key {
-            ValueKey::Integer(number) => self.integers.get(number),
-            ValueKey::Text(text) => self.texts.get(text),
-        }
-    }
-
-    fn lists(&self) -> impl Iterator<Item = &StatementList> {
-        self.integers.values().chain(self.texts.values())
-    }
-
-    fn insert(&mut self, key: ValueKey, id: StatementId) {
-        let (add, new) = (|list: &mut StatementList| list.push(id), StatementList::One(id));
-        match key {
-            ValueKey::Integer(number) => self.integers.entry(number).and_modify(add).or_insert(new),
-            ValueKey::Text(text) => self.texts.entry(text).and_modify(add).or_insert(new),
-        };
-    }
-
-    fn remove(&mut self, key: &ValueKey, id: StatementId) {
-        let is_last = |list: Option<&mut StatementList>| list.is_some_and(|list| !list.remove(id));
-        match key {
-            ValueKey::Integer(number) if is_last(self.integers.get_mut(number)) => {
-                self.integers.remove(number);
-            }
-            ValueKey::Text(text) if is_last(self.texts.get_mut(text)) => {
-                self.texts.remove(text);
-            }
-            ValueKey::Integer(_) | ValueKey::Text(_) => {}
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.integers.is_empty() && self.texts.is_empty()
-    }
-}
-
-impl TableIndex {
-    fn insert(&mut self, path: Path, footprint: Footprint<'_>, id: StatementId) {
-        match path {
-            Path::Rest => self.rest.entry(footprint.read()).or_default().push(id),
-            Path::Column(column) => {
-                let index = self.by_value.entry((column, footprint.read())).or_default();
-                keys(footprint, column).into_iter().for_each(|key| index.insert(key, id));
-            }
-        }
-    }
-
-    fn remove(&mut self, path: Path, footprint: Footprint<'_>, id: StatementId) {
-        match path {
-            Path::Rest => {
-                let Some(ids) = self.rest.get_mut(&footprint.read()) else { return };
-                if let Some(at) = ids.iter().rposition(|own| *own == id) {
-                    ids.swap_remove(at);
-                }
-                if ids.is_empty() {
-                    self.rest.remove(&footprint.read());
-                }
-            }
-            Path::Column(column) => {
-                let place = (column, footprint.read());
-                let Some(index) = self.by_value.get_mut(&place) else { return };
-                keys(footprint, column).iter().for_each(|key| index.remove(key, id));
-                if index.is_empty() {
-                    self.by_value.remove(&place);
-                }
-            }
-        }
-    }
+/// A key is a hash already.
+#[expect(clippy::cast_possible_truncation, reason = "some bits of a hash are a hash")]
+fn hash_of(key: u128) -> u64 {
+    key as u64
 }

@@ -148,7 +148,7 @@ impl Follower {
     async fn follow(&mut self, connected: SourceConnection) -> StreamFault {
         let SourceConnection { mut stream, committed, mark, server, fits, warnings } = connected;
         let feed = self.feed.clone();
-        self.define(&mut stream).await;
+        self.begin(&mut stream, &server).await;
         source::say_if_wrong(&feed.config, &fits);
         self.connected(&committed, warnings);
         let is_another = feed.progress().is_of_another(&server);

@@ -21,9 +21,18 @@ use footprint::schema::{SqlSchema, TableId};
 use site_state::footprints::StatementLook;
 use site_state::history::ChangeSource;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tokio::time::Instant;
 
 impl Follower {
+    /// Sets the server and the tables, at the start of a connection.
+    pub(super) async fn begin(&mut self, stream: &mut Stream, server: &Arc<str>) {
+        if self.site.footprints.follows(self.feed.name()) {
+            self.site.footprints.follow_server(server);
+        }
+        self.define(stream).await;
+    }
+
     /// Sets the tables, if they were just read. If they differ from before, every page is purged, and none is stored
     /// until the transactions before are visible: rows of these are not compared with statements of the new tables.
     pub(super) async fn define(&mut self, stream: &mut Stream) {

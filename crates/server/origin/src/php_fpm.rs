@@ -11,7 +11,7 @@ use super::child::end_with_us;
 use super::private_directory::{DirectoryEntry, PrivateDirectory};
 use crate::SERVICE_MANAGER_ENVIRONMENT;
 use crate::capture::relay::{PeerUsers, users};
-use crate::capture::{CaptureAccess, CaptureSource, CaptureUse};
+use crate::capture::{CaptureAccess, CaptureReporter, CaptureSource, CaptureUse};
 use config::OwnPhp;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -158,7 +158,7 @@ fn with_captures(
     options: &OwnPhp,
     mut capture: CaptureUse,
 ) -> Result<(PrivateDirectory, Option<CaptureSource>), String> {
-    if capture == CaptureUse::WordPress
+    if capture == CaptureUse::Reports(CaptureReporter::WordPress)
         && options.ini.iter().any(|(name, _)| name == "auto_prepend_file")
     {
         return Err(

@@ -59,7 +59,7 @@ impl PhpSite {
 
     fn captures(&self) -> &Arc<Captures> {
         match self.php.captures() {
-            Some(CaptureSource::WordPress(captures)) => captures,
+            Some(CaptureSource::Reports(captures)) => captures,
             _ => panic!("the site has no capture file"),
         }
     }

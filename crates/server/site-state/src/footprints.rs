@@ -51,7 +51,7 @@ const STATEMENTS_MAX: usize = 900;
 /// The maximum number of rows before changes that are remembered for the join check.
 const RECENT_ROWS_MAX: usize = 8_192;
 /// The memory that a statement is counted with, in bytes: its constants, its places in the index.
-const STATEMENT_BYTES: usize = 600;
+const STATEMENT_BYTES: usize = 320;
 /// The length of the machine's id (machine-id(5)), in bytes.
 const MACHINE_ID_BYTES: usize = 32;
 /// The statements may use this fraction (1/`MEMORY_SHARE`) of the page budget.
@@ -63,6 +63,8 @@ pub struct Footprints {
     settings: Option<Automatic>,
     statements_max: usize,
     tables: Mutex<Tables>,
+    /// The identifier of the server that is followed; empty until it is known. Held for a comparison.
+    server: Mutex<Arc<str>>,
     /// Reads the statements of `tables`; locked alone, since a long statement takes a while.
     reader: Mutex<Option<StatementReader>>,
     /// The seed of the statements' hashes, so that no visitor can choose texts with equal ones.
@@ -122,13 +124,18 @@ pub enum ReadsRefused {
     Changed,
     /// The page, or all pages together, have too many statements.
     TooMany,
+    /// The page was read from a server with this identifier, and the followed one has the other: a
+    /// replica, say, that may be behind.
+    OtherServer(String, String),
 }
 
 impl ReadsRefused {
     /// The name of the reason, as `Cache-Status` and the log show it.
     pub fn as_str(&self) -> &'static str {
         match self {
-            ReadsRefused::NoTables | ReadsRefused::Unknown(..) => "reads-unknown",
+            ReadsRefused::NoTables | ReadsRefused::Unknown(..) | ReadsRefused::OtherServer(..) => {
+                "reads-unknown"
+            }
             ReadsRefused::Changed => "reads-changed",
             ReadsRefused::TooMany => "reads-too-many",
         }
@@ -144,6 +151,10 @@ impl fmt::Display for ReadsRefused {
                 f.write_str("a row that the page reads, or the tables, changed meanwhile")
             }
             ReadsRefused::TooMany => f.write_str("too many statements"),
+            ReadsRefused::OtherServer(read, followed) => write!(
+                f,
+                "the page was read from the server {read}, and [[database]] names the server {followed}"
+            ),
         }
     }
 }
@@ -166,6 +177,7 @@ impl Footprints {
             settings,
             statements_max: memory_bytes / MEMORY_SHARE / STATEMENT_BYTES,
             tables: Mutex::new(tables),
+            server: Mutex::new("".into()),
             reader: Mutex::default(),
             seed: machine_seed(),
             applying: tokio::sync::Mutex::new(Applying { filter, recent }),
@@ -177,6 +189,25 @@ impl Footprints {
     /// Whether pages depend on rows of this database, by its name in the configuration.
     pub fn follows(&self, database: &str) -> bool {
         self.settings.as_ref().is_some_and(|settings| settings.database == database)
+    }
+
+    /// Sets the identifier of the server that is followed (`@@server_id` of MariaDB, `@@server_uuid` of
+    /// MySQL).
+    pub fn follow_server(&self, id: &Arc<str>) {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).clone_from(id);
+    }
+
+    /// Checks that a page was read from the server that is followed. `read` is its identifier; empty if
+    /// the statements went there for sure.
+    ///
+    /// # Errors
+    /// The page was read from another server.
+    pub fn check_server(&self, read: &str) -> Result<(), ReadsRefused> {
+        let followed = self.server.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if read.is_empty() || *followed == *read {
+            return Ok(());
+        }
+        Err(ReadsRefused::OtherServer(read.to_owned(), followed.to_string()))
     }
 
     /// Sets the tables of the database, as they are now. If they differ from before, every page is

@@ -366,3 +366,13 @@ fn a_text_in_another_mode_is_another_statement() {
     }
     assert_eq!(stage.footprints.statements(), 2);
 }
+
+#[test]
+fn pages_of_another_server_are_refused() {
+    let footprints = Footprints::new(None, 1 << 20);
+    footprints.follow_server(&"1".into());
+    assert!(footprints.check_server("1").is_ok() && footprints.check_server("").is_ok());
+    let refused = footprints.check_server("2").expect_err("another server");
+    assert_eq!(refused.as_str(), "reads-unknown");
+    assert!(refused.to_string().contains("from the server 2"), "{refused}");
+}

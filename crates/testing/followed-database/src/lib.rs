@@ -19,6 +19,7 @@ use origin::Origin;
 use sql::Sql;
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -56,6 +57,9 @@ fn automatic(dir: &Path, origin: SocketAddr) -> Result<String, String> {
     for new in [&root, &capture] {
         fs::create_dir(new).map_err(|error| format!("{}: {error}", new.display()))?;
     }
+    // Pagewell refuses a directory that others can write to, which the umask may allow.
+    fs::set_permissions(&capture, fs::Permissions::from_mode(0o755))
+        .map_err(|error| error.to_string())?;
     // The responder answers instead of this script.
     fs::write(root.join("index.php"), "").map_err(|error| error.to_string())?;
     Ok(format!(

@@ -22,6 +22,18 @@ pub fn seconds(pid: u32) -> f64 {
     seconds
 }
 
+/// The CPU time of the first threads of `pid` and all its descendants, in seconds, exact to nanoseconds:
+/// for processes of one thread. Processes that have ended do not count.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "a time for people and ratios")]
+pub fn scheduled_seconds(pid: u32) -> f64 {
+    let nanoseconds = |process: &u32| -> Option<u64> {
+        let line = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
+        line.split(' ').next()?.parse().ok()
+    };
+    descendants(pid).iter().filter_map(nanoseconds).sum::<u64>() as f64 / 1e9
+}
+
 /// The resident memory of `pid` and all its descendants, in bytes. A shared page counts for each process.
 #[must_use]
 pub fn rss_bytes(pid: u32) -> u64 {

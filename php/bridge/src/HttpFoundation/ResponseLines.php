@@ -6,12 +6,16 @@
  * HttpFoundation sends `Cache-Control: no-cache, private` if the application sets none. This
  * default does not prevent a declared page from being stored. `private` or `no-store` of the
  * application, or of a session in use, does.
+ *
+ * In a request whose statements are reported (automatic dependencies), the default is removed: such
+ * a page is stored without caching headers, if its statements are known.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\Bridge\HttpFoundation;
 
+use Pagewell\Capture\StatementCapture;
 use Pagewell\CollectingChannel;
 use Pagewell\Credentials;
 use Symfony\Component\HttpFoundation\Request;
@@ -51,6 +55,9 @@ final class ResponseLines
         foreach ($channel->finish($response->getStatusCode(), $lines, $session) as $line) {
             [$name, $value] = explode(': ', $line, 2);
             $response->headers->set($name, $value, in_array($name, ['Cache-Control', 'Surrogate-Control'], true));
+        }
+        if (StatementCapture::running() !== null && !$session && !self::hasOwnCacheControl($response->headers)) {
+            $response->headers->remove('Cache-Control');
         }
     }
 

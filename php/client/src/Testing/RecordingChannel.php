@@ -12,6 +12,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Testing;
 
+use Pagewell\CollectedLines;
 use Pagewell\Credentials;
 use Pagewell\RequestScope;
 use Pagewell\Response;
@@ -20,8 +21,7 @@ use Pagewell\ResponseChannel;
 /** Records the lines for tests. */
 final class RecordingChannel implements ResponseChannel
 {
-    /** @var list<string> */
-    private array $lines = [];
+    use CollectedLines;
 
     /** @var (callable(): void)|null */
     private $then = null;
@@ -101,15 +101,6 @@ final class RecordingChannel implements ResponseChannel
     public function response(): Response
     {
         return new Response($this->method ?? 'GET', $this->status, $this->lines, $this->session, credentials: $this->credentials);
-    }
-
-    public function set(array $lines, ?string $replace = null): void
-    {
-        $kept = $replace === null ? $this->lines : array_filter(
-            $this->lines,
-            static fn (string $line): bool => strcasecmp(explode(':', $line, 2)[0], $replace) !== 0,
-        );
-        $this->lines = [...array_values($kept), ...$lines];
     }
 
     public function beforeSending(callable $then): void

@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Pagewell\Configuration;
+use Pagewell\Bridge\Doctrine\CaptureMiddleware;
 use Pagewell\Bridge\Doctrine\TransactionMiddleware;
 use Pagewell\Environment;
 use Pagewell\Exception\InvalidConfiguration;
@@ -56,6 +57,7 @@ final class SymfonyConfigurationTest extends TestCase
         $container = self::container([]);
         self::assertTrue($container->getDefinition(Listener::class)->hasTag('kernel.event_subscriber'));
         self::assertTrue($container->getDefinition(TransactionMiddleware::class)->hasTag('doctrine.middleware'));
+        self::assertTrue($container->getDefinition(CaptureMiddleware::class)->hasTag('doctrine.middleware'));
         $container->getDefinition(Listener::class)->setPublic(true);
         $container->getDefinition(PageCache::class)->setPublic(true);
         $container->compile();

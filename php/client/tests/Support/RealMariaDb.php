@@ -34,7 +34,19 @@ final class RealMariaDb
         }
         $this->process = $process;
         $this->execute(['mariadb-admin', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '--wait=30', '--connect-timeout=30', 'ping']);
-        $this->execute(['mariadb', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '-e', $sql]);
+        $this->sql($sql);
+    }
+
+    /** Runs statements, and returns the rows of their results without the names of columns. */
+    public function sql(string $sql): string
+    {
+        $command = ['mariadb', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '--skip-column-names', '-e', $sql];
+        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', "{$this->directory}/db.log", 'a']], $pipes);
+        $rows = is_resource($process) ? (string) stream_get_contents($pipes[1]) : '';
+        if (!is_resource($process) || proc_close($process) !== 0) {
+            throw new \RuntimeException("$sql: " . file_get_contents("{$this->directory}/db.log"));
+        }
+        return $rows;
     }
 
     public function __destruct()

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 /// Prints the columns and rows of all tables as JSON. Dates of zeros are null, as in recordings.
 const DUMP: &str = r#"require 'wp-load.php';
@@ -91,14 +92,7 @@ impl Blog {
         wordpress.database().sql("SET GLOBAL binlog_row_metadata = FULL").map_err(text)?;
         let dir = PrivateDir::temporary("capture").map_err(text)?;
         let captures = CaptureSocket::open(dir.path())?;
-        // php-fpm's user cannot read every checkout.
-        let copied = |name: &str| {
-            let (from, to) = (repository.join("php/capture").join(name), dir.path().join(name));
-            fs::copy(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
-            Ok::<_, String>(to)
-        };
-        copied("select-count.php")?;
-        let prepended = copied("wordpress.php")?;
+        let prepended = copy_capture(dir.path())?;
         let ini = [("auto_prepend_file", prepended.display().to_string())];
         let fpm = start_php(&wordpress, &ini)?;
         Ok(Blog { wordpress, fpm, captures, visits: Cell::new(0), _dir: dir })
@@ -107,6 +101,11 @@ impl Blog {
     /// The files and the database of the blog.
     pub fn wordpress(&self) -> &WordPress {
         &self.wordpress
+    }
+
+    /// The process ids of php-fpm and of the database.
+    pub fn pids(&self) -> Option<[u32; 2]> {
+        Some([self.fpm.pid()?, self.wordpress.database().pid()?])
     }
 
     /// The tables as they are now.
@@ -217,4 +216,23 @@ fn variables(wordpress: &WordPress, request: &AdminRequest<'_>) -> Vec<(String, 
 
 fn text(error: harness::StartError) -> String {
     error.to_string()
+}
+
+/// Copies the capture file, and those that it loads, into one directory: php-fpm's user cannot read every checkout.
+/// Returns the path of the copy.
+///
+/// # Errors
+/// A message, if one cannot be copied.
+pub fn copy_capture(directory: &Path) -> Result<PathBuf, String> {
+    const SHARED: &str = "php/client/src/Capture";
+    let copied = |from: &str, name: &str| {
+        let (from, to) = (root::repository().join(from).join(name), directory.join(name));
+        fs::copy(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
+        Ok(to)
+    };
+    for name in ["report.php", "session-rules.php"] {
+        copied(SHARED, name)?;
+    }
+    copied("php/capture", "statement-count.php")?;
+    copied("php/capture", "wordpress.php")
 }

@@ -15,7 +15,9 @@ mod block;
 mod expression;
 mod predicate;
 mod query;
+mod shared_texts;
 
+use self::shared_texts::SharedTexts;
 use crate::footprint::{Block, Narrowing, Reads, ReadsForm, TableReads};
 use crate::functions;
 use crate::lexer::{Part, SqlMode, Statement};
@@ -45,6 +47,8 @@ pub struct StatementReader {
     shape_parts: usize,
     /// The forms that were read: equal ones are shared.
     forms: HashSet<Arc<ReadsForm>>,
+    /// Texts that were read: equal ones are shared.
+    texts: SharedTexts,
 }
 
 /// Why it is not known what a statement reads.
@@ -94,7 +98,13 @@ impl StatementReader {
     /// A reader for the tables of this schema.
     #[must_use]
     pub fn new(schema: Arc<SqlSchema>) -> StatementReader {
-        StatementReader { schema, shapes: HashMap::new(), shape_parts: 0, forms: HashSet::new() }
+        StatementReader {
+            schema,
+            shapes: HashMap::new(),
+            shape_parts: 0,
+            forms: HashSet::new(),
+            texts: SharedTexts::default(),
+        }
     }
 
     /// The tables that statements are read for.
@@ -150,8 +160,9 @@ impl StatementReader {
         narrowing
     }
 
-    /// Lets reads of equal form share it.
+    /// Lets reads of equal form share it, and equal texts.
     fn share(&mut self, reads: &mut Reads) {
+        self.texts.share(&mut reads.operands);
         if let Some(form) = self.forms.get(&reads.form) {
             reads.form = form.clone();
             return;

@@ -180,6 +180,7 @@ fn the_kind_of_a_statement_decides_what_it_reads() {
         "SELECT id FROM post; CALL p",
         "BEGIN NOT ATOMIC SELECT id FROM post; END",
         "CALL p()",
+        "EXPLAIN SELECT id FROM post",
         "EXECUTE p",
         "PREPARE p FROM 'SELECT id FROM post'",
         "SHOW TABLES",

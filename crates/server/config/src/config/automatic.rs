@@ -18,8 +18,8 @@ const LIFETIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 const WORDPRESS_LIFETIME_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 /// The maximum number of `[[automatic.ignore]]` tables.
 const IGNORED_MAX: usize = 1_000;
-/// The applications that have a profile, and `none`.
-const APPLICATIONS: &str = "wordpress, mediawiki or none";
+/// The applications that have a profile, `library` for one with the PHP library, and `none`.
+const APPLICATIONS: &str = "wordpress, mediawiki, library or none";
 
 /// The settings for automatic dependencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,8 @@ pub struct Automatic {
 pub enum CaptureKind {
     /// From WordPress, by the filters `query` and `pre_option`.
     WordPress,
+    /// From the PHP library, which the application has loaded.
+    Library,
     /// From a relay between PHP and its database.
     Relay,
 }
@@ -67,6 +69,7 @@ pub(super) fn resolve(
     let (capture, mut profile, prefix) = match raw.application.as_deref() {
         Some("wordpress") => (CaptureKind::WordPress, SqlProfile::wordpress(), "wp_"),
         Some("mediawiki") => (CaptureKind::Relay, SqlProfile::mediawiki(), ""),
+        Some("library") => (CaptureKind::Library, SqlProfile::default(), ""),
         None | Some("none") => (CaptureKind::Relay, SqlProfile::default(), ""),
         Some(other) => {
             return wrong("automatic.application", format!("{other:?}: write {APPLICATIONS}"));
@@ -221,12 +224,22 @@ mod tests {
         assert_eq!(automatic.partners, PartnerLookups::LeftOut);
     }
 
+    /// The connections of the library are PHP's own, so TLS is no obstacle.
+    #[test]
+    fn the_library_needs_no_socket_of_the_database() {
+        let text = "[[database]]\nurl = \"mysql://p@db/shop?ssl-mode=required\"\n[automatic]\nenabled = true\napplication = \"library\"\n";
+        let automatic = read(text).expect("it can be used").expect("it is on");
+        assert_eq!(automatic.capture, CaptureKind::Library);
+        assert_eq!((automatic.database.as_str(), automatic.table_prefix.as_str()), ("shop", ""));
+        assert_eq!(automatic.lifetime_max, Duration::from_secs(86_400));
+    }
+
     #[test]
     fn what_cannot_be_used_is_refused() {
         for (text, part) in [
             ("[automatic]\nenabled = true", "needs a [[database]]"),
             (&format!("{DATABASE}[automatic]\nenabled = true\ndatabase = \"x\""), "there is shop"),
-            ("[automatic]\napplication = \"x\"", "wordpress, mediawiki or none"),
+            ("[automatic]\napplication = \"x\"", "wordpress, mediawiki, library or none"),
             ("[automatic]\nlifetime_max = \"0s\"", "at least 1s"),
             ("[automatic]\nignore = [{ table = \"a\", column = \"b\" }]", "with `values`"),
             (

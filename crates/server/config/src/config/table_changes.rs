@@ -18,7 +18,7 @@ pub const CHANGES: &[OptionRow] = &[
         "automatic.application",
         "",
         "none",
-        "`wordpress`, `mediawiki` or `none`: which rows no page shows, and how the statements of a render get here.",
+        "`wordpress`, `mediawiki`, `library` or `none`: which rows no page shows, and how the statements of a render get here. `library`: the PHP library in the application reports them.",
     ),
     row(
         "automatic.database",
@@ -48,7 +48,7 @@ pub const CHANGES: &[OptionRow] = &[
         "automatic.capture_directory",
         "",
         "none; required with `php.at`",
-        "A directory that PHP can enter. For `wordpress`, Pagewell writes `capture.php` there, which php-fpm has to run before each script (`auto_prepend_file`), and opens the socket on which it reports. For other applications, Pagewell opens the sockets there through which PHP reaches the database.",
+        "A directory that PHP can enter. For `wordpress`, Pagewell writes `capture.php` there, which php-fpm has to run before each script (`auto_prepend_file`), and opens the socket on which it reports. For `library`, it opens that socket. For other applications, Pagewell opens the sockets there through which PHP reaches the database.",
     ),
     row(
         "automatic.ignore.table",

@@ -102,6 +102,7 @@ impl Render {
             mode: report.mode,
         };
         let (site, since) = (&self.site, self.right.lease().number());
+        site.footprints.check_server(&report.server)?;
         site.footprints.depend(statements, since, (self.asked, site.clock.now()))
     }
 

@@ -1,7 +1,7 @@
 //! The format of a report, as `php/capture/wordpress.php` defines it: a line, then records.
 //!
-//! A record is a letter, a length of four bytes, and the content. The order is T, V, then I or any of O, S
-//! and P, then E. A report that ends without E, has bytes after it, or has an unknown record is refused.
+//! A record is a letter, a length of four bytes, and the content. The order is T, V, then I or any of D, O,
+//! S and P, then E. A report that ends without E, has bytes after it, or has an unknown record is refused.
 //! Lengths and counts are untrusted.
 
 use super::NotCaptured;
@@ -36,6 +36,8 @@ pub struct CaptureReport {
     pub version: Box<str>,
     /// The mode in which the statements were sent.
     pub mode: SqlMode,
+    /// The identifier of the database server, printable; empty if it is the followed one for sure.
+    pub server: Box<str>,
 }
 
 /// The names of the options that a request asked for.
@@ -120,6 +122,7 @@ fn read_content(mut rest: &[u8]) -> Result<CaptureReport, NotCaptured> {
             b'O' | b'S' | b'P' if reason.is_some() => {
                 return Err(NotCaptured::Malformed("a list after the reason why it is incomplete"));
             }
+            b'D' if content.len() <= NAME_BYTES => report.server = printable(content),
             b'O' => options.push(content.into()),
             b'S' => report.statements.push(content.into()),
             b'P' => report.late_statements.push(content.into()),
@@ -179,6 +182,7 @@ mod tests {
         bytes(&[
             (b'T', TOKEN),
             (b'V', b"6.1.6"),
+            (b'D', b"17"),
             (b'S', b"SELECT '\0'"),
             (b'O', b"home"),
             (b'S', b""),
@@ -193,6 +197,7 @@ mod tests {
         assert_eq!(&*parsed.token, TOKEN);
         let report = parsed.outcome.expect("a report");
         assert_eq!(report.statements, [Box::from(*b"SELECT '\0'"), Box::default()]);
+        assert_eq!(&*report.server, "17");
         assert_eq!(report.late_statements, [Box::from(*b"UPDATE a")]);
         assert_eq!(report.options, OptionNames::Complete(vec![Box::from(*b"home")]));
     }

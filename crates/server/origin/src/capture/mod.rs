@@ -1,17 +1,18 @@
 //! Captures: the SQL statements of a render. WordPress reports them, with the names of options, over a Unix
-//! socket; for any other application, [`relay`] sees them on their way to the database.
+//! socket, and so does an application with the PHP library; for any other, [`relay`] sees them on their way to
+//! the database.
 //!
-//! | step, for WordPress | where |
+//! | step, for reports | where |
 //! |---|---|
 //! | [`Captures::begin`] draws the token of a request | here |
 //! | the FastCGI params name the socket and the token | `fastcgi` |
-//! | `php/capture/wordpress.php` collects the statements, and sends them | PHP |
+//! | `php/capture/wordpress.php` or `php/client/src/Capture` collects the statements, and sends them | PHP |
 //! | the socket accepts one report for each token, within its limits | `socket` |
 //! | the report is read | `format` |
 //!
 //! A capture that fails says nothing about the page: its statements are then not known ([`NotCaptured`]).
 //! The token is the secret: a peer without one is disconnected. Not here: what the statements mean, and which
-//! requests are captured. See docs/decisions/0086-capture.md.
+//! requests are captured. See the decisions 0086 and 0090.
 
 mod format;
 pub mod relay;
@@ -21,21 +22,23 @@ pub use format::{CaptureReport, OptionNames, ParsedCapture, parse_capture};
 
 use self::relay::{RelayCapture, RelayTarget, RelayTicket, SqlRelay};
 use self::socket::{Pending, bind, serve};
-use config::{CaptureKind, Config};
+use config::{Automatic, CaptureKind, Config, Database, DatabaseServer};
 use std::fs::{File, Permissions, set_permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// The names and contents of the files in the directory. PHP runs the first, which loads the other.
-const FILES: [(&str, &str); 2] = [
+/// The names and contents of the files in the directory, for WordPress. PHP runs the first, which loads the others.
+const FILES: [(&str, &str); 4] = [
     ("capture.php", include_str!("../../../../../php/capture/wordpress.php")),
-    ("select-count.php", include_str!("../../../../../php/capture/select-count.php")),
+    ("statement-count.php", include_str!("../../../../../php/capture/statement-count.php")),
+    ("session-rules.php", include_str!("../../../../../php/client/src/Capture/session-rules.php")),
+    ("report.php", include_str!("../../../../../php/client/src/Capture/report.php")),
 ];
 const SOCKET: &str = "capture.sock";
 /// The length of a token in bytes: 128 random bits as hexadecimal digits.
@@ -58,10 +61,22 @@ pub enum CaptureAccess {
 pub enum CaptureUse {
     /// Not at all.
     Off,
-    /// PHP runs the capture file before each script, which reports those of WordPress.
-    WordPress,
+    /// PHP reports them.
+    Reports(CaptureReporter),
     /// The connections to this database are relayed.
     Relay(RelayTarget),
+}
+
+/// The PHP code that reports the statements of a render.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CaptureReporter {
+    /// The capture file, which PHP runs before each script, and which knows WordPress.
+    WordPress,
+    /// The PHP library, which the application has loaded.
+    Library {
+        /// The name of the database whose tables are known. Statements of a session with another one are not.
+        schema: String,
+    },
 }
 
 impl CaptureUse {
@@ -72,17 +87,27 @@ impl CaptureUse {
     pub fn of(config: &Config, workers: usize) -> Result<CaptureUse, String> {
         let Some(automatic) = &config.automatic else { return Ok(CaptureUse::Off) };
         Ok(match automatic.capture {
-            CaptureKind::WordPress => CaptureUse::WordPress,
+            CaptureKind::WordPress => CaptureUse::Reports(CaptureReporter::WordPress),
+            CaptureKind::Library => CaptureUse::Reports(CaptureReporter::Library {
+                schema: server_of(config, automatic)?.account.database.clone(),
+            }),
             CaptureKind::Relay => CaptureUse::Relay(RelayTarget::of(config, automatic, workers)?),
         })
     }
 }
 
+/// The database whose statements are captured.
+fn server_of<'c>(config: &'c Config, automatic: &Automatic) -> Result<&'c DatabaseServer, String> {
+    let is_named = |database: &&Arc<Database>| database.name == automatic.database;
+    let database = config.databases.iter().find(is_named);
+    Ok(&database.ok_or("automatic.database: there is no such [[database]]")?.server)
+}
+
 /// The producer of a site's captures.
 #[derive(Clone)]
 pub enum CaptureSource {
-    /// WordPress reports its statements.
-    WordPress(Arc<Captures>),
+    /// PHP reports its statements.
+    Reports(Arc<Captures>),
     /// The connections to the database are relayed.
     Relay(Arc<SqlRelay>),
 }
@@ -99,8 +124,9 @@ impl CaptureSource {
     ) -> Result<Option<CaptureSource>, String> {
         Ok(match capture {
             CaptureUse::Off => None,
-            CaptureUse::WordPress => {
-                Some(CaptureSource::WordPress(Arc::new(Captures::open(directory, access)?)))
+            CaptureUse::Reports(reporter) => {
+                let captures = Captures::open(directory, access, reporter)?;
+                Some(CaptureSource::Reports(Arc::new(captures)))
             }
             CaptureUse::Relay(target) => {
                 Some(CaptureSource::Relay(Arc::new(SqlRelay::open(directory, access, target)?)))
@@ -111,7 +137,7 @@ impl CaptureSource {
     /// Begins the capture of one request.
     pub fn begin(&self) -> Capture {
         match self {
-            CaptureSource::WordPress(captures) => captures.begin(),
+            CaptureSource::Reports(captures) => captures.begin(),
             CaptureSource::Relay(relay) => Capture(Producer::Relay(relay.begin())),
         }
     }
@@ -119,7 +145,7 @@ impl CaptureSource {
     /// The slot of the relay for a new FastCGI connection, if there is a relay.
     pub fn lease(&self) -> Option<relay::SlotLease> {
         match self {
-            CaptureSource::WordPress(_) => None,
+            CaptureSource::Reports(_) => None,
             CaptureSource::Relay(relay) => Some(relay.lease()),
         }
     }
@@ -127,7 +153,7 @@ impl CaptureSource {
     /// Whether the files and sockets exist; a clean-up job might have removed them.
     pub fn are_there(&self) -> bool {
         match self {
-            CaptureSource::WordPress(captures) => captures.are_there(),
+            CaptureSource::Reports(captures) => captures.are_there(),
             CaptureSource::Relay(relay) => relay.are_there(),
         }
     }
@@ -138,7 +164,7 @@ impl CaptureSource {
     /// As for [`CaptureSource::open`].
     pub fn restore(&self) -> Result<(), String> {
         match self {
-            CaptureSource::WordPress(captures) => captures.restore(),
+            CaptureSource::Reports(captures) => captures.restore(),
             CaptureSource::Relay(relay) => relay.restore(),
         }
     }
@@ -146,7 +172,7 @@ impl CaptureSource {
     /// The file for PHP's setting `auto_prepend_file`, if there is one.
     pub fn file(&self) -> Option<PathBuf> {
         match self {
-            CaptureSource::WordPress(captures) => Some(captures.file()),
+            CaptureSource::Reports(captures) => captures.file(),
             CaptureSource::Relay(_) => None,
         }
     }
@@ -155,6 +181,7 @@ impl CaptureSource {
 /// The captures of a site: a Unix socket on which PHP reports the statements of a render.
 pub struct Captures {
     directory: PathBuf,
+    reporter: CaptureReporter,
     socket: Arc<Path>,
     access: CaptureAccess,
     pending: Arc<Pending>,
@@ -163,17 +190,23 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Writes the capture file into `directory`, opens the socket there, and serves it on a task that ends
-    /// when this is dropped. The files stay, because a php-fpm with the file as its `auto_prepend_file`
+    /// Writes the files of the reporter into `directory`, opens the socket there, and serves it on a task that
+    /// ends when this is dropped. The files stay, because a php-fpm with the file as its `auto_prepend_file`
     /// answers no request without it. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The system refuses a file, the socket, or random numbers: a sentence for the operator.
-    pub fn open(directory: &Path, access: CaptureAccess) -> Result<Captures, String> {
+    /// The system refuses a file, the socket, or random numbers, or other users can write to the directory: a
+    /// sentence for the operator.
+    pub fn open(
+        directory: &Path,
+        access: CaptureAccess,
+        reporter: CaptureReporter,
+    ) -> Result<Captures, String> {
         check_directory(directory)?;
         random_token().map_err(|error| format!("the system has no random numbers: {error}"))?;
         let captures = Captures {
             directory: directory.to_owned(),
+            reporter,
             socket: directory.join(SOCKET).into(),
             access,
             pending: Arc::default(),
@@ -188,7 +221,7 @@ impl Captures {
     /// # Errors
     /// As for [`Captures::open`].
     pub fn restore(&self) -> Result<(), String> {
-        for (name, content) in FILES.iter().rev() {
+        for (name, content) in self.files().iter().rev() {
             self.write(name, content)?;
         }
         let listener = bind(&self.socket, self.access)?;
@@ -200,7 +233,7 @@ impl Captures {
     /// Whether the files and the socket exist; a clean-up job might have removed them.
     pub fn are_there(&self) -> bool {
         let is_there = |name: &str| self.directory.join(name).symlink_metadata().is_ok();
-        is_there(SOCKET) && FILES.iter().all(|(name, _)| is_there(name))
+        is_there(SOCKET) && self.files().iter().all(|(name, _)| is_there(name))
     }
 
     /// The socket on which PHP reports.
@@ -208,9 +241,16 @@ impl Captures {
         &self.socket
     }
 
-    /// The file for PHP's setting `auto_prepend_file`.
-    pub fn file(&self) -> PathBuf {
-        self.directory.join(FILES[0].0)
+    /// The file for PHP's setting `auto_prepend_file`, if the reporter is in one.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.files().first().map(|(name, _)| self.directory.join(name))
+    }
+
+    fn files(&self) -> &'static [(&'static str, &'static str)] {
+        match self.reporter {
+            CaptureReporter::WordPress => &FILES,
+            CaptureReporter::Library { .. } => &[],
+        }
     }
 
     /// Begins the capture of one request.
@@ -289,7 +329,7 @@ impl Capture {
     pub fn parameters(&self) -> CaptureParameters {
         match &self.0 {
             Producer::Report(capture) => CaptureParameters::Report {
-                socket: capture.captures.socket.clone(),
+                captures: capture.captures.clone(),
                 token: capture.token,
             },
             Producer::Relay(capture) => CaptureParameters::Relay(capture.ticket()),
@@ -325,8 +365,8 @@ impl Drop for ReportCapture {
 pub enum CaptureParameters {
     /// FastCGI params by which PHP finds the socket, and names the request.
     Report {
-        /// The path of the socket.
-        socket: Arc<Path>,
+        /// The socket, and the database if the reporter compares it.
+        captures: Arc<Captures>,
         /// The token of the request.
         token: Token,
     },
@@ -338,11 +378,18 @@ impl CaptureParameters {
     /// The names and values of the params.
     pub fn pairs(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
         let pairs = match self {
-            CaptureParameters::Report { socket, token } => Some([
-                ("PAGEWELL_CAPTURE", socket.as_os_str().as_bytes()),
-                ("PAGEWELL_CAPTURE_TOKEN", token.as_slice()),
-            ]),
-            CaptureParameters::Relay(_) => None,
+            CaptureParameters::Report { captures, token } => {
+                let database = match &captures.reporter {
+                    CaptureReporter::WordPress => None,
+                    CaptureReporter::Library { schema } => Some(schema.as_bytes()),
+                };
+                [
+                    Some(("PAGEWELL_CAPTURE", captures.socket.as_os_str().as_bytes())),
+                    Some(("PAGEWELL_CAPTURE_TOKEN", token.as_slice())),
+                    database.map(|name| ("PAGEWELL_CAPTURE_DATABASE", name)),
+                ]
+            }
+            CaptureParameters::Relay(_) => [None; 3],
         };
         pairs.into_iter().flatten()
     }
@@ -356,17 +403,21 @@ impl CaptureParameters {
     }
 }
 
-/// Refuses a directory in which other users could replace the file that PHP runs.
+/// Refuses a directory in which other users could replace the file that PHP runs, or the sockets over which
+/// it sends the password of its database.
 fn check_directory(directory: &Path) -> Result<(), String> {
     let shown = directory.display();
     let found = std::fs::metadata(directory)
         .map_err(|error| format!("{shown} cannot be used for captures: {error}; create it"))?;
-    if found.permissions().mode() & 0o022 != 0 {
-        return Err(format!(
-            "{shown}: other users can write there, and could replace the file that PHP runs: chmod go-w {shown}"
-        ));
-    }
-    Ok(())
+    let own = rustix::process::geteuid().as_raw();
+    let remedy = match found.uid() {
+        owner if owner != own && owner != 0 => format!("chown {own} {shown}"),
+        _ if found.permissions().mode() & 0o022 != 0 => format!("chmod go-w {shown}"),
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "{shown}: other users can write there, and could replace what PHP runs and connects to: {remedy}"
+    ))
 }
 
 /// Why the statements of a request are not known.
@@ -404,8 +455,9 @@ impl std::fmt::Display for NotCaptured {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             NotCaptured::NoReport => f.write_str(
-                "PHP sent no report: check that auto_prepend_file is capture.php also with the .user.ini of \
-                 the site, and that the script was not killed",
+                "PHP sent no report: check that the script loads the library (`library`), or that \
+                 auto_prepend_file is capture.php also with the .user.ini of the site (`wordpress`), and that \
+                 the script was not killed",
             ),
             NotCaptured::CutOff => {
                 f.write_str("PHP's report was cut off: check whether the script was killed")
@@ -415,7 +467,8 @@ impl std::fmt::Display for NotCaptured {
             }
             NotCaptured::Malformed(flaw) => write!(
                 f,
-                "PHP's report is not valid ({flaw}): check that capture.php is the one of this Pagewell"
+                "PHP's report is not valid ({flaw}): check that capture.php or the library is the one of this \
+                 Pagewell"
             ),
             NotCaptured::TooLarge(limit) => {
                 write!(f, "the statements of the page exceed the limit of {limit}")

@@ -2,7 +2,7 @@
 
 use super::{PATIENCE, report, token};
 use harness::PrivateDir;
-use origin::capture::{CaptureAccess, Captures, NotCaptured, OptionNames};
+use origin::capture::{CaptureAccess, CaptureReporter, Captures, NotCaptured, OptionNames};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,7 +10,8 @@ use tokio::net::UnixStream;
 
 fn open(access: CaptureAccess) -> (PrivateDir, Arc<Captures>) {
     let dir = PrivateDir::temporary("capture").expect("a directory");
-    let captures = Captures::open(dir.path(), access).expect("a socket");
+    let captures =
+        Captures::open(dir.path(), access, CaptureReporter::WordPress).expect("a socket");
     (dir, Arc::new(captures))
 }
 
@@ -162,7 +163,7 @@ async fn the_files_have_the_mode_of_their_readers_and_can_be_restored() {
         let mode = |path: &std::path::Path| {
             path.metadata().expect("it exists").permissions().mode() & 0o777
         };
-        assert_eq!(mode(&captures.file()), file_mode);
+        assert_eq!(mode(&captures.file().expect("a file")), file_mode);
         assert_eq!(mode(captures.socket()), socket_mode);
         let capture = captures.begin();
         for entry in std::fs::read_dir(dir.path()).expect("a directory").flatten() {
@@ -189,6 +190,23 @@ async fn the_files_have_the_mode_of_their_readers_and_can_be_restored() {
 
 #[tokio::test]
 async fn a_directory_that_cannot_be_used_is_named() {
-    let error = Captures::open(std::path::Path::new("/proc/nowhere"), CaptureAccess::Owner).err();
+    let nowhere = std::path::Path::new("/proc/nowhere");
+    let error = Captures::open(nowhere, CaptureAccess::Owner, CaptureReporter::WordPress).err();
     assert!(error.expect("an error").contains("/proc/nowhere"));
+}
+
+#[tokio::test]
+async fn the_library_needs_a_socket_and_the_name_of_the_database() {
+    let dir = PrivateDir::temporary("capture").expect("a directory");
+    let reporter = CaptureReporter::Library { schema: "shop".into() };
+    let captures = Captures::open(dir.path(), CaptureAccess::Owner, reporter).expect("a socket");
+    let captures = Arc::new(captures);
+    assert_eq!(captures.file(), None);
+    let names = std::fs::read_dir(dir.path()).expect("a directory").flatten();
+    assert_eq!(names.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["capture.sock"]);
+    let capture = captures.begin();
+    let parameters = capture.parameters();
+    let pairs: Vec<_> = parameters.pairs().collect();
+    assert_eq!(pairs.len(), 3);
+    assert_eq!(pairs[2], ("PAGEWELL_CAPTURE_DATABASE", &b"shop"[..]));
 }

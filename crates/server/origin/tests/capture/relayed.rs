@@ -426,6 +426,30 @@ async fn a_database_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
+async fn a_directory_that_others_can_write_to_is_refused() {
+    let dir = PrivateDir::temporary("relay-open").expect("a directory");
+    let directory = dir.path().join("sockets");
+    fs::create_dir(&directory).expect("can be made");
+    fs::write(dir.path().join("index.php"), "").expect("can be written");
+    for application in ["", "application = \"wordpress\"\n"] {
+        let text = format!(
+            "site.root = {:?}\nphp.at = \"unix:/none/fpm.sock\"\n\
+             [automatic]\nenabled = true\n{application}capture_directory = {directory:?}\n\
+             [[database]]\nurl = \"mysql://follower@localhost/shop?socket=/none/db.sock\"\n",
+            dir.path(),
+        );
+        let config = resolve(&toml::from_str(&text).expect("TOML")).expect("a configuration");
+        let config = Arc::new(config);
+        for (mode, is_refused) in [(0o775, true), (0o757, true), (0o755, false)] {
+            fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).expect("set");
+            let refused = Origin::start(&config).await.err().map(|error| error.to_string());
+            assert_eq!(refused.is_some(), is_refused, "{mode:o}: {refused:?}");
+            assert!(refused.is_none_or(|error| error.contains("chmod go-w")));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_php_fpm_that_is_running_uses_the_sockets_of_the_directory() {
     let code = "echo my()->query('SELECT name FROM item WHERE id = 1')->fetch_row()[0];";
     let shop = Shop::start(&[], &[("my.php", code)]).await;

@@ -213,8 +213,8 @@ fn statements_that_cannot_be_read_or_are_too_many_are_left_out() {
     }
     stage.footprints.expect(earlier);
     stage.define(&[]);
-    // An eighth of 16 MB, at 600 bytes each.
-    assert!((1..=3_500).contains(&stage.footprints.statements()));
+    let share = (16 << 20) / MEMORY_SHARE / STATEMENT_BYTES;
+    assert!((1..=share).contains(&stage.footprints.statements()));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! nothing is held until the change is applied, so no test waits for a time.
 
 mod bad_input;
+mod library;
 mod mediawiki;
 mod news;
 

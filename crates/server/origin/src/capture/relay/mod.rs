@@ -17,7 +17,7 @@ pub mod users;
 use self::connection::{SharedLedger, serve};
 use self::ledger::{Ledger, LedgerId};
 use super::socket::{ACCEPT_AGAIN, bind};
-use super::{CaptureAccess, CaptureReport, NotCaptured};
+use super::{CaptureAccess, CaptureReport, NotCaptured, check_directory, server_of};
 use config::{Automatic, Config, Place};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,9 +64,7 @@ impl RelayTarget {
         automatic: &Automatic,
         workers: usize,
     ) -> Result<RelayTarget, String> {
-        let is_named = |database: &&Arc<config::Database>| database.name == automatic.database;
-        let database = config.databases.iter().find(is_named);
-        let server = &database.ok_or("automatic.database: there is no such [[database]]")?.server;
+        let server = server_of(config, automatic)?;
         Ok(RelayTarget {
             place: server.place.clone(),
             schema: server.account.database.clone(),
@@ -95,13 +93,14 @@ impl SqlRelay {
     /// runtime.
     ///
     /// # Errors
-    /// The system refuses a socket, or the path cannot be a value in PHP's configuration: a sentence for the
-    /// operator.
+    /// The system refuses a socket, other users can write to the directory, or the path cannot be a value in
+    /// PHP's configuration: a sentence for the operator.
     pub fn open(
         directory: &Path,
         access: CaptureAccess,
         target: RelayTarget,
     ) -> Result<SqlRelay, String> {
+        check_directory(directory)?;
         let is_plain =
             |text: &str| !text.chars().any(|c| c.is_control() || matches!(c, '"' | '$' | '\\'));
         if !directory.to_str().is_some_and(is_plain) {

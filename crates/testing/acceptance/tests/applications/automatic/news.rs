@@ -1,9 +1,12 @@
-//! The example site with a library that does nothing: it declares neither dependencies nor changes, and connects
-//! to the database over PHP's default socket. Every page is stored nevertheless, and no change leaves one stale.
+//! The example site without declarations: neither dependencies nor changes. Every page is stored nevertheless, and
+//! no change leaves one stale.
+//!
+//! Once with a library that does nothing, and a connection over PHP's default socket, which is relayed. Once over
+//! TCP, with the library's class for connections, which reports the statements.
 
 use super::{Application, ComparedSite, Figures};
 use acceptance::{cache_status, is_hit};
-use harness::{MariaDbOptions, NewsSite, PrivateDir, Request, Response};
+use harness::{MariaDbOptions, NewsSite, Port, PrivateDir, Request, Response};
 use std::path::Path;
 use std::process::Command;
 
@@ -43,17 +46,58 @@ final class RequestScope
 }
 ";
 
-/// A copy of the repository's example with the library that does nothing.
-fn copy_without_library() -> PrivateDir {
+/// The library with declarations that do nothing.
+const MUTE: &str = "<?php
+namespace Pagewell {
+    function uses(mixed ...$all): void {}
+    function usesOf(mixed ...$all): void {}
+    function changed(mixed ...$all): void {}
+}
+namespace {
+    require __DIR__ . '/library.php';
+}
+";
+
+/// How the statements of a page get to Pagewell.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By a relay between PHP and the database.
+    Relay,
+    /// By the library, whose connection uses TCP.
+    Library,
+}
+
+/// A copy of the repository's example that declares nothing.
+fn copy_without_declarations(way: Way) -> PrivateDir {
     let copy = PrivateDir::temporary("undeclared").expect("a directory");
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    for part in ["examples", "php/client", "php/core"] {
-        std::fs::create_dir_all(copy.path().join(part)).expect("a directory");
+    let copied = |part: &str| {
+        let (from, to) = (repository.join(part), copy.path().join(part));
+        std::fs::create_dir_all(to.parent().expect("a parent")).expect("a directory");
+        let mut command = Command::new("cp");
+        assert!(command.arg("-r").arg(from).arg(to).status().expect("cp runs").success());
+    };
+    copied("examples/news");
+    let autoload = copy.path().join("php/client/autoload.php");
+    match way {
+        Way::Relay => {
+            for part in ["php/client", "php/core"] {
+                std::fs::create_dir_all(copy.path().join(part)).expect("a directory");
+            }
+            std::fs::write(autoload, STUB).expect("written");
+        }
+        Way::Library => {
+            copied("php/client");
+            copied("php/core");
+            std::fs::rename(&autoload, autoload.with_file_name("library.php")).expect("renamed");
+            std::fs::write(autoload, MUTE).expect("written");
+            let database = copy.path().join("examples/news/src/Libraries/Database.php");
+            let text = std::fs::read_to_string(&database).expect("a file");
+            let reporting = text.replace("new \\PDO(", "new \\Pagewell\\Pdo(");
+            assert_ne!(text, reporting);
+            std::fs::write(database, reporting).expect("written");
+        }
     }
-    let mut command = Command::new("cp");
-    command.arg("-r").arg(repository.join("examples/news")).arg(copy.path().join("examples"));
-    assert!(command.status().expect("cp runs").success());
-    std::fs::write(copy.path().join("php/client/autoload.php"), STUB).expect("written");
     let mut command = Command::new("chmod");
     command.args(["-R", "a+rX"]).arg(copy.path());
     assert!(command.status().expect("chmod runs").success());
@@ -71,32 +115,56 @@ struct Paper {
     compared: ComparedSite,
     news: NewsSite,
     _copy: PrivateDir,
+    _port: Port,
+}
+
+/// A variable of the site's environment.
+fn value_of(news: &NewsSite, name: &str) -> String {
+    let pair = news.env().iter().find(|(other, _)| other == name);
+    pair.expect("a variable of the site").1.clone()
 }
 
 impl Paper {
-    fn start() -> Paper {
-        let copy = copy_without_library();
+    fn start(way: Way) -> Paper {
+        let copy = copy_without_declarations(way);
         let dir = PrivateDir::temporary("news").expect("a directory");
-        let news = NewsSite::start_with(copy.path(), dir, ARTICLES, MariaDbOptions::followed(&[]))
-            .expect("it starts");
-        let relayed = (
-            "NEWS_DB_DSN".to_owned(),
-            "mysql:host=localhost;dbname=news;charset=utf8mb4".to_owned(),
-        );
-        let other = news.env().iter().filter(|(name, _)| *name != relayed.0).cloned();
-        let env = std::iter::once(relayed.clone()).chain(other).collect();
+        let port = Port::take().expect("a port");
+        let mut options = MariaDbOptions::followed(&[]);
+        options.port = (way == Way::Library).then(|| port.address().port());
+        let news = NewsSite::start_with(copy.path(), dir, ARTICLES, options).expect("it starts");
         let socket = news.database().socket().display().to_string();
+        let (address, plain_config, guide) = match way {
+            Way::Relay => (
+                "host=localhost".to_owned(),
+                format!("[php.ini]\n\"pdo_mysql.default_socket\" = {socket:?}\n"),
+                "Your own PHP application in five minutes",
+            ),
+            Way::Library => (
+                format!("host=127.0.0.1;port={}", port.address().port()),
+                String::new(),
+                "An application with the PHP library",
+            ),
+        };
+        let password = value_of(&news, "NEWS_DB_PASSWORD");
+        let account = format!(
+            "CREATE USER news@127.0.0.1 IDENTIFIED BY '{password}';
+             GRANT ALL ON news.* TO news@127.0.0.1;"
+        );
+        news.database().sql(&account).expect("an account");
+        let dsn = ("NEWS_DB_DSN", format!("mysql:{address};dbname=news;charset=utf8mb4"));
+        let other = news.env().iter().filter(|(name, _)| *name != dsn.0).cloned();
+        let env = std::iter::once((dsn.0.to_owned(), dsn.1.clone())).chain(other).collect();
         let application = Application {
             host: "post.test",
             root: news.dir().join("public").display().to_string(),
             env,
-            plain_config: format!("[php.ini]\n\"pdo_mysql.default_socket\" = {socket:?}\n"),
-            guide: "Your own PHP application in five minutes",
+            plain_config,
+            guide,
             idle_write: Request::form("/news/4/", "author=&body="),
             comparable,
         };
         let compared = ComparedSite::start(news.database(), "news", application);
-        Paper { compared, news, _copy: copy }
+        Paper { compared, news, _copy: copy, _port: port }
     }
 
     fn sql(&self, text: &str) {
@@ -164,7 +232,16 @@ fn token_of(page: &Response) -> String {
 
 #[test]
 fn the_newspaper_without_declarations_serves_no_stale_page() {
-    let paper = Paper::start();
+    serves_no_stale_page(Way::Relay);
+}
+
+#[test]
+fn the_newspaper_with_reports_of_the_library_serves_no_stale_page() {
+    serves_no_stale_page(Way::Library);
+}
+
+fn serves_no_stale_page(way: Way) {
+    let paper = Paper::start(way);
     personal_and_random_pages(&paper);
     let editor = Editor::sign_in(&paper);
     let mut figures = Figures::default();

@@ -1,0 +1,132 @@
+<?php
+
+/**
+ * Compares the statements that `wordpress.php` saw with those that were sent on the connection of $wpdb.
+ *
+ * PHP's MySQL driver (mysqlnd) counts all commands of each connection. $wpdb counts its own statements. Both counts
+ * are read before the first statement and at the end; all statements must come from $GLOBALS['wpdb'] over one
+ * connection. Equal numbers prove that the list is complete: a statement that another object sent is missing in the
+ * count of $wpdb, one that code sent with mysqli itself is too many in that of the connection.
+ *
+ * A statement that failed makes the list incomplete, unless it could only write: the page may show the failure,
+ * which no row tells of. docs/decisions/0086-capture.md has the reasons.
+ */
+
+return new class {
+    /** Statements that return no rows. */
+    private const WRITES = '~^\s*(?:INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE)\b~i';
+
+    /** The object of `session-rules.php`. */
+    private object $rules;
+    /** The $wpdb and the connection of the first statement. */
+    private ?object $wpdb = null;
+    private ?mysqli $connection = null;
+    /** The commands of the connection and the statements of $wpdb before the first statement; those that were seen. */
+    private int $commands = 0;
+    private int $queries = 0;
+    private int $seen = 0;
+    /** The identifier of the database server, once it was asked for. */
+    private string $server = '';
+
+    public function __construct()
+    {
+        $this->rules = require __DIR__ . '/session-rules.php';
+    }
+
+    /** Counts a statement that is about to be sent. Returns why the list is incomplete; empty if it is not. */
+    public function add(): string
+    {
+        $this->seen++;
+        return $this->wpdb === null ? $this->begin() : $this->lastStatement();
+    }
+
+    /** The identifier of the database server: server_id of MariaDB, server_uuid of MySQL. Empty without a statement. */
+    public function server(): string
+    {
+        return $this->server;
+    }
+
+    /** Compares the numbers at the end. Returns why the list is incomplete; empty if it is complete. */
+    public function finish(): string
+    {
+        if ($this->wpdb === null) {
+            return '';
+        }
+        $reason = $this->lastStatement();
+        if ($reason !== '') {
+            return $reason;
+        }
+        if ($this->connectionOf($this->wpdb) !== $this->connection) {
+            return '$wpdb has opened another connection';
+        }
+        if ($this->wpdb->num_queries - $this->queries !== $this->seen) {
+            return 'a statement of another object than $wpdb, or one that it did not send';
+        }
+        $unseen = $this->commands() - $this->commands - $this->seen;
+        if ($unseen > 0) {
+            return "$unseen statements did not pass through \$wpdb->query()";
+        }
+        if ($unseen < 0) {
+            return 'PHP does not count the statements of the connection (mysqlnd.collect_statistics)';
+        }
+        return $this->session();
+    }
+
+    private function begin(): string
+    {
+        $wpdb = $GLOBALS['wpdb'] ?? null;
+        $connection = $this->connectionOf($wpdb);
+        if (!$connection instanceof mysqli) {
+            return '$wpdb has no connection of mysqli';
+        }
+        [$this->wpdb, $this->connection] = [$wpdb, $connection];
+        [$this->queries, $this->commands] = [(int) $wpdb->num_queries, $this->commands()];
+        return '';
+    }
+
+    /** Whether the statement before was executed. */
+    private function lastStatement(): string
+    {
+        if ($this->wpdb !== ($GLOBALS['wpdb'] ?? null)) {
+            return 'a statement of another object than $wpdb';
+        }
+        $error = (string) $this->wpdb->last_error;
+        if ($error !== '' && preg_match(self::WRITES, (string) $this->wpdb->last_query) !== 1) {
+            return 'a statement of $wpdb failed: ' . substr($error, 0, 200);
+        }
+        return '';
+    }
+
+    /** Whether the session gives the statements another meaning than they have by default. */
+    private function session(): string
+    {
+        $row = $this->rules->quietly(function () {
+            $result = $this->connection->query($this->rules->query((string) $this->connection->get_server_info()));
+            return is_object($result) ? $result->fetch_row() : null;
+        });
+        if (!is_array($row) || count($row) !== 5) {
+            return 'the connection does not say its sql_mode and character set';
+        }
+        [$mode, $characters, $database, $isolation, $this->server] = array_map('strval', $row);
+        if (defined('DB_NAME') && strcasecmp($database, (string) DB_NAME) !== 0) {
+            return "the session uses the database $database instead of DB_NAME";
+        }
+        return $this->rules->flaw($mode, $characters, $isolation);
+    }
+
+    private function connectionOf(?object $wpdb)
+    {
+        return $this->rules->quietly(static function () use ($wpdb) {
+            return $wpdb === null ? null : $wpdb->dbh;
+        });
+    }
+
+    /** How many commands with statements the connection has sent; 0 if PHP does not count them. */
+    private function commands(): int
+    {
+        $counts = $this->rules->quietly(function () {
+            return $this->connection->get_connection_stats();
+        });
+        return $this->rules->commands($counts ?: []);
+    }
+};
