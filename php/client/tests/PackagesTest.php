@@ -15,7 +15,7 @@ final class PackagesTest extends TestCase
 {
     public function testThePluginHasCopiesOfTheCore(): void
     {
-        exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg(__DIR__ . '/../../wordpress/bin/copy-core') . ' --check', $wrong, $status);
+        exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg(__DIR__ . '/../../core/bin/copy-core') . ' --check', $wrong, $status);
         self::assertSame([[], 0], [$wrong, $status]);
         $copy = (string) file_get_contents(__DIR__ . '/../../wordpress/pagewell/src/Core/SocketClient.php');
         self::assertStringContainsString("\nnamespace Pagewell\\WordPress\\Core;\n", $copy);
