@@ -9,7 +9,7 @@ namespace Pagewell\MediaWiki;
 use Pagewell\MediaWiki\Core\Invalidation;
 
 /** The job `pagewellInvalidate`. */
-final class InvalidationJob extends \Job
+final class InvalidationJob extends \Job implements \GenericParameterJob
 {
     public function __construct(array $params)
     {

@@ -63,6 +63,7 @@ final class Offer
         $seconds = Page::lifetimeSeconds((int) MediaWikiServices::getInstance()->getMainConfig()->get('PagewellLifetime'));
         header('Pagewell-Cache-Control: max-age=' . (http_response_code() === 404 ? min($seconds, self::MISSING_SECONDS) : $seconds));
         header_remove('Last-Modified');
+        header_remove('Set-Cookie');
         self::setVary();
     }
 
@@ -99,8 +100,17 @@ final class Offer
         if ($visitors !== null) {
             return $visitors;
         }
+        if (MediaWikiServices::getInstance()->getDBLoadBalancer()->getServerCount() > 1) {
+            return Refusal::Replicas;
+        }
         self::complete($entry);
         return Page::refusal();
+    }
+
+    /** Whether the only cookies are positions for replicas, which this wiki does not have. */
+    private static function isPosition(): bool
+    {
+        return preg_grep('/^cpPosIndex=/', self::values('Set-Cookie'), PREG_GREP_INVERT) === [];
     }
 
     /** Adds what depends on the entry point. */
@@ -120,13 +130,14 @@ final class Offer
             } elseif ($title->canExist()) {
                 Reads::action($context->getActionName(), $title, $request);
             }
+            Reads::areLinksCurrent() || Page::refuse(Refusal::Outdated);
         }
     }
 
     /** Returns the reason if the response belongs to one visitor. */
     private static function visitors(): ?Refusal
     {
-        if (self::values('Set-Cookie') !== []) {
+        if (self::values('Set-Cookie') !== [] && !self::isPosition()) {
             return Refusal::SetCookie;
         }
         if (preg_match('/(^|,)\s*no-store\s*(,|$)/i', implode(',', self::values('Cache-Control'))) === 1) {

@@ -8,7 +8,10 @@
  * template, some while after the edit. Until then it shows the old text. With this check the text is
  * right as soon as the template is saved, so Pagewell can purge the pages that use it at once.
  *
- *     when a text is parsed   a hash of the rows of its links and templates is stored with it
+ *     when a text is parsed   a hash of the rows of its links and templates is stored with it. If the
+ *                             parser has seen other rows, the text is neither kept nor offered:
+ *                             MediaWiki's object cache may return an old value for some milliseconds
+ *                             after a change
  *     when it is reused       the rows must have the same hash, and no template may have another
  *                             revision that is younger than the text
  *
@@ -35,9 +38,33 @@ final class ParserCacheCheck
     public function onParserAfterTidy($parser, &$text): void
     {
         $parsed = $parser->getOutput();
+        $isCurrent = self::areFilesCurrent($parsed);
         if ($parsed->getLinks() !== [] || $parsed->getTemplateIds() !== []) {
-            $parsed->setExtensionData(self::KEY, self::hash($parsed, self::rows($parsed)));
+            $rows = self::rows($parsed);
+            $parsed->setExtensionData(self::KEY, self::hash($parsed, $rows));
+            $isCurrent = $isCurrent && self::haveRevisions($parsed, $rows) && self::exist($parsed, $rows);
         }
+        if (!$isCurrent) {
+            $parsed->updateCacheExpiry(0);
+            Page::refuse(Refusal::Outdated);
+        }
+    }
+
+    /**
+     * Whether the pages exist that existed for the parser, and no others.
+     *
+     * @param array<string, \stdClass> $rows
+     */
+    private static function exist($parsed, array $rows): bool
+    {
+        foreach ($parsed->getLinks() as $namespace => $ids) {
+            foreach ($ids as $key => $id) {
+                if (((int) $id > 0) !== isset($rows["$namespace:$key"])) {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     /** @return bool false if the text must be made again */
@@ -115,6 +142,13 @@ final class ParserCacheCheck
             }
         }
         return $rows;
+    }
+
+    /** Whether MediaWiki's object cache has the current version of a file. */
+    public static function isFileCurrent($title, $file): bool
+    {
+        $found = MediaWikiServices::getInstance()->getRepoGroup()->getLocalRepo()->findFiles([$title->getDBkey()])[$title->getDBkey()] ?? null;
+        return $found === null ? !$file || !$file->isLocal() : $file && $file->getSha1() === $found->getSha1() && $file->getTimestamp() === $found->getTimestamp();
     }
 
     /** Whether files have the contents with which the text was made. Files of other wikis are not compared. */

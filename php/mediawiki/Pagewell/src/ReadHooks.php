@@ -34,7 +34,7 @@ final class ReadHooks
     public function onHtmlPageLinkRendererEnd($renderer, $target, $isKnown, &$text, &$attributes, &$result): void
     {
         if ($target->getNamespace() >= 0 && !$target->isExternal() && $target->getDBkey() !== '') {
-            Page::uses('link', Tags::title($target));
+            Reads::link($target, (bool) $isKnown);
         }
     }
 

@@ -17,6 +17,35 @@ final class Reads
     /** The page that the request names. */
     public static $requested = null;
 
+    /** @var array<int, array<string, bool>> drawn links whose pages MediaWiki's object cache keeps, and whether they exist */
+    private static array $drawn = [];
+
+    /** Adds a link that is drawn, with or without the colour of missing pages. */
+    public static function link($target, bool $isKnown): void
+    {
+        Page::uses('link', Tags::title($target));
+        if (in_array($target->getNamespace(), [NS_TEMPLATE, NS_CATEGORY], true)) {
+            self::$drawn[$target->getNamespace()][$target->getDBkey()] = $isKnown;
+        }
+    }
+
+    /** Whether these links have the right colours: the object cache may return an old value after a change. */
+    public static function areLinksCurrent(): bool
+    {
+        if (self::$drawn === []) {
+            return true;
+        }
+        $database = MediaWikiServices::getInstance()->getDBLoadBalancer()->getConnection(DB_REPLICA);
+        $left = self::$drawn;
+        foreach ($database->select('page', ['page_namespace', 'page_title'], $database->makeWhereFrom2d($left, 'page_namespace', 'page_title'), __METHOD__) as $row) {
+            if (!$left[(int) $row->page_namespace][$row->page_title]) {
+                return false;
+            }
+            $left[(int) $row->page_namespace][$row->page_title] = false;
+        }
+        return !in_array(true, array_merge(...array_map(array_values(...), array_values($left))), true);
+    }
+
     /** Adds the page of a title: all that its views show apart from the parsed text. */
     private static function page($title): void
     {
@@ -34,6 +63,7 @@ final class Reads
             Page::uses('file', Tags::name($title->getDBkey()));
             Page::uses('backlinks', Tags::title($title));
             $file = MediaWikiServices::getInstance()->getRepoGroup()->findFile($title);
+            ParserCacheCheck::isFileCurrent($title, $file) || Page::refuse(Refusal::Outdated);
             if ($file && (string) $file->getSha1() !== '') {
                 Page::uses('hash', $file->getSha1());
             }

@@ -33,6 +33,12 @@ enum Refusal: string
     /** Anonymous visitors may not read the wiki. */
     case PrivateWiki = 'private-wiki';
 
+    /** MediaWiki's object cache returned an old value: the data have just changed. */
+    case Outdated = 'outdated-value';
+
+    /** The database has replicas: the page may be rendered from a replica that does not have a change yet. */
+    case Replicas = 'replicas';
+
     /** The status is not 200, 301 or 404, or the request failed. */
     case Status = 'status';
 

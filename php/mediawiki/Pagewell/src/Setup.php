@@ -17,6 +17,8 @@ declare(strict_types=1);
 
 namespace Pagewell\MediaWiki;
 
+use MediaWiki\MediaWikiServices;
+
 /** Registers what has no hook. */
 final class Setup
 {
@@ -30,6 +32,10 @@ final class Setup
         if (($GLOBALS['wgJobClasses']['recentChangesUpdate'] ?? '') === 'RecentChangesUpdateJob') {
             $GLOBALS['wgJobClasses']['recentChangesUpdate'] = StatisticsJob::class;
         }
+        // Texts of old revisions are kept without a look at their templates, and no hook can refuse them.
+        $GLOBALS['wgOldRevisionParserCacheExpireTime'] = 0;
+        // For some seconds after a change, the object cache may return a value that is older than the change.
+        MediaWikiServices::getInstance()->getMainWANObjectCache()->useInterimHoldOffCaching(false);
         if (PHP_SAPI === 'cli') {
             return;
         }

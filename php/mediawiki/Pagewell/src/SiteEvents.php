@@ -56,13 +56,9 @@ final class SiteEvents
         if ($rare === []) {
             return;
         }
-        ChangeQueue::add('changetags');
-        // MediaWiki itself keeps the list for a day.
-        \DeferredUpdates::addCallableUpdate(static function (): void {
-            $cache = MediaWikiServices::getInstance()->getMainWANObjectCache();
-            \ChangeTags::purgeTagCacheAll();
-            $cache->delete($cache->makeKey('tags-list-summary', MediaWikiServices::getInstance()->getContentLanguage()->getCode()));
-        });
+        // MediaWiki itself keeps the list for a day, and the counts for five minutes.
+        $language = MediaWikiServices::getInstance()->getContentLanguage()->getCode();
+        ObjectCache::forget('changetags', [['tags-list-summary', $language], ['tags-usage-statistics']]);
     }
 
     public function onLocalUserCreated($user, $isAutomatic): void
@@ -75,7 +71,8 @@ final class SiteEvents
     public function onUserGroupsChanged($user, $added, $removed, $performer, $reason, $before, $after): void
     {
         self::user($user->getName());
-        ChangeQueue::add('statistics');
+        // MediaWiki keeps the number of members for an hour.
+        ObjectCache::forget('statistics', array_map(static fn (string $group): array => ['SiteStats', 'groupcounts', $group], [...$added, ...$removed]));
     }
 
     public function onBlockIpComplete($block, $user, $earlier): void

@@ -34,7 +34,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, Change)> {
     TEXTS.into_iter().chain(PAGES).chain(SITE)
 }
 
-const TEXTS: [(&str, Change); 14] = [
+const TEXTS: [(&str, Change); 13] = [
     ("nothing", Nothing),
     (
         "an edit",
@@ -66,7 +66,6 @@ const TEXTS: [(&str, Change); 14] = [
         Editor(&[("action", "edit"), ("title", "Nowhere"), ("text", "Nothing to see.")]),
     ),
     ("a talk page", Editor(&[("action", "edit"), ("title", "Talk:Ferry"), ("text", "Nice.")])),
-    ("a user page", Editor(&[("action", "edit"), ("title", "User:Admin"), ("text", "I am.")])),
     (
         "a category",
         Editor(&[("action", "edit"), ("title", "Category:Ships"), ("text", "All ships.")]),
@@ -83,7 +82,7 @@ const TEXTS: [(&str, Change); 14] = [
     ("a rollback", Rollback("Ferry")),
 ];
 
-const PAGES: [(&str, Change); 12] = [
+const PAGES: [(&str, Change); 11] = [
     ("all jobs", Command("runJobs.php", &[], "")),
     (
         "a protected page",
@@ -101,7 +100,6 @@ const PAGES: [(&str, Change); 12] = [
     ("a purge", Editor(&[("action", "purge"), ("titles", "Ferry")])),
     ("a hidden author", HideRevision("Ferry")),
     ("a page deleted by a command", Command("deleteBatch.php", &[], "Nowhere\n")),
-    ("all jobs again", Command("runJobs.php", &[], "")),
 ];
 
 const SITE: [(&str, Change); 11] = [

@@ -88,6 +88,11 @@ impl<'a> Editor<'a> {
         assert_eq!(answer["upload"]["result"], "Success", "{answer}");
     }
 
+    /// A request for a page with the cookies of the session.
+    pub fn request(&self, url: &str) -> Request {
+        Request::get(url).header("Cookie", &self.cookies)
+    }
+
     /// The ids of the last two revisions of a page, the newest first.
     pub fn revisions(&self, title: &str) -> [String; 2] {
         let all = self.list(title);
@@ -113,8 +118,7 @@ impl<'a> Editor<'a> {
     }
 
     fn get(&self, query: &str) -> (Value, String) {
-        let request = Request::get(&format!("/api.php?{query}")).header("Cookie", &self.cookies);
-        exchange(&mut self.client(), &request)
+        exchange(&mut self.client(), &self.request(&format!("/api.php?{query}")))
     }
 
     fn client(&self) -> Client {
