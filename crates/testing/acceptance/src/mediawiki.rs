@@ -40,7 +40,12 @@ pub fn lay_out(root: &Path) {
     for name in LINKED {
         symlink(package.join(name), root.join(name)).expect("a link");
     }
-    symlink("extensions-core", root.join("extensions")).expect("a link");
+    // A directory of its own, to which extensions can be added.
+    fs::create_dir(root.join("extensions")).expect("a directory");
+    for entry in fs::read_dir(package.join("extensions-core")).expect("extensions").flatten() {
+        let link = root.join("extensions").join(entry.file_name());
+        symlink(entry.path(), link).expect("a link");
+    }
 }
 
 /// A MediaWiki with its database.
