@@ -32,7 +32,8 @@ final class ChangeQueue
     /** Whether the header section was sent, or there is none. */
     private static bool $isLate = PHP_SAPI === 'cli';
 
-    private static bool $isPlanned = false;
+    /** The beginning of the transaction whose commit is awaited; null: none is. */
+    private static ?float $planned = null;
 
     /** Adds changes of a kind: of these ids, or (none) of any. */
     public static function add(string $kind, int|string ...$ids): void
@@ -79,19 +80,24 @@ final class ChangeQueue
     /** Sends what waits. */
     public static function flush(): void
     {
-        [$changes, self::$waiting, self::$isPlanned] = [self::$waiting, null, false];
+        [$changes, self::$waiting, self::$planned] = [self::$waiting, null, null];
         $changes === null || Control::send($changes);
     }
 
     /** Sends the changes after the commit of the transaction that makes them. */
     private static function plan(): void
     {
-        if (!self::$isLate || self::$isPlanned) {
+        if (!self::$isLate) {
             return;
         }
-        self::$isPlanned = true;
-        $repeat = self::repeat(...);
         $database = MediaWikiServices::getInstance()->getDBLoadBalancer()->getConnection(DB_PRIMARY);
+        // After a rollback, the names wait for the next transaction.
+        $begun = $database->trxLevel() > 0 ? (float) $database->trxTimestamp() : null;
+        if ($begun !== null && $begun === self::$planned) {
+            return;
+        }
+        self::$planned = $begun;
+        $repeat = self::repeat(...);
         $database->onTransactionCommitOrIdle(static function () use ($repeat): void {
             $changes = self::$waiting;
             self::flush();

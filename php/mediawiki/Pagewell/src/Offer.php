@@ -88,7 +88,7 @@ final class Offer
     private static function refusal(): ?Refusal
     {
         $entry = defined('MW_ENTRY_POINT') ? MW_ENTRY_POINT : '';
-        if (!isset(self::ENTRIES[$entry]) || !($GLOBALS['wgFullyInitialised'] ?? false)) {
+        if (!isset(self::ENTRIES[$entry])) {
             return Refusal::Unknown;
         }
         $status = http_response_code();

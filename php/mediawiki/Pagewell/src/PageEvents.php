@@ -135,23 +135,27 @@ final class PageEvents
     public function onLinksUpdateComplete($update, $ticket): void
     {
         $title = $update->getTitle();
-        $isChanged = false;
+        [$pages, $categories] = [[], []];
         foreach (['pagelinks', 'templatelinks', 'imagelinks', 'categorylinks'] as $table) {
             foreach ($update->getPageReferenceIterator($table, self::CHANGED) as $target) {
-                $isChanged = true;
                 if ($table === 'categorylinks') {
-                    ChangeQueue::add('category', Tags::name($target->getDBkey()));
-                    ChangeQueue::add('categories');
+                    $categories[] = Tags::name($target->getDBkey());
                 } else {
-                    ChangeQueue::add('backlinks', Tags::title($target));
+                    $pages[] = Tags::title($target);
                 }
             }
+        }
+        // Together, because each call may be sent at once.
+        $pages === [] || ChangeQueue::add('backlinks', ...$pages);
+        if ($categories !== []) {
+            ChangeQueue::add('category', ...$categories);
+            ChangeQueue::add('categories');
         }
         $properties = ($update->getAddedProperties() ?? []) + ($update->getRemovedProperties() ?? []);
         if (isset($properties['hiddencat'])) {
             ChangeQueue::add('link', Tags::title($title));
         }
-        if ($isChanged || $properties !== []) {
+        if ($pages !== [] || $categories !== [] || $properties !== []) {
             ChangeQueue::add('links', Tags::title($title));
         }
     }

@@ -35,7 +35,8 @@ final class Setup
         // Texts of old revisions are kept without a look at their templates, and no hook can refuse them.
         $GLOBALS['wgOldRevisionParserCacheExpireTime'] = 0;
         // For some seconds after a change, the object cache may return a value that is older than the change.
-        MediaWikiServices::getInstance()->getMainWANObjectCache()->useInterimHoldOffCaching(false);
+        $cache = MediaWikiServices::getInstance()->getMainWANObjectCache();
+        method_exists($cache, 'useInterimHoldOffCaching') && $cache->useInterimHoldOffCaching(false);
         if (PHP_SAPI === 'cli') {
             return;
         }
