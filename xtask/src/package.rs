@@ -24,15 +24,17 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// Files that an operator may have changed, and an upgrade leaves alone.
 const CONFIGURATION: [&str; 2] = ["/etc/pagewell/pagewell.toml", "/etc/logrotate.d/pagewell"];
 
-/// Builds the package and the archive of the WordPress plugin, and prints their paths.
+/// Builds the package and the archives of the plugins, and prints their paths.
 ///
 /// # Errors
 /// A file that could not be built or written.
 pub fn run(profile: Profile) -> Result<(), String> {
     let package = build(profile)?;
     println!("{}", package.display());
-    let archive = plugin::build(&root::repository(), &root::target().join("package"))?;
-    println!("{}", archive.display());
+    for one in plugin::PLUGINS {
+        let archive = plugin::build(one, &root::repository(), &root::target().join("package"))?;
+        println!("{}", archive.display());
+    }
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 <?php
 
 /**
- * All packages have the version of the program. The WordPress plugin is installed without the
- * library, and has copies of some classes of the core.
+ * All packages have the version of the program. The plugins for WordPress and MediaWiki are
+ * installed without the library, and have copies of some classes of the core.
  */
 
 declare(strict_types=1);
@@ -13,9 +13,9 @@ use PHPUnit\Framework\TestCase;
 
 final class PackagesTest extends TestCase
 {
-    public function testThePluginHasCopiesOfTheCore(): void
+    public function testThePluginsHaveCopiesOfTheCore(): void
     {
-        exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg(__DIR__ . '/../../wordpress/bin/copy-core') . ' --check', $wrong, $status);
+        exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg(__DIR__ . '/../../core/bin/copy-core') . ' --check', $wrong, $status);
         self::assertSame([[], 0], [$wrong, $status]);
         $copy = (string) file_get_contents(__DIR__ . '/../../wordpress/pagewell/src/Core/SocketClient.php');
         self::assertStringContainsString("\nnamespace Pagewell\\WordPress\\Core;\n", $copy);
@@ -40,6 +40,8 @@ final class PackagesTest extends TestCase
         }
         preg_match("/^const VERSION = '([0-9.]+)';$/m", (string) file_get_contents(__DIR__ . '/../../wordpress/pagewell/pagewell.php'), $plugin);
         self::assertSame($program[1] ?? null, $plugin[1] ?? '');
+        $extension = json_decode((string) file_get_contents(__DIR__ . '/../../mediawiki/Pagewell/extension.json'), true, 8, JSON_THROW_ON_ERROR);
+        self::assertSame($program[1] ?? null, $extension['version']);
         self::assertSame(array_fill_keys(['pagewell/core', 'pagewell/client', 'pagewell/bridge', 'pagewell/laravel', 'pagewell/symfony'], $program[1] ?? null), $versions);
     }
 }

@@ -1,5 +1,5 @@
-//! The zip archive of the WordPress plugin, as WordPress's page "Add Plugins" takes it: one directory
-//! `pagewell` with the plugin, its `readme.txt` and the licences.
+//! The zip archives of the plugins: one directory with the plugin and the licences. WordPress's page
+//! "Add Plugins" takes the first; the second is unpacked in MediaWiki's directory `extensions`.
 //!
 //! The same files give the same bytes: entries are sorted, and times, modes and owners are fixed. The
 //! format is APPNOTE.TXT 6.3 of PKWARE, without extensions: 32-bit sizes, DEFLATE, ASCII names.
@@ -23,32 +23,59 @@ const DATE: u16 = 1 << 5 | 1;
 /// A regular file of mode 644.
 const MODE: u32 = 0o100_644 << 16;
 
-/// Writes `pagewell-wordpress-VERSION.zip` into the directory `place`. `repository` is the root of the
+/// A plugin, as it is in the repository.
+#[derive(Clone, Copy)]
+pub struct PluginArchive {
+    /// The application, in the name of the archive.
+    application: &'static str,
+    /// The directory below `php/`; its last part is the directory in the archive.
+    directory: &'static str,
+    /// Lines with the version: a file, and the text before and after the version.
+    versions: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// All plugins that have an archive.
+pub const PLUGINS: [PluginArchive; 2] = [
+    PluginArchive {
+        application: "wordpress",
+        directory: "wordpress/pagewell",
+        versions: &[("readme.txt", "Stable tag:", ""), ("pagewell.php", " * Version:", "")],
+    },
+    PluginArchive {
+        application: "mediawiki",
+        directory: "mediawiki/Pagewell",
+        versions: &[("extension.json", "\t\"version\": \"", "\",")],
+    },
+];
+
+/// Writes `pagewell-APPLICATION-VERSION.zip` into the directory `place`. `repository` is the root of the
 /// checkout. Returns the path of the archive.
 ///
 /// # Errors
 /// A file that could not be read or written, or a version in the plugin that is not this version.
-pub fn build(repository: &Path, place: &Path) -> Result<PathBuf, String> {
+pub fn build(plugin: PluginArchive, repository: &Path, place: &Path) -> Result<PathBuf, String> {
     let version = env!("CARGO_PKG_VERSION");
-    let plugin = repository.join("php/wordpress/pagewell");
+    let directory = repository.join("php").join(plugin.directory);
+    let (_, own) = plugin.directory.split_once('/').unwrap_or_default();
     let mut files = BTreeMap::new();
-    collect(&plugin, "pagewell", &mut files)?;
+    collect(&directory, own, &mut files)?;
     for name in LICENCES {
-        files.insert(format!("pagewell/{name}"), read(&repository.join(name))?);
+        files.insert(format!("{own}/{name}"), read(&repository.join(name))?);
     }
-    for (name, line) in [("readme.txt", "Stable tag:"), ("pagewell.php", " * Version:")] {
-        let text = files.get(&format!("pagewell/{name}")).map(|text| String::from_utf8_lossy(text));
+    for (name, start, end) in plugin.versions {
+        let text = files.get(&format!("{own}/{name}")).map(|text| String::from_utf8_lossy(text));
         let text = text.unwrap_or_default();
-        let found = text.lines().find_map(|one| one.strip_prefix(line)).map(str::trim);
+        let found = text.lines().find_map(|one| one.strip_prefix(start)?.strip_suffix(end));
+        let found = found.map(str::trim);
         if found != Some(version) {
             let found = found.unwrap_or("none");
             return Err(format!(
-                "package: {name} of the plugin: `{line}` is {found}, not {version}"
+                "package: {name} of the plugin: `{start}` is {found}, not {version}"
             ));
         }
     }
     fs::create_dir_all(place).map_err(|error| super::told(place, error))?;
-    let path = place.join(format!("pagewell-wordpress-{version}.zip"));
+    let path = place.join(format!("pagewell-{}-{version}.zip", plugin.application));
     fs::write(&path, zipped(&files)?).map_err(|error| super::told(&path, error))?;
     Ok(path)
 }
@@ -146,11 +173,12 @@ mod tests {
     #[test]
     fn wordpress_can_extract_the_archive_and_finds_the_plugin() {
         let dir = PrivateDir::temporary("zip").expect("a directory");
-        let zip = build(&root::repository(), dir.path()).expect("it can be built");
+        let [plugin, _] = PLUGINS;
+        let zip = build(plugin, &root::repository(), dir.path()).expect("it can be built");
         let version = env!("CARGO_PKG_VERSION");
         assert_eq!(zip, dir.path().join(format!("pagewell-wordpress-{version}.zip")));
         let first = fs::read(&zip).expect("written");
-        build(&root::repository(), dir.path()).expect("it can be built again");
+        build(plugin, &root::repository(), dir.path()).expect("it can be built again");
         assert!(fs::read(&zip).expect("written") == first, "the same bytes");
         let out = dir.path().join("plugins");
         let mut php = Command::new(harness::program(&["php"]).expect("php"));
@@ -175,6 +203,23 @@ mod tests {
             let source = root::repository().join("php/wordpress/pagewell").join(name);
             let same = fs::read_to_string(&source).map_or(true, |source| source == text(name));
             assert!(same && !text(name).is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_archive_for_mediawiki_has_the_extension() {
+        let dir = PrivateDir::temporary("zip").expect("a directory");
+        let [_, plugin] = PLUGINS;
+        let zip = build(plugin, &root::repository(), dir.path()).expect("it can be built");
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(zip, dir.path().join(format!("pagewell-mediawiki-{version}.zip")));
+        let out = dir.path().join("extensions");
+        let mut php = Command::new(harness::program(&["php"]).expect("php"));
+        let output = php.args(["-r", EXTRACT]).arg(&zip).arg(&out).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        let text = |name: &str| fs::read_to_string(out.join("Pagewell").join(name)).expect(name);
+        for name in ["extension.json", "i18n/en.json", "src/Core/Tag.php", "LICENSE-MIT"] {
+            assert!(!text(name).is_empty(), "{name}");
         }
     }
 }

@@ -5,6 +5,7 @@
 //! file.
 
 mod automatic;
+mod mediawiki;
 mod news;
 mod php_contract;
 mod wordpress;

@@ -25,24 +25,53 @@ fn lay_out(machine: &Machine) {
     machine.write("/var/www/wiki/images/deleted/secret.txt", "a deleted upload");
 }
 
-#[test]
-fn mediawiki() {
-    let mut guide = Guide::open("mediawiki.md");
-    let mut machine = Machine::new("putenv('MW_INSTALL_PATH=/var/www/wiki');");
+/// Follows the five-minute path with these lines of LocalSettings.php. Returns the line of cron.
+fn set_up(
+    guide: &mut Guide,
+    machine: &mut Machine,
+    settings: impl Fn(&mut Guide) -> String,
+) -> String {
     guide.not_run(
         "MediaWiki",
         "sh",
         "a release build takes minutes; xtask's tests build the package",
     );
-    lay_out(&machine);
+    lay_out(machine);
     machine.run(INSTALL);
     let path = "Five-minute path";
     machine.write(TOML, &guide.next(path, "toml"));
     machine.run(&guide.next(path, "sh"));
-    machine.append("/var/www/wiki/LocalSettings.php", &guide.next(path, "php"));
+    machine.append("/var/www/wiki/LocalSettings.php", &settings(guide));
     let jobs = guide.next(path, "text");
     let output = machine.run(&guide.next(path, "sh"));
     assert!(output.contains("pagewell www-data") && output.contains(": answers"), "{output}");
+    let job = jobs.lines().find_map(|line| line.strip_prefix("* * * * * www-data "));
+    format!("sudo -u www-data {}", job.expect("a line of cron"))
+}
+
+/// A machine for a wiki.
+fn machine() -> Machine {
+    Machine::new("putenv('MW_INSTALL_PATH=/var/www/wiki');")
+}
+
+/// The command that edits a page.
+fn edit(title: &str, text: &str) -> String {
+    format!(
+        "echo '{text}' | sudo -u www-data php /var/www/wiki/maintenance/edit.php -u Admin '{title}' >/dev/null"
+    )
+}
+
+/// The command that requests a page.
+fn page(title: &str) -> String {
+    format!("curl -s http://wiki.example/wiki/{title}")
+}
+
+#[test]
+fn mediawiki() {
+    let mut guide = Guide::open("mediawiki.md");
+    let mut machine = machine();
+    let job = set_up(&mut guide, &mut machine, |guide| guide.next("Five-minute path", "php"));
+    guide.not_run("Without the extension", "php", "another test has a wiki without the extension");
     // The two commands of the verification, and a page that was deleted before.
     let verify = guide.next("Verify", "sh");
     let (get, deleted) = verify.split_once('\n').expect("two commands");
@@ -53,17 +82,42 @@ fn mediawiki() {
         let answer = machine.run(&deleted.replace("deleted/", url));
         assert!(answer.starts_with("HTTP/1.1 ") && !answer.contains(" 200"), "{answer}");
     }
-    edits(&guide, &mut machine, get, &jobs);
+    let category = page("Category:Ships");
+    let status = "curl -si http://wiki.example/wiki/Category:Ships | grep -i ^cache-status";
+    // A page and its template: both are current at once.
+    machine.run(&edit("Main_Page", "A new text. {{Box}}"));
+    assert!(machine.run(&page("Main_Page")).contains("A new text."));
+    assert!(machine.run(get).contains("pagewell; hit"));
+    machine.run(&edit("Template:Box", "In a box. [[Category:Ships]]"));
+    assert!(machine.run(&page("Main_Page")).contains("In a box."));
+    // A category that the template adds: when the jobs have run, as the line for cron runs them.
+    machine.run(&category);
+    assert!(machine.run(status).contains("pagewell; hit"));
+    until("the category has the page", || {
+        machine.run(&job);
+        machine.run(&category).contains("title=\"Main Page\">Main Page</a></li>")
+    });
+    // Interface text is on every page.
+    machine.run(get);
+    assert!(machine.run(get).contains("pagewell; hit"));
+    machine.run(&edit("MediaWiki:Sitenotice", "The wiki moves."));
+    assert!(machine.run(&page("Main_Page")).contains("The wiki moves."));
 }
 
-/// The changes in the guide's table that a command can make.
-fn edits(guide: &Guide, machine: &mut Machine, get: &str, jobs: &str) {
-    let edit = |title: &str, text: &str| {
-        format!(
-            "echo '{text}' | sudo -u www-data php /var/www/wiki/maintenance/edit.php -u Admin '{title}' >/dev/null"
-        )
-    };
-    let page = |title: &str| format!("curl -s http://wiki.example/wiki/{title}");
+#[test]
+fn mediawiki_without_the_extension() {
+    let mut guide = Guide::open("mediawiki.md");
+    let mut machine = machine();
+    let job = set_up(&mut guide, &mut machine, |guide| {
+        let settings = guide.next("Five-minute path", "php");
+        let others = settings.lines().filter(|line| !line.contains("Pagewell"));
+        let others: Vec<&str> = others.collect();
+        assert_eq!(others.len() + 2, settings.lines().count(), "two lines with Pagewell");
+        others.join("\n") + "\n" + &guide.next("Without the extension", "php")
+    });
+    let get = "curl -si http://wiki.example/wiki/Main_Page | grep -i ^cache-status";
+    machine.run(get);
+    assert!(machine.run(get).contains("pagewell; hit"));
     machine.run(&edit("Main_Page", "A new text. {{Box}}"));
     let status = machine.run(get);
     assert!(status.contains("fwd=uri-miss"), "{status}");
@@ -72,13 +126,8 @@ fn edits(guide: &Guide, machine: &mut Machine, get: &str, jobs: &str) {
     // MediaWiki compares the times of its parser cache in seconds: a template that changes in the second in
     // which a page was rendered does not change the page.
     std::thread::sleep(Duration::from_millis(1100));
-    // A template: the pages that use it are purged by the job queue, as the line for cron runs it.
+    // A template: the pages that use it are purged by the job queue.
     machine.run(&edit("Template:Box", "In a box."));
-    let job = jobs
-        .lines()
-        .find_map(|line| line.strip_prefix("* * * * * www-data "))
-        .expect("a line of cron");
-    let job = format!("sudo -u www-data {job}");
     until("the page has the template's text", || {
         machine.run(&job);
         machine.run(&page("Main_Page")).contains("In a box.")
@@ -91,4 +140,5 @@ fn edits(guide: &Guide, machine: &mut Machine, get: &str, jobs: &str) {
     // A category is not cached.
     let category = "curl -si http://wiki.example/wiki/Category:Ships | grep -i ^cache-status";
     assert!(machine.run(category).contains(&guide.inline("detail=private")));
+    guide.only_in_part();
 }

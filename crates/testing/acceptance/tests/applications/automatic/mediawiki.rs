@@ -5,13 +5,9 @@
 //! a command runs them, as a timer does it.
 
 use super::{Application, ComparedSite, Figures, guide};
-use acceptance::{cache_status, counter, mediawiki};
-use harness::{MariaDb, MariaDbOptions, PrivateDir, Request};
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use acceptance::mediawiki::{self, Wiki};
+use acceptance::{cache_status, counter};
+use harness::{MariaDbOptions, Request};
 
 const GUIDE: &str = "MediaWiki in five minutes";
 
@@ -21,120 +17,17 @@ const AS_INSTALLED: &str = "$wgUseCdn = true; $wgCdnMaxAge = 86400; $wgJobRunRat
 /// The paths of pages that this test uses.
 const PATHS: &str = "$wgArticlePath = '/wiki/$1'; $wgUsePathInfo = true;";
 
-/// A MediaWiki with its database.
-struct Wiki {
-    database: MariaDb,
-    dir: PrivateDir,
-}
-
-impl Wiki {
-    /// `settings` are additional lines of LocalSettings.php.
-    fn start(settings: &str) -> Wiki {
-        let dir = PrivateDir::temporary("wiki").expect("a directory");
-        let database = PrivateDir::temporary("wikidb").expect("a directory");
-        let database =
-            MariaDb::start_with(database, MariaDbOptions::followed(&[])).expect("it starts");
-        database.create_database("wiki", "wiki", "secret").expect("a database");
-        let wiki = Wiki { database, dir };
-        wiki.lay_out();
-        let root = wiki.root();
-        wiki.maintain(
-            "install.php",
-            &[
-                "--dbtype=mysql",
-                "--dbserver=localhost",
-                "--dbname=wiki",
-                "--dbuser=wiki",
-                "--dbpass=secret",
-                "--server=http://wiki.test",
-                "--scriptpath=",
-                &format!("--confpath={root}"),
-                "--pass=secret-of-admin-1",
-                "A wiki",
-                "Admin",
-            ],
-            "",
-        );
-        let file = format!("{root}/LocalSettings.php");
-        let cache = format!("$wgCacheDirectory = '{root}/cache'; {PATHS}\n");
-        let settings = fs::read_to_string(&file).expect("it is there") + settings + "\n" + &cache;
-        fs::write(&file, settings).expect("written");
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("set");
-        wiki
+fn application(wiki: &Wiki) -> Application {
+    let root = wiki.root();
+    Application {
+        host: mediawiki::HOST,
+        root: root.clone(),
+        env: vec![("MW_INSTALL_PATH".to_owned(), root)],
+        plain_config: format!("[php.ini]\n{}", wiki.ini()),
+        guide: GUIDE,
+        idle_write: Request::form("/api.php", "action=query&meta=siteinfo&format=json"),
+        comparable: mediawiki::comparable,
     }
-
-    fn root(&self) -> String {
-        self.dir.path().join("root").display().to_string()
-    }
-
-    fn lay_out(&self) {
-        let root = self.root();
-        let root = Path::new(&root);
-        mediawiki::lay_out(root);
-        for (name, mode) in [("", 0o755), ("images", 0o777), ("cache", 0o777)] {
-            let path = root.join(name);
-            fs::create_dir_all(&path).expect("a directory");
-            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
-        }
-    }
-
-    /// Runs a maintenance script with a text as its input.
-    fn maintain(&self, script: &str, args: &[&str], input: &str) {
-        let root = self.root();
-        let socket = self.database.socket().display();
-        let mut command = Command::new("php");
-        command.arg("-d").arg(format!("mysqli.default_socket={socket}"));
-        command.arg(format!("{root}/maintenance/{script}")).args(args);
-        command.env("MW_INSTALL_PATH", &root).stdin(Stdio::piped());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("php runs");
-        let mut stdin = child.stdin.take().expect("it is piped");
-        stdin.write_all(input.as_bytes()).expect("it reads");
-        drop(stdin);
-        let output = child.wait_with_output().expect("it ends");
-        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert!(output.status.success(), "{script} {args:?}: {text}");
-    }
-
-    fn sql(&self, text: &str) {
-        self.database.sql_in("wiki", text).expect("it is done");
-    }
-
-    fn application(&self) -> Application {
-        let root = self.root();
-        let socket = self.database.socket().display().to_string();
-        Application {
-            host: "wiki.test",
-            root: root.clone(),
-            env: vec![("MW_INSTALL_PATH".to_owned(), root)],
-            plain_config: format!("[php.ini]\n\"mysqli.default_socket\" = {socket:?}\n"),
-            guide: GUIDE,
-            idle_write: Request::form("/api.php", "action=query&meta=siteinfo&format=json"),
-            comparable,
-        }
-    }
-}
-
-/// Times and numbers of the render are in comments and in a script. The number of jobs in the statistics is of
-/// a table that the profile ignores.
-fn comparable(page: &str) -> String {
-    let mut text = String::with_capacity(page.len());
-    let mut rest = page;
-    while let Some((before, after)) = rest.split_once("<!--") {
-        text.push_str(before);
-        rest = after.split_once("-->").map_or("", |(_, rest)| rest);
-    }
-    text.push_str(rest);
-    let is_report = |line: &&str| line.contains("wgPageParseReport");
-    let lines = text.lines().filter(|line| !is_report(line));
-    let mut text = lines.collect::<Vec<_>>().join("\n");
-    for name in ["\"wgRequestId\":", "\"jobs\":"] {
-        if let Some((before, after)) = text.split_once(name) {
-            let rest = after.split_once([',', '}']).map_or("", |(_, rest)| rest);
-            text = format!("{before}{rest}");
-        }
-    }
-    text
 }
 
 /// Pages that MediaWiki marks as the same for all: views, histories, styles and answers of the API.
@@ -212,7 +105,7 @@ fn mediawiki_as_installed_serves_no_stale_page() {
 }
 
 fn follow(settings: &str) {
-    let wiki = Wiki::start(settings);
+    let wiki = Wiki::start(MariaDbOptions::followed(&[]), &format!("{settings}\n{PATHS}"));
     for (title, text) in [
         ("Ferry", "A ferry. {{Box}} [[Category:Ships]] [[Missing]]"),
         ("Template:Box", "In a box."),
@@ -221,7 +114,7 @@ fn follow(settings: &str) {
     ] {
         wiki.maintain(EDIT, &["-u", "Admin", title], text);
     }
-    let site = ComparedSite::start(&wiki.database, "wiki", wiki.application());
+    let site = ComparedSite::start(&wiki.database, "wiki", application(&wiki));
     let mut figures = Figures::default();
     // The first views of a page also write: MediaWiki's caches and its statistics.
     site.fill(&URLS);
@@ -236,7 +129,8 @@ fn follow(settings: &str) {
         site.step(&URLS, name, &mut change, &mut figures);
     }
     for (name, text) in STATEMENTS {
-        site.step(&URLS, name, &mut || wiki.sql(text), &mut figures);
+        let mut change = || drop(wiki.database.sql_in("wiki", text).expect("it is done"));
+        site.step(&URLS, name, &mut change, &mut figures);
     }
     assert_eq!(counter(&site.cached, "reads_refused"), 0, "{}", site.cached.log());
     for url in [PRIVATE, PRIVATE].concat() {
