@@ -71,7 +71,7 @@ bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for s
 compat: ## tests against the servers and PHP of Debian 13 and unstable, in private roots (as root; 10 GB, 45 minutes at most)
 	@scripts/compat
 
-package: ## a package for Debian (target/package/*.deb) and the WordPress plugin as a zip archive
+package: ## a package for Debian (target/package/*.deb) and the plugins for WordPress and MediaWiki as zip archives
 	@scripts/setup build
 	@$(CARGO) xtask package
 

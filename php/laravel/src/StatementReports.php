@@ -28,8 +28,11 @@ final class StatementReports
     /** The key by which Laravel finds a connector of the application. */
     private const CONNECTOR = 'db.connector.mysql';
 
-    /** Caches whose values are in the process, or are rows. */
-    private const SEEN = ['array', 'database', 'null'];
+    /**
+     * Caches whose values are in the process. A row of the cache in the database does not change when its value
+     * expires, so that a page would keep the value.
+     */
+    private const SEEN = ['array', 'null'];
 
     /** Does nothing in a request that is not captured. */
     public static function register(Container $app): void
@@ -38,6 +41,7 @@ final class StatementReports
             return;
         }
         $app->bound(self::CONNECTOR) || $app->bind(self::CONNECTOR, CapturingConnector::class);
+        self::refuseSilentStores($app->make('config'));
         $events = $app->make(Dispatcher::class);
         $events->listen(QueryExecuted::class, static function (QueryExecuted $event): void {
             self::onQuery($event->connection->getDriverName());
@@ -45,6 +49,16 @@ final class StatementReports
         $events->listen(CacheHit::class, static function (CacheHit $event) use ($app): void {
             self::onCacheHit($app->make('config'), $event->storeName ?? null);
         });
+    }
+
+    /** A store without events would hide reads without a word. */
+    private static function refuseSilentStores(Repository $config): void
+    {
+        foreach ((array) $config->get('cache.stores') as $name => $store) {
+            if (($store['events'] ?? true) === false && !in_array($store['driver'] ?? null, self::SEEN, true)) {
+                StatementCapture::running()?->giveUp("Laravel's cache $name has no events, and could hide reads");
+            }
+        }
     }
 
     private static function onQuery(string $driver): void

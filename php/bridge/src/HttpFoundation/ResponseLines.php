@@ -8,7 +8,8 @@
  * application, or of a session in use, does.
  *
  * In a request whose statements are reported (automatic dependencies), the default is removed: such
- * a page is stored without caching headers, if its statements are known.
+ * a page is stored without caching headers, if its statements are known. It stays if `Expires` or
+ * `Last-Modified` would give the page a lifetime without its statements.
  */
 
 declare(strict_types=1);
@@ -56,7 +57,9 @@ final class ResponseLines
             [$name, $value] = explode(': ', $line, 2);
             $response->headers->set($name, $value, in_array($name, ['Cache-Control', 'Surrogate-Control'], true));
         }
-        if (StatementCapture::running() !== null && !$session && !self::hasOwnCacheControl($response->headers)) {
+        $isWithoutFields = !$response->headers->has('Expires') && !$response->headers->has('Last-Modified')
+            && !self::hasOwnCacheControl($response->headers);
+        if (StatementCapture::running() !== null && !$session && $isWithoutFields) {
             $response->headers->remove('Cache-Control');
         }
     }

@@ -59,6 +59,8 @@ final class ApiReads
         $request = $module->getRequest();
         $name = (string) $module->getModuleName();
         self::$isKnown = in_array($name, ['query', 'parse', 'opensearch', 'feedrecentchanges'], true);
+        // As for the special page.
+        $name === 'revisiondelete' && ChangeQueue::addEverything();
         match ($name) {
             'query' => self::pages($module->getPageSet()),
             'parse' => self::parse($module),
@@ -77,7 +79,7 @@ final class ApiReads
         }
         isset(self::SECONDS[$name]) && Page::freshFor(self::SECONDS[$name]);
         $isKnown = isset(self::LISTS[$name]) || match ($name) {
-            'allpages' => self::add('titles', (int) $params['namespace']),
+            'allpages' => !self::isFiltered($params) && self::add('titles', (int) $params['namespace']),
             'categorymembers', 'backlinks', 'embeddedin', 'imageusage' => self::ofTitle($name, $params),
             default => self::properties($name, $module),
         };
@@ -102,7 +104,23 @@ final class ApiReads
         if ($title === null) {
             return false;
         }
-        return $name === 'categorymembers' ? self::add('category', Tags::name($title->getDBkey())) : self::add('backlinks', Tags::title($title));
+        if ($name === 'categorymembers') {
+            return self::add('category', Tags::name($title->getDBkey()));
+        }
+        // With this parameter, links to redirects to the page count as well.
+        ($params['redirect'] ?? false) && Page::uses('backlinks');
+        return self::add('backlinks', Tags::title($title));
+    }
+
+    /** Whether a list of pages is limited by more than their titles. */
+    private static function isFiltered(array $params): bool
+    {
+        foreach (['minsize', 'maxsize', 'prtype', 'prlevel'] as $filter) {
+            if (isset($params[$filter])) {
+                return true;
+            }
+        }
+        return ($params['filterredir'] ?? 'all') !== 'all' || ($params['filterlanglinks'] ?? 'all') !== 'all';
     }
 
     /** Properties of the pages that the request asks for. */

@@ -44,6 +44,8 @@ final class PageEvents
             ChangeQueue::add('log');
         } elseif ((bool) $old?->isRedirect() !== (bool) $new?->isRedirect()) {
             ChangeQueue::add('link', Tags::title($title));
+            // Lists of pages can leave out redirects.
+            ChangeQueue::add('titles', $title->getNamespace());
             PageChange::targets($title);
         }
         foreach (['page', 'history', 'content'] as $kind) {

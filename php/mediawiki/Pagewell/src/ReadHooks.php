@@ -71,6 +71,10 @@ final class ReadHooks
     public function onSpecialPageBeforeExecute($special, $parameter): void
     {
         SpecialPages::uses($special, (string) $parameter);
+        // It hides old versions of files and entries of logs, for which there is no hook.
+        if ($special->getName() === 'Revisiondelete' && $special->getRequest()->wasPosted()) {
+            ChangeQueue::addEverything();
+        }
     }
 
     /** A line says whether its revision is the latest of its page. */

@@ -36,7 +36,8 @@ final class SiteEvents
             return;
         }
         ChangeQueue::add('recent');
-        $logId && ChangeQueue::add('log');
+        // Manual changes are logged, but not as recent changes.
+        ChangeQueue::add('log');
         $revision = $revisionId ? MediaWikiServices::getInstance()->getRevisionLookup()->getRevisionById((int) $revisionId) : null;
         if ($revision !== null) {
             ChangeQueue::add('history', Tags::title($revision->getPageAsLinkTarget()));
@@ -77,11 +78,18 @@ final class SiteEvents
 
     public function onBlockIpComplete($block, $user, $earlier): void
     {
-        self::user((string) $block->getTargetName());
+        self::blocked($block);
     }
 
     public function onUnblockUserComplete($block, $user): void
     {
+        self::blocked($block);
+    }
+
+    /** A block can hide the name of the user, on all histories, logs and lists. */
+    private static function blocked($block): void
+    {
+        $block->getHideName() && ChangeQueue::addEverything();
         self::user((string) $block->getTargetName());
     }
 

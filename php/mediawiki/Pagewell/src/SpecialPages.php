@@ -78,7 +78,8 @@ final class SpecialPages
         if (in_array($name, ['Whatlinkshere', 'Recentchangeslinked'], true)) {
             if ($title !== null && $title->canExist()) {
                 Page::uses('link', Tags::title($title));
-                Page::uses('backlinks', Tags::title($title));
+                // The list also has the pages that link to a redirect to this one.
+                Page::uses('backlinks', ...($name === 'Whatlinkshere' ? [] : [Tags::title($title)]));
                 Page::uses('links', Tags::title($title));
             }
             if ($name === 'Recentchangeslinked') {

@@ -54,7 +54,7 @@ final class RefusalCheck
     private static function isRefusedByField(): bool
     {
         $field = self::field('cache-control');
-        $own = is_404() ? (string) (wp_get_nocache_headers()['Cache-Control'] ?? '') : '';
+        $own = is_404() && version_compare((string) $GLOBALS['wp_version'], '6.8', '>=') ? (string) (wp_get_nocache_headers()['Cache-Control'] ?? '') : '';
         return $field !== $own && preg_match('/\b(private|no-store)\b/i', $field) === 1;
     }
 

@@ -405,6 +405,15 @@ fn may_precede_parenthesis(part: &Part) -> bool {
     WORDS.iter().any(|word| part.is(word)) || part.is("AGAINST") || part.is("INTERVAL")
 }
 
+/// Whether a word names a setting that gives the texts of statements another meaning, or shows rows that are not
+/// committed.
+fn is_session_setting(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    let starts =
+        ["sql_mode", "character_set", "collation", "tx_isolation", "transaction_isolation"];
+    starts.iter().any(|start| word.starts_with(start))
+}
+
 /// `CREATE OR REPLACE TEMPORARY TABLE` is a table of the session, too.
 fn is_temporary(word: &str) -> bool {
     word.eq_ignore_ascii_case("temporary")
@@ -441,6 +450,9 @@ fn kind(statement: &Statement) -> StatementKind<'_> {
             StatementKind::Other("CREATE TEMPORARY")
         }
         // MariaDB: `SET STATEMENT … FOR SELECT …` is a query, and rows that a write returns are reads.
+        "SET" if second == "STATEMENT" && statement.words().any(is_session_setting) => {
+            StatementKind::Other("SET STATEMENT")
+        }
         "SET" if second == "STATEMENT" => StatementKind::Query,
         "INSERT" | "REPLACE" | "DELETE"
             if statement.parts.iter().any(|part| part.is("RETURNING")) =>

@@ -181,6 +181,7 @@ fn the_kind_of_a_statement_decides_what_it_reads() {
         "BEGIN NOT ATOMIC SELECT id FROM post; END",
         "CALL p()",
         "EXPLAIN SELECT id FROM post",
+        "SET STATEMENT sql_mode = 'ANSI_QUOTES' FOR SELECT * FROM \"post\"",
         "EXECUTE p",
         "PREPARE p FROM 'SELECT id FROM post'",
         "SHOW TABLES",

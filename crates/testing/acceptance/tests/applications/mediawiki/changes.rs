@@ -34,7 +34,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, Change)> {
     TEXTS.into_iter().chain(PAGES).chain(SITE)
 }
 
-const TEXTS: [(&str, Change); 13] = [
+const TEXTS: [(&str, Change); 14] = [
     ("nothing", Nothing),
     (
         "an edit",
@@ -69,6 +69,10 @@ const TEXTS: [(&str, Change); 13] = [
     (
         "a category",
         Editor(&[("action", "edit"), ("title", "Category:Ships"), ("text", "All ships.")]),
+    ),
+    (
+        "a link to a redirect",
+        Editor(&[("action", "edit"), ("title", "Nowhere"), ("text", "As of [[Old]].")]),
     ),
     (
         "another redirect",
