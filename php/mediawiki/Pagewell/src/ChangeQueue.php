@@ -20,6 +20,7 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 use Pagewell\MediaWiki\Core\Changes;
+use Pagewell\MediaWiki\Core\Front;
 
 /** Collects and sends changes. Other extensions may add theirs. */
 final class ChangeQueue
@@ -67,12 +68,12 @@ final class ChangeQueue
         } else {
             self::$waiting = null;
         }
-        if (Front::canCarry()) {
+        if (Front::carries()) {
             foreach ($changes->lines() as $number => $line) {
                 header($line, $number === 0);
             }
         }
-        if (!Front::canCarry() || !Front::isGivenByIt()) {
+        if (!Front::carries() || !Front::isGivenByIt()) {
             Control::send($changes);
         }
     }

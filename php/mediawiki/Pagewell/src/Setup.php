@@ -18,6 +18,7 @@ declare(strict_types=1);
 namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
+use Pagewell\MediaWiki\Core\Front;
 
 /** Registers what has no hook. */
 final class Setup

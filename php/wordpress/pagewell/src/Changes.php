@@ -22,6 +22,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Core\Tag;
 
 /** Collects and sends changes. */

@@ -11,6 +11,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Front;
+
 /** The settings page of the plugin. */
 final class Screen
 {

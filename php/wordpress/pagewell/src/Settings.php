@@ -20,6 +20,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Front;
+
 /** Distinguishes settings from notes. */
 final class Settings
 {

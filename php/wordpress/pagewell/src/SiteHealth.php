@@ -15,6 +15,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Front;
+
 /** The checks for Site Health. */
 final class SiteHealth
 {

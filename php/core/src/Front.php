@@ -6,9 +6,13 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\WordPress;
+namespace Pagewell;
 
-/** The path by which the request came. */
+/**
+ * The path by which the request came.
+ *
+ * @internal
+ */
 final class Front
 {
     /** Methods whose responses report changes: RFC 9875 section 3. */
@@ -30,10 +34,16 @@ final class Front
         return str_starts_with((string) ($_SERVER['SERVER_SOFTWARE'] ?? ''), 'pagewell/');
     }
 
-    /** Whether the response can carry changes. */
+    /** Whether the response can still carry changes. */
     public static function canCarry(): bool
     {
-        return PHP_SAPI !== 'cli' && !headers_sent() && self::isInFront() && self::isUnsafe();
+        return !headers_sent() && self::carries();
+    }
+
+    /** Whether the response carries changes, if they were added before its header section was sent. */
+    public static function carries(): bool
+    {
+        return PHP_SAPI !== 'cli' && self::isInFront() && self::isUnsafe();
     }
 
     /** Whether the request may write by its method. */

@@ -1,12 +1,18 @@
 <?php
 
-/** Whether Pagewell is in front of this request, and whether the response can report changes to it. */
+/**
+ * Whether Pagewell is in front of this request, and whether the response can report changes to it.
+ */
 
 declare(strict_types=1);
 
-namespace Pagewell\MediaWiki;
+namespace Pagewell\WordPress\Core;
 
-/** The path by which the request came. */
+/**
+ * The path by which the request came.
+ *
+ * @internal
+ */
 final class Front
 {
     /** Methods whose responses report changes: RFC 9875 section 3. */
@@ -19,16 +25,23 @@ final class Front
     }
 
     /**
-     * Whether Pagewell itself sent PHP this request, over FastCGI. A client that reaches another web
-     * server directly can send `Via: 1.1 pagewell`, too.
+     * Whether Pagewell itself sent PHP this request, over FastCGI. A web server as its origin
+     * forwards the request's fields. A client that reaches that server directly can send `Via: 1.1
+     * pagewell`, too.
      */
     public static function isGivenByIt(): bool
     {
         return str_starts_with((string) ($_SERVER['SERVER_SOFTWARE'] ?? ''), 'pagewell/');
     }
 
-    /** Whether the response can carry changes. */
+    /** Whether the response can still carry changes. */
     public static function canCarry(): bool
+    {
+        return !headers_sent() && self::carries();
+    }
+
+    /** Whether the response carries changes, if they were added before its header section was sent. */
+    public static function carries(): bool
     {
         return PHP_SAPI !== 'cli' && self::isInFront() && self::isUnsafe();
     }
