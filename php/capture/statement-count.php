@@ -17,7 +17,7 @@ return new class {
     private const WRITES = '~^\s*(?:INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE)\b~i';
 
     /** The object of `session-rules.php`. */
-    private object $rules;
+    public object $rules;
     /** The $wpdb and the connection of the first statement. */
     private ?object $wpdb = null;
     private ?mysqli $connection = null;

@@ -39,7 +39,6 @@
     }
 
     $report = require __DIR__ . '/report.php';
-    $rules = require __DIR__ . '/session-rules.php';
     $count = require __DIR__ . '/statement-count.php';
     $capture = (object) ['hasEnded' => false];
     // How often get_option() had been called at the last load of all options, and how many loads were its own.
@@ -68,8 +67,8 @@
         } elseif (!$capture->usesAllOptions) {
             $callers = array_column(debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS, 8), 'function');
             $at = array_search('wp_load_alloptions', $callers, true);
-            // Each of them uses one option, the last two blog_charset and siteurl. wp_prime_option_caches() only looks for
-            // the names that are not there, and get_option() is asked for them afterwards.
+            // Each of them uses one option, the last two blog_charset and siteurl. wp_prime_option_caches() only looks
+            // for the names that are not there, and get_option() is asked for them afterwards.
             $own = [
                 'add_option', 'update_option', 'delete_option', 'get_transient', 'wp_prime_option_caches',
                 '_wp_specialchars', 'is_blog_installed',
@@ -108,7 +107,7 @@
     // If this is gone at the end, somebody has reset the counters.
     $GLOBALS['wp_filters'] = ['pagewell_capture' => 1];
 
-    $finish = static function () use ($report, $rules, $count, $onQuery): string {
+    $finish = static function () use ($report, $count, $onQuery): string {
         $hook = $GLOBALS['wp_filter']['query'] ?? null;
         $last = $hook instanceof WP_Hook ? ($hook->callbacks[PHP_INT_MAX] ?? []) : [];
         if (!in_array($onQuery, array_column($last, 'function'), true)) {
@@ -117,7 +116,7 @@
         if (function_exists('wp_using_ext_object_cache') && wp_using_ext_object_cache()) {
             return 'an object cache hides reads (object-cache.php)';
         }
-        if ($rules->hasFatalError()) {
+        if ($count->rules->hasFatalError()) {
             return 'a fatal error ended the script';
         }
         return $report->reason !== '' ? $report->reason : $count->finish();
