@@ -1,7 +1,7 @@
 //! Errors of the server: severity, code (SQLSTATE) and message.
 //!
 //! Texts are limited in length. Source: PostgreSQL's manual, "Error and Notice Message Fields", "PostgreSQL
-//! Error Codes". Not here: notices, which are ignored.
+//! Error Codes". Notices have the same fields; `stream::error` decides which of them count.
 
 use crate::Refusal;
 use crate::reader::Reader;

@@ -113,11 +113,18 @@ pub fn read(frame: &Frame) -> Result<StreamMessage<'_>, Refusal> {
     }
 }
 
-/// The error in a frame, if the frame is an error of the server.
+/// The error in a frame, if the frame is an error of the server, or its warning that it leaves out
+/// changes. Since version 18 a missing publication is such a warning ("skipped loading publication",
+/// `pgoutput.c`); before, it is an error.
 #[must_use]
 pub fn error(frame: &Frame) -> Option<ServerError> {
-    let payload = (frame.tag == b'E').then_some(&frame.payload)?;
-    Some(ServerError::read(payload).unwrap_or_default())
+    match frame.tag {
+        b'E' => Some(ServerError::read(&frame.payload).unwrap_or_default()),
+        b'N' => ServerError::read(&frame.payload)
+            .ok()
+            .filter(|notice| notice.kind() == ServerErrorKind::NotInState),
+        _ => None,
+    }
 }
 
 /// Whether a frame is unrelated to the stream: a notice, or a changed setting.

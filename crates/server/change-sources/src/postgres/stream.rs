@@ -262,11 +262,11 @@ impl Stream {
         forget: Forget<'_>,
     ) -> Result<StreamRead, StreamFault> {
         self.heard = Instant::now();
-        if wire::is_aside(frame) {
-            return Ok(StreamRead::Nothing);
-        }
         if let Some(error) = wire::error(frame) {
             return Err(broken(&error, Recovery::Gap));
+        }
+        if wire::is_aside(frame) {
+            return Ok(StreamRead::Nothing);
         }
         let before = self.transactions.position();
         match self.transactions.read(frame)? {

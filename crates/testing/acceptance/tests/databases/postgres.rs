@@ -201,23 +201,42 @@ fn a_publication_altered_and_restored_is_a_gap() {
     let pagewell = paper.serve("");
     let path = "/show.php?id=1";
     let ways = [
-        ("DROP TABLE news", "ADD TABLE news"),
-        ("SET (publish = 'insert')", "SET (publish = 'insert, update, delete, truncate')"),
+        ("ALTER PUBLICATION pagewell DROP TABLE news", "ALTER PUBLICATION pagewell ADD TABLE news"),
+        (
+            "ALTER PUBLICATION pagewell SET (publish = 'insert')",
+            "ALTER PUBLICATION pagewell SET (publish = 'insert, update, delete, truncate')",
+        ),
+        // Version 18 sends no error for this; earlier versions end the stream.
+        ("DROP PUBLICATION pagewell", "CREATE PUBLICATION pagewell FOR TABLE news, comments"),
     ];
     for (at, (there, back)) in ways.into_iter().enumerate() {
         stored(&pagewell, path);
         // Between two checks, and again with changed definitions.
-        paper.sql(&format!("ALTER PUBLICATION pagewell {there}"));
+        paper.sql(there);
         paper.sql(&format!("UPDATE news SET title = 'untold{at}' WHERE id = 1"));
-        paper.sql(&format!(
-            "ALTER PUBLICATION pagewell {back}; ALTER TABLE news ADD COLUMN c{at} int"
-        ));
+        paper.sql(&format!("{back}; ALTER TABLE news ADD COLUMN c{at} int"));
         shows(&pagewell, path, &format!("title=untold{at}"));
         stored(&pagewell, path);
         paper.sql(&format!("UPDATE news SET title = 'told{at}' WHERE id = 1"));
         shows(&pagewell, path, &format!("title=told{at}"));
         assert!(pagewell.log().contains("publication-changed"), "{}", pagewell.log());
     }
+}
+
+#[test]
+fn a_publication_dropped_and_created_again_is_noticed_by_the_next_check() {
+    let paper = Paper::new();
+    let pagewell = paper.serve("");
+    let path = "/show.php?id=1";
+    stored(&pagewell, path);
+    paper.sql(
+        "DROP PUBLICATION pagewell; UPDATE news SET title = 'untold' WHERE id = 1;
+        CREATE PUBLICATION pagewell FOR TABLE news, comments",
+    );
+    shows(&pagewell, path, "title=untold");
+    stored(&pagewell, path);
+    paper.sql("UPDATE news SET title = 'told' WHERE id = 1");
+    shows(&pagewell, path, "title=told");
 }
 
 #[test]
