@@ -2,7 +2,7 @@
 //!
 //! The target is that of `fuzz/`, which has its own runner for more steps. Here packets are damaged one at a
 //! time, so that the packets after it stay intact. The recordings are from MariaDB 10.11 (see
-//! `tests/mariadb_types.rs`, `record`); one compressed transaction of MySQL was made by hand.
+//! `tests/mariadb_types.rs`, `record`) and MySQL 9.7 (`tests/mysql_recorded.rs`).
 
 #[path = "../../../../fuzz/targets/src/change_stream.rs"]
 mod change_stream;

@@ -1,4 +1,4 @@
-//! MySQL's events, encoded by hand according to its source. A real MySQL is tested by `make compat`.
+//! MySQL's events, encoded by hand according to its source. Those of a real MySQL: `tests/mysql_recorded.rs`.
 //!
 //! Rows of version 2, a compressed transaction, JSON changed in part, GTIDs with and without a tag. Each stream
 //! is encoded as the server would send it, including checksums.
