@@ -154,6 +154,10 @@ fn saying(text: &str) -> Option<Saying> {
 /// - The stream is deleted and its IDs restart lower (clock set back, or an ID set by hand) →
 ///   publish → the node notices. A position beyond the end of the stream *before* the entry was
 ///   added is ignored until the node writes another.
+/// - Another server becomes the primary (a failover) → one node moves to it → another publishes to the
+///   former one, and stops waiting for the node that has left → it moves too. It publishes a change of
+///   every page to the new server, after that node has begun to follow it (`peers`). If only its
+///   follower has moved, its own field in the former server stays the same, so it connects again.
 /// - A node stops → one publisher has seen its announcement, another has not. The field stays as
 ///   long as any publisher could wait for the node.
 #[derive(Default)]
@@ -161,6 +165,8 @@ pub struct PeerPositions {
     seen: HashMap<String, PeerState>,
     /// Whether there are more nodes than can be tracked.
     is_crowded: bool,
+    /// The field of this node, and when it last changed, or when the connection began.
+    own: Option<(String, Instant)>,
 }
 
 /// A node: its field, and when that last changed.
@@ -228,7 +234,13 @@ impl PeerPositions {
         self.is_crowded = fields.len() > SEEN_MAX;
         let fields = fields.into_iter().take(SEEN_MAX);
         let fields = fields.map(|(name, value)| (text(name), text(value)));
-        for (name, value) in fields.filter(|(name, _)| name != own()) {
+        self.own.get_or_insert((String::new(), now));
+        for (name, value) in fields {
+            if name == own() {
+                self.own = self.own.take().filter(|(before, _)| *before == value);
+                self.own.get_or_insert((value, now));
+                continue;
+            }
             let mut one = match self.seen.remove(&name) {
                 Some(before) if before.text == value => before,
                 before => {
@@ -251,6 +263,17 @@ impl PeerPositions {
         }
         self.seen = seen;
         forgotten
+    }
+
+    /// Forgets the field of this node, which another server may have.
+    pub fn begin_connection(&mut self) {
+        self.own = None;
+    }
+
+    /// Returns whether this node's own field does not change any more: it follows another server,
+    /// which the address leads to since a failover.
+    pub fn is_followed_elsewhere(&self, now: Instant) -> bool {
+        self.own.as_ref().is_some_and(|(_, since)| now.duration_since(*since) > NOTICED_WITHIN)
     }
 
     /// Returns the nodes for operators. `lag` returns the age of the oldest published change that a
@@ -292,6 +315,29 @@ mod tests {
 
     fn field(name: &str, value: &str) -> (Vec<u8>, Vec<u8>) {
         (name.as_bytes().to_vec(), value.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn a_node_whose_own_field_stays_the_same_follows_another_server() {
+        let (mut readers, now) = (PeerPositions::default(), Instant::now());
+        let mut look = |value: Option<&str>, seconds| {
+            let at = now + Duration::from_secs(seconds);
+            readers.see(
+                "k",
+                value.map(|value| field(own(), value)).into_iter().collect(),
+                None,
+                at,
+            );
+            let is_elsewhere = readers.is_followed_elsewhere(at);
+            if is_elsewhere {
+                readers.begin_connection();
+            }
+            is_elsewhere
+        };
+        assert!(!look(Some("1-0 1 20000 r"), 0) && !look(Some("1-0 2 20000 r"), 8));
+        assert!(!look(Some("1-0 2 20000 r"), 18) && look(Some("1-0 2 20000 r"), 19));
+        // A new connection begins from the start, also where the field is absent.
+        assert!(!look(None, 19) && !look(None, 29) && look(None, 30));
     }
 
     #[test]

@@ -106,17 +106,41 @@ struct Teller {
     is_away: bool,
     /// The server run (`run_id`) that the last connection had.
     run: String,
+    /// The last change that was published to this run.
+    last_of_run: Option<(u64, Instant)>,
 }
 
-/// Publishes once more what not all nodes have applied, because it may be lost with the stream. It
-/// becomes one change of every page. That purges nothing more: nodes that read the lost stream purge
-/// every page anyway.
+impl Teller {
+    /// Begins with the run of the server that a new connection has. Changes published to another
+    /// run are published once more, even if all nodes that were seen there had applied them: during
+    /// a failover some nodes may have followed the new server already.
+    fn begin_run(&mut self, run: &str) {
+        self.readers.begin_connection();
+        if *run == *self.run {
+            return;
+        }
+        run.clone_into(&mut self.run);
+        if let Some((number, since)) = self.last_of_run.take() {
+            let since = self.sent.front().map_or(since, |first| first.since);
+            self.sent.clear();
+            self.batch.push_front(everything(number, since));
+        }
+    }
+}
+
+/// Publishes once more the changes that not all nodes have applied: they may be lost with the stream.
 fn tell_all_again(sent: &mut VecDeque<PublishedChange>, batch: &mut VecDeque<Waiting>) {
     let Some((first, last)) = sent.front().zip(sent.back()) else { return };
-    let added = entry_format::entry(&[ChangeTarget::Everything], Strength::Drop);
-    let again = Waiting { number: last.number, added, since: first.since };
+    let again = everything(last.number, first.since);
     sent.clear();
     batch.push_front(again);
+}
+
+/// One change of every page, for changes up to `number` that may be lost with the stream. That purges
+/// little more: nodes that read the lost stream purge every page anyway.
+fn everything(number: u64, since: Instant) -> Waiting {
+    let added = entry_format::entry(&[ChangeTarget::Everything], Strength::Drop);
+    Waiting { number, added, since }
 }
 
 /// Adds a published change to those that are tracked. Returns whether it is in another stream than the
@@ -344,12 +368,10 @@ impl Peers {
         let SharedStream { key, keep } = &self.stream;
         if teller.server.is_none() {
             let server = Server::open(&self.config).await?;
-            if *server.run != *std::mem::replace(&mut teller.run, server.run.clone()) {
-                tell_all_again(&mut teller.sent, &mut teller.batch);
-            }
+            teller.begin_run(&server.run);
             teller.server = Some(server);
         }
-        let Teller { server, batch, sent, is_another_stream, readers, .. } = teller;
+        let Teller { server, batch, sent, is_another_stream, readers, last_of_run, .. } = teller;
         let Some(Server { connection, run }) = server else { return Ok(StepProgress::No) };
         let looking = all_fields(&peer_positions::hash(key));
         let asked = Instant::now();
@@ -371,6 +393,7 @@ impl Peers {
             // This entry is published, even if a later one fails.
             let Some(Waiting { number, since, .. }) = batch.pop_front() else { break };
             self.published.fetch_max(number, Ordering::AcqRel);
+            *last_of_run = Some((number, since));
             site.counters.cluster_published.add();
             *is_another_stream |= track(sent, PublishedChange { number, id, since });
         }
@@ -387,6 +410,10 @@ impl Peers {
         let forgotten = readers.see(key, said, None, asked);
         if std::mem::take(is_another_stream) {
             tell_all_again(sent, batch);
+        }
+        if readers.is_followed_elsewhere(asked) {
+            let text = "this node follows another server: the connection is opened again".into();
+            return Err(ConnectionError::Said("followed-elsewhere", text));
         }
         let least = readers.least(run, asked);
         self.nodes.update(asked, || readers.nodes(run, asked, |read| lag(sent, read, asked)));

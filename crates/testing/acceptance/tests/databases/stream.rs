@@ -6,6 +6,7 @@
 //! files that the scripts of both sites read.
 
 mod ends;
+mod failover;
 mod nodes;
 
 use acceptance::{Site, binary, cache_status, client, counter, is_hit, until};

@@ -107,14 +107,18 @@ fn an_upload_that_is_too_large_is_answered() {
         let content = site.at("content");
         fs::write(&content, vec![b'x'; bytes]).expect("written");
         let content = content.display().to_string();
+        // A client that continues, whatever the response. curl would end a request of a known length too early,
+        // and the stream is reset for that (RFC 9113 section 8.1.1), sometimes before the content is sent.
+        let said = run("nghttp", &["-v", "-t", "30", "-d", &content, &target]);
+        let is_answered =
+            said.contains(":status: 413") && said.contains("pagewell: content-too-large");
+        assert!(is_answered, "{bytes}: {said}");
+        // Without a length.
         let h2 = ["-sS", "-i", "--http2-prior-knowledge", "--max-time", "30"];
-        let known = ["--data-binary", &format!("@{content}"), &target];
-        let unknown = ["-H", "Content-Length:", "-T", &content, &target];
-        for how in [&known[..], &unknown] {
-            let said = run("curl", &[&h2[..], how].concat());
-            assert!(said.starts_with("HTTP/2 413"), "{bytes} {how:?}: {said}");
-            assert!(said.contains("pagewell: content-too-large"), "{said}");
-        }
+        let said =
+            run("curl", &[&h2[..], &["-H", "Content-Length:", "-T", &content, &target]].concat());
+        assert!(said.starts_with("HTTP/2 413"), "{bytes}: {said}");
+        assert!(said.contains("pagewell: content-too-large"), "{said}");
     }
     until("all have gone", || counter(&pagewell, "connections") == 0);
 }
