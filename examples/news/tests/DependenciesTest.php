@@ -18,6 +18,7 @@ use Pagewell\Dependencies\Finder;
 use Pagewell\Dependencies\Reader;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\usesOf;
@@ -51,6 +52,7 @@ final class DependenciesTest extends TestCase
     }
 
     /** @dataProvider declared */
+    #[DataProvider('declared')]
     public function testAPageThatDeclares(string $path, string $groups, int $seconds): void
     {
         $channel = RecordingChannel::install();
@@ -69,6 +71,7 @@ final class DependenciesTest extends TestCase
     }
 
     /** @dataProvider undeclared */
+    #[DataProvider('undeclared')]
     public function testAPageThatDoesNot(string $path): void
     {
         $channel = RecordingChannel::install();

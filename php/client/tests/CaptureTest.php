@@ -11,6 +11,7 @@ namespace Pagewell\Tests;
 
 use Pagewell\Tests\Support\CaptureListener;
 use Pagewell\Tests\Support\RealMariaDb;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class CaptureTest extends TestCase
@@ -63,6 +64,7 @@ final class CaptureTest extends TestCase
     }
 
     /** @dataProvider modes */
+    #[DataProvider('modes')]
     public function testEachWayToSendAStatementIsReported(string $options): void
     {
         [$reason, $statements] = self::report(
@@ -88,6 +90,7 @@ final class CaptureTest extends TestCase
     /**
      * @dataProvider incomplete
      */
+    #[DataProvider('incomplete')]
     public function testWhatIsNotProvenMakesTheListIncomplete(string $reason, string $code, string $options = '', array $settings = []): void
     {
         [$said, $statements] = self::report('$db->query("SELECT id FROM news")->fetchAll();' . $code, $options, $settings);

@@ -11,12 +11,16 @@ namespace Pagewell\Tests;
 
 use Pagewell\MemcachedPage;
 use Pagewell\Tests\Support\RealClassic;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 
 /**
  * @requires extension memcached
  * @requires extension memcache
  */
+#[RequiresPhpExtension('memcached'), RequiresPhpExtension('memcache')]
 final class ClassicTest extends TestCase
 {
     private static RealClassic $site;
@@ -60,7 +64,10 @@ final class ClassicTest extends TestCase
         self::assertSame('second', $this->page('/news/4'));
     }
 
-    /** @dataProvider ways */
+    /** @testWith ["flush"]
+     *           ["finish"]
+     */
+    #[TestWith(['flush']), TestWith(['finish'])]
     public function testTheWriterHasHisAnswerOnlyWhenThePagesAreGone(string $by): void
     {
         $writer = self::$site->send('POST', "/write-and-work/4?by=$by");
@@ -68,12 +75,6 @@ final class ClassicTest extends TestCase
         self::assertSame('written', $this->page('/news/4'));
         self::$site->release('work');
         stream_get_contents($writer);
-    }
-
-    /** @return iterable<array{string}> */
-    public static function ways(): iterable
-    {
-        yield from [['flush'], ['finish']];
     }
 
     public function testARenderThatBeganBeforeTheChangeIsNotStoredAfterIt(): void
@@ -121,6 +122,7 @@ final class ClassicTest extends TestCase
     }
 
     /** @dataProvider refusals */
+    #[DataProvider('refusals')]
     public function testWhatNginxWouldGiveOutOtherwiseIsNotStored(string $as, string $name): void
     {
         // As any visitor can say it, and nginx passes it on.
@@ -170,7 +172,12 @@ final class ClassicTest extends TestCase
         self::assertStringContainsString("When it is back: pagewell invalidate --tag 'news' --tag 'news:4'", self::$site->log());
     }
 
-    /** @dataProvider examples */
+    /** The first with the library, the second by hand.
+     *
+     * @testWith [0]
+     *           [1]
+     */
+    #[TestWith([0]), TestWith([1])]
     public function testTheManualsExamplesStoreWhatAChangeDrops(int $which): void
     {
         $m = new \Memcached();
@@ -190,15 +197,9 @@ final class ClassicTest extends TestCase
         \Pagewell\RequestScope::begin();
     }
 
-    /** @return iterable<string, array{int}> */
-    public static function examples(): iterable
-    {
-        yield from ['with the library' => [0], 'by hand' => [1]];
-    }
-
     public function testWithoutTheSwitchTheChangeGoesToTheVisitorAlone(): void
     {
-        [, $fields] = self::$site->ask('POST', '/write/4?title=second&changes=response');
+        $fields = self::$site->ask('POST', '/write/4?title=second&changes=response')[1];
         self::assertSame('"news", "news:4"', $fields['cache-group-invalidation']);
         self::assertSame('first 4', $this->page('/news/4'), 'which is what the switch is for');
     }

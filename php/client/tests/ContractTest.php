@@ -14,6 +14,7 @@ use Pagewell\Changes;
 use Pagewell\Declaration;
 use Pagewell\Response;
 use Pagewell\Testing\RecordingChannel;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class ContractTest extends TestCase
@@ -32,6 +33,7 @@ final class ContractTest extends TestCase
      *
      * @param array<string, mixed> $vector
      */
+    #[DataProvider('vectors')]
     public function testTheObjectsMakeExactlyTheseLines(array $vector): void
     {
         $declaration = new Declaration();
@@ -60,6 +62,7 @@ final class ContractTest extends TestCase
      *
      * @param array<string, mixed> $vector
      */
+    #[DataProvider('vectors')]
     public function testTheFunctionsSendExactlyTheseLines(array $vector): void
     {
         $channel = RecordingChannel::install(

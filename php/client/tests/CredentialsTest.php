@@ -18,6 +18,7 @@ use Pagewell\RequestScope;
 use Pagewell\Response;
 use Pagewell\SharedCookies;
 use Pagewell\Testing\RecordingChannel;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\uses;
@@ -41,6 +42,7 @@ final class CredentialsTest extends TestCase
     }
 
     /** @dataProvider requests */
+    #[DataProvider('requests')]
     public function testWhatARequestCarriesDecides(Credentials $credentials, ?Refusal $refusal): void
     {
         $page = (new Declaration())->uses('news', 4);
@@ -73,6 +75,7 @@ final class CredentialsTest extends TestCase
     }
 
     /** @dataProvider marks */
+    #[DataProvider('marks')]
     public function testTheApplicationMayMarkAPageAsShared(string $line, Credentials $credentials, ?Refusal $refusal): void
     {
         $page = (new Declaration())->uses('news', 4);
@@ -100,6 +103,7 @@ final class CredentialsTest extends TestCase
     }
 
     /** @dataProvider noNames */
+    #[DataProvider('noNames')]
     public function testWhatIsNoNameIsRefused(string $value): void
     {
         $_ENV['PAGEWELL_SHARED_COOKIES'] = $value;

@@ -16,6 +16,7 @@ use Pagewell\Exception\InvalidTag;
 use Pagewell\Refusal;
 use Pagewell\Response;
 use Pagewell\Tag;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class DeclarationTest extends TestCase
@@ -45,6 +46,7 @@ final class DeclarationTest extends TestCase
     }
 
     /** @dataProvider meetings */
+    #[DataProvider('meetings')]
     public function testAPageAndAChangeMeet(Declaration $page, Changes $write, bool $meet): void
     {
         self::assertSame($meet, array_intersect($page->tags(), $write->tags()) !== []);
@@ -149,6 +151,7 @@ final class DeclarationTest extends TestCase
     }
 
     /** @dataProvider invalidTags */
+    #[DataProvider('invalidTags')]
     public function testWhatCannotBeATagIsRefused(callable $call): void
     {
         $this->expectException(InvalidTag::class);

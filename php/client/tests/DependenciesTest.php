@@ -17,6 +17,7 @@ use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Controllers\Catalogue;
 use Pagewell\Tests\Controllers\Invoked;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\usesOf;
@@ -61,6 +62,7 @@ final class DependenciesTest extends TestCase
      * @param array<string, mixed> $parameters
      * @param list<string>         $tags
      */
+    #[DataProvider('statements')]
     public function testAStatement(string $controller, array $parameters, array $tags, ?string $refusal): void
     {
         $file = tempnam(sys_get_temp_dir(), 'pagewell');
@@ -78,6 +80,7 @@ final class DependenciesTest extends TestCase
     }
 
     /** @dataProvider typed */
+    #[DataProvider('typed')]
     public function testAnIdThatVisitorsTypeInAnotherWayIsReachedByItsChange(string $typed, array $tags): void
     {
         RecordingChannel::install();
@@ -96,6 +99,7 @@ final class DependenciesTest extends TestCase
     }
 
     /** @dataProvider unknown */
+    #[DataProvider('unknown')]
     public function testAParameterThatIsNotThere(array $parameters): void
     {
         RecordingChannel::install();
@@ -138,6 +142,7 @@ final class DependenciesTest extends TestCase
     }
 
     /** @dataProvider wrongUsages */
+    #[DataProvider('wrongUsages')]
     public function testWrongUsage(string ...$arguments): void
     {
         [$code, , $err] = $this->command(...$arguments);

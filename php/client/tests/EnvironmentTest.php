@@ -14,6 +14,7 @@ use Pagewell\Environment;
 use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -64,6 +65,7 @@ final class EnvironmentTest extends TestCase
     }
 
     /** @dataProvider words */
+    #[DataProvider('words')]
     public function testTheEnvironmentSaysWhoHears(string $word, ?ChangeDelivery $expected): void
     {
         $_ENV['PAGEWELL_CHANGES'] = $word;
@@ -81,6 +83,7 @@ final class EnvironmentTest extends TestCase
     }
 
     /** @dataProvider wrongValues */
+    #[DataProvider('wrongValues')]
     public function testAWrongValueIsRefusedWhereAWriteBegins(string $name, string $value, string $allowed): void
     {
         $_SERVER["PAGEWELL_$name"] = $value;

@@ -13,6 +13,7 @@ use Pagewell\Exception\InvalidFragment;
 use Pagewell\Exception\UseAfterHeaders;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\fragment;
@@ -41,6 +42,7 @@ final class FragmentTest extends TestCase
     }
 
     /** @dataProvider notUnderstood */
+    #[DataProvider('notUnderstood')]
     public function testWhereItIsNotTheFragmentIsRenderedInPlace(?string $method, string $capability): void
     {
         $channel = RecordingChannel::install($method, capability: $capability);
@@ -93,6 +95,7 @@ final class FragmentTest extends TestCase
     }
 
     /** @dataProvider addresses */
+    #[DataProvider('addresses')]
     public function testNothingInAnAddressEndsItsAttribute(string $src, string $written): void
     {
         RecordingChannel::install(capability: self::UNDERSTOOD);
@@ -109,6 +112,7 @@ final class FragmentTest extends TestCase
     }
 
     /** @dataProvider addressesNotWritten */
+    #[DataProvider('addressesNotWritten')]
     public function testAnAddressThatCannotBeWrittenSafelyIsRenderedInPlace(string $src): void
     {
         $channel = RecordingChannel::install(capability: self::UNDERSTOOD);
@@ -125,6 +129,7 @@ final class FragmentTest extends TestCase
     }
 
     /** @dataProvider noPaths */
+    #[DataProvider('noPaths')]
     public function testWhatIsNoPathIsRefusedWithAndWithoutPagewell(string $src): void
     {
         foreach ([self::UNDERSTOOD, ''] as $capability) {
@@ -158,6 +163,7 @@ final class FragmentTest extends TestCase
     }
 
     /** @dataProvider values */
+    #[DataProvider('values')]
     public function testItIsAddedToWhatTheResponseSays(string $said, string $expected): void
     {
         $channel = RecordingChannel::install(capability: self::UNDERSTOOD);

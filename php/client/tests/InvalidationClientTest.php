@@ -17,6 +17,7 @@ use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Invalidation;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -48,6 +49,7 @@ final class InvalidationClientTest extends TestCase
     }
 
     /** @dataProvider vectors */
+    #[DataProvider('vectors')]
     public function testACallIsExactlyThis(array $vector): void
     {
         $invalidation = new Invalidation(...$vector['invalidation']);

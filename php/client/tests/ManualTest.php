@@ -8,6 +8,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class ManualTest extends TestCase
@@ -19,6 +20,7 @@ final class ManualTest extends TestCase
     private const CLASSES = ['Uses', 'FreshFor', 'NotCached', 'Writes', 'Pages', 'RequestScope', 'SocketClient', 'ChangeDelivery', 'CollectingChannel', 'MemcachedPage', 'PagewellMiddleware', 'PagewellBundle'];
 
     /** @dataProvider pages */
+    #[DataProvider('pages')]
     public function testItParsesAndEachNameIsImportedOnThePage(string $page): void
     {
         [$imported, $used] = [[], []];
@@ -30,6 +32,7 @@ final class ManualTest extends TestCase
     }
 
     /** @dataProvider pages */
+    #[DataProvider('pages')]
     public function testWhatItImportsExists(string $page): void
     {
         preg_match_all('/^use (function )?(Pagewell\\\\[\w\\\\]*?)(?:(\w+)|\{([\w, ]+)\});/m', (string) file_get_contents(self::ROOT . "/$page"), $found, PREG_SET_ORDER);

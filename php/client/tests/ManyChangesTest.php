@@ -17,6 +17,7 @@ use Pagewell\RequestScope;
 use Pagewell\Tag;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -41,6 +42,7 @@ final class ManyChangesTest extends TestCase
     }
 
     /** @dataProvider bounds */
+    #[DataProvider('bounds')]
     public function testHoweverMuchHasChangedItIsBoundedAndReachesItsPages(int $kinds, int $bytes, int $raw): void
     {
         mt_srand($kinds + $bytes);
@@ -127,6 +129,7 @@ final class ManyChangesTest extends TestCase
     }
 
     /** @dataProvider rests */
+    #[DataProvider('rests')]
     public function testAnAnswerThatSaysLessThanHasChangedIsMissed(bool $missed, ?array $left): void
     {
         $channel = new RecordingChannel('POST');

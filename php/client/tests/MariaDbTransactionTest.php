@@ -19,6 +19,7 @@ use Pagewell\RequestScope;
 use Pagewell\TableOutbox;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Support\RealMariaDb;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -55,6 +56,7 @@ final class MariaDbTransactionTest extends TestCase
     }
 
     /** @dataProvider works */
+    #[DataProvider('works')]
     public function testPdo(callable $work, string ...$told): void
     {
         $db = new Pdo('mysql:dbname=paper;unix_socket=' . self::$server?->socket(), self::$server?->user());
@@ -64,6 +66,7 @@ final class MariaDbTransactionTest extends TestCase
     }
 
     /** @dataProvider works */
+    #[DataProvider('works')]
     public function testDoctrineByPdo(callable $work, string ...$told): void
     {
         $db = $this->doctrine('pdo_mysql');

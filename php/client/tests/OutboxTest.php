@@ -18,6 +18,7 @@ use Pagewell\RequestScope;
 use Pagewell\TableOutbox;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -59,6 +60,7 @@ final class OutboxTest extends TestCase
     }
 
     /** @dataProvider kinds */
+    #[DataProvider('kinds')]
     public function testWhatCouldNotBeSentIsSentLaterInItsOrder(string $kind): void
     {
         $this->uses($this->outbox($kind));
@@ -78,6 +80,7 @@ final class OutboxTest extends TestCase
     }
 
     /** @dataProvider kinds */
+    #[DataProvider('kinds')]
     public function testAPageSendsItTooAndWhileItIsAwayThePageIsUnbroken(string $kind): void
     {
         $this->uses($outbox = $this->outbox($kind));
@@ -92,6 +95,7 @@ final class OutboxTest extends TestCase
     }
 
     /** @dataProvider kinds */
+    #[DataProvider('kinds')]
     public function testWhatWasSentBeforeAFailureIsNotSentAgain(string $kind): void
     {
         $outbox = $this->outbox($kind);
@@ -114,6 +118,7 @@ final class OutboxTest extends TestCase
     }
 
     /** @dataProvider kinds */
+    #[DataProvider('kinds')]
     public function testAfterAFailureItRests(string $kind): void
     {
         $outbox = $this->outbox($kind, pauseSeconds: 1000);
@@ -128,6 +133,7 @@ final class OutboxTest extends TestCase
     }
 
     /** @dataProvider kinds */
+    #[DataProvider('kinds')]
     public function testItIsBounded(string $kind): void
     {
         $outbox = $this->outbox($kind);

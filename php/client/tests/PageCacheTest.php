@@ -14,6 +14,7 @@ use Pagewell\Refusal;
 use Pagewell\RequestPageCache;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\freshFor;
@@ -41,6 +42,7 @@ final class PageCacheTest extends TestCase
     }
 
     /** @dataProvider pagesOfASignedInVisitor */
+    #[DataProvider('pagesOfASignedInVisitor')]
     public function testAPageOfASignedInVisitorIsNeverOffered(array $own, array $added): void
     {
         $channel = RecordingChannel::install();

@@ -12,6 +12,7 @@ namespace Pagewell\Tests;
 use Pagewell\Pdo;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -45,6 +46,7 @@ final class PdoTest extends TestCase
     }
 
     /** @dataProvider beginnings */
+    #[DataProvider('beginnings')]
     public function testABeginningIsSeenBehindAComment(string $begin, bool $waits): void
     {
         $db = new Pdo('sqlite::memory:');
@@ -61,6 +63,7 @@ final class PdoTest extends TestCase
     }
 
     /** @dataProvider successors */
+    #[DataProvider('successors')]
     public function testTheNextMayBeginInTheCallThatEndsTheOneBefore(string $sql, bool $waits): void
     {
         $db = new Pdo('sqlite::memory:');

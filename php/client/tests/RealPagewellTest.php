@@ -15,6 +15,7 @@ use Pagewell\Invalidation;
 use Pagewell\SocketClient;
 use Pagewell\Tag;
 use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 
 final class RealPagewellTest extends TestCase
@@ -42,23 +43,21 @@ final class RealPagewellTest extends TestCase
         $this->assertHits(true, '/news/4', '/news/5', '/list');
     }
 
-    /** @dataProvider brokenOrUnnamed */
-    public function testWhatIsBrokenOrCannotBeNamedIsNotKeptWhateverItsLifetime(string $how): void
+    public function testWhatIsBrokenOrCannotBeNamedIsNotKeptWhateverItsLifetime(): void
     {
-        self::$pagewell->ask('GET', "/lifetime/4?$how");
-        self::assertSame($how === 'whole', self::$pagewell->hits("/lifetime/4?$how"));
-    }
-
-    /** @return iterable<array{string}> */
-    public static function brokenOrUnnamed(): iterable
-    {
-        yield from [['whole'], ['zero'], ['many'], ['fatal']];
+        foreach (['whole', 'zero', 'many', 'fatal'] as $how) {
+            self::$pagewell->ask('GET', "/lifetime/4?$how");
+            self::assertSame($how === 'whole', self::$pagewell->hits("/lifetime/4?$how"), $how);
+        }
     }
 
     /** @testWith ["Cookie: member=eyJhbGciOi"]
      *           ["Cookie: _ga=1; member=eyJhbGciOi"]
      *           ["Authorization: Bearer eyJhbGciOi"]
      */
+    #[TestWith(['Cookie: member=eyJhbGciOi'])]
+    #[TestWith(['Cookie: _ga=1; member=eyJhbGciOi'])]
+    #[TestWith(['Authorization: Bearer eyJhbGciOi'])]
     public function testAPageMadeForSomebodyIsNobodyElses(string $field): void
     {
         $page = '/news/4?made-for=' . rawurlencode($field);

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class RealServerTest extends TestCase
@@ -70,6 +71,7 @@ final class RealServerTest extends TestCase
     }
 
     /** @dataProvider pagesNotOffered */
+    #[DataProvider('pagesNotOffered')]
     public function testAPageThatIsNotOffered(string $path, ?string $cacheControl): void
     {
         [$fields] = $this->ask('GET', $path);
@@ -91,6 +93,7 @@ final class RealServerTest extends TestCase
     }
 
     /** @dataProvider ownCallbacks */
+    #[DataProvider('ownCallbacks')]
     public function testTheApplicationsOwnCallbackStays(string $method, string $how, bool $isDeclared, ?string $changes, string $told): void
     {
         [$fields, $body] = $this->ask($method, "/own-callback?$how");
@@ -138,6 +141,7 @@ final class RealServerTest extends TestCase
     }
 
     /** @dataProvider ends */
+    #[DataProvider('ends')]
     public function testThousandsOfChangesAreSaidHoweverTheScriptEnds(string $end): void
     {
         $value = implode(', ', $this->ask('POST', '/change-much?end=' . rawurlencode($end))[0]['cache-group-invalidation']);
@@ -161,6 +165,7 @@ final class RealServerTest extends TestCase
     }
 
     /** @dataProvider whatBecomesOfIt */
+    #[DataProvider('whatBecomesOfIt')]
     public function testAFinishedResponseThatIsNotSentLosesNoChange(string $then, ?string $said, string $logged): void
     {
         [$fields, $body] = $this->ask('POST', '/finished?then=' . rawurlencode($then));

@@ -24,6 +24,7 @@ use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;
 use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -92,6 +93,7 @@ final class RequestScopeTest extends TestCase
     }
 
     /** @dataProvider safeMethods */
+    #[DataProvider('safeMethods')]
     public function testAChangeOnASafeMethodIsRefusedWithoutTheControlInterface(string $method): void
     {
         RequestScope::begin(new RecordingChannel($method), client: false);

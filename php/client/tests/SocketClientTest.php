@@ -17,6 +17,7 @@ use Pagewell\RequestScope;
 use Pagewell\SocketClient;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class SocketClientTest extends TestCase
@@ -36,6 +37,7 @@ final class SocketClientTest extends TestCase
     }
 
     /** @dataProvider addresses */
+    #[DataProvider('addresses')]
     public function testAnAddressThatIsNone(string $address): void
     {
         $this->expectException(InvalidConfiguration::class);
@@ -88,6 +90,7 @@ final class SocketClientTest extends TestCase
      *
      * @param class-string<\Throwable> $thrown
      */
+    #[DataProvider('answers')]
     public function testWhatAnswersIsNotPagewell(string $answer, string $thrown): void
     {
         $script = '$s = stream_socket_server("tcp://127.0.0.1:0"); echo stream_socket_get_name($s, false), "\n"; $c = stream_socket_accept($s, 20);'

@@ -11,6 +11,7 @@ namespace Pagewell\Tests;
 
 use Pagewell\Capture\StatementText;
 use Pagewell\Tests\Support\RealMariaDb;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class StatementTextTest extends TestCase
@@ -43,6 +44,7 @@ final class StatementTextTest extends TestCase
     }
 
     /** @dataProvider modes */
+    #[DataProvider('modes')]
     public function testTheServerUnderstandsTheSame(bool $isEmulated, string $mode): void
     {
         self::$mariaDb === null && self::markTestSkipped((string) RealMariaDb::missing());
@@ -85,6 +87,7 @@ final class StatementTextTest extends TestCase
     }
 
     /** @dataProvider texts */
+    #[DataProvider('texts')]
     public function testPlaceholdersAreFoundAsPdoAndTheServerFindThem(string $query, ?string $native, ?string $emulated): void
     {
         $values = [1 => ['a', \PDO::PARAM_STR], 2 => [7, \PDO::PARAM_INT], ':a' => ['a', \PDO::PARAM_STR], ':ab' => [7, \PDO::PARAM_INT]];

@@ -12,6 +12,7 @@ use Pagewell\Exception\ChangeBeforeCommit;
 use Pagewell\Pdo;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
@@ -147,6 +148,7 @@ final class TransactionTest extends TestCase
     }
 
     /** @dataProvider statements */
+    #[DataProvider('statements')]
     public function testPdo(callable $work, string ...$told): void
     {
         $db = new Pdo('sqlite::memory:');

@@ -21,6 +21,7 @@ use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\AssertionFailedError;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 
 final class LaravelApplicationTest extends TestCase
@@ -145,6 +146,12 @@ final class LaravelApplicationTest extends TestCase
      * @param array<string, mixed> $arguments
      * @param list<string>         $tags
      */
+    #[TestWith(['pagewell:invalidate', ['kind' => 'news', 'ids' => ['4', '7']], 0, '0 pages purged.', ['news', 'news:4', 'news:7']])]
+    #[TestWith(['pagewell:invalidate', ['kind' => 'news'], 0, '0 pages purged.', ['news', 'news:*']])]
+    #[TestWith(['pagewell:invalidate', ['--tag' => ['node:4']], 0, '0 pages purged.', ['node:4']])]
+    #[TestWith(['pagewell:invalidate', ['kind' => ''], 2, 'A kind of data needs a name; it was empty.', []])]
+    #[TestWith(['pagewell:invalidate', [], 2, 'Nothing is named to purge: write a kind and ids (news 4), --tag, --url or --all.', []])]
+    #[TestWith(['pagewell:explain', ['url' => '/news/4'], 1, 'The configured client cannot explain pages: it is no ExplanationClient.', []])]
     public function testItsCommands(string $command, array $arguments, int $status, string $said, array $tags): void
     {
         $console = $this->site->app->make(ConsoleContract::class);

@@ -14,6 +14,7 @@ use Pagewell\Laravel\PagewellProvider;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class LaravelIncrementsTest extends TestCase
@@ -44,6 +45,7 @@ final class LaravelIncrementsTest extends TestCase
      * @param \Closure(LaravelNews): mixed $write
      * @param list<string>                 $lines
      */
+    #[DataProvider('increments')]
     public function testACounterThatIsIncrementedIsAChange(\Closure $write, array $lines): void
     {
         [, $events] = LaravelDatabase::open();

@@ -13,6 +13,7 @@ use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;
 use Pagewell\Testing\ResponseTags;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class LaravelModelsTest extends TestCase
@@ -45,6 +46,7 @@ final class LaravelModelsTest extends TestCase
      * @param \Closure(): mixed $write
      * @param list<string>      $tags
      */
+    #[DataProvider('writes')]
     public function testAModelSaysWhatHappensToIt(\Closure $prepare, \Closure $write, array $tags): void
     {
         RecordingChannel::install('POST');

@@ -19,6 +19,7 @@ use Pagewell\Laravel\Declaring;
 use Pagewell\Laravel\PagewellProvider;
 use Pagewell\PageCache;
 use Pagewell\RequestScope;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\uses;
@@ -54,6 +55,7 @@ final class LaravelProviderTest extends TestCase
     }
 
     /** @dataProvider mistyped */
+    #[DataProvider('mistyped')]
     public function testAMistypedSettingIsRefusedAsTheApplicationBoots(string $key, mixed $value, string $message): void
     {
         [$application] = $this->application([$key => $value]);

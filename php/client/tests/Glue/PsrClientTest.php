@@ -20,6 +20,7 @@ use Pagewell\Invalidation;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Client\ClientExceptionInterface;
 use Psr\Http\Client\ClientInterface;
@@ -87,6 +88,7 @@ final class PsrClientTest extends TestCase
      *
      * @param class-string<\Throwable> $exception
      */
+    #[DataProvider('answers')]
     public function testWhatElseAnswers(\Closure $send, string $exception, string $message): void
     {
         $this->expectException($exception);

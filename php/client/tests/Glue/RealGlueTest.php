@@ -12,6 +12,7 @@ namespace Pagewell\Tests\Glue;
 use Pagewell\Invalidation;
 use Pagewell\SocketClient;
 use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class RealGlueTest extends TestCase
@@ -29,6 +30,7 @@ final class RealGlueTest extends TestCase
     }
 
     /** @dataProvider frameworks */
+    #[DataProvider('frameworks')]
     public function testAPageIsKeptUntilItsDataChanges(string $script, string $autoload): void
     {
         if (stream_resolve_include_path($autoload) === false) {

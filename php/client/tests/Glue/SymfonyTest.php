@@ -13,6 +13,8 @@ use Pagewell\RequestScope;
 use Pagewell\Symfony\FosHttpCache\Tag;
 use Pagewell\Symfony\Listener;
 use Pagewell\Testing\RecordingClient;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Symfony\Component\EventDispatcher\EventDispatcher;
 use Symfony\Component\HttpFoundation\Cookie;
@@ -67,6 +69,7 @@ final class SymfonyTest extends TestCase
     }
 
     /** @dataProvider kept */
+    #[DataProvider('kept')]
     public function testWhatTheApplicationKeepsToOneVisitor(callable $change): void
     {
         $response = $this->ask('GET', static function (Request $request) use ($change): Response {
@@ -94,6 +97,8 @@ final class SymfonyTest extends TestCase
     /** @testWith ["Cookie", "member=eyJhbGciOi"]
      *           ["Authorization", "Bearer eyJhbGciOi"]
      */
+    #[TestWith(['Cookie', 'member=eyJhbGciOi'])]
+    #[TestWith(['Authorization', 'Bearer eyJhbGciOi'])]
     public function testAPageMadeForSomebodyIsNotOffered(string $field, string $value): void
     {
         $response = $this->ask('GET', [new SymfonyPages(), 'one'], ['id' => 4], fields: [$field => $value]);

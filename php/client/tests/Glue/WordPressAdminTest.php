@@ -11,6 +11,7 @@ namespace Pagewell\Tests\Glue;
 
 use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class WordPressAdminTest extends TestCase
@@ -55,6 +56,7 @@ final class WordPressAdminTest extends TestCase
     }
 
     /** @dataProvider purges */
+    #[DataProvider('purges')]
     public function testAPurgeByCommand(string $call, string $said, bool $isFerryLeft, bool $isTernLeft): void
     {
         foreach (['/ferry/', '/tern/'] as $path) {

@@ -11,6 +11,7 @@ namespace Pagewell\Tests\Glue;
 
 use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class WordPressBehindTest extends TestCase
@@ -71,6 +72,7 @@ final class WordPressBehindTest extends TestCase
     }
 
     /** @dataProvider plugins */
+    #[DataProvider('plugins')]
     public function testAPageOfAPluginThatHoldsOutput(string $plugin, string $kept): void
     {
         self::$blog->plugin($plugin);

@@ -9,11 +9,13 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class WordPressControlTest extends TestCase
 {
     /** @dataProvider slowServers */
+    #[DataProvider('slowServers')]
     public function testACallHasOneDeadlineForEverything(string $serves): void
     {
         $listens = '$s = stream_socket_server("tcp://127.0.0.1:0"); echo stream_socket_get_name($s, false), "\n"; $c = stream_socket_accept($s, 20); stream_set_blocking($c, false); ';

@@ -14,6 +14,7 @@ namespace Pagewell\Tests\Glue;
 use Pagewell\Tests\Support\BlogPages;
 use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class WordPressExactTest extends TestCase
@@ -64,6 +65,7 @@ final class WordPressExactTest extends TestCase
      *
      * @param list<string> $dropped
      */
+    #[DataProvider('changes')]
     public function testOnlyWhatMayShowItIsDropped(string $script, array $dropped): void
     {
         array_map(self::$pages->ask(...), self::PAGES);

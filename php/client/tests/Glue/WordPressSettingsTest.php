@@ -11,6 +11,7 @@ namespace Pagewell\Tests\Glue;
 
 use Pagewell\Tests\Support\HasBlog;
 use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 final class WordPressSettingsTest extends TestCase
@@ -18,6 +19,7 @@ final class WordPressSettingsTest extends TestCase
     use HasBlog;
 
     /** @dataProvider writes */
+    #[DataProvider('writes')]
     public function testASettingChangesTheSiteAndANoteNothing(string $script, bool $changes): void
     {
         self::assertSame(['done', $changes ? '"site"' : ''], self::$blog->post("$script echo 'done';"));
