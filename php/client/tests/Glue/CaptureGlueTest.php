@@ -60,7 +60,7 @@ final class CaptureGlueTest extends TestCase
             $db->transactional(fn () => $db->insert('news', ['id' => 9, 'title' => "o'ne"]));
             $db->transactional(fn () => $db->transactional(fn () => $db->delete('news', ['id' => 9])));
             $db->createQueryBuilder()->select('title')->from('news')->where('id IN (:ids)')
-                ->setParameter('ids', [1, 2], Doctrine\DBAL\Connection::PARAM_INT_ARRAY)->executeQuery()->fetchAllNumeric();
+                ->setParameter('ids', [1, 2], Doctrine\DBAL\ArrayParameterType::INTEGER)->executeQuery()->fetchAllNumeric();
             $db->executeQuery('SELECT 1')->fetchOne();
             $db->executeStatement("SET time_zone = '+00:00'");
             $db->close();
@@ -88,7 +88,7 @@ final class CaptureGlueTest extends TestCase
         $reading = '$configuration->setMiddlewares([new class implements Doctrine\DBAL\Driver\Middleware {
             public function wrap(Doctrine\DBAL\Driver $driver): Doctrine\DBAL\Driver {
                 return new class ($driver) extends Doctrine\DBAL\Driver\Middleware\AbstractDriverMiddleware {
-                    public function connect(array $params) { $own = parent::connect($params); $own->query("SELECT title FROM news"); return $own; }
+                    public function connect(array $params): Doctrine\DBAL\Driver\Connection { $own = parent::connect($params); $own->query("SELECT title FROM news"); return $own; }
                 };
             }
         }, ...$configuration->getMiddlewares()]); $db = Doctrine\DBAL\DriverManager::getConnection($db->getParams(), $configuration); $db->fetchOne("SELECT 1");';

@@ -62,6 +62,8 @@ final class LaravelApplication
         }
         file_put_contents("$this->directory/views/news.blade.php", '@error("title") wrong @enderror News: {{ $news->title }} @auth member @endauth');
         $this->app = new Application($this->directory);
+        // Debian's package of Laravel 13 does not find the framework's own configuration.
+        method_exists($this->app, 'dontMergeFrameworkConfiguration') && $this->app->dontMergeFrameworkConfiguration();
         $this->app->singleton(HttpContract::class, LaravelHttpKernel::class);
         $this->app->singleton(ConsoleContract::class, \Illuminate\Foundation\Console\Kernel::class);
         $this->app->singleton(ExceptionHandler::class, Handler::class);
@@ -97,8 +99,7 @@ final class LaravelApplication
 
     private function send(Request $request): TestResponse
     {
-        $kernel = $this->app->make(HttpContract::class);
-        $response = $kernel->handle($request);
+        $response = ($kernel = $this->app->make(HttpContract::class))->handle($request);
         $kernel->terminate($request, $response);
         return TestResponse::fromBaseResponse($response);
     }

@@ -119,8 +119,8 @@ final class LaravelProviderTest extends TestCase
      */
     private function application(array $settings): array
     {
-        $kernel = $this->createMock(LaravelKernel::class);
-        $kernel->method('prependMiddleware')->with(Declaring::class);
+        $kernel = $this->createStub(LaravelKernel::class);
+        $kernel->method('prependMiddleware')->willReturnCallback(static fn (string $middleware) => self::assertSame(Declaring::class, $middleware));
         $application = new class () extends Container {
             public ?\Closure $atEnd = null;
 
