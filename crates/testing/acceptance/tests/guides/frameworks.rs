@@ -1,18 +1,26 @@
 //! "Laravel" and "Symfony": a whole application of each with Debian's packages of the framework, which stand in
-//! for the ones that Composer would install. Composer installs Pagewell's packages as the guides say.
+//! for the ones that Composer would install. Composer installs Pagewell's packages as the guides say. The files
+//! of the applications are in `applications`; they are written for all versions of the frameworks.
 
 use crate::guide::Guide;
 use crate::machine::Machine;
+use std::fs;
+use std::path::Path;
 
 const APP: &str = "/var/www/app";
 const TOML: &str = "/etc/pagewell/pagewell.toml";
-/// The rows that both applications show.
-const ROW: &str = "<?php $d = new PDO('sqlite:/var/www/app/data/db.sqlite');\n\
-    $d->exec('CREATE TABLE news (id INTEGER PRIMARY KEY, title TEXT)');\n\
-    $d->exec(\"INSERT INTO news VALUES (4, 'old'), (5, 'other')\");\n";
 
 /// The application before Pagewell: the framework is there already.
-fn application(machine: &mut Machine, framework: &[&str], version: &str, autoload: &str) {
+fn application(
+    machine: &mut Machine,
+    name: &str,
+    framework: &[&str],
+    version: &str,
+    autoload: &str,
+) {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guides/applications").join(name);
+    copy(machine, &from, APP);
+    let version = machine.run(&format!("php -r '{version}'"));
     let packages: Vec<_> =
         framework.iter().map(|name| format!("\"{name}\": \"{version}\"")).collect();
     let packages = packages.join(", ");
@@ -21,8 +29,20 @@ fn application(machine: &mut Machine, framework: &[&str], version: &str, autoloa
          \"repositories\": {{\"packagist.org\": false}}, \"autoload\": {{\"psr-4\": {{\"App\\\\\": \"{autoload}/\"}}}}}}"
     );
     machine.write("/var/www/app/composer.json", &composer);
-    machine.write("/var/www/app/data/create.php", ROW);
     machine.run("php /var/www/app/data/create.php");
+}
+
+/// Copies the files of a directory.
+fn copy(machine: &Machine, from: &Path, to: &str) {
+    for entry in fs::read_dir(from).expect("a directory") {
+        let from = entry.expect("an entry").path();
+        let to = format!("{to}/{}", from.file_name().expect("a name").display());
+        if from.is_dir() {
+            copy(machine, &from, &to);
+        } else {
+            machine.write(&to, &fs::read_to_string(&from).expect("text"));
+        }
+    }
 }
 
 /// Runs Composer's commands of the guide in the application, whose directories PHP may write to.
@@ -72,10 +92,9 @@ fn verify(guide: &mut Guide, machine: &mut Machine, edit: &str) {
 fn laravel() {
     let mut guide = Guide::open("laravel.md");
     let mut machine = Machine::new("");
-    application(&mut machine, &["laravel/framework"], "8.83.26", "app");
-    for (path, code) in LARAVEL {
-        machine.write(&format!("{APP}/{path}"), &format!("<?php\n{code}"));
-    }
+    let version =
+        "require \"Illuminate/autoload.php\"; echo Illuminate\\Foundation\\Application::VERSION;";
+    application(&mut machine, "laravel", &["laravel/framework"], version, "app");
     let install = guide.next("Laravel", "sh");
     let (clone, rest) = install.split_once('\n').expect("a checkout first");
     assert!(
@@ -104,6 +123,7 @@ fn laravel() {
     let edit = "cd /var/www/app && sudo -u www-data php data/edit.php";
     verify(&mut guide, &mut machine, edit);
     console(&mut guide, &mut machine);
+    member(&mut machine, ["-H 'Authorization: Bearer ada'", "-H 'Authorization: Bearer bob'"]);
     let directory = machine.at(APP);
     machine.run_in(&directory, &guide.next("Configure", "sh"));
     let published = machine.run("cat /var/www/app/config/pagewell.php");
@@ -143,80 +163,39 @@ fn console(guide: &mut Guide, machine: &mut Machine) {
     assert!(all.ends_with("purged.\n") && !all.starts_with('0'), "{all}");
 }
 
+/// Checks that a page is not shared once the framework's authentication has identified its visitor, though its
+/// response is `public`: the same page of a visitor whom nobody knows is cached.
+fn member(machine: &mut Machine, credentials: [&str; 2]) {
+    for (credentials, name) in credentials.into_iter().zip(["ada", "bob"]) {
+        for _ in 0..2 {
+            let page = machine.run(&format!("curl -si {credentials} http://example.org/me"));
+            assert!(page.ends_with(&format!("Hello {name}")) && !page.contains("hit"), "{page}");
+            assert!(!page.to_lowercase().contains("\ncache-groups:"), "{page}");
+        }
+    }
+    for cached in ["stored", "hit"] {
+        let page = machine.run("curl -si http://example.org/me");
+        assert!(page.ends_with("Hello stranger") && page.contains(cached), "{page}");
+    }
+}
+
 /// The import of the routes in `laravel new`.
 const ROUTE: &str = "use Illuminate\\Support\\Facades\\Route;\n";
-
-/// The application's own files: what `laravel new` makes, shortened.
-const LARAVEL: [(&str, &str); 8] = [
-    (
-        "public/index.php",
-        "require 'Illuminate/autoload.php';\nrequire __DIR__ . '/../vendor/autoload.php';\n\
-         $app = require __DIR__ . '/../bootstrap/app.php';\n\
-         $kernel = $app->make(Illuminate\\Contracts\\Http\\Kernel::class);\n\
-         $response = $kernel->handle($request = Illuminate\\Http\\Request::capture());\n\
-         $response->send();\n$kernel->terminate($request, $response);\n",
-    ),
-    (
-        "bootstrap/app.php",
-        "$app = new Illuminate\\Foundation\\Application(dirname(__DIR__));\n\
-         $app->singleton(Illuminate\\Contracts\\Http\\Kernel::class, Illuminate\\Foundation\\Http\\Kernel::class);\n\
-         $app->singleton(Illuminate\\Contracts\\Console\\Kernel::class, Illuminate\\Foundation\\Console\\Kernel::class);\n\
-         $app->singleton(Illuminate\\Contracts\\Debug\\ExceptionHandler::class, Illuminate\\Foundation\\Exceptions\\Handler::class);\n\
-         return $app;\n",
-    ),
-    (
-        "config/app.php",
-        "return ['name' => 'News', 'env' => 'production', 'debug' => false, 'url' => 'http://localhost',\n\
-         'timezone' => 'UTC', 'locale' => 'en', 'fallback_locale' => 'en', 'cipher' => 'AES-256-CBC',\n\
-         'key' => str_repeat('k', 32), 'aliases' => [], 'providers' => [\n\
-         Illuminate\\Database\\DatabaseServiceProvider::class, Illuminate\\Filesystem\\FilesystemServiceProvider::class,\n\
-         Illuminate\\View\\ViewServiceProvider::class,\n\
-         Illuminate\\Cache\\CacheServiceProvider::class, Illuminate\\Queue\\QueueServiceProvider::class,\n\
-         Illuminate\\Foundation\\Providers\\ConsoleSupportServiceProvider::class, App\\Providers\\AppServiceProvider::class]];\n",
-    ),
-    (
-        "config/database.php",
-        "return ['default' => 'sqlite', 'connections' => ['sqlite' => ['driver' => 'sqlite',\n\
-         'database' => dirname(__DIR__) . '/data/db.sqlite']]];\n",
-    ),
-    (
-        "config/cache.php",
-        "return ['default' => 'array', 'stores' => ['array' => ['driver' => 'array']]];\n",
-    ),
-    (
-        "config/view.php",
-        "return ['paths' => [], 'compiled' => dirname(__DIR__) . '/storage/framework/views'];\n",
-    ),
-    (
-        "artisan",
-        "require 'Illuminate/autoload.php';\nrequire __DIR__ . '/vendor/autoload.php';\n\
-         $app = require __DIR__ . '/bootstrap/app.php';\n\
-         $kernel = $app->make(Illuminate\\Contracts\\Console\\Kernel::class);\n\
-         exit($kernel->handle(new Symfony\\Component\\Console\\Input\\ArgvInput(), new Symfony\\Component\\Console\\Output\\ConsoleOutput()));\n",
-    ),
-    // Saves news 4 like a command.
-    (
-        "data/edit.php",
-        "require 'Illuminate/autoload.php';\nrequire __DIR__ . '/../vendor/autoload.php';\n\
-         $app = require __DIR__ . '/../bootstrap/app.php';\n\
-         $app->make(Illuminate\\Contracts\\Console\\Kernel::class)->bootstrap();\n\
-         $news = App\\Models\\News::find(4);\n$news->title = 'new';\n$news->save();\n$app->terminate();\n",
-    ),
-];
 
 #[test]
 fn symfony() {
     let mut guide = Guide::open("symfony.md");
     let mut machine = Machine::new("");
     let components = ["symfony/config", "symfony/dependency-injection", "symfony/http-kernel"];
-    application(&mut machine, &components, "5.4.23", "src");
-    for (path, code) in SYMFONY {
-        machine.write(&format!("{APP}/{path}"), &format!("<?php\n{code}"));
-    }
+    let version = "require \"Symfony/Component/HttpKernel/autoload.php\"; echo Symfony\\Component\\HttpKernel\\Kernel::VERSION;";
+    application(&mut machine, "symfony", &components, version, "src");
     require(&mut machine, &guide.next("Symfony", "sh"));
     let path = "Five-minute path";
-    let framework = "Symfony\\Bundle\\FrameworkBundle\\FrameworkBundle::class => ['all' => true],";
-    let bundles = guide.next(path, "php").replace("// …", framework);
+    let framework = ["FrameworkBundle", "SecurityBundle", "TwigBundle"];
+    let framework =
+        framework.map(|name| format!("Symfony\\Bundle\\{name}\\{name}::class => ['all' => true],"));
+    let framework = framework.join("\n");
+    let bundles = guide.next(path, "php").replace("// …", &framework);
     machine.write("/var/www/app/config/bundles.php", &format!("<?php\n{bundles}"));
     // The ellipses of the controller: first that of the page, then that of the write.
     let controller =
@@ -230,9 +209,15 @@ fn symfony() {
     );
     verify(&mut guide, &mut machine, "curl -sf http://127.0.0.1:8080/news/4/edit -d title=new");
     console(&mut guide, &mut machine);
-    guide.not_run("Twig", "twig", "Debian's FrameworkBundle comes without Twig");
+    member(&mut machine, ["-u ada:a", "-u bob:b"]);
+    templates(&mut machine, &guide.next("Twig", "twig"));
     guide.not_run("FOSHttpCache and ESI", "yaml", "Debian has no package of FOSHttpCache");
-    guide.not_run("Configure", "yaml", "the application has no loader of YAML");
+    let settings = guide.next("Configure", "yaml");
+    machine.write("/var/www/app/config/packages/pagewell.yaml", &settings);
+    machine.run("sudo rm -rf /var/www/app/var/cache");
+    let listed = machine.run_in(&machine.at(APP), "php bin/console debug:config pagewell");
+    assert!(listed.contains("- currency") && listed.contains("var/pagewell-outbox"), "{listed}");
+    machine.run("sudo rm -r /var/www/app/config/packages/pagewell.yaml /var/www/app/var/cache");
     machine.write("/var/www/app/config/bundles.php", &format!("<?php\nreturn [{framework}];\n"));
     let directory = machine.at(APP);
     machine.run_in(&directory, &guide.next("Undo", "sh"));
@@ -241,54 +226,21 @@ fn symfony() {
     assert!(page.contains("News: other"), "without the bundle: {page}");
 }
 
-/// The application's own files: what Symfony's skeleton has, with an entity on PDO instead of Doctrine.
-const SYMFONY: [(&str, &str); 5] = [
-    (
-        "bin/console",
-        "require 'Symfony/Bundle/FrameworkBundle/autoload.php';\nrequire 'Symfony/Component/Console/autoload.php';\n\
-         require __DIR__ . '/../vendor/autoload.php';\n\
-         exit((new Symfony\\Bundle\\FrameworkBundle\\Console\\Application(new App\\Kernel('prod', false)))->run());\n",
-    ),
-    (
-        "public/index.php",
-        "require 'Symfony/Bundle/FrameworkBundle/autoload.php';\nrequire 'Symfony/Component/Console/autoload.php';\n\
-         require __DIR__ . '/../vendor/autoload.php';\n\
-         $kernel = new App\\Kernel('prod', false);\n\
-         $request = Symfony\\Component\\HttpFoundation\\Request::createFromGlobals();\n\
-         $response = $kernel->handle($request);\n$response->send();\n$kernel->terminate($request, $response);\n",
-    ),
-    (
-        "src/Kernel.php",
-        "namespace App;\nuse Symfony\\Bundle\\FrameworkBundle\\Kernel\\MicroKernelTrait;\n\
-         use Symfony\\Component\\DependencyInjection\\ContainerBuilder;\n\
-         use Symfony\\Component\\DependencyInjection\\Loader\\Configurator\\ContainerConfigurator;\n\
-         use Symfony\\Component\\Routing\\Loader\\Configurator\\RoutingConfigurator;\n\
-         class Kernel extends \\Symfony\\Component\\HttpKernel\\Kernel {\nuse MicroKernelTrait;\n\
-         protected function configureContainer(ContainerConfigurator $container): void {\n\
-         $container->extension('framework', ['secret' => 's', 'http_method_override' => false]);\n\
-         $container->services()->defaults()->autoconfigure()->autowire()\n\
-         ->load('App\\\\Controller\\\\', __DIR__ . '/Controller')->tag('controller.service_arguments')\n\
-         ->set(NewsResolver::class)->tag('controller.argument_value_resolver', ['priority' => 150]); }\n\
-         protected function configureRoutes(RoutingConfigurator $routes): void {\n\
-         $routes->import(__DIR__ . '/Controller', 'annotation'); }\n}\n",
-    ),
-    (
-        "src/News.php",
-        "namespace App;\nfinal class News {\nprivate \\PDO $pdo;\npublic function __construct(private int $id) {\n\
-         $this->pdo = new \\PDO('sqlite:' . dirname(__DIR__) . '/data/db.sqlite'); }\n\
-         public function getId(): int { return $this->id; }\n\
-         public function title(): string { return $this->pdo->query(\"SELECT title FROM news WHERE id = $this->id\")->fetchColumn(); }\n\
-         public function setTitle(string $title): void {\n\
-         $this->pdo->prepare('UPDATE news SET title = ? WHERE id = ?')->execute([$title, $this->id]); }\n}\n",
-    ),
-    (
-        "src/NewsResolver.php",
-        "namespace App;\nuse Symfony\\Component\\HttpFoundation\\Request;\n\
-         use Symfony\\Component\\HttpKernel\\Controller\\ArgumentValueResolverInterface;\n\
-         use Symfony\\Component\\HttpKernel\\ControllerMetadata\\ArgumentMetadata;\n\
-         final class NewsResolver implements ArgumentValueResolverInterface {\n\
-         public function supports(Request $request, ArgumentMetadata $argument): bool { return $argument->getType() === News::class; }\n\
-         public function resolve(Request $request, ArgumentMetadata $argument): iterable {\n\
-         yield new News((int) $request->attributes->get($argument->getName())); }\n}\n",
-    ),
-];
+/// Renders the guide's functions: a page with all but the last is cached until its data changes, and one with the
+/// last is not cached.
+fn templates(machine: &mut Machine, block: &str) {
+    let (cached, not_cached) = block.trim_end().rsplit_once('\n').expect("several lines");
+    assert!(not_cached.contains("pagewell_not_cached"), "{not_cached}");
+    machine.write("/var/www/app/templates/cached.html.twig", cached);
+    machine.write("/var/www/app/templates/not-cached.html.twig", block);
+    let get = |name| format!("curl -si http://example.org/template/{name}");
+    for found in ["stored", "pagewell; hit"] {
+        let page = machine.run(&get("cached"));
+        assert!(page.ends_with("template") && page.contains(found), "{page}{}", machine.logs());
+        let other = machine.run(&get("not-cached"));
+        assert!(other.ends_with("template") && !other.contains(found), "{other}");
+    }
+    let directory = machine.at(APP);
+    machine.run_in(&directory, "php bin/console pagewell:invalidate --tag=menu");
+    assert!(machine.run(&get("cached")).contains("fwd=uri-miss"));
+}

@@ -176,7 +176,7 @@ impl Machine {
         let mut mapped = String::with_capacity(text.len());
         let mut before = ' ';
         for (at, c) in text.char_indices() {
-            let is_start = !before.is_ascii_alphanumeric() && !"._-*}/".contains(before);
+            let is_start = !before.is_ascii_alphanumeric() && !"._-*}/%".contains(before);
             if is_start && PREFIXES.iter().any(|prefix| text[at..].starts_with(prefix)) {
                 mapped.push_str(&self.dir.path().display().to_string());
             }

@@ -1,0 +1,7 @@
+<?php
+
+/** The log of the application. */
+
+declare(strict_types=1);
+
+return ['default' => 'errorlog', 'channels' => ['errorlog' => ['driver' => 'errorlog']]];
