@@ -28,6 +28,7 @@ use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
 use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Pagewell\Symfony\FosHttpCache\Tag;
+use Pagewell\Symfony\Profiler\PageReport;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
 use Symfony\Component\HttpKernel\Event\ControllerArgumentsEvent;
 use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
@@ -55,8 +56,9 @@ final class Listener implements EventSubscriberInterface
     /**
      * @param InvalidationClient|false|null $client as RequestScope::begin() takes it
      * @param TokenStorageInterface|null    $tokens of the security component; null without it
+     * @param PageReport|null               $report for the profiler; null without it
      */
-    public function __construct(private readonly InvalidationClient|false|null $client = null, private readonly ?TokenStorageInterface $tokens = null)
+    public function __construct(private readonly InvalidationClient|false|null $client = null, private readonly ?TokenStorageInterface $tokens = null, private readonly ?PageReport $report = null)
     {
     }
 
@@ -112,7 +114,9 @@ final class Listener implements EventSubscriberInterface
             if ($this->written !== [] && $event->getResponse()->getStatusCode() < 400) {
                 changedTags(...$this->written);
             }
+            $page = $this->report === null ? null : RequestScope::current()->standing();
             ResponseLines::finish($this->channel, $event->getRequest(), $event->getResponse());
+            $page === null || $this->report?->remember($event->getRequest(), $page[0], $this->channel->response(), $event->getResponse());
         }
     }
 

@@ -28,6 +28,12 @@ final class PagewellBundle extends Bundle
         Configuration::ofFramework('config/packages/pagewell.yaml', is_array($settings) ? $settings : []);
     }
 
+    /** The directory with `templates`. */
+    public function getPath(): string
+    {
+        return dirname(__DIR__);
+    }
+
     public function getContainerExtension(): ?ExtensionInterface
     {
         return new PagewellExtension();

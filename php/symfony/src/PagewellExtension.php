@@ -16,7 +16,8 @@
  * Each setting is the variable PAGEWELL_… of the library, which has precedence. Its value is checked
  * when the kernel boots, because `%env(…)%` has none before.
  *
- * Services for the console, Twig, Messenger, FOSHttpCache and Doctrine exist if their packages do.
+ * Services for the console, Twig, Messenger, FOSHttpCache and Doctrine exist if their packages do, the panel of the
+ * profiler if its bundle is registered.
  */
 
 declare(strict_types=1);
@@ -31,6 +32,8 @@ use Pagewell\Bridge\Doctrine\TransactionMiddleware;
 use Pagewell\Bridge\FosHttpCache\ProxyClient;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
+use Pagewell\Symfony\Profiler\PageCollector;
+use Pagewell\Symfony\Profiler\PageReport;
 use Symfony\Component\Config\Definition\Builder\TreeBuilder;
 use Symfony\Component\Config\Definition\ConfigurationInterface;
 use Symfony\Component\Console\Command\Command;
@@ -72,10 +75,15 @@ final class PagewellExtension extends Extension implements ConfigurationInterfac
         $container->setParameter(self::SETTINGS, $this->processConfiguration($this, $configs));
         $container->register(PageCache::class, RequestPageCache::class);
         $container->register(Listener::class, Listener::class)
-            ->setArguments([null, new Reference('security.untracked_token_storage', ContainerInterface::NULL_ON_INVALID_REFERENCE)])
+            ->setArguments([null, new Reference('security.untracked_token_storage', ContainerInterface::NULL_ON_INVALID_REFERENCE), new Reference(PageReport::class, ContainerInterface::NULL_ON_INVALID_REFERENCE)])
             ->addTag('kernel.event_subscriber');
         foreach (class_exists(Command::class) ? [InvalidateCommand::class, ExplainCommand::class] : [] as $command) {
             $container->register($command, $command)->addTag('console.command', ['command' => $command::NAME]);
+        }
+        if ($container->hasParameter('kernel.bundles') && isset($container->getParameter('kernel.bundles')['WebProfilerBundle'])) {
+            $container->register(PageReport::class, PageReport::class);
+            $container->register(PageCollector::class, PageCollector::class)->setArguments([new Reference(PageReport::class)])
+                ->addTag('data_collector', ['id' => PageCollector::NAME, 'template' => '@Pagewell/collector.html.twig']);
         }
         if (class_exists(AbstractExtension::class)) {
             $container->register(TwigFunctions::class, TwigFunctions::class)->setArguments([new Reference(PageCache::class)])->addTag('twig.extension');
