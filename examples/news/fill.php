@@ -65,8 +65,8 @@ function fill(Database $database, int $count, \DateTimeImmutable $until, bool $a
         $database->write('DELETE FROM news');
         return fillTables($database, $count, $until);
     });
-    $database->write("ALTER TABLE news AUTO_INCREMENT = " . ($count + 1));
-    $database->write("ALTER TABLE comments AUTO_INCREMENT = " . ($comments + 1));
+    $database->write('ALTER TABLE news AUTO_INCREMENT = ' . ($count + 1));
+    $database->write('ALTER TABLE comments AUTO_INCREMENT = ' . ($comments + 1));
     echo "$count articles and $comments comments.\n";
     return 0;
 }

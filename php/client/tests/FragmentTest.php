@@ -68,7 +68,7 @@ final class FragmentTest extends TestCase
             return 1;
         };
         self::assertSame('printed, and left in a buffer', fragment('/box', $printing));
-        $view = new class {
+        $view = new class () {
             public function __toString(): string
             {
                 return 'a view';

@@ -23,8 +23,8 @@ use PHPUnit\Framework\TestCase;
 use function Pagewell\changed;
 use function Pagewell\changedNow;
 use function Pagewell\changedSoftly;
-use function Pagewell\invalidate;
 use function Pagewell\flush;
+use function Pagewell\invalidate;
 use function Pagewell\transaction;
 
 final class InvalidationClientTest extends TestCase

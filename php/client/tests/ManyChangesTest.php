@@ -89,7 +89,7 @@ final class ManyChangesTest extends TestCase
             changed('kind' . $id % 10, $id);
             $written += count(array_diff($channel->lines(), $before ?? []));
             $before = $channel->lines();
-            self::assertStringContainsString("\"kind" . $id % 10 . ":$id\"", implode("\n", $before));
+            self::assertStringContainsString('"kind' . $id % 10 . ":$id\"", implode("\n", $before));
             self::assertLessThan(100, count($before));
         }
         self::assertLessThan(1500, $written, 'a line or so with each change');
@@ -107,7 +107,7 @@ final class ManyChangesTest extends TestCase
         for ($id = 1; $id <= 3000; $id++) {
             changed('news', $id);
             changed('comments', str_pad((string) $id, 600, 'x'), news: $id);
-            RequestScope::current()->changedTags("node:" . $id % 1000);
+            RequestScope::current()->changedTags('node:' . $id % 1000);
             self::assertLessThan(72 * 1024, array_sum(array_map('strlen', $channel->lines())));
         }
         $channel->send();

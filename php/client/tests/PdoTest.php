@@ -59,7 +59,7 @@ final class PdoTest extends TestCase
     public static function beginnings(): iterable
     {
         yield from [["/* from\n* a job */ BEGIN", true], ["-- from a job\n/**/ BEGIN", true], ['/* BEGIN */ SELECT 1', false], ["-- BEGIN\nSELECT 1", false]];
-        yield from [["BEGIN; SELECT 1; COMMIT", false], ["BEGIN; SELECT 1;\nend transaction ;\n", false], ["BEGIN; SELECT 'a; COMMIT; b'", true]];
+        yield from [['BEGIN; SELECT 1; COMMIT', false], ["BEGIN; SELECT 1;\nend transaction ;\n", false], ["BEGIN; SELECT 'a; COMMIT; b'", true]];
     }
 
     /** @dataProvider successors */

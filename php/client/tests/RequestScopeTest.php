@@ -63,7 +63,7 @@ final class RequestScopeTest extends TestCase
         Configuration::set(log: static function (string $text) use (&$logged): void {
             $logged[] = $text;
         });
-        RequestScope::begin($channel = new RecordingChannel(null), new class implements InvalidationClient {
+        RequestScope::begin($channel = new RecordingChannel(null), new class () implements InvalidationClient {
             public function invalidate(Invalidation $invalidation): InvalidationResult
             {
                 throw new \RuntimeException('no route to host');

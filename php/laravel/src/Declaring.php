@@ -15,9 +15,9 @@ namespace Pagewell\Laravel;
 
 use Illuminate\Contracts\Container\Container;
 use Illuminate\Http\Request;
+use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Pagewell\CollectingChannel;
 use Pagewell\RequestScope;
-use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Symfony\Component\HttpFoundation\Response;
 
 use function Pagewell\usesOf;

@@ -66,7 +66,7 @@ final class ModelChanges
     {
         $relation = $model->$name();
         if (!$relation instanceof BelongsTo) {
-            throw new \LogicException(get_class($model) . "::pagewellParents() names '$name': write relations of the kind belongsTo or morphTo.");
+            throw new \LogicException($model::class . "::pagewellParents() names '$name': write relations of the kind belongsTo or morphTo.");
         }
         $parents = [];
         foreach ([$model->getAttributes(), $model->getRawOriginal()] as $row) {

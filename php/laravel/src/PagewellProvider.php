@@ -151,7 +151,7 @@ final class PagewellProvider extends ServiceProvider
      */
     public static function kindOf(Model $model): ?string
     {
-        return self::$kinds[get_class($model)] ?? null;
+        return self::$kinds[$model::class] ?? null;
     }
 
     /** Ends the transactions of connections that were lost or released without an event, and sends the changes. */

@@ -21,12 +21,12 @@ declare(strict_types=1);
 
 namespace Pagewell\Symfony;
 
+use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Pagewell\CollectingChannel;
 use Pagewell\Configuration;
 use Pagewell\InvalidationClient;
 use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
-use Pagewell\Bridge\HttpFoundation\ResponseLines;
 use Pagewell\Symfony\FosHttpCache\Tag;
 use Pagewell\Symfony\Profiler\PageReport;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;

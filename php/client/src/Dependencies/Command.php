@@ -12,9 +12,6 @@ declare(strict_types=1);
 
 namespace Pagewell\Dependencies;
 
-use Pagewell\Attribute\NotCached;
-use Pagewell\Attribute\Uses;
-
 /**
  * The command line.
  *

@@ -34,7 +34,7 @@ final class Finder
                 $files[] = $file->getPathname();
             }
             if (count($files) > self::FILES_MAX) {
-                throw new \RuntimeException("There are more than " . self::FILES_MAX . " PHP files in $directory: name the directory of the controllers.");
+                throw new \RuntimeException('There are more than ' . self::FILES_MAX . " PHP files in $directory: name the directory of the controllers.");
             }
         }
         sort($files);

@@ -12,7 +12,6 @@ declare(strict_types=1);
 
 namespace Pagewell\Dependencies;
 
-use Pagewell\Attribute\Uses;
 use Pagewell\Exception\UnknownParameter;
 use Pagewell\RequestScope;
 

@@ -150,7 +150,7 @@ final class CaptureGlueTest extends TestCase
     public function testWhatLaravelReadsElsewhereIsNoticed(): void
     {
         self::assertSame('', self::laravel('DB::select("select 1");')[0]);
-        self::assertStringContainsString("driver sqlite", self::laravel('DB::select("select 1"); DB::connection("sqlite")->select("select 1");')[0]);
+        self::assertStringContainsString('driver sqlite', self::laravel('DB::select("select 1"); DB::connection("sqlite")->select("select 1");')[0]);
         self::assertStringContainsString('cache', self::laravel('DB::select("select 1"); config(["cache.default" => "files"]); Cache::put("a", 1); Cache::get("a"); Cache::flush();')[0]);
         self::assertStringContainsString('did not pass', self::laravel('DB::select("select 1"); (new mysqli(null, posix_getpwuid(posix_geteuid())["name"], "", "paper", 0, config("database.connections.mysql.unix_socket")))->query("select 1");')[0]);
     }
@@ -175,7 +175,7 @@ final class CaptureGlueTest extends TestCase
             throw new Exception(json_encode($said) === '[null,"private","no-cache, private","no-cache, private","no-cache, private"]' ? 'a' : json_encode($said));
             PHP);
         self::assertSame('the visitor is signed in', $reason);
-        self::assertStringContainsString("Uncaught Exception: a in", CaptureListener::$output);
+        self::assertStringContainsString('Uncaught Exception: a in', CaptureListener::$output);
     }
 
     private static function required(string $file): void

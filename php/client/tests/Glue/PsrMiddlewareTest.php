@@ -10,13 +10,13 @@ namespace Pagewell\Tests\Glue;
 
 use Nyholm\Psr7\Response;
 use Nyholm\Psr7\ServerRequest;
+use Pagewell\Bridge\Psr15\PagewellMiddleware;
 use Pagewell\Configuration;
 use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\Invalidation;
 use Pagewell\InvalidationClient;
 use Pagewell\InvalidationResult;
 use Pagewell\PhpChannel;
-use Pagewell\Bridge\Psr15\PagewellMiddleware;
 use Pagewell\RequestEnd;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingClient;
@@ -184,7 +184,7 @@ final class PsrMiddlewareTest extends TestCase
 
     public function testAWorkerKeepsNothingOfTheRequestsBefore(): void
     {
-        $client = new class implements InvalidationClient {
+        $client = new class () implements InvalidationClient {
             public function invalidate(Invalidation $invalidation): InvalidationResult
             {
                 return new InvalidationResult();

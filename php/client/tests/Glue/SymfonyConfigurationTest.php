@@ -8,9 +8,9 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
-use Pagewell\Configuration;
 use Pagewell\Bridge\Doctrine\CaptureMiddleware;
 use Pagewell\Bridge\Doctrine\TransactionMiddleware;
+use Pagewell\Configuration;
 use Pagewell\Environment;
 use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\PageCache;
@@ -20,7 +20,6 @@ use PHPUnit\Framework\TestCase;
 use Symfony\Component\Config\Definition\Exception\InvalidConfigurationException;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\HttpKernel\DependencyInjection\MergeExtensionConfigurationPass;
-use Symfony\Component\HttpKernel\HttpKernel;
 
 final class SymfonyConfigurationTest extends TestCase
 {

@@ -1,0 +1,61 @@
+<?php
+
+/**
+ * The coding style of the PHP code, beyond PSR-12: `php-cs-fixer check --config php/.php-cs-fixer.dist.php` here, and
+ * `fix` in place of `check`. `make compat` checks it. It leaves out
+ * the WordPress plugin and its tests, copies of the core, and the scripts that run in PHP 7.4 within applications.
+ */
+
+declare(strict_types=1);
+
+return (new PhpCsFixer\Config())
+    ->setRiskyAllowed(true)
+    ->setUnsupportedPhpVersionAllowed(true)
+    ->setUsingCache(false)
+    ->setFinder((new PhpCsFixer\Finder())->in([__DIR__, __DIR__ . '/../examples'])->exclude(['vendor', 'wordpress', 'capture', 'Core'])
+        ->notName('WordPress*.php')->notPath(['client/src/Capture/report.php', 'client/src/Capture/session-rules.php']))
+    ->setRules([
+        '@PSR12' => true,
+        '@PHP8x1Migration' => true,
+        'array_syntax' => ['syntax' => 'short'],
+        'binary_operator_spaces' => true,
+        'cast_spaces' => true,
+        'concat_space' => ['spacing' => 'one'],
+        'declare_strict_types' => true,
+        'fully_qualified_strict_types' => false,
+        'get_class_to_class_keyword' => true,
+        'is_null' => true,
+        'lambda_not_used_import' => true,
+        'logical_operators' => true,
+        'modernize_types_casting' => true,
+        'native_function_casing' => true,
+        'no_alias_functions' => true,
+        'no_empty_comment' => true,
+        'no_empty_phpdoc' => true,
+        'no_extra_blank_lines' => true,
+        'no_superfluous_phpdoc_tags' => ['allow_mixed' => true],
+        'no_trailing_comma_in_singleline' => true,
+        'no_unneeded_control_parentheses' => true,
+        'no_unset_cast' => true,
+        'no_unused_imports' => true,
+        'no_useless_else' => true,
+        'no_useless_return' => true,
+        'no_whitespace_before_comma_in_array' => true,
+        'nullable_type_declaration_for_default_null_value' => true,
+        'octal_notation' => false,
+        'ordered_imports' => ['imports_order' => ['class', 'function', 'const']],
+        'phpdoc_indent' => true,
+        'phpdoc_scalar' => true,
+        'phpdoc_trim' => true,
+        'phpdoc_types' => true,
+        'self_accessor' => true,
+        'single_quote' => true,
+        'standardize_not_equals' => true,
+        'static_lambda' => true,
+        'strict_comparison' => true,
+        'strict_param' => true,
+        'ternary_to_null_coalescing' => true,
+        'type_declaration_spaces' => true,
+        'void_return' => true,
+        'whitespace_after_comma_in_array' => true,
+    ]);
