@@ -42,10 +42,14 @@ final class ResponseLines
         return Credentials::of($field, $request->cookies->all(), $request->server->all(), $request->headers->has('Authorization'));
     }
 
-    /** Finishes the channel with this response, and adds the lines to it. */
-    public static function finish(CollectingChannel $channel, Request $request, FoundationResponse $response): void
+    /**
+     * Finishes the channel with this response, and adds the lines to it.
+     *
+     * @param bool|null $session whether the session was read or written; null: determined here
+     */
+    public static function finish(CollectingChannel $channel, Request $request, FoundationResponse $response, ?bool $session = null): void
     {
-        $session = self::usesSession($request);
+        $session ??= self::usesSession($request);
         $own = self::hasOwnCacheControl($response->headers);
         $lines = [];
         foreach ($response->headers->all() as $name => $values) {

@@ -33,7 +33,9 @@ use Pagewell\Configuration;
 use Pagewell\PendingChanges;
 use Pagewell\RequestScope;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
+use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response;
+use Symfony\Component\HttpFoundation\Session\Session;
 use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
 use Symfony\Component\HttpKernel\Event\RequestEvent;
 use Symfony\Component\HttpKernel\Event\ResponseEvent;
@@ -85,9 +87,10 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
                 RequestScope::current()->signedIn();
             }
             $this->declare($response);
-            ResponseLines::finish($this->channel, $event->getRequest(), $response);
+            ResponseLines::finish($this->channel, $event->getRequest(), $response, self::usesSession($event->getRequest()));
         });
-        if (!$finished) {
+        // Drupal's own Cache-Control would have a page stored without its tags, and a change would not purge it.
+        if (!$finished || ($response instanceof CacheableResponseInterface && !$response->headers->has('Cache-Groups'))) {
             $response->headers->set('Pagewell-Cache-Control', 'no-store');
         }
     }
@@ -118,6 +121,19 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
         } catch (\Throwable $fault) {
             $this->sayAnyway((new Changes())->changedTags(...$tags), $fault);
         }
+    }
+
+    /**
+     * Whether the visitor has a session. Drupal prepares one for everybody (SessionManager::start(), which may also
+     * choose an id), and starts it only if there is a cookie, or something to store.
+     */
+    private static function usesSession(Request $request): bool
+    {
+        if (session_status() === PHP_SESSION_ACTIVE) {
+            return true;
+        }
+        $session = $request->hasSession() ? $request->getSession() : null;
+        return $session !== null && ($session->isStarted() || !$session instanceof Session || !$session->isEmpty());
     }
 
     private function declare(Response $response): void
