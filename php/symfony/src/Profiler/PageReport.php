@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What became of the page of a request, for the profiler. Listener writes it with the response; PageCollector reads
+ * The page of a request, reported for the profiler. Listener writes the report with the response; PageCollector reads
  * it when the request has ended. It holds the last main request only, and no object of it.
  */
 
