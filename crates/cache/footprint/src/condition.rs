@@ -6,6 +6,7 @@
 
 use crate::compare::{Comparison, Constant, Match, Pattern, ValueKey, moment};
 use crate::row::{SqlRow, SqlValue};
+use crate::schema::Columns;
 use std::cmp::Ordering;
 
 /// The constants of a test. A condition has their positions, so that all statements of one shape share it.
@@ -152,6 +153,17 @@ impl Condition {
             Condition::Atom(atom) => atom.test != Test::Null || atom.is_negated,
             Condition::All(all) => all.iter().any(Condition::rejects_null),
             Condition::Any(any) => any.iter().all(Condition::rejects_null),
+        }
+    }
+
+    /// Adds the columns that the condition tests.
+    pub fn collect_columns(&self, columns: &mut Columns) {
+        match self {
+            Condition::Always | Condition::Never => {}
+            Condition::Atom(atom) => columns.insert(atom.column.into()),
+            Condition::All(inner) | Condition::Any(inner) => {
+                inner.iter().for_each(|condition| condition.collect_columns(columns));
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::compare::Constant;
 use crate::condition::{Atom, Condition, MomentPart, Operand, RangeEnd, Slot, Test};
-use crate::footprint::{Footprint, FootprintTouch};
+use crate::footprint::{FirstRows, Footprint, FootprintTouch, RowOrder};
 use crate::row::{RowEvent, SqlValue};
 use crate::schema::{ColumnKey, Columns, SqlSchema, SqlTable};
 use std::fmt::{self, Write};
@@ -119,6 +119,14 @@ impl Description<'_> {
                 text.write_str(" where ")?;
                 self.condition(text, condition)?;
             }
+        }
+        if let Some(FirstRows { column, order, count }) = self.footprint.reads.first {
+            let column = &self.table.columns[usize::from(column)].name;
+            let order = match order {
+                RowOrder::Ascending => "",
+                RowOrder::Descending => " descending",
+            };
+            write!(text, ", the first {count} by {column}{order}")?;
         }
         match self.footprint.reads.used {
             Columns::NONE => Ok(()),

@@ -58,6 +58,29 @@ pub(crate) struct TableReads {
     pub used: Columns,
     /// The partners without which a row is not in the result.
     pub partners: Vec<Partner>,
+    /// The part of the rows that the result consists of, if it has no other rows or tables.
+    pub first: Option<FirstRows>,
+}
+
+/// The first rows in the order of a column, among those that satisfy the condition. The condition is exact then: each row
+/// for which it is [`Match::Yes`] satisfies `WHERE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FirstRows {
+    /// The first column of `ORDER BY`.
+    pub column: u16,
+    /// Its direction.
+    pub order: RowOrder,
+    /// The number of rows (`LIMIT`), at least 1.
+    pub count: u8,
+}
+
+/// The direction of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum RowOrder {
+    /// `ASC`
+    Ascending,
+    /// `DESC`
+    Descending,
 }
 
 /// The reads of a query block in one table, with the constants of a statement.
@@ -182,6 +205,8 @@ impl Reads {
             let condition = std::mem::replace(&mut reads.condition, Condition::Always);
             reads.condition = Condition::all([Condition::Atom(atom.clone()), condition]);
             reads.tested.insert(column.into());
+            // Rows of other names are in the result, too.
+            reads.first = None;
         }
         Narrowing::Done
     }
@@ -221,6 +246,7 @@ impl TableReads {
             tested: Columns::NONE,
             used: Columns::ALL,
             partners: Vec::new(),
+            first: None,
         }
     }
 }

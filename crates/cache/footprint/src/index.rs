@@ -5,17 +5,23 @@
 //! lists are shortest now, so that a status or a type, which thousands of statements compare with the same
 //! value, is used only if there is nothing else.
 //!
+//! Statements that differ in a bound alone, such as "the next article after X", are found together as a group
+//! (`groups`), and the changed row then touches those with the nearest bounds.
+//!
 //! Invariant: a statement that a row touches is found by the row before or by the row after; a value that is
 //! not known finds all statements of its column. Statements are counted: one that no page uses is gone.
 //! Not here: which pages use a statement, and the join check.
 
+mod groups;
 mod lists;
 
+use self::groups::Groups;
 use self::lists::{StatementLists, ValuePlaces};
 use crate::compare::{self, ValueKey};
 use crate::condition::Condition;
 use crate::footprint::{Footprint, Reads};
-use crate::row::{RowEvent, SqlValue};
+use crate::nearest::{NearestLookup, RowInGroup};
+use crate::row::{RowEvent, SqlRow, SqlValue};
 use crate::schema::{ColumnKey, Columns, SqlSchema, TableId};
 use hashbrown::HashTable;
 use std::collections::{BTreeSet, HashMap};
@@ -43,6 +49,7 @@ pub struct Index {
     free: Vec<StatementId>,
     tables: HashMap<TableId, TableIndex>,
     lists: StatementLists,
+    groups: Groups,
     /// Draws the seed of the values' hashes.
     hasher: RandomState,
 }
@@ -62,6 +69,17 @@ enum Path {
     Column(u16),
     /// With all that have no column.
     Rest,
+    /// In a group of statements that differ in a bound alone.
+    Group,
+}
+
+/// The statements that a changed row touches, before the join check.
+#[derive(Debug, Default)]
+pub struct FoundStatements {
+    /// Those that it touches.
+    pub touched: BTreeSet<StatementId>,
+    /// Groups of which it touches a part. [`Index::nearest`] has that part, with the rows of the look-up or without.
+    pub nearest: Vec<NearestLookup>,
 }
 
 /// The paths of a statement's footprints, in order: the column, or [`Paths::REST`]. Few of them need no memory
@@ -81,11 +99,13 @@ struct TableIndex {
 
 impl Paths {
     const REST: u16 = u16::MAX;
+    const GROUP: u16 = u16::MAX - 1;
 
     fn new(paths: impl Iterator<Item = Path>) -> Paths {
         let column = |path| match path {
             Path::Column(column) => column,
             Path::Rest => Paths::REST,
+            Path::Group => Paths::GROUP,
         };
         let columns: Vec<u16> = paths.map(column).collect();
         let mut few = [Paths::REST; 4];
@@ -105,6 +125,7 @@ impl Paths {
         };
         columns.iter().map(|column| match *column {
             Paths::REST => Path::Rest,
+            Paths::GROUP => Path::Group,
             column => Path::Column(column),
         })
     }
@@ -127,6 +148,7 @@ impl Index {
             free: Vec::new(),
             tables: HashMap::new(),
             lists: StatementLists::default(),
+            groups: Groups::default(),
             hasher: RandomState::new(),
         }
     }
@@ -145,10 +167,7 @@ impl Index {
             self.statements.push(None);
             StatementId(u32::try_from(self.statements.len() - 1).unwrap_or(u32::MAX))
         });
-        let paths = Paths::new(reads.footprints().map(|footprint| self.path(footprint)));
-        for (footprint, path) in reads.footprints().zip(paths.iter()) {
-            self.place(path, footprint, id);
-        }
+        let paths = self.place_all(&reads, id);
         self.statements[id.0 as usize] = Some(Entry { key, reads, users: 1, paths });
         let statements = &self.statements;
         self.by_key.insert_unique(hash_of(key), id, |id| hash_of(key_at(statements, *id)));
@@ -167,7 +186,10 @@ impl Index {
                 found.remove();
             }
             for (footprint, path) in reads.footprints().zip(paths.iter()) {
-                self.displace(path, footprint, id);
+                match path {
+                    Path::Group => self.leave_group(&reads, id),
+                    path => self.displace(path, footprint, id),
+                }
             }
             self.free.push(id);
         }
@@ -210,10 +232,70 @@ impl Index {
         self.by_key.is_empty()
     }
 
-    /// The statements that a changed row touches, before the join check, in ascending order.
+    /// The statements that a changed row touches, before the join check, without look-ups.
     #[must_use]
     pub fn touched(&self, event: &RowEvent<'_>) -> BTreeSet<StatementId> {
-        let Some(table) = self.tables.get(&event.table) else { return BTreeSet::new() };
+        let FoundStatements { mut touched, nearest } = self.find_touched(event);
+        touched.extend(nearest.iter().flat_map(|lookup| self.nearest(event, lookup, None)));
+        touched
+    }
+
+    /// The statements that a changed row touches, before the join check, and the groups of which it touches a part.
+    #[must_use]
+    pub fn find_touched(&self, event: &RowEvent<'_>) -> FoundStatements {
+        let mut found = FoundStatements::default();
+        let is_touched =
+            |id: &StatementId| self.reads(*id).is_some_and(|reads| reads.touched_by(event));
+        for id in self.candidates(event) {
+            match Groups::of_id(id) {
+                Some(group) => self.find_in_group(event, group, &mut found),
+                None if is_touched(&id) => drop(found.touched.insert(id)),
+                None => {}
+            }
+        }
+        found
+    }
+
+    /// The statements of a group that a changed row touches. `rows` are the result of the look-up, if they are known to
+    /// be rows of the state right after the transaction of the change.
+    #[must_use]
+    pub fn nearest(
+        &self,
+        event: &RowEvent<'_>,
+        lookup: &NearestLookup,
+        rows: Option<&[SqlRow<'_>]>,
+    ) -> Vec<StatementId> {
+        let Some(group) = self.groups.get(lookup.group) else { return Vec::new() };
+        let is_touched =
+            |id: &StatementId| self.reads(*id).is_some_and(|reads| reads.touched_by(event));
+        group.within(lookup.bounds(rows)).filter(is_touched).collect()
+    }
+
+    /// Finds what a changed row touches in a group.
+    fn find_in_group(&self, event: &RowEvent<'_>, at: u32, found: &mut FoundStatements) {
+        let Some(group) = self.groups.get(at) else { return };
+        for row in event.images() {
+            match group.reads.nearest(&self.schema, at, row) {
+                RowInGroup::Outside => {}
+                RowInGroup::Unknown => {
+                    let is_touched = |id: &StatementId| {
+                        self.reads(*id).is_some_and(|reads| reads.touched_by(event))
+                    };
+                    found.touched.extend(group.within(0..=u64::MAX).filter(is_touched));
+                }
+                RowInGroup::Nearest(lookup) => {
+                    let has_bounds = group.within(lookup.side()).next().is_some();
+                    if has_bounds && !found.nearest.contains(&lookup) {
+                        found.nearest.push(lookup);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The statements and groups that a changed row may touch.
+    fn candidates(&self, event: &RowEvent<'_>) -> Vec<StatementId> {
+        let Some(table) = self.tables.get(&event.table) else { return Vec::new() };
         let may_touch = |read: &Columns| {
             let is_update = event.before.is_some() && event.after.is_some();
             !is_update || !event.changed.intersection(*read).is_empty()
@@ -239,9 +321,7 @@ impl Index {
         }
         candidates.sort_unstable();
         candidates.dedup();
-        let is_touched =
-            |id: &StatementId| self.reads(*id).is_some_and(|reads| reads.touched_by(event));
-        candidates.into_iter().filter(is_touched).collect()
+        candidates
     }
 
     /// All statements that read a table: for a change of the whole table.
@@ -250,7 +330,44 @@ impl Index {
         let Some(table) = self.tables.get(&table) else { return BTreeSet::new() };
         let mut all: Vec<StatementId> = table.rest.values().flatten().copied().collect();
         table.by_value.values().for_each(|index| index.all(&self.lists, &mut all));
-        all.into_iter().collect()
+        let (mut statements, mut groups) = (BTreeSet::new(), BTreeSet::new());
+        for id in all {
+            match Groups::of_id(id) {
+                Some(group) => drop(groups.insert(group)),
+                None => drop(statements.insert(id)),
+            }
+        }
+        let groups = groups.into_iter().filter_map(|group| self.groups.get(group));
+        statements.extend(groups.flat_map(|group| group.within(0..=u64::MAX)));
+        statements
+    }
+
+    /// Adds a new statement wherever its footprints are found, and returns how.
+    fn place_all(&mut self, reads: &Reads, id: StatementId) -> Paths {
+        if let Some(bounded) = reads.bounded(&self.schema) {
+            let mut groups = std::mem::take(&mut self.groups);
+            let path = || reads.footprints().next().map_or(Path::Rest, |only| self.path(only));
+            let new = groups.insert(bounded, id, reads, path);
+            self.groups = groups;
+            if let (Some((group, path)), Some(only)) = (new, reads.footprints().next()) {
+                self.place(path, only, group);
+            }
+            return Paths::new(std::iter::once(Path::Group));
+        }
+        let paths = Paths::new(reads.footprints().map(|footprint| self.path(footprint)));
+        for (footprint, path) in reads.footprints().zip(paths.iter()) {
+            self.place(path, footprint, id);
+        }
+        paths
+    }
+
+    /// Removes a statement from its group, and the group with the last one.
+    fn leave_group(&mut self, reads: &Reads, id: StatementId) {
+        let Some(bounded) = reads.bounded(&self.schema) else { return };
+        let Some((group, ended)) = self.groups.remove(&bounded, id) else { return };
+        if let Some(only) = ended.reads.footprints().next() {
+            self.displace(ended.path, only, group);
+        }
     }
 
     /// The hash under which a value is found.
@@ -262,6 +379,7 @@ impl Index {
     fn place(&mut self, path: Path, footprint: Footprint<'_>, id: StatementId) {
         let table = self.tables.entry(footprint.table).or_default();
         match path {
+            Path::Group => {}
             Path::Rest => table.rest.entry(footprint.read()).or_default().push(id),
             Path::Column(column) => {
                 let index = table.by_value.entry((column, footprint.read())).or_default();
@@ -276,6 +394,7 @@ impl Index {
     fn displace(&mut self, path: Path, footprint: Footprint<'_>, id: StatementId) {
         let Some(table) = self.tables.get_mut(&footprint.table) else { return };
         match path {
+            Path::Group => {}
             Path::Rest => {
                 let Some(ids) = table.rest.get_mut(&footprint.read()) else { return };
                 if let Some(at) = ids.iter().rposition(|own| *own == id) {

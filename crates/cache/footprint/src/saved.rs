@@ -9,8 +9,10 @@
 
 mod constants;
 
-use crate::condition::{Atom, Condition, MomentPart, RangeEnd, Slot, Test};
-use crate::footprint::{Block, Partner, Position, Reads, ReadsForm, TableReads};
+use crate::condition::{Atom, Condition, MomentPart, Operand, RangeEnd, Slot, Test};
+use crate::footprint::{
+    Block, FirstRows, Partner, Position, Reads, ReadsForm, RowOrder, TableReads,
+};
 use crate::schema::{Columns, SqlSchema, SqlTable, TableId};
 use std::collections::HashMap;
 use std::fmt;
@@ -36,6 +38,11 @@ impl fmt::Display for InvalidReads {
 }
 
 impl std::error::Error for InvalidReads {}
+
+/// Appends a constant as bytes: equal constants are equal bytes.
+pub(crate) fn put_operand(out: &mut Vec<u8>, operand: &Operand) {
+    constants::write(out, operand);
+}
 
 impl Reads {
     /// The reads as bytes. `None` if they exceed a limit, which no usual statement does.
@@ -121,9 +128,20 @@ fn write_form(out: &mut Vec<u8>, form: &ReadsForm) -> Option<()> {
                 count(out, *table);
                 out.extend_from_slice(&other_column.to_le_bytes());
             }
+            write_first(out, reads.first);
         }
     }
     Some(())
+}
+
+fn write_first(out: &mut Vec<u8>, first: Option<FirstRows>) {
+    let Some(FirstRows { column, order, count }) = first else { return out.push(0) };
+    out.push(match order {
+        RowOrder::Ascending => 1,
+        RowOrder::Descending => 2,
+    });
+    out.extend_from_slice(&column.to_le_bytes());
+    out.push(count);
 }
 
 fn write_condition(out: &mut Vec<u8>, condition: &Condition, depth: usize) -> Option<()> {
@@ -215,7 +233,22 @@ impl FormReader<'_> {
             let other = Position { block: rest.count(TABLES_MAX)?, table: rest.count(TABLES_MAX)? };
             Ok(Partner { column, other, other_column: rest.u16()? })
         })?;
-        Ok(TableReads { table, condition, tested, used, partners })
+        let first = self.first(columns)?;
+        Ok(TableReads { table, condition, tested, used, partners, first })
+    }
+
+    fn first(&mut self, table: &SqlTable) -> Result<Option<FirstRows>, InvalidReads> {
+        let order = match self.rest.u8()? {
+            0 => return Ok(None),
+            1 => RowOrder::Ascending,
+            2 => RowOrder::Descending,
+            _ => return Err(InvalidReads),
+        };
+        let (column, count) = (self.rest.u16()?, self.rest.u8()?);
+        if usize::from(column) >= table.columns.len() || count == 0 {
+            return Err(InvalidReads);
+        }
+        Ok(Some(FirstRows { column, order, count }))
     }
 
     /// Whether all columns of all partners exist.

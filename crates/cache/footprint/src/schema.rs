@@ -64,6 +64,8 @@ pub struct SqlTable {
     pub name: String,
     /// The columns, in order.
     pub columns: Vec<SqlColumn>,
+    /// Whether the database logs each change before other connections see it, as it does for tables of InnoDB.
+    pub is_logged_first: bool,
     by_name: HashMap<String, u16>,
 }
 
@@ -234,7 +236,8 @@ impl SqlSchema {
     /// Adds a table with its columns in order. A table of the same name is replaced.
     pub fn add(&mut self, name: &str, columns: Vec<SqlColumn>) {
         let by_name = columns.iter().zip(0..).map(|(column, at)| (column.name.to_lowercase(), at));
-        let table = SqlTable { name: name.to_owned(), by_name: by_name.collect(), columns };
+        let by_name = by_name.collect();
+        let table = SqlTable { name: name.to_owned(), columns, is_logged_first: false, by_name };
         match self.by_name.get(name) {
             Some(id) => self.tables[id.0 as usize] = table,
             None => {
@@ -243,6 +246,14 @@ impl SqlSchema {
                 self.by_lower_case.entry(name.to_lowercase()).or_insert(id);
                 self.tables.push(table);
             }
+        }
+    }
+
+    /// Records that the database logs each change of a table before other connections see it. Only rows of such tables
+    /// are looked up as neighbours ([`crate::NearestLookup`]).
+    pub fn set_logged_first(&mut self, table: TableId) {
+        if let Some(table) = self.tables.get_mut(table.0 as usize) {
+            table.is_logged_first = true;
         }
     }
 
@@ -292,7 +303,8 @@ impl SqlSchema {
     pub fn print(&self) -> u128 {
         let SqlSchema { database, tables, by_name: _, by_lower_case: _, views, foreign_keys } =
             self;
-        let tables = tables.iter().map(|table| (&table.name, &table.columns));
+        let tables =
+            tables.iter().map(|table| (&table.name, &table.columns, table.is_logged_first));
         let tables: Vec<_> = tables.collect();
         let views: BTreeSet<&String> = views.iter().collect();
         let text = format!("{database:?} {tables:?} {views:?} {foreign_keys:?}");

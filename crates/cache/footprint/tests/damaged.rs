@@ -11,13 +11,15 @@ use footprint::{
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const STATEMENTS: [&str; 8] = [
+const STATEMENTS: [&str; 10] = [
     "SELECT a.*, COUNT(*) FROM t AS a LEFT JOIN u ON a.id = u.id AND u.name LIKE 'a\\%%' WHERE NOT (a.id IN (1, 2) OR u.name IS NULL)",
     "SELECT DISTINCT name FROM t WHERE id BETWEEN 1 AND 5 AND name <> 'it''s' GROUP BY name HAVING COUNT(*) > 1 ORDER BY 1 LIMIT 5, 10",
     "WITH q AS (SELECT id FROM t) SELECT * FROM q JOIN u USING (id) UNION ALL SELECT 1, \"b\" -- end\n",
     "SELECT (SELECT MAX(id) FROM u WHERE u.name = t.name) FROM `t` WHERE YEAR(day) = 2026 AND day > '2026-01-01'",
     "SELECT /*!40001 SQL_NO_CACHE */ 0x41, b'1', _utf8'a', 1e5, .5 FROM t, site.u /* end */ WHERE id XOR 1 || name",
     "SELECT CASE WHEN id = 5 THEN name ELSE NOW() END AS x FROM (SELECT * FROM t) q WHERE x <=> 5 && x REGEXP '^a'",
+    "SELECT t.id FROM t WHERE t.id > 3 AND name = 'a' ORDER BY t.id ASC LIMIT 1",
+    "SELECT * FROM t WHERE (day < '2026-01-02' OR day = '2026-01-02' AND id < 5) ORDER BY day DESC, id DESC LIMIT 2",
     "SHOW FULL COLUMNS FROM `t`",
     "DELETE FROM t WHERE id = 5 RETURNING name",
 ];
@@ -66,6 +68,8 @@ fn schema() -> Arc<SqlSchema> {
             SqlColumn::new("day", "date", None, ""),
         ];
         schema.add(table, columns.to_vec());
+        let table = schema.table_id(table).expect("added");
+        schema.set_logged_first(table);
     }
     Arc::new(schema)
 }
@@ -173,7 +177,7 @@ fn deep_conditions_are_refused() {
     let deep = |depth: usize| {
         let begin = [0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
         let condition = [3, 1, 0, 0, 0].repeat(depth);
-        [&begin[..], &condition[..], &[0; 1 + 16 + 16 + 4][..]].concat()
+        [&begin[..], &condition[..], &[0; 1 + 16 + 16 + 4 + 1][..]].concat()
     };
     assert!(ReadsLoader::new(schema()).read(&deep(100)).is_ok());
     assert_eq!(ReadsLoader::new(schema()).read(&deep(101)), Err(InvalidReads));

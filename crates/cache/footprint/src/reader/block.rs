@@ -3,7 +3,7 @@
 //! Not here: where the knowledge comes from.
 
 use crate::condition::{Atom, Condition, Operand, Slot, Test};
-use crate::footprint::{Block, Partner, Position, TableReads};
+use crate::footprint::{Block, FirstRows, Partner, Position, TableReads};
 use crate::schema::{Columns, SqlColumn, SqlColumnKind, SqlSchema, SqlTable, TableId};
 
 /// How often constants are passed on from partner to partner.
@@ -16,6 +16,10 @@ pub(super) struct BlockBuilder {
     pub sources: Vec<Source>,
     /// The names that the select list gives, in lower case.
     pub aliases: Vec<String>,
+    /// Whether a part of a condition is not understood exactly.
+    pub is_inexact: bool,
+    /// The part of the rows that the result consists of, if that is known.
+    pub first: Option<FirstRows>,
 }
 
 /// A table of `FROM`.
@@ -146,15 +150,17 @@ impl BlockBuilder {
             let other = Position { block: needed.block, table };
             Some(Partner { column: needed.column, other, other_column: needed.partner.column })
         };
+        let first = self.first;
         let footprint = |source: Source| {
             let condition = Condition::all(source.conditions);
             let mut tested = Columns::NONE;
-            collect_columns(&condition, &mut tested);
+            condition.collect_columns(&mut tested);
             Some(TableReads {
                 table: source.table?,
                 tested,
                 used: source.used,
                 partners: distinct(source.partners.into_iter().filter_map(partner)),
+                first,
                 condition,
             })
         };
@@ -197,16 +203,6 @@ fn distinct(partners: impl Iterator<Item = Partner>) -> Vec<Partner> {
         }
     }
     all
-}
-
-fn collect_columns(condition: &Condition, columns: &mut Columns) {
-    match condition {
-        Condition::Always | Condition::Never => {}
-        Condition::Atom(atom) => columns.insert(atom.column.into()),
-        Condition::All(inner) | Condition::Any(inner) => {
-            inner.iter().for_each(|condition| collect_columns(condition, columns));
-        }
-    }
 }
 
 /// Whether it is known when values of two columns are equal, so that partners can be looked up: texts of

@@ -13,6 +13,7 @@
 
 mod block;
 mod expression;
+mod first_rows;
 mod predicate;
 mod query;
 mod shared_texts;

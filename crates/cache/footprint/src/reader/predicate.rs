@@ -212,6 +212,7 @@ impl Predicates<'_, '_> {
             for source in restricted.clone() {
                 let operands = self.operands.len();
                 let implied = self.implied(conjunct, source, false);
+                self.block.is_inexact |= !implied.is_exact;
                 if self.block.sources[source].is_optional && !implied.condition.rejects_null() {
                     self.operands.truncate(operands);
                     continue;

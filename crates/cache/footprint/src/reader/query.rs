@@ -5,6 +5,7 @@
 //! parser adds cannot be overlooked; what is not understood stops the reading. Not here: conditions.
 
 use super::block::{BlockBuilder, Place, Source, is_comparable};
+use super::first_rows::first_rows;
 use super::predicate::{Membership, Predicates, place};
 use super::{Stop, UnknownReads};
 use crate::condition::Operand;
@@ -54,6 +55,9 @@ pub(super) fn read(
     }
     walk.connect();
     let Walk { mut blocks, mut reads, mut operands, .. } = walk;
+    if let [_, _, ..] = blocks[..] {
+        blocks.iter_mut().for_each(|block| block.first = None);
+    }
     for (own, block) in blocks.iter_mut().enumerate() {
         block.pass_constants_on(own, &mut operands);
     }
@@ -142,6 +146,7 @@ impl Walk<'_> {
         let Query {
             with,
             body,
+            // See `first_rows`.
             order_by: _,
             limit_clause: _,
             fetch,
@@ -167,7 +172,8 @@ impl Walk<'_> {
             if at >= BLOCKS_MAX {
                 return Err(Stop::Inexact);
             }
-            let block = self.block(select, at)?;
+            let mut block = self.block(select, at)?;
+            block.first = first_rows(self.schema, self.literals, query, &block);
             if let Some(place) = self.selected_column(select, &block) {
                 self.selected.insert(std::ptr::from_ref(select), (at, place));
             }

@@ -5,6 +5,7 @@
 //! `PROPTEST_CASES` their number; a failure names the seed of its case. Not here: single statements
 //! (`tests/reader.rs`).
 
+mod nearest;
 mod predicates;
 mod statements;
 mod tables;
@@ -15,7 +16,9 @@ use footprint::{
     Affects, Index, PartnerRows, Reads, RecentRows, RowEvent, SqlCharset, SqlMode, SqlRow,
     SqlValue, StatementId, StatementReader,
 };
+
 use harness::{MariaDb, MariaDbOptions, PrivateDir, Random, SqlProduct};
+use nearest::EarlierChange;
 use statements::Generator;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -71,6 +74,8 @@ struct Totals {
     /// Those that the join check lets pass.
     affected: usize,
     differing: usize,
+    /// Those that a look-up of the nearest rows leaves out.
+    farther: usize,
 }
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -105,6 +110,7 @@ fn a_change_of_a_result_touches_a_footprint() {
     assert!(totals.whole * 2 < totals.accepted, "many tables count as a whole: {totals:?}");
     assert!(totals.touched * 20 < totals.pairs * 17, "nearly all is touched: {totals:?}");
     assert!(totals.differing * 20 > totals.pairs, "few results differ: {totals:?}");
+    assert!(totals.farther * 1000 > totals.pairs, "few rows are farther: {totals:?}");
 }
 
 struct Case {
@@ -153,6 +159,8 @@ impl Case {
                 let _ = writer.rows(&table.insert(&mut random).1);
             }
             schema.add(&table.name, columns(&mut writer, &table.name));
+            let id = schema.table_id(&table.name).expect("added");
+            schema.set_logged_first(id);
         }
         let schema = Arc::new(schema);
         let index = Index::new(Arc::clone(&schema));
@@ -162,6 +170,7 @@ impl Case {
     fn run(&mut self, totals: &mut Totals, failures: &mut Vec<String>) {
         let mut queries = self.queries(totals);
         let mut recent = RecentRows::new(1000);
+        let mut earlier: Option<EarlierChange> = None;
         for position in 1..=CHANGES as u64 {
             let ids = self.ids();
             let change = RecordedChange::draw(&self.tables, &ids, &mut self.random);
@@ -181,6 +190,11 @@ impl Case {
             recent.forget_up_to(position - 1);
             recent.push(position, &events[0]);
             let found = events.each_ref().map(|event| self.index.touched(event));
+            let nearest = events.each_ref().map(|event| self.nearest(event, None));
+            if let Some(earlier) = earlier.take() {
+                failures.extend(self.check_later(&earlier, &events));
+            }
+            let mut changed = Vec::new();
             let mut partners = [0; 3].map(|_| PartnerRows::new(&recent));
             for query in &mut queries {
                 let answer = answer(&mut self.reader, &query.sql);
@@ -195,12 +209,19 @@ impl Case {
                 {
                     *affected = *affected && self.affects(&query.reads, event, partners);
                 }
+                for (affected, nearest) in affected.iter_mut().zip(&nearest) {
+                    totals.farther += usize::from(*affected && !nearest.contains(&query.id));
+                    *affected = *affected && nearest.contains(&query.id);
+                }
                 totals.touched += usize::from(touched[0]);
                 totals.affected += usize::from(affected[0]);
                 totals.differing += usize::from(!is_same);
                 // The server's answer to an impossible date depends on its plan, which can change at any time.
                 let is_read = query.sql.contains(&self.tables[change.table].name);
                 let is_missed = !is_same && is_read && affected.contains(&false);
+                if !is_same && is_read && !is_missed {
+                    changed.push((query.id, query.sql.clone()));
+                }
                 if (is_missed || is_found != touched) && !query.has_failed {
                     query.has_failed = true;
                     let mut text = self.failure(query, &change, &events, &answer);
@@ -212,6 +233,7 @@ impl Case {
                 }
                 query.answer = answer;
             }
+            earlier = Some(EarlierChange { sql: change.sql, events, changed });
         }
     }
 
@@ -250,8 +272,9 @@ impl Case {
         let mut generator = Generator::new(&self.tables, mode, random);
         let mut reader = StatementReader::new(Arc::clone(&self.schema));
         let mut queries = Vec::new();
-        for _ in 0..STATEMENTS {
-            let sql = generator.statement();
+        for number in 0..STATEMENTS {
+            let is_nearest = self.seed % 4 == 1 && number % 2 == 0;
+            let sql = if is_nearest { generator.nearest() } else { generator.statement() };
             totals.drawn += 1;
             let answer = answer(&mut self.reader, &sql);
             let Ok(rows) = &answer else { continue };

@@ -45,7 +45,7 @@ impl<'t> Generator<'t> {
         (self.depth, self.aliases) = (0, 0);
         self.common.clear();
         self.is_plain = !self.random.chance(3);
-        match self.random.below(16) {
+        match self.random.below(18) {
             0 => {
                 let (sql, columns) = self.subselect();
                 let name = self.random.one(&["q", "t0", "w"]).to_owned();
@@ -57,6 +57,7 @@ impl<'t> Generator<'t> {
             2 => self.limited(),
             3..=5 => self.short(),
             6..=9 => self.pair(),
+            10 | 11 => self.nearest(),
             _ => self.select(),
         }
     }
@@ -142,6 +143,34 @@ impl<'t> Generator<'t> {
         let calc = if self.random.chance(4) { "SQL_CALC_FOUND_ROWS " } else { "" };
         format!(
             "SELECT {calc}id, {other} FROM {} WHERE {condition} ORDER BY {by} {order}, id LIMIT {limit}",
+            table.name
+        )
+    }
+
+    /// The rows nearest to a bound, as the next article or the one before.
+    pub fn nearest(&mut self) -> String {
+        let table = &self.tables[self.random.below(self.tables.len())];
+        self.scopes.push(vec![Self::binding(table, table.name.clone())]);
+        self.is_plain = true;
+        let condition = self.condition(1);
+        let (mut by, other) = (self.column(), self.column().text);
+        for _ in 0..8 {
+            if !matches!(by.class, Class::Integer | Class::Moment) {
+                by = self.column();
+            }
+        }
+        let (bound, by) = (self.constant(by.class), by.text);
+        self.scopes.pop();
+        let (sign, order) =
+            self.random.one(&[(">", "ASC"), (">=", "ASC"), ("<", "DESC"), ("<=", "DESC")]);
+        let limit = self.random.one(&["1", "1", "2", "3"]);
+        let bound = match self.random.below(4) {
+            0 => format!("({by} {sign} {bound} OR ({by} = {bound} AND id {sign} 5))"),
+            _ => format!("{by} {sign} {bound}"),
+        };
+        let condition = if self.random.chance(3) { "1 = 1" } else { &condition };
+        format!(
+            "SELECT id, {other} FROM {} WHERE {bound} AND {condition} ORDER BY {by} {order}, id LIMIT {limit}",
             table.name
         )
     }
