@@ -19,7 +19,7 @@
 
 use crate::compare::{Constant, Match, moment};
 use crate::condition::{Atom, Condition, MomentPart, Operand, RangeEnd, Slot, Test};
-use crate::footprint::{FirstRows, Reads, ReadsForm, RowOrder, TableReads};
+use crate::footprint::{FirstRows, Position, Reads, ReadsForm, RowOrder, TableReads};
 use crate::row::{SqlRow, SqlValue, TableChange};
 use crate::saved::put_operand;
 use crate::schema::{Columns, SqlColumnKind, SqlSchema, SqlTable, TableId};
@@ -190,6 +190,14 @@ impl NearestLookup {
             RowOrder::Ascending => Ordering::Less,
             RowOrder::Descending => Ordering::Greater,
         }
+    }
+
+    /// The columns that the statements read.
+    #[must_use]
+    pub fn columns(&self) -> Columns {
+        let mut columns = self.reads.at(Position { block: 0, table: 0 }).read();
+        columns.insert(self.first.column.into());
+        columns
     }
 
     /// Whether a later change may have put a row between the changed row and the last of these rows. Then they may not

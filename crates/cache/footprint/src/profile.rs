@@ -251,6 +251,16 @@ impl Filter {
         }
     }
 
+    /// Whether a rule may ignore or hold back changes of a table that differ in one of these columns, or rows of it.
+    #[must_use]
+    pub fn may_leave_out(&self, table: TableId, columns: Columns) -> bool {
+        self.tables.get(table.0 as usize).is_some_and(|rules| {
+            !rules.rows.is_empty()
+                || !rules.rebuilt.is_empty()
+                || !rules.ignored.intersection(columns).is_empty()
+        })
+    }
+
     /// The number of rows that are held back.
     #[must_use]
     pub fn held(&self) -> usize {

@@ -19,9 +19,10 @@ use super::held_rows::HeldRows;
 use super::partner_search::PartnerSession;
 use super::settle::{Entry, Opening, Waiting};
 use super::source::{
-    self, Aim, Position, Resume, SourceConnection, Stream, StreamRead, Transaction,
-    TransactionBody, VisibilityMarker, Warning,
+    self, Aim, Position, Resume, SourceConnection, StreamRead, Transaction, TransactionBody,
+    VisibilityMarker, Warning,
 };
+use super::stream_ahead::StreamAhead;
 use crate::fault::{Recovery, StreamFault};
 use change_feed::TouchedTags;
 use config::DatabaseKind;
@@ -146,7 +147,8 @@ impl Follower {
     }
 
     async fn follow(&mut self, connected: SourceConnection) -> StreamFault {
-        let SourceConnection { mut stream, committed, mark, server, fits, warnings } = connected;
+        let SourceConnection { stream, committed, mark, server, fits, warnings } = connected;
+        let mut stream = StreamAhead::new(stream);
         let feed = self.feed.clone();
         self.begin(&mut stream, &server).await;
         source::say_if_wrong(&feed.config, &fits);
@@ -183,7 +185,7 @@ impl Follower {
             self.site.counters.database_events.add();
             let has_moved = match read {
                 StreamRead::Transaction(transaction) => {
-                    self.apply(transaction, &stream).await;
+                    self.apply(transaction, &mut stream).await;
                     true
                 }
                 StreamRead::Moved => {
@@ -236,7 +238,7 @@ impl Follower {
         let _ = self.entries.send(Entry::Change(Box::new(waiting))).await;
     }
 
-    async fn apply(&mut self, transaction: Transaction, stream: &Stream) {
+    async fn apply(&mut self, transaction: Transaction, stream: &mut StreamAhead) {
         let began = Instant::now();
         let site = self.site.clone();
         let counters = &site.counters;
@@ -245,7 +247,7 @@ impl Follower {
         match made {
             TransactionBody::Rows(changed) if changed.is_empty() => {}
             TransactionBody::Rows(changed) => {
-                self.rows(changed, mark).await;
+                self.rows(changed, mark, stream).await;
                 counters.database_changes.add();
                 counters.database_apply_us.set(began.elapsed().as_micros() as u64);
             }

@@ -39,6 +39,7 @@ mod reusable_session;
 mod row_changes;
 mod settle;
 mod source;
+mod stream_ahead;
 mod valkey;
 
 pub use link::client as tls_client;

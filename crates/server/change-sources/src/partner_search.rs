@@ -8,10 +8,11 @@
 use super::Feed;
 use super::reusable_session::{Asking, ReusableSession};
 use super::settle::visible;
-use super::source::{PartnerQuery, Session, VisibilityMarker};
+use super::source::{PartnerQuery, Position, Session, VisibilityMarker};
+use super::stream_ahead::StreamAhead;
 use footprint::schema::SqlSchema;
-use footprint::{Lookup, SqlRow};
-use site_state::footprints::FindPartners;
+use footprint::{Lookup, NearestLookup, SqlRow};
+use site_state::footprints::{FindPartners, NearestRows};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub struct PartnerSearch<'f> {
     /// The end of the time; `None` before the first look-up.
     until: Option<Instant>,
     progress: SearchProgress,
+    /// The stream, if transactions after this one may be read ahead.
+    stream: Option<&'f mut StreamAhead>,
 }
 
 /// The progress of the look-ups.
@@ -79,7 +82,81 @@ impl<'f> PartnerSearch<'f> {
     ) -> PartnerSearch<'f> {
         let is_paused = session.not_before.is_some_and(|time| Instant::now() < time);
         let progress = if is_paused { SearchProgress::Ended } else { SearchProgress::Begun };
-        PartnerSearch { feed, session, mark, left: LOOKUPS_MAX, until: None, progress }
+        PartnerSearch {
+            feed,
+            session,
+            mark,
+            left: LOOKUPS_MAX,
+            until: None,
+            progress,
+            stream: None,
+        }
+    }
+
+    /// Allows look-ups of the rows near changed rows: they need the transactions after this one.
+    pub fn read_ahead_in(&mut self, stream: &'f mut StreamAhead) {
+        self.stream = Some(stream);
+    }
+
+    /// Looks up the rows near changed rows. Rows that a later transaction may have put there are not known.
+    async fn look_up_nearest(
+        &mut self,
+        schema: &SqlSchema,
+        lookups: &[NearestLookup],
+    ) -> NearestRows {
+        let count = u32::try_from(lookups.len()).unwrap_or(u32::MAX);
+        let is_ended = self.progress == SearchProgress::Ended || self.left < count;
+        if is_ended || self.stream.is_none() {
+            return Vec::new();
+        }
+        self.left -= count;
+        let until = *self.until.get_or_insert_with(|| Instant::now() + TIME_MAX);
+        let queries = lookups.iter().map(|lookup| PartnerQuery::nearest(schema, lookup));
+        let found = match timeout_at(until, self.ask_nearest(queries.collect())).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(reason)) => {
+                self.end(reason);
+                return Vec::new();
+            }
+            Err(_) => {
+                self.end("timeout");
+                return Vec::new();
+            }
+        };
+        let (Some((mut all, end)), Some(stream)) = (found, &mut self.stream) else {
+            return Vec::new();
+        };
+        if !stream.read_to(&end, until).await {
+            return Vec::new();
+        }
+        for (lookup, rows) in lookups.iter().zip(&mut all) {
+            let is_known = |rows: &Vec<SqlRow<'_>>| {
+                !stream.changes().any(|later| lookup.is_in_doubt(rows, later))
+            };
+            *rows = rows.take().filter(is_known);
+        }
+        all
+    }
+
+    /// Runs the look-ups and asks for the position after them, on one connection.
+    async fn ask_nearest(
+        &mut self,
+        queries: Vec<PartnerQuery>,
+    ) -> Result<Option<(NearestRows, Position)>, &'static str> {
+        self.until_visible().await?;
+        let queries: Arc<[PartnerQuery]> = queries.into();
+        let session = &mut self.session.kept;
+        let found = session.ask(self.feed, |session| find_nearest(session, queries.clone())).await;
+        found.map_err(|error| error.as_str())
+    }
+
+    /// Waits until the transaction is visible, once.
+    async fn until_visible(&mut self) -> Result<(), &'static str> {
+        if self.progress == SearchProgress::Begun {
+            self.wait_until_visible().await?;
+            self.progress = SearchProgress::Visible;
+        }
+        Ok(())
     }
 
     async fn look_up(&mut self, query: PartnerQuery) -> FoundRows {
@@ -103,10 +180,7 @@ impl<'f> PartnerSearch<'f> {
     }
 
     async fn ask(&mut self, query: PartnerQuery) -> Result<FoundRows, &'static str> {
-        if self.progress == SearchProgress::Begun {
-            self.wait_until_visible().await?;
-            self.progress = SearchProgress::Visible;
-        }
+        self.until_visible().await?;
         let query = Arc::new(query);
         let found = self.session.kept.ask(self.feed, |session| find(session, query.clone())).await;
         found.map_err(|error| error.as_str())
@@ -134,6 +208,21 @@ impl FindPartners for PartnerSearch<'_> {
     ) -> Pin<Box<dyn Future<Output = FoundRows> + Send + 'a>> {
         Box::pin(self.look_up(PartnerQuery::new(schema, lookup)))
     }
+
+    fn find_nearest<'a>(
+        &'a mut self,
+        schema: &'a SqlSchema,
+        lookups: &'a [NearestLookup],
+    ) -> Pin<Box<dyn Future<Output = NearestRows> + Send + 'a>> {
+        Box::pin(self.look_up_nearest(schema, lookups))
+    }
+}
+
+fn find_nearest(
+    session: &mut Session,
+    queries: Arc<[PartnerQuery]>,
+) -> Asking<'_, Option<(NearestRows, Position)>> {
+    Box::pin(async move { session.find_nearest(&queries).await })
 }
 
 fn find(session: &mut Session, query: Arc<PartnerQuery>) -> Asking<'_, FoundRows> {

@@ -14,7 +14,8 @@ use super::follow::{Follower, open};
 use super::held_rows::ReleaseCause;
 use super::partner_search::PartnerSearch;
 use super::settle::{Entry, Opening, Waiting};
-use super::source::{ChangedRows, Stream, VisibilityMarker};
+use super::source::{ChangedRows, VisibilityMarker};
+use super::stream_ahead::StreamAhead;
 use change_feed::TouchedTags;
 use footprint::TableChange;
 use footprint::schema::{SqlSchema, TableId};
@@ -26,7 +27,7 @@ use tokio::time::Instant;
 
 impl Follower {
     /// Sets the server and the tables, at the start of a connection.
-    pub(super) async fn begin(&mut self, stream: &mut Stream, server: &Arc<str>) {
+    pub(super) async fn begin(&mut self, stream: &mut StreamAhead, server: &Arc<str>) {
         if self.site.footprints.follows(self.feed.name()) {
             self.site.footprints.follow_server(server);
         }
@@ -35,7 +36,7 @@ impl Follower {
 
     /// Sets the tables, if they were just read. If they differ from before, every page is purged, and none is stored
     /// until the transactions before are visible: rows of these are not compared with statements of the new tables.
-    pub(super) async fn define(&mut self, stream: &mut Stream) {
+    pub(super) async fn define(&mut self, stream: &mut StreamAhead) {
         let Some(tables) = stream.take_definitions() else { return };
         self.partners.open(&self.feed).await;
         if self.tables.as_ref().is_some_and(|before| *before != tables) {
@@ -52,7 +53,12 @@ impl Follower {
     }
 
     /// Opens the change of a transaction's rows, and queues it for settling.
-    pub(super) async fn rows(&mut self, changed: ChangedRows, mark: Option<VisibilityMarker>) {
+    pub(super) async fn rows(
+        &mut self,
+        changed: ChangedRows,
+        mark: Option<VisibilityMarker>,
+        stream: &mut StreamAhead,
+    ) {
         let (site, feed) = (self.site.clone(), self.feed.clone());
         let names = names(&changed, self.tables.as_ref());
         let by = ChangeSource::database(feed.name(), names.into_iter());
@@ -62,6 +68,7 @@ impl Follower {
         if !rows.is_empty() {
             let now = site.clock.monotonic();
             let mut search = PartnerSearch::new(&feed, &mut self.partners, mark.clone());
+            search.read_ahead_in(stream);
             statements = Some(site.footprints.look(rows, &mut search, now).await);
             self.plan_release().await;
         }
@@ -105,7 +112,11 @@ impl Follower {
         by: ChangeSource,
     ) {
         let lookups = statements.as_ref().map_or(0, |look| look.lookups as u64);
-        self.site.counters.reads_lookups.add_many(lookups);
+        let neighbours = statements.as_ref().map(|look| look.neighbours).unwrap_or_default();
+        let counters = &self.site.counters;
+        counters.reads_lookups.add_many(lookups);
+        counters.reads_neighbours.add_many(neighbours.used);
+        counters.reads_neighbours_unknown.add_many(neighbours.unknown);
         let by = by.with_row(statements.as_ref().and_then(|look| look.row.clone()));
         let (opened, look) = open(&self.site, touched, statements.as_ref(), by).await;
         let (what, since) = (Opening::Transaction, Instant::now());

@@ -1,5 +1,8 @@
 //! The follower of a real MariaDB, and statements of pages: which rows touch them, and when held rows are released.
 
+#[path = "neighbours_tests.rs"]
+mod neighbours;
+
 use crate::{ChangeSources, Feed, barrier, start};
 use config::Config;
 use harness::{MariaDb, MariaDbOptions, PrivateDir};
@@ -40,17 +43,22 @@ struct Stage {
 
 impl Stage {
     async fn start() -> Stage {
+        Stage::start_with("paper", TABLES).await
+    }
+
+    /// The stage with a database of this name.
+    async fn start_with(database: &str, tables: &str) -> Stage {
         let dir = PrivateDir::temporary("rows").expect("a directory");
         let server = MariaDb::start_with(dir, MariaDbOptions::followed(&[])).expect("a server");
-        server.create_database("paper", "writer", "secret").expect("a database");
-        server.create_follower("localhost", "paper").expect("an account");
-        server.sql_in("paper", TABLES).expect("tables");
+        server.create_database(database, "writer", "secret").expect("a database");
+        server.create_follower("localhost", database).expect("an account");
+        server.sql_in(database, tables).expect("tables");
         let root = PrivateDir::temporary("root").expect("a directory");
         std::fs::write(root.path().join("index.php"), "").expect("a script");
         let text = format!(
             "site.root = {:?}\n[automatic]\nenabled = true\n\
              application = \"wordpress\"\n[[database]]\nbarrier = \"1m\"\n\
-             url = \"mysql://follower:secret@localhost/paper?socket={}\"\n",
+             url = \"mysql://follower:secret@localhost/{database}?socket={}\"\n",
             root.path(),
             server.socket().display()
         );

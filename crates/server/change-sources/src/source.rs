@@ -25,9 +25,11 @@ use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, Po
 use postgres_replication::position::Lsn;
 use postgres_replication::snapshot::Snapshot;
 use postgres_replication::wire::login::Purpose;
+use site_state::footprints::NearestRows;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 pub use mariadb::PartnerQuery;
 
@@ -387,6 +389,21 @@ impl Session {
             Session::Postgres(_) | Session::Valkey(_) => Ok(None),
         }
     }
+
+    /// Looks up the rows near changed rows, and a position of the log after everything that the look-ups have seen.
+    /// `None`: that position is not known.
+    ///
+    /// # Errors
+    /// As [`committed`](Self::committed).
+    pub async fn find_nearest(
+        &mut self,
+        queries: &[PartnerQuery],
+    ) -> Result<Option<(NearestRows, Position)>, ConnectionError> {
+        match self {
+            Session::MariaDb(session) => session.find_nearest(queries).await,
+            Session::Postgres(_) | Session::Valkey(_) => Ok(None),
+        }
+    }
 }
 
 /// A setting that works but could be improved: the name of the log event, and a sentence.
@@ -497,6 +514,27 @@ impl Stream {
             Stream::MariaDb(stream) => stream.next().await,
             Stream::Postgres(stream) => stream.next(forget).await,
             Stream::Valkey(stream) => stream.next().await,
+        }
+    }
+
+    /// Reads once from the stream, if something arrives until then and no definitions have to be read first. Only for
+    /// streams that report rows with their values.
+    ///
+    /// # Errors
+    /// The stream has ended.
+    pub async fn next_until(&mut self, until: Instant) -> Result<Option<StreamRead>, StreamFault> {
+        match self {
+            Stream::MariaDb(stream) => stream.next_until(until).await,
+            Stream::Postgres(_) | Stream::Valkey(_) => Ok(None),
+        }
+    }
+
+    /// Returns whether all transactions up to a position of the log have been read.
+    #[must_use]
+    pub fn has_read(&self, end: &Position) -> bool {
+        match self {
+            Stream::MariaDb(stream) => stream.has_read(end),
+            Stream::Postgres(_) | Stream::Valkey(_) => false,
         }
     }
 

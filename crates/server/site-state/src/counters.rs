@@ -86,6 +86,8 @@ counters! {
     reads_known: "Renders whose statements became dependencies of the page (automatic dependencies).",
     reads_refused: "Renders whose statements were captured, but not all of them are known, or a row that they read changed.",
     reads_lookups: "Queries for the rows that a changed row is joined with.",
+    reads_neighbours: "Queries for the rows next to a changed row that limited the purge to the pages next to it.",
+    reads_neighbours_unknown: "The same queries without a usable result: every page whose condition the row satisfies was purged.",
     cluster_published: "Invalidations published to the other nodes through the stream.",
     cluster_received: "Invalidations received through the stream: from other nodes, or written by hand.",
     cluster_late: "Writes answered before every node had applied their changes.",

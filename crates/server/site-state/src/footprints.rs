@@ -24,7 +24,7 @@ mod time_of_day;
 
 pub use capture_health::CaptureHealth;
 pub use earlier::{EarlierStatements, StatementWalk};
-pub use look::{FindPartners, Release, StatementLook};
+pub use look::{FindPartners, NearestRows, NeighbourCounts, Release, StatementLook};
 pub use page_reads::{PageReads, is_statement};
 
 use crate::terms::SearchedPages;

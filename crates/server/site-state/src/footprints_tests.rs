@@ -7,7 +7,7 @@ mod earlier;
 use super::*;
 use config::CaptureKind;
 use footprint::schema::SqlColumn;
-use footprint::{Lookup, RowEvent, SqlRow, SqlValue, TableChange};
+use footprint::{Lookup, NearestLookup, RowEvent, SqlRow, SqlValue, TableChange};
 use page_store::{Change, Dependencies, Limits, Site, Store, Strength};
 use std::pin::Pin;
 use std::time::Duration;
@@ -40,6 +40,15 @@ impl FindPartners for Partners {
     ) -> Pin<Box<dyn Future<Output = Option<Vec<SqlRow<'static>>>> + Send + 'a>> {
         let rows = self.0.clone();
         Box::pin(async move { rows })
+    }
+
+    fn find_nearest<'a>(
+        &'a mut self,
+        _: &'a SqlSchema,
+        lookups: &'a [NearestLookup],
+    ) -> Pin<Box<dyn Future<Output = NearestRows> + Send + 'a>> {
+        let rows = self.0.clone();
+        Box::pin(async move { vec![rows; lookups.len()] })
     }
 }
 

@@ -46,6 +46,8 @@ pub struct ListedTable<'s> {
     pub name: &'s str,
     /// The kind of the table (`TABLE_TYPE`), such as `BASE TABLE`.
     pub kind: &'s str,
+    /// The storage engine of the table (`ENGINE`).
+    pub engine: &'s str,
     /// The columns; `None` if the account may not see them.
     pub shape: Option<&'s TableShape>,
 }
@@ -80,7 +82,11 @@ impl FollowedTables {
             table.kind != "BASE TABLE" || names[&table.name.to_lowercase()] > 1
         };
         let whole = listed.iter().filter(is_whole).filter_map(|table| schema.table_id(table.name));
-        let whole = whole.collect();
+        let whole: HashSet<TableId> = whole.collect();
+        // Other engines show a row before it is in the log.
+        let innodb = listed.iter().filter(|table| table.engine.eq_ignore_ascii_case("InnoDB"));
+        let innodb: Vec<TableId> = innodb.filter_map(|table| schema.table_id(table.name)).collect();
+        innodb.iter().filter(|id| !whole.contains(id)).for_each(|id| schema.set_logged_first(*id));
         let mut hidden_parents: HashMap<String, Vec<TableId>> = HashMap::new();
         for key in keys {
             let Some(child) = schema.table_id(&key.child) else { continue };

@@ -31,6 +31,7 @@ use connection::Connection;
 use footprint::SqlRow;
 use mysql_replication::position::{FilePosition, GtidList};
 use naming::Naming;
+use site_state::footprints::NearestRows;
 
 /// A connection for queries.
 pub struct Session {
@@ -39,6 +40,8 @@ pub struct Session {
     /// The transactions that are visible at the log position of the last query.
     seen: Option<(FilePosition, Option<GtidList>)>,
     use_for: SessionUse,
+    /// Whether rows are in the log before they are visible; `None`: not asked yet.
+    is_logged_first: Option<bool>,
 }
 
 /// The kinds of queries that a session is prepared for.
@@ -58,7 +61,13 @@ impl Session {
     pub async fn open(server: &DatabaseServer) -> Result<Session, ConnectionError> {
         let mut connection = Connection::open(server).await?;
         let naming = Naming::of(&mut connection, server).await?;
-        Ok(Session { connection, naming, seen: None, use_for: SessionUse::Positions })
+        Ok(Session {
+            connection,
+            naming,
+            seen: None,
+            use_for: SessionUse::Positions,
+            is_logged_first: None,
+        })
     }
 
     /// Returns the committed position.
@@ -82,6 +91,37 @@ impl Session {
             self.use_for = SessionUse::Lookups;
         }
         query.run(&mut self.connection).await
+    }
+
+    /// Looks up the rows near changed rows, and then a position of the log: rows that a look-up has seen were in the log
+    /// before they were visible. `None`: the account may not see such a position.
+    ///
+    /// # Errors
+    /// The connection failed, and cannot be used again.
+    pub async fn find_nearest(
+        &mut self,
+        queries: &[PartnerQuery],
+    ) -> Result<Option<(NearestRows, Position)>, ConnectionError> {
+        if !self.is_logged_first().await? {
+            return Ok(None);
+        }
+        let mut all = Vec::with_capacity(queries.len());
+        for query in queries {
+            all.push(self.find(query).await?);
+        }
+        let end = self.naming.log_end(&mut self.connection).await?;
+        Ok(end.map(|end| (all, end)))
+    }
+
+    /// MariaDB 12.3 can write the log within InnoDB (`binlog_storage_engine`); the order is not known there.
+    async fn is_logged_first(&mut self) -> Result<bool, ConnectionError> {
+        const ENGINE: &str = "SHOW GLOBAL VARIABLES LIKE 'binlog_storage_engine'";
+        if let Some(known) = self.is_logged_first {
+            return Ok(known);
+        }
+        let engine = self.connection.query(ENGINE).await?.text(0, 1).unwrap_or_default();
+        self.is_logged_first = Some(engine.is_empty());
+        Ok(engine.is_empty())
     }
 
     /// Returns the transactions that are visible to all readers, in the representation of `mark`. A

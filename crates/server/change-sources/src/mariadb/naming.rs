@@ -15,6 +15,7 @@ use crate::source::{Position, Visibility, VisibilityMarker};
 use config::{DatabaseServer, PositionBy};
 use mysql_replication::position::{self, FilePosition, Gtid, GtidList, Gtids, Start};
 use mysql_replication::wire::greeting::Flavour;
+use mysql_replication::wire::query::{QueryLimits, Rows};
 
 /// The representation of log positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,28 @@ impl Naming {
             }
             Naming::File => place(connection).await.map(Position::Place),
         }
+    }
+
+    /// Returns a position that includes every transaction that is visible now; `None` if the account may not see it. MySQL
+    /// adds a GTID to `gtid_executed` after its rows are visible, but writes to the log before that.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub async fn log_end(
+        self,
+        connection: &mut Connection,
+    ) -> Result<Option<Position>, ConnectionError> {
+        if self == Naming::MariaDb {
+            return self.committed(connection).await.map(Some);
+        }
+        // MySQL 8.4 removed the old statement, and older versions do not know the new one.
+        for statement in ["SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"] {
+            let rows = connection.try_query(statement, QueryLimits::default()).await?;
+            if let Some(place) = rows.and_then(|rows| file_position(&rows)) {
+                return Ok(Some(Position::Place(place)));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the position or set that is visible to all readers; `None` if the server cannot
@@ -150,12 +173,17 @@ async fn place(connection: &mut Connection) -> Result<FilePosition, ConnectionEr
         }
         rows => rows?,
     };
-    let file = rows.text(0, 0).unwrap_or_default();
-    let offset = rows.text(0, 1).and_then(|offset| offset.parse().ok());
-    match offset {
-        Some(offset) if !file.is_empty() => Ok(FilePosition { file: file.as_str().into(), offset }),
-        _ => Err(ConnectionError::Said("bad-position", format!("SHOW MASTER STATUS: {file:?}"))),
-    }
+    file_position(&rows).ok_or_else(|| {
+        let file = rows.text(0, 0).unwrap_or_default();
+        ConnectionError::Said("bad-position", format!("SHOW MASTER STATUS: {file:?}"))
+    })
+}
+
+/// The file and the offset in the result of `SHOW MASTER STATUS`.
+fn file_position(rows: &Rows) -> Option<FilePosition> {
+    let file = rows.text(0, 0).filter(|file| !file.is_empty())?;
+    let offset = rows.text(0, 1)?.parse().ok()?;
+    Some(FilePosition { file: file.as_str().into(), offset })
 }
 
 /// Returns the log position that a consistent snapshot sees. The server reports it in

@@ -1,27 +1,23 @@
 //! Look-ups of the rows that have a value in a column: the partners that a changed row needs in joins.
 //!
-//! The value is sent as hexadecimal digits, and an identifier in backquotes, so that no SQL mode and no character
-//! set changes their meaning. Rows have the form of the rows in the stream (`followed`), apart from long values and
+//! Values and names are written by `footprint::sql_text`. Rows have the form of the rows in the stream (`followed`), apart from long values and
 //! columns that no condition tests, which are unknown. Not here: how many look-ups are made, and how long they take
 //! (`crate::partner_search`).
 
 use super::connection::Connection;
 use crate::fault::ConnectionError;
 use crate::partner_search::TIME_MAX;
-use footprint::schema::{SqlColumn, SqlColumnKind, SqlSchema};
-use footprint::{Lookup, SqlRow, SqlValue};
+use footprint::schema::{SqlColumnKind, SqlSchema};
+use footprint::sql_text::{TEXT_MAX, put_column, put_name, put_value};
+use footprint::{Lookup, NearestLookup, SqlRow, SqlValue};
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::query::{QueryLimits, Rows, TextRow};
 use std::fmt::Write as _;
 
 /// The maximum number of rows of a look-up. If there are more, they are not known.
 const ROWS_MAX: usize = 64;
-/// The maximum length of a text in characters; longer ones are unknown.
-const TEXT_MAX: usize = 2_048;
 /// The maximum size of a result in bytes.
 const RESULT_BYTES: usize = 4 << 20;
-/// The longest integer in digits, with its sign.
-const INTEGER_MAX: usize = 20;
 
 /// The statement of a look-up, and how its result is read.
 #[derive(Clone, Debug)]
@@ -39,7 +35,7 @@ impl PartnerQuery {
             if at > 0 {
                 sql.push(',');
             }
-            put_column(&mut sql, column);
+            put_column(&mut sql, &column.name, column.kind);
         }
         sql.push_str(" FROM ");
         put_name(&mut sql, &table.name);
@@ -56,6 +52,12 @@ impl PartnerQuery {
         // Writing to a string cannot fail.
         let _ = write!(sql, " LIMIT {}", ROWS_MAX + 1);
         let columns = table.columns.iter().map(|column| column.kind).collect();
+        PartnerQuery { sql, columns }
+    }
+
+    /// The query for the rows near a changed row.
+    pub fn nearest(schema: &SqlSchema, lookup: &NearestLookup) -> PartnerQuery {
+        let (sql, columns) = lookup.query(schema);
         PartnerQuery { sql, columns }
     }
 
@@ -90,46 +92,12 @@ pub async fn prepare(connection: &mut Connection) -> Result<(), ConnectionError>
         Flavour::MariaDb => format!("max_statement_time = {}", TIME_MAX.as_secs_f64()),
         Flavour::MySql => format!("max_execution_time = {}", TIME_MAX.as_millis()),
     };
-    let sql = format!("SET NAMES utf8mb4, sql_mode = '', time_zone = '+00:00', {limit}");
-    connection.query(&sql).await.map(drop)
-}
-
-/// The expression for the value of a column. Nothing is selected of a column that no condition tests exactly.
-fn put_column(sql: &mut String, column: &SqlColumn) {
-    match column.kind {
-        SqlColumnKind::Integer | SqlColumnKind::Number | SqlColumnKind::Moment => {
-            put_name(sql, &column.name);
-        }
-        SqlColumnKind::Text { .. } | SqlColumnKind::Bytes => {
-            sql.push_str("LEFT(");
-            put_name(sql, &column.name);
-            let _ = write!(sql, ",{})", TEXT_MAX + 1);
-        }
-        SqlColumnKind::Opaque => sql.push_str("NULL"),
-    }
-}
-
-fn put_name(sql: &mut String, name: &str) {
-    sql.push('`');
-    sql.push_str(&name.replace('`', "``"));
-    sql.push('`');
-}
-
-fn put_value(sql: &mut String, kind: SqlColumnKind, value: &str) {
-    let digits = value.strip_prefix('-').unwrap_or(value);
-    let is_integer = !digits.is_empty()
-        && value.len() <= INTEGER_MAX
-        && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if kind == SqlColumnKind::Integer && is_integer {
-        return sql.push_str(value);
-    }
-    if value.is_empty() {
-        return sql.push_str("''");
-    }
-    sql.push_str(if kind == SqlColumnKind::Bytes { "_binary 0x" } else { "_utf8mb4 0x" });
-    for byte in value.bytes() {
-        let _ = write!(sql, "{byte:02x}");
-    }
+    // Without `autocommit`, each look-up would see the rows of the first one. Rows that are not committed do not count.
+    let sql =
+        format!("SET NAMES utf8mb4, sql_mode = '', time_zone = '+00:00', autocommit = 1, {limit}");
+    connection.query(&sql).await?;
+    let sql = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+    connection.query(sql).await.map(drop)
 }
 
 fn read(kind: SqlColumnKind, value: &Option<Vec<u8>>) -> SqlValue<'static> {
@@ -146,6 +114,7 @@ fn read(kind: SqlColumnKind, value: &Option<Vec<u8>>) -> SqlValue<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use footprint::schema::SqlColumn;
 
     fn sql(column: SqlColumn, value: &str) -> String {
         let mut schema = SqlSchema::new("site");

@@ -15,8 +15,8 @@ use mysql_replication::schema::{ColumnShape, TableShape, columns_query};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() \
-     ORDER BY TABLE_NAME";
+const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE, ENGINE FROM information_schema.TABLES \
+     WHERE TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME";
 const KEYS: &str = "SELECT k.TABLE_NAME, k.CONSTRAINT_NAME, k.COLUMN_NAME, \
      k.REFERENCED_TABLE_NAME, k.REFERENCED_COLUMN_NAME, r.DELETE_RULE, r.UPDATE_RULE \
      FROM information_schema.KEY_COLUMN_USAGE k \
@@ -56,10 +56,10 @@ pub async fn read(
         read.into_iter().map(|((_, table), shape)| (table, Arc::new(shape))).collect();
     let rows = connection.query(TABLES).await?;
     let text = |row, column| rows.text(row, column).unwrap_or_default();
-    let listed: Vec<(String, String)> =
-        (0..rows.rows.len()).map(|row| (text(row, 0), text(row, 1))).collect();
+    let listed: Vec<(String, String, String)> =
+        (0..rows.rows.len()).map(|row| (text(row, 0), text(row, 1), text(row, 2))).collect();
     let mut schema = Schema::default();
-    for (table, kind) in &listed {
+    for (table, kind, _) in &listed {
         let columns = shapes.get(table).map(|shape| shape.columns()).unwrap_or_default();
         let columns = columns.iter().map(column).collect();
         let kind = if kind.contains("VIEW") { TableKind::View } else { TableKind::Table };
@@ -68,7 +68,10 @@ pub async fn read(
     schema.foreign_keys = foreign_keys(connection).await?;
     let listed: Vec<ListedTable<'_>> = listed
         .iter()
-        .map(|(name, kind)| ListedTable { name, kind, shape: shapes.get(name).map(AsRef::as_ref) })
+        .map(|(name, kind, engine)| {
+            let shape = shapes.get(name).map(AsRef::as_ref);
+            ListedTable { name, kind, engine, shape }
+        })
         .collect();
     let followed = match detail {
         RowDetail::Values => Some(FollowedTables::new(name, &listed, &schema.foreign_keys)),

@@ -17,6 +17,7 @@ use crate::source::{
 use config::Database;
 use footprint::schema::SqlSchema;
 use mysql_replication::wire::greeting::Flavour;
+use mysql_replication::wire::packet::Packet;
 use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{
     ChangeScope, FallbackReason, Landmark, LandmarkCheck, Limits, Proof, Refusal, Step,
@@ -26,7 +27,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// After this many changes of a transaction the task yields to others.
 const TURN: usize = 64;
@@ -239,7 +240,35 @@ impl Stream {
             return Ok(StreamRead::Nothing);
         }
         let packet = self.connection.next_event().await?;
-        match self.transactions.read(&packet)? {
+        self.read(&packet).await
+    }
+
+    /// Reads one packet, if one arrives until then and no definitions have to be read first. The wait for a packet can
+    /// be cancelled without a loss.
+    ///
+    /// # Errors
+    /// The stream has ended.
+    pub async fn next_until(&mut self, until: Instant) -> Result<Option<StreamRead>, StreamFault> {
+        if self.definitions == Definitions::Changed {
+            return Ok(None);
+        }
+        match timeout_at(until, self.connection.next_event()).await {
+            Ok(packet) => self.read(&packet?).await.map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Returns whether all transactions up to a position of the log have been read.
+    pub fn has_read(&self, end: &Position) -> bool {
+        let own = match end {
+            Position::Place(_) => self.transactions.position().file.clone().map(Position::Place),
+            _ => self.position(),
+        };
+        own.is_some_and(|own| own.has_all(end))
+    }
+
+    async fn read(&mut self, packet: &Packet) -> Result<StreamRead, StreamFault> {
+        match self.transactions.read(packet)? {
             Step::Transaction(transaction) => {
                 Ok(StreamRead::Transaction(self.touch(&transaction).await))
             }

@@ -5,9 +5,11 @@
 
 use super::page_reads::{StatementTag, tag};
 use super::{Applying, Footprints, KnownTables, Tables};
+use footprint::profile::Filter;
 use footprint::schema::SqlSchema;
 use footprint::{
-    Affects, Lookup, PartnerRows, RowEvent, RowText, SqlRow, StatementId, TableChange,
+    Affects, FoundStatements, Lookup, NearestLookup, PartnerRows, RowEvent, RowText, SqlRow,
+    StatementId, TableChange,
 };
 use page_store::Number;
 use std::collections::BTreeSet;
@@ -20,7 +22,13 @@ pub(super) const RECENT_MS: u64 = 30_000;
 /// A look with more changed rows does no join check: all partners count as present.
 const CHECKED_ROWS_MAX: usize = 1_000;
 
-/// Looks up rows in the database, for the join check.
+/// A look with more rows to look up near the changed ones looks up none: the statements count as touched.
+const NEAREST_MAX: usize = 32;
+
+/// The rows that look-ups found; `None` for those that are not known.
+pub type NearestRows = Vec<Option<Vec<SqlRow<'static>>>>;
+
+/// Looks up rows in the database, for the join check, and for statements that return the rows nearest to a bound.
 pub trait FindPartners: Send {
     /// The rows of a table that have a value in a column, with all their columns in order. `None` if
     /// they are not known: there are too many, the database did not answer, or it took too long.
@@ -29,6 +37,14 @@ pub trait FindPartners: Send {
         schema: &'a SqlSchema,
         lookup: &'a Lookup,
     ) -> Pin<Box<dyn Future<Output = Option<Vec<SqlRow<'static>>>> + Send + 'a>>;
+
+    /// The rows of each look-up, in order. All of them were there right after the transaction that is looked for; if that
+    /// is not certain, the rows of a look-up are not known.
+    fn find_nearest<'a>(
+        &'a mut self,
+        schema: &'a SqlSchema,
+        lookups: &'a [NearestLookup],
+    ) -> Pin<Box<dyn Future<Output = NearestRows> + Send + 'a>>;
 }
 
 /// Which of the held rows are released.
@@ -52,6 +68,17 @@ pub struct StatementLook {
     pub row: Option<RowText>,
     /// The number of look-ups in the database.
     pub lookups: usize,
+    /// The number of look-ups of rows near the changed ones.
+    pub neighbours: NeighbourCounts,
+}
+
+/// The look-ups of the rows near changed rows, by their result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NeighbourCounts {
+    /// Those whose rows were known, so that only the statements next to the changed row are touched.
+    pub used: u64,
+    /// Those whose rows were not known, so that all statements are touched whose condition the row satisfies.
+    pub unknown: u64,
 }
 
 impl StatementLook {
@@ -155,6 +182,7 @@ impl Footprints {
             }
             finding
         };
+        self.find_nearest(&mut finding, checks, &applying.filter, partners).await;
         let mut found = PartnerRows::new(&applying.recent);
         let mut lookups = 0;
         loop {
@@ -180,6 +208,45 @@ impl Footprints {
         }
         finding.end(lookups)
     }
+
+    /// Looks the rows near the changed ones up, and adds the statements of groups that are touched.
+    async fn find_nearest(
+        &self,
+        finding: &mut Finding,
+        checks: bool,
+        filter: &Filter,
+        partners: &mut dyn FindPartners,
+    ) {
+        let nearest = std::mem::take(&mut finding.nearest);
+        if nearest.is_empty() {
+            return;
+        }
+        let (places, lookups): (Vec<usize>, Vec<NearestLookup>) = nearest.into_iter().unzip();
+        // Where changes are left out, a row may be there that pages do not know of.
+        let is_whole =
+            |lookup: &NearestLookup| !filter.may_leave_out(lookup.table, lookup.columns());
+        let is_asked = checks && lookups.len() <= NEAREST_MAX && lookups.iter().all(is_whole);
+        let schema = self.tables().known.as_ref().map(|known| known.index.schema().clone());
+        let mut rows = match schema {
+            Some(schema) if is_asked => partners.find_nearest(&schema, &lookups).await,
+            _ => Vec::new(),
+        };
+        rows.resize(lookups.len(), None);
+        let tables = self.tables();
+        // If the tables were redefined meanwhile, every page is purged.
+        let Some(known) = tables.known.as_ref().filter(|_| finding.generation == tables.generation)
+        else {
+            return;
+        };
+        for ((place, lookup), rows) in places.into_iter().zip(&lookups).zip(&rows) {
+            let (event, waiting) = &mut finding.open[place];
+            waiting.extend(known.index.nearest(event, lookup, rows.as_deref()));
+            match rows {
+                Some(_) => finding.neighbours.used += 1,
+                None => finding.neighbours.unknown += 1,
+            }
+        }
+    }
 }
 
 impl Tables {
@@ -192,6 +259,8 @@ impl Tables {
             touched: BTreeSet::new(),
             row: None,
             open: Vec::new(),
+            nearest: Vec::new(),
+            neighbours: NeighbourCounts::default(),
             is_everything: false,
         };
         for change in changes {
@@ -199,9 +268,11 @@ impl Tables {
             let Some(known) = &self.known else { continue };
             match change {
                 TableChange::Row(event) => {
-                    let ids = Vec::from_iter(known.index.touched(&event));
-                    if !ids.is_empty() {
-                        finding.open.push((event, ids));
+                    let FoundStatements { touched, nearest } = known.index.find_touched(&event);
+                    if !touched.is_empty() || !nearest.is_empty() {
+                        let place = finding.open.len();
+                        finding.nearest.extend(nearest.into_iter().map(|lookup| (place, lookup)));
+                        finding.open.push((event, Vec::from_iter(touched)));
                     }
                 }
                 TableChange::Table(table) => finding.touched.extend(known.index.of_table(table)),
@@ -221,6 +292,9 @@ struct Finding {
     row: Option<RowText>,
     /// The rows that need the join check, each with the statements that wait for it.
     open: Vec<(RowEvent<'static>, Vec<StatementId>)>,
+    /// The rows to be looked up near changed rows, each with the place of that row in `open`.
+    nearest: Vec<(usize, NearestLookup)>,
+    neighbours: NeighbourCounts,
     is_everything: bool,
 }
 
@@ -263,6 +337,6 @@ impl Finding {
         let touched: BTreeSet<StatementId> = self.touched.into_iter().chain(waiting).collect();
         let tags = touched.into_iter().map(|id| tag(self.generation, id)).collect();
         let (number, is_everything, row) = (self.number, self.is_everything, self.row);
-        StatementLook { number, tags, is_everything, row, lookups }
+        StatementLook { number, tags, is_everything, row, lookups, neighbours: self.neighbours }
     }
 }

@@ -1,0 +1,136 @@
+//! A stream that can be read ahead of the transactions that are applied.
+//!
+//! A look-up in the database may see transactions that come later in the stream. Reading ahead shows which rows they
+//! have changed ([`StreamAhead::read_to`]). They are applied in their turn: [`StreamAhead::next`] returns what was read
+//! before in the same order, with the positions as they were then. Invariant: nothing is read ahead of a new definition
+//! of the tables. What is read ahead is limited. Not here: what the changes mean for a look-up (`partner_search`).
+
+use super::source::{
+    Forget, Position, Resume, Stream, StreamPosition, StreamRead, TransactionBody,
+};
+use crate::fault::StreamFault;
+use footprint::TableChange;
+use footprint::schema::SqlSchema;
+use std::collections::VecDeque;
+use tokio::time::Instant;
+
+/// The maximum number of transactions that are read ahead.
+const TRANSACTIONS_MAX: usize = 64;
+/// The maximum number of changed rows in them.
+const ROWS_MAX: usize = 10_000;
+
+/// A stream, and what has been read of it already.
+pub struct StreamAhead {
+    stream: Stream,
+    ahead: VecDeque<(StreamRead, Positions)>,
+    /// Why the stream ended, if that was noticed ahead.
+    broken: Option<StreamFault>,
+    /// The positions after the last returned transaction, if the stream is ahead of them.
+    returned: Option<Positions>,
+}
+
+/// The positions after a transaction.
+#[derive(Clone)]
+struct Positions {
+    position: Option<Position>,
+    reached: Option<StreamPosition>,
+}
+
+impl StreamAhead {
+    /// The stream, with nothing read.
+    pub fn new(stream: Stream) -> StreamAhead {
+        StreamAhead { stream, ahead: VecDeque::new(), broken: None, returned: None }
+    }
+
+    /// See [`Stream::start`].
+    ///
+    /// # Errors
+    /// The stream could not be started.
+    pub async fn start(&mut self, from: &Position, left: Resume) -> Result<(), StreamFault> {
+        self.stream.start(from, left).await
+    }
+
+    /// Returns the next transaction, see [`Stream::next`].
+    ///
+    /// # Errors
+    /// The stream has ended.
+    pub async fn next(&mut self, forget: Forget<'_>) -> Result<StreamRead, StreamFault> {
+        if let Some((read, after)) = self.ahead.pop_front() {
+            self.returned = Some(after);
+            return Ok(read);
+        }
+        if let Some(broken) = self.broken.take() {
+            return Err(broken);
+        }
+        self.returned = None;
+        self.stream.next(forget).await
+    }
+
+    /// See [`Stream::take_definitions`].
+    #[must_use]
+    pub fn take_definitions(&mut self) -> Option<SqlSchema> {
+        self.stream.take_definitions()
+    }
+
+    /// Returns the position after the last returned transaction; `None`: not known yet.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        match &self.returned {
+            Some(returned) => returned.position.clone(),
+            None => self.stream.position(),
+        }
+    }
+
+    /// Returns the same position, with the landmark that identifies the log there.
+    #[must_use]
+    pub fn reached(&self) -> Option<StreamPosition> {
+        match &self.returned {
+            Some(returned) => returned.reached.clone(),
+            None => self.stream.reached(),
+        }
+    }
+
+    /// Reads ahead up to a position, for at most this time. Returns whether it is reached: then
+    /// [`StreamAhead::changes`] has all changes between the last returned transaction and the position.
+    pub async fn read_to(&mut self, end: &Position, until: Instant) -> bool {
+        while !self.stream.has_read(end) {
+            if self.broken.is_some()
+                || self.ahead.len() >= TRANSACTIONS_MAX
+                || self.changes().count() > ROWS_MAX
+            {
+                return false;
+            }
+            let before = self.positions();
+            match self.stream.next_until(until).await {
+                Ok(Some(StreamRead::Nothing)) => {}
+                Ok(Some(read)) => {
+                    self.returned.get_or_insert(before);
+                    self.ahead.push_back((read, self.positions()));
+                }
+                Ok(None) => return false,
+                Err(broken) => self.broken = Some(broken),
+            }
+        }
+        true
+    }
+
+    /// The changed rows of the transactions that were read ahead.
+    pub fn changes(&self) -> impl Iterator<Item = &TableChange> {
+        self.ahead.iter().flat_map(|(read, _)| changes(read))
+    }
+
+    /// The positions of the stream itself.
+    fn positions(&self) -> Positions {
+        Positions { position: self.stream.position(), reached: self.stream.reached() }
+    }
+}
+
+fn changes(read: &StreamRead) -> &[TableChange] {
+    match read {
+        StreamRead::Transaction(transaction) => match &transaction.made {
+            TransactionBody::Rows(changed) => &changed.rows,
+            TransactionBody::Published(_) => &[],
+        },
+        StreamRead::Moved | StreamRead::Nothing => &[],
+    }
+}
