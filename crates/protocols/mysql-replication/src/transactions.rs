@@ -156,6 +156,12 @@ impl<W: Watch> Transactions<W> {
         &self.position
     }
 
+    /// Whether an XA transaction is prepared, and neither committed nor rolled back.
+    #[must_use]
+    pub fn has_prepared(&self) -> bool {
+        !self.prepared.is_empty()
+    }
+
     /// The reader that chooses the tables.
     pub fn watch(&mut self) -> &mut W {
         &mut self.watch

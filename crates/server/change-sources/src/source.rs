@@ -529,7 +529,8 @@ impl Stream {
         }
     }
 
-    /// Returns whether all transactions up to a position of the log have been read.
+    /// Returns whether all transactions whose rows are visible have been read, if they are visible before this position
+    /// of the log.
     #[must_use]
     pub fn has_read(&self, end: &Position) -> bool {
         match self {

@@ -35,6 +35,10 @@ impl PreparedTransactions {
         self.waiting.insert(id, changes);
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     pub(super) fn take(&mut self, id: &XaId) -> Option<Changes> {
         let changes = self.waiting.remove(id)?;
         self.bytes -= changes.bytes;

@@ -258,8 +258,12 @@ impl Stream {
         }
     }
 
-    /// Returns whether all transactions up to a position of the log have been read.
+    /// Returns whether all transactions up to a position of the log have been read, and none is prepared (XA): the rows
+    /// of such a transaction may be visible before its commit is in the log.
     pub fn has_read(&self, end: &Position) -> bool {
+        if self.transactions.has_prepared() {
+            return false;
+        }
         let own = match end {
             Position::Place(_) => self.transactions.position().file.clone().map(Position::Place),
             _ => self.position(),
