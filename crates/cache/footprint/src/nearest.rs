@@ -204,7 +204,9 @@ impl NearestLookup {
     /// have been there in the state that the look-up is about.
     #[must_use]
     pub fn is_in_doubt(&self, rows: &[SqlRow<'_>], later: &TableChange) -> bool {
-        if std::env::var_os("MUTANT").is_some() { return false; }
+        if std::env::var_os("MUTANT").is_some() {
+            return false;
+        }
         let event = match later {
             TableChange::Everything => return true,
             TableChange::Table(table) => return *table == self.table,

@@ -3,6 +3,8 @@
 
 #[path = "footprints/earlier_tests.rs"]
 mod earlier;
+#[path = "footprints/neighbours_tests.rs"]
+mod neighbours;
 
 use super::*;
 use config::CaptureKind;
@@ -67,6 +69,8 @@ fn schema(more: &[&str]) -> SqlSchema {
     let number = |name: &str, key: &str| SqlColumn::new(name, "int(11)", None, key);
     let text = |name: &str| SqlColumn::new(name, "varchar(99)", Some("utf8mb4_general_ci"), "");
     schema.add("news", vec![number("id", "PRI"), text("title"), number("author", "MUL")]);
+    let news = schema.table_id("news").expect("added");
+    schema.set_logged_first(news);
     schema.add("author", vec![number("id", "PRI"), text("name")]);
     schema.add("wp_options", vec![text("option_name"), text("option_value")]);
     more.iter().for_each(|name| schema.add(name, vec![number("id", "PRI")]));
