@@ -269,6 +269,8 @@ mod tests {
             SqlColumn::new("post_date", "datetime", None, ""),
         ];
         schema.add("wp_posts", columns);
+        let posts = schema.table_id("wp_posts").expect("added");
+        schema.set_logged_first(posts);
         Arc::new(schema)
     }
 
@@ -293,6 +295,11 @@ mod tests {
             (
                 "SELECT ID FROM wp_posts WHERE ID IN (1,2,3,4,5,6,7,8,9,10)",
                 "wp_posts where ID in (1, 2, 3, 4, 5, 6, 7, 8, … 2 more) (ID)",
+            ),
+            (
+                "SELECT ID FROM wp_posts WHERE post_date < '2026-01-02' ORDER BY post_date DESC LIMIT 1",
+                "wp_posts where post_date < '2026-01-02 00:00:00', the first 1 by post_date descending \
+                 (ID, post_date)",
             ),
             ("DESCRIBE wp_posts", "wp_posts (its definition)"),
         ] {

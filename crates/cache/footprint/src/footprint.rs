@@ -68,7 +68,7 @@ pub(crate) struct TableReads {
 pub(crate) struct FirstRows {
     /// The first column of `ORDER BY`.
     pub column: u16,
-    /// Its direction.
+    /// The direction in which the rows ascend or descend in it.
     pub order: RowOrder,
     /// The number of rows (`LIMIT`), at least 1.
     pub count: u8,

@@ -5,8 +5,7 @@
 //! lists are shortest now, so that a status or a type, which thousands of statements compare with the same
 //! value, is used only if there is nothing else.
 //!
-//! Statements that differ in a bound alone, such as "the next article after X", are found together as a group
-//! (`groups`), and the changed row then touches those with the nearest bounds.
+//! Statements that differ in a bound alone are found as a group (`groups`), and the row touches the nearest of them.
 //!
 //! Invariant: a statement that a row touches is found by the row before or by the row after; a value that is
 //! not known finds all statements of its column. Statements are counted: one that no page uses is gone.
@@ -78,7 +77,7 @@ enum Path {
 pub struct FoundStatements {
     /// Those that it touches.
     pub touched: BTreeSet<StatementId>,
-    /// Groups of which it touches a part. [`Index::nearest`] has that part, with the rows of the look-up or without.
+    /// Groups that it touches in part. [`Index::nearest`] has that part, with the rows of the look-up or without.
     pub nearest: Vec<NearestLookup>,
 }
 
@@ -240,7 +239,7 @@ impl Index {
         touched
     }
 
-    /// The statements that a changed row touches, before the join check, and the groups of which it touches a part.
+    /// The statements that a changed row touches, before the join check, and the groups that it touches in part.
     #[must_use]
     pub fn find_touched(&self, event: &RowEvent<'_>) -> FoundStatements {
         let mut found = FoundStatements::default();

@@ -1,21 +1,14 @@
 //! Statements whose result is the rows nearest to a bound, and which of them a changed row touches.
 //!
-//! `SELECT ID FROM posts WHERE date > '2020-01-05' AND type = 'post' ORDER BY date LIMIT 1` is the next article. Every
-//! later row satisfies its condition, but only the nearest is in its result. Statements that differ in the bound alone
-//! are a group. Let `Y` be the value of a changed row in the column, before or after its transaction, and `N` the value
-//! of the `LIMIT`-th row below `Y` right after it. A bound below `N` has enough rows that are nearer:
+//! `SELECT ID FROM posts WHERE date > '2020-01-05' AND type = 'post' ORDER BY date LIMIT 1` is the next article.
+//! Statements that differ in the bound alone are a group. Let `Y` be the value of a changed row in the column, before or
+//! after its transaction, and `N` that of the `LIMIT`-th row below it. Bounds in `[N, Y]` are touched (mirrored for `<`
+//! and `DESC`); those below `N` have enough nearer rows.
 //!
-//! ```text
-//!   bounds:   x   x   x   N   x   x   Y   x
-//!                         |---touched--|            for `>` and ASC; mirrored for `<` and DESC
-//! ```
-//!
-//! Invariant: if the result for a bound `X` differs before and after a transaction, there is a changed row, before or
-//! after, with a value `Y` beyond `X` and with fewer than `LIMIT` rows between `X` and `Y` in the state after the
-//! transaction. (Either a row of the new result is new, or the new result consists of old rows, and a row of the old
-//! result that is not in it is nearer than the last of them.) So the rows in between must be rows of that state, must
-//! satisfy the rest of the condition, and must be nearer; a row that is not shown to be all this does not count. Both
-//! ends are included: rows with equal values are not ordered. Not here: the look-up.
+//! Invariant: the rows between are rows of the state right after the transaction, satisfy the rest of the condition, and
+//! are strictly nearer. A row that is not shown to be all this does not count. So each statement whose result the
+//! transaction changes is touched ([0096](../../../../docs/decisions/0096-neighbours-of-a-row.md) has the proof). Not
+//! here: the look-up.
 
 use crate::compare::{Constant, Match, moment};
 use crate::condition::{Atom, Condition, MomentPart, Operand, RangeEnd, Slot, Test};
@@ -36,7 +29,7 @@ const LISTED_MAX: usize = 100;
 /// integers beyond 63 bits are the greatest.
 pub(crate) type OrderKey = u64;
 
-/// What the statements of a group have in common: everything but the bound.
+/// The common part of the statements of a group: everything but the bound.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct GroupKey {
     form: Arc<ReadsForm>,
@@ -46,7 +39,7 @@ pub(crate) struct GroupKey {
 
 /// A statement of a group.
 #[derive(Debug)]
-pub(crate) struct Bounded {
+pub(crate) struct BoundedStatement {
     pub key: GroupKey,
     pub bound: OrderKey,
 }
@@ -81,7 +74,7 @@ impl Reads {
     }
 
     /// The group and the bound, if the result is the rows nearest to a bound.
-    pub(crate) fn bounded(&self, schema: &SqlSchema) -> Option<Bounded> {
+    pub(crate) fn bounded(&self, schema: &SqlSchema) -> Option<BoundedStatement> {
         let (reads, first) = self.first()?;
         let table = schema.table(reads.table);
         let kind = table.columns[usize::from(first.column)].kind;
@@ -107,7 +100,7 @@ impl Reads {
             }
         }
         let key = GroupKey { form: self.form.clone(), rest: rest.into() };
-        Some(Bounded { key, bound })
+        Some(BoundedStatement { key, bound })
     }
 
     /// The look-up for a changed row of the group that this statement belongs to.

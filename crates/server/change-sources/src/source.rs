@@ -29,7 +29,6 @@ use site_state::footprints::NearestRows;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use tokio::time::Instant;
 
 pub use mariadb::PartnerQuery;
 
@@ -514,28 +513,6 @@ impl Stream {
             Stream::MariaDb(stream) => stream.next().await,
             Stream::Postgres(stream) => stream.next(forget).await,
             Stream::Valkey(stream) => stream.next().await,
-        }
-    }
-
-    /// Reads once from the stream, if something arrives until then and no definitions have to be read first. Only for
-    /// streams that report rows with their values.
-    ///
-    /// # Errors
-    /// The stream has ended.
-    pub async fn next_until(&mut self, until: Instant) -> Result<Option<StreamRead>, StreamFault> {
-        match self {
-            Stream::MariaDb(stream) => stream.next_until(until).await,
-            Stream::Postgres(_) | Stream::Valkey(_) => Ok(None),
-        }
-    }
-
-    /// Returns whether all transactions whose rows are visible have been read, if they are visible before this position
-    /// of the log.
-    #[must_use]
-    pub fn has_read(&self, end: &Position) -> bool {
-        match self {
-            Stream::MariaDb(stream) => stream.has_read(end),
-            Stream::Postgres(_) | Stream::Valkey(_) => false,
         }
     }
 

@@ -3,7 +3,8 @@
 //! A look-up in the database may see transactions that come later in the stream. Reading ahead shows which rows they
 //! have changed ([`StreamAhead::read_to`]). They are applied in their turn: [`StreamAhead::next`] returns what was read
 //! before in the same order, with the positions as they were then. Invariant: nothing is read ahead of a new definition
-//! of the tables. What is read ahead is limited. Not here: what the changes mean for a look-up (`partner_search`).
+//! of the tables, and the number of transactions and rows is limited. Not here: the meaning of the changes for a look-up
+//! (`partner_search`).
 
 use super::source::{
     Forget, Position, Resume, Stream, StreamPosition, StreamRead, TransactionBody,
@@ -42,7 +43,7 @@ impl StreamAhead {
         StreamAhead { stream, ahead: VecDeque::new(), broken: None, returned: None }
     }
 
-    /// See [`Stream::start`].
+    /// Starts the stream, see [`Stream::start`].
     ///
     /// # Errors
     /// The stream could not be started.
@@ -66,7 +67,7 @@ impl StreamAhead {
         self.stream.next(forget).await
     }
 
-    /// See [`Stream::take_definitions`].
+    /// Returns the tables of the database, see [`Stream::take_definitions`].
     #[must_use]
     pub fn take_definitions(&mut self) -> Option<SqlSchema> {
         self.stream.take_definitions()
@@ -122,6 +123,29 @@ impl StreamAhead {
     /// The positions of the stream itself.
     fn positions(&self) -> Positions {
         Positions { position: self.stream.position(), reached: self.stream.reached() }
+    }
+}
+
+impl Stream {
+    /// Reads once from the stream, if something arrives until then and no definitions have to be read first. Only for
+    /// streams that report rows with their values.
+    ///
+    /// # Errors
+    /// The stream has ended.
+    async fn next_until(&mut self, until: Instant) -> Result<Option<StreamRead>, StreamFault> {
+        match self {
+            Stream::MariaDb(stream) => stream.next_until(until).await,
+            Stream::Postgres(_) | Stream::Valkey(_) => Ok(None),
+        }
+    }
+
+    /// Returns whether all transactions whose rows are visible have been read, if they are visible before this position
+    /// of the log.
+    fn has_read(&self, end: &Position) -> bool {
+        match self {
+            Stream::MariaDb(stream) => stream.has_read(end),
+            Stream::Postgres(_) | Stream::Valkey(_) => false,
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::{Path, StatementId};
 use crate::footprint::Reads;
-use crate::nearest::{Bounded, GroupKey, OrderKey};
+use crate::nearest::{BoundedStatement, GroupKey, OrderKey};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
@@ -56,12 +56,12 @@ impl Groups {
     /// Adds a statement to its group. Returns the id of the group if it is new; `path` says how it is found.
     pub fn insert(
         &mut self,
-        bounded: Bounded,
+        bounded: BoundedStatement,
         id: StatementId,
         reads: &Reads,
         path: impl FnOnce() -> Path,
     ) -> Option<(StatementId, Path)> {
-        let Bounded { key, bound } = bounded;
+        let BoundedStatement { key, bound } = bounded;
         if let Some(group) = self.by_key.get(&key) {
             if let Some(group) = &mut self.groups[*group as usize] {
                 group.members.insert((bound, id));
@@ -80,8 +80,12 @@ impl Groups {
     }
 
     /// Removes a statement from its group. Returns the id of the group, and the group, if that was the last one.
-    pub fn remove(&mut self, bounded: &Bounded, id: StatementId) -> Option<(StatementId, Group)> {
-        let Bounded { key, bound } = bounded;
+    pub fn remove(
+        &mut self,
+        bounded: &BoundedStatement,
+        id: StatementId,
+    ) -> Option<(StatementId, Group)> {
+        let BoundedStatement { key, bound } = bounded;
         let at = *self.by_key.get(key)?;
         let group = self.groups[at as usize].as_mut()?;
         group.members.remove(&(*bound, id));
