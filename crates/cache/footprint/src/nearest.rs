@@ -424,8 +424,10 @@ fn put_condition(
     operands: &[Operand],
 ) -> Option<()> {
     let (all, between) = match condition {
-        Condition::Always => return Some(sql.push('1')),
-        Condition::Never => return Some(sql.push('0')),
+        Condition::Always | Condition::Never => {
+            sql.push(if *condition == Condition::Always { '1' } else { '0' });
+            return Some(());
+        }
         Condition::Atom(atom) => return put_atom(sql, table, atom, operands),
         Condition::All(all) => (all, " AND "),
         Condition::Any(all) => (all, " OR "),

@@ -101,13 +101,12 @@ impl StreamAhead {
             {
                 return false;
             }
-            let before = self.positions();
+            if self.returned.is_none() {
+                self.returned = Some(self.positions());
+            }
             match self.stream.next_until(until).await {
                 Ok(Some(StreamRead::Nothing)) => {}
-                Ok(Some(read)) => {
-                    self.returned.get_or_insert(before);
-                    self.ahead.push_back((read, self.positions()));
-                }
+                Ok(Some(read)) => self.ahead.push_back((read, self.positions())),
                 Ok(None) => return false,
                 Err(broken) => self.broken = Some(broken),
             }
