@@ -67,7 +67,8 @@ fn shapes() -> (HashMap<String, Arc<TableShape>>, MariaDbFollowedTables) {
     let parent = vec![column("id", "int(10) unsigned"), column("a", "enum('x','y')")];
     let parent = Arc::new(TableShape::new(parent));
     let child = Arc::new(TableShape::new(vec![column("a", "int(11)")]));
-    let table = |name, shape| MariaDbListedTable { name, kind: "BASE TABLE", shape: Some(shape) };
+    let (kind, engine) = ("BASE TABLE", "InnoDB");
+    let table = |name, shape| MariaDbListedTable { name, kind, engine, shape: Some(shape) };
     let key = ForeignKey {
         child: "m".to_owned(),
         columns: vec!["a".to_owned()],
