@@ -10,7 +10,7 @@
 //! | subject | modules |
 //! |---|---|
 //! | a request from its arrival to its response | `exchange`, `plan`, `lookup`, `stored_answer`, `serve` |
-//! | a page that is not cached | `render`, `waiter` (its followers), `rewarm` (cache warming), `private` and `owner_copies` (copies for one client), `esi` and `assembly` (templates and fragments) |
+//! | a page that is not cached | `render`, `waiter` (its followers), `rewarm` (cache warming), `private` and `owner_copies` (copies for one client), `signed_in` (pages that signed-in visitors share), `esi` and `assembly` (templates and fragments) |
 //! | forwarded requests | `forward`, `send` (one request to the origin), `writes`, `client_gone` (after the client has disconnected), `upgrade` (upgrades), `litespeed`, `sendfile` |
 //! | files | `static_files`, `file_cache` |
 //! | purges | `purge`, `purger` (authorisation), `searches`, `constant_time` |
@@ -45,6 +45,7 @@ pub mod send;
 pub mod send_backlog;
 pub mod sendfile;
 pub mod serve;
+pub mod signed_in;
 pub mod site;
 pub mod static_files;
 pub mod stored_answer;

@@ -267,7 +267,9 @@ impl FastCgi {
             ParamsLimits::default(),
         );
         let made = made.and_then(|mut params| {
-            announce::announce_to_script(request.litespeed, &request.headers, &mut params)?;
+            let fragment = request.extras.fragment.as_deref();
+            let headers = &request.headers;
+            announce::announce_to_script(request.litespeed, headers, fragment, &mut params)?;
             for (name, value) in request.capture.iter().flat_map(CaptureParameters::pairs) {
                 params.push(name, value)?;
             }
