@@ -7,7 +7,7 @@ use fastcgi::{Params, ParamsRefused};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_cache::fields;
 use http_cache::litespeed::VARY_VALUE_FIELD;
-use site_state::client::FragmentContext;
+use site_state::client::{FragmentContext, FragmentSharing};
 
 /// What is announced to LiteSpeed's plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,8 @@ pub fn announce_to_script(
             params.push(name, "on")?;
         }
     }
-    if let Some(fragment) = fragment {
+    // A fragment that several visitors may share must not depend on the page of the first of them.
+    if let Some(fragment) = fragment.filter(|one| one.sharing == FragmentSharing::OneVisitor) {
         params.push(FRAGMENT_PAGE_PARAM, fragment.page.as_bytes())?;
         if let Some(media_type) = &fragment.content_type {
             params.push(FRAGMENT_TYPE_PARAM, media_type.as_bytes())?;

@@ -133,8 +133,9 @@ impl Render {
 }
 
 /// Stores the inline contents of a response that is not stored itself. It is created before the request, so that
-/// any later change refuses them.
-pub struct InlineStore(Box<Render>);
+/// any later change refuses them. `None` if nothing may be stored: the request has cookies that a page for
+/// everybody does not depend on, and all of them are sent.
+pub struct InlineStore(Option<Box<Render>>);
 
 impl InlineStore {
     /// Takes a lease for the request of this client.
@@ -145,6 +146,9 @@ impl InlineStore {
         client: &Client,
     ) -> InlineStore {
         let (plan, key) = plan(site, &Method::GET, &headers, target, client);
+        if plan.handling == Handling::Store && headers.contains_key(header::COOKIE) {
+            return InlineStore(None);
+        }
         let ask = RenderRequest {
             target: target.clone(),
             key,
@@ -161,11 +165,12 @@ impl InlineStore {
             extra_fields: ExtraFields::default(),
         };
         let lease = site.store.lease();
-        InlineStore(Render::for_nobody(site, ask, RenderPermit::Solo(lease)).0)
+        InlineStore(Some(Render::for_nobody(site, ask, RenderPermit::Solo(lease)).0))
     }
 
     /// Stores the inline contents of the response with these header fields.
     pub fn keep(self, headers: &HeaderMap, content: &Bytes) {
+        let Some(render) = self.0 else { return };
         let media_type = headers.get(header::CONTENT_TYPE);
         let template = Template::read_as(content, EsiDialect::LiteSpeed);
         let inlines = template.parts.iter().filter_map(|part| match part {
@@ -173,7 +178,7 @@ impl InlineStore {
             Part::Text(_) | Part::Include(_) => None,
         });
         for inline in inlines.take(INLINES_MAX) {
-            self.0.store_inline(media_type, inline, content.slice(inline.content.clone()));
+            render.store_inline(media_type, inline, content.slice(inline.content.clone()));
         }
     }
 }
