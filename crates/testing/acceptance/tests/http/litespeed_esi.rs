@@ -32,14 +32,15 @@ const ADMIN: Visitor = Visitor {
 
 struct Blog {
     pagewell: Pagewell,
-    site: Site,
+    /// Removed at the end.
+    _site: Site,
 }
 
 impl Blog {
     fn start() -> Blog {
         let site = Site::new(&[("index.php", APPLICATION)]);
         let pagewell = site.serve(ON);
-        let blog = Blog { pagewell, site };
+        let blog = Blog { pagewell, _site: site };
         for (name, value) in [("title", "First"), ("recent", "Old"), ("tick", "1")] {
             blog.set(name, value);
         }
@@ -78,10 +79,6 @@ impl Blog {
         let path = format!("/{name}/{value}");
         let response = client(&self.pagewell).post(&path, "").expect("an answer");
         assert_eq!((response.status, response.text().as_str()), (200, "done"));
-        assert_eq!(
-            std::fs::read_to_string(self.site.root().join(format!("data-{name}"))).ok(),
-            Some(value.to_owned())
-        );
     }
 }
 
@@ -185,9 +182,9 @@ fn nobody_sees_a_fragment_of_another_while_pages_are_purged() {
     std::thread::scope(|scope| {
         for visitor in [&ERIN, &CARL, &ADMIN, &ERIN] {
             let blog = &blog;
-            scope.spawn(move || (0..15).for_each(|_| drop(blog.page(visitor))));
+            scope.spawn(move || (0..40).for_each(|_| drop(blog.page(visitor))));
         }
-        for round in 0..8 {
+        for round in 0..24 {
             blog.set(["title", "recent", "tick"][round % 3], &format!("round{round}"));
         }
     });

@@ -14,17 +14,18 @@ const USERS = [
     'admin|1795380428|wXdj8DObA4zhEHI8YhBHX3dNiub0KDYz' => ['Admin', '3cf01c1ed2ab284176b9ac7b8f6134f5'],
 ];
 
-$data = fn (string $name): string => (string) @file_get_contents(__DIR__ . "/data-$name");
+$file = fn (string $name): string => getenv('NOTES') . "/data-$name";
+$data = fn (string $name): string => (string) @file_get_contents($file($name));
 [$user, $role] = USERS[$_COOKIE['wordpress_logged_in_fe788ec8'] ?? ''] ?? [null, null];
 $path = strtok($_SERVER['REQUEST_URI'], '?');
 $render = bin2hex(random_bytes(6));
 
 if ($_SERVER['REQUEST_METHOD'] === 'POST' && $path !== '/') {
     [, $name, $value] = explode('/', $path);
-    file_put_contents(__DIR__ . "/data-$name", $value, LOCK_EX);
+    $is_written = file_put_contents("{$file($name)}.new", $value) !== false && rename("{$file($name)}.new", $file($name));
     header('X-LiteSpeed-Cache-Control: no-cache');
     header('X-LiteSpeed-Purge: public,' . ['title' => 'a7f_Po.301', 'recent' => 'a7f_W.recent-posts-2', 'tick' => 'a7f_ESI.nonce'][$name]);
-    exit('done');
+    exit($is_written ? 'done' : 'not written');
 }
 if (!str_contains($_SERVER['X-LSCACHE'] ?? '', 'esi')) {
     header('X-LiteSpeed-Cache-Control: no-cache');
@@ -54,7 +55,7 @@ if (isset($_GET['lsesi'])) {
         'comment-form' => "<form>Logged in as $user</form>",
         'nonce' => substr(md5("{$data('tick')} $user"), 0, 10),
         'widget' => "<ul>{$data('recent')} $render</ul>",
-        'inline' => 'not inline',
+        'inline' => "mine is $user",
     };
     exit;
 }
@@ -71,13 +72,13 @@ if ($path === '/comment-only') {
     exit("A comment: " . element('admin-bar', ['ref' => '/'], 'private,no-vary'));
 }
 $nonce = element('nonce', ['action' => 'wp_rest', '_ls_silence' => true], '', " as-var='1'");
-$inline = str_replace('esi:include src', 'esi:inline name', rtrim(element('inline', ['for' => $user], 'private'), '/> '));
+$inline = preg_replace('/^<esi:include src=(.*) cache-control.*/', "<esi:inline name=$1 cache-control='private,max-age=1800,no-vary' cache-tag='a7f_I'>", element('inline', ['id' => 1], 'private'));
 ?>
 <h1><?= $data('title') ?></h1><i><?= $render ?></i>
 <script>/* <![CDATA[ */ var api = {"nonce":"<?= $nonce ?>"}; /* ]]> */</script>
 <?= element('widget', ['id' => 'recent-posts-2'], 'no-vary') ?>
 <?php if ($user !== null) : ?>
-<?= "$inline cache-tag='a7f_I'>mine is $user</esi:inline>", element('inline', ['for' => $user], 'private') ?>
+<?= "{$inline}mine is $user</esi:inline>", element('inline', ['id' => 1], 'private') ?>
 <!-- lscwp comment form --><?= element('comment-form', ['id' => 301], 'private,no-vary') ?><!-- lscwp comment form esi end -->
 <!-- lscwp adminbar --><?= element('admin-bar', ['ref' => $path], 'private,no-vary') ?><!-- lscwp adminbar esi end -->
 <?php endif ?>
