@@ -10,14 +10,13 @@
 //! | `<esi:comment text="…"/>` | nothing |
 //! | `<!--esi … -->` | its content, parsed like the rest |
 //!
-//! The ESI of LiteSpeed's plugins ([`EsiDialect::LiteSpeed`]) differs: elements count anywhere, also in a CDATA
-//! section; `<esi_include>` is the same as `<esi:include>`; and `<esi:inline name="…">…</esi:inline>` contains a
-//! fragment that is used elsewhere.
+//! In [`EsiDialect::LiteSpeed`] elements count anywhere, `<esi_include>` is the same as `<esi:include>`, and
+//! `<esi:inline name="…">…</esi:inline>` contains a fragment that is used elsewhere.
 //!
 //! Invariants: parsing takes time linear in the length, and allocates only the list of parts and the decoded
-//! addresses. Every byte of text returned is a byte of the template, in order. Other elements (`esi:choose`,
-//! `esi:vars` and the like) and incomplete elements stay in the text and are counted. By the standard, a
-//! `<![CDATA[ … ]]>` section is text. Not here: fetching fragments, and the access control for their addresses.
+//! addresses. Texts are bytes of the template, in order. Other elements (`esi:choose` and the like) and
+//! incomplete elements stay in the text and are counted. By the standard, a `<![CDATA[ … ]]>` section is text.
+//! Not here: fetching fragments, and the access control for their addresses.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -61,7 +60,7 @@ pub enum Part<'t> {
     Text(Range<usize>),
     /// A fragment to insert here.
     Include(Include<'t>),
-    /// The content of a fragment, of which nothing is inserted here ([`EsiDialect::LiteSpeed`] only).
+    /// The content of a fragment. Nothing is inserted here ([`EsiDialect::LiteSpeed`] only).
     Inline(Inline<'t>),
 }
 
@@ -74,7 +73,7 @@ pub struct Include<'t> {
     pub alt: Option<Cow<'t, str>>,
     /// Whether the page is still sent if the fragment fails (`onerror="continue"`).
     pub may_be_left_out: bool,
-    /// LiteSpeed's `cache-control`: who may share the fragment.
+    /// LiteSpeed's `cache-control`: the visitors that may share the fragment.
     pub cache_control: Option<Cow<'t, str>>,
     /// LiteSpeed's `cache-tag`: tags of the fragment, separated by commas.
     pub cache_tag: Option<Cow<'t, str>>,
@@ -99,7 +98,7 @@ pub enum Combine {
 pub struct Inline<'t> {
     /// The address of the fragment, with entities resolved.
     pub name: Cow<'t, str>,
-    /// Who may share the fragment, and for how long: the value of `X-LiteSpeed-Cache-Control`.
+    /// Scope and lifetime of the fragment: the value of `X-LiteSpeed-Cache-Control`.
     pub cache_control: Cow<'t, str>,
     /// The tags of the fragment, separated by commas.
     pub cache_tag: Option<Cow<'t, str>>,

@@ -9,9 +9,7 @@
 //! `DEPTH_MAX` and `origin_timeout` for its fragments. They are cancelled when the client
 //! disconnects.
 //!
-//! In LiteSpeed's dialect the content of `esi:inline` is inserted where the same page includes that
-//! address, and a fragment that fails is left out. Its fragments are requested with the fields of
-//! shared pages and all cookies, so that they can be shared if they are public.
+//! Fragments of LiteSpeed's dialect are requested with the fields of shared pages and all cookies.
 
 mod plugin_fragments;
 
@@ -32,7 +30,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body_util::BodyExt;
 use http_cache::codings::says_no_transform;
 use http_cache::{Failure, ResponseDirectives};
-use site_state::client::{Client, ClientExtras, FragmentContext, FragmentSharing, RequestContent};
+use site_state::client::{Client, ClientExtras, FragmentRequest, FragmentSharing, RequestContent};
 use site_state::request_fields::{METHOD_OVERRIDES, read_facts};
 use site_state::trailers::Trailers;
 use std::collections::VecDeque;
@@ -130,7 +128,7 @@ pub async fn assembled(
     let PageRequest { method, headers, target, client } = asked;
     let page = Arc::new(Page {
         site: site.clone(),
-        context: FragmentContext {
+        context: FragmentRequest {
             page: target.path_and_query.clone(),
             content_type: head.headers.get(header::CONTENT_TYPE).cloned(),
             tags: None,
@@ -207,8 +205,8 @@ fn for_fragment(mut client: Client) -> Client {
 /// A page while it is assembled.
 struct Page {
     site: Arc<Site>,
-    /// What LiteSpeed's fragments get to know about the page.
-    context: FragmentContext,
+    /// The page, for requests of LiteSpeed's fragments.
+    context: FragmentRequest,
     /// The status of the template.
     status: StatusCode,
     headers: HeaderMap,

@@ -16,7 +16,7 @@ use esi::EsiDialect;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Switch};
 use http_cache::{FieldUse, Forms, NotStored, StoredFacts, StoredResponse, says_esi};
-use site_state::client::{FragmentContext, FragmentSharing};
+use site_state::client::{FragmentRequest, FragmentSharing};
 
 /// The field that informs the origin that ESI is supported (Edge Architecture 1.0, section 2.2).
 const CAPABILITY: HeaderName = HeaderName::from_static("surrogate-capability");
@@ -82,7 +82,7 @@ fn declared(site: &Site, headers: &HeaderMap) -> Option<EsiDialect> {
 /// # Errors
 /// The reason why not: it is an error, or the include element says that it is for one visitor.
 pub(crate) fn may_store_fragment(
-    fragment: &FragmentContext,
+    fragment: &FragmentRequest,
     status: StatusCode,
 ) -> Result<(), &'static str> {
     match fragment.sharing {

@@ -17,7 +17,6 @@
 //! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `access_log`, `log_entry` |
 //! | the site that a request is for | `site` (with the choice by host) |
 
-pub mod access_log;
 pub mod assembly;
 pub mod body;
 pub mod client_gone;
@@ -42,7 +41,6 @@ pub mod response_spool;
 pub mod rewarm;
 pub mod searches;
 pub mod send;
-pub mod send_backlog;
 pub mod sendfile;
 pub mod serve;
 pub mod signed_in;
@@ -55,3 +53,5 @@ pub mod writes;
 
 pub use exchange::{answer, is_redirected, is_timed};
 pub use plan::plan;
+pub use site_state::access_log;
+pub use sockets::send_backlog;

@@ -143,7 +143,7 @@ pub fn against_storing(
     has.then_some(NotStored::EsiUnsupported.as_str())
 }
 
-/// What is announced to LiteSpeed's plugins.
+/// The features that are announced to LiteSpeed's plugins.
 pub fn features(site: &Site) -> LiteSpeedFeatures {
     match (site.config.dialects.litespeed, site.config.dialects.litespeed_esi) {
         (FieldUse::Ignore, _) => LiteSpeedFeatures::Nothing,

@@ -90,7 +90,7 @@ pub struct SignedInRequest {
     subject: Subject,
 }
 
-/// What is requested.
+/// The subject of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Page,
@@ -225,7 +225,7 @@ impl SignedInRequest {
 /// A request as it went to the origin.
 #[derive(Clone, Copy)]
 pub struct SentRequest<'a> {
-    /// The normalised target.
+    /// The target of the request after URL normalisation.
     pub target: &'a TargetUri,
     /// Whether the target that was sent is the normalised one.
     pub is_normal: bool,

@@ -40,7 +40,7 @@ pub struct Site {
     pub other_sites: Arc<SiteTable>,
     /// The renders in progress.
     pub fills: Arc<Fills<Waiter>>,
-    /// What is known about signed-in visitors who share pages (LiteSpeed's ESI).
+    /// Marks of signed-in visitors and of the pages that they can share (LiteSpeed's ESI).
     pub signed_in: Arc<SignedInMarks>,
     /// The origin, which renders the pages.
     pub origin: Arc<Origin>,

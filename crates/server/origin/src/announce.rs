@@ -3,13 +3,14 @@
 //! Over HTTP by request fields, to a FastCGI script by params. Reading what the plugins answer is
 //! `litespeed`'s in the crate above. See docs/guide/litespeed.md.
 
+use crate::OriginRequest;
 use fastcgi::{Params, ParamsRefused};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_cache::fields;
 use http_cache::litespeed::VARY_VALUE_FIELD;
-use site_state::client::{FragmentContext, FragmentSharing};
+use site_state::client::FragmentSharing;
 
-/// What is announced to LiteSpeed's plugins.
+/// The features that are announced to LiteSpeed's plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiteSpeedFeatures {
     /// Nothing.
@@ -53,12 +54,10 @@ pub fn announce(features: LiteSpeedFeatures, headers: &mut HeaderMap) {
 /// # Errors
 /// The params exceed their maximum size.
 pub fn announce_to_script(
-    features: LiteSpeedFeatures,
-    headers: &HeaderMap,
-    fragment: Option<&FragmentContext>,
+    request: &OriginRequest,
     params: &mut Params,
 ) -> Result<(), ParamsRefused> {
-    if let Some(value) = features.value() {
+    if let Some(value) = request.litespeed.value() {
         for name in ["HTTP_X_LSCACHE", "X-LSCACHE"] {
             params.push(name, value)?;
         }
@@ -67,13 +66,14 @@ pub fn announce_to_script(
         }
     }
     // A fragment that several visitors may share must not depend on the page of the first of them.
+    let fragment = request.extras.fragment.as_deref();
     if let Some(fragment) = fragment.filter(|one| one.sharing == FragmentSharing::OneVisitor) {
         params.push(FRAGMENT_PAGE_PARAM, fragment.page.as_bytes())?;
         if let Some(media_type) = &fragment.content_type {
             params.push(FRAGMENT_TYPE_PARAM, media_type.as_bytes())?;
         }
     }
-    match fields::lines(headers, VARY_VALUE_FIELD).next() {
+    match fields::lines(&request.headers, VARY_VALUE_FIELD).next() {
         Some(value) => params.push(VARY_VALUE_PARAM, value.as_bytes()),
         None => Ok(()),
     }

@@ -267,9 +267,7 @@ impl FastCgi {
             ParamsLimits::default(),
         );
         let made = made.and_then(|mut params| {
-            let fragment = request.extras.fragment.as_deref();
-            let headers = &request.headers;
-            announce::announce_to_script(request.litespeed, headers, fragment, &mut params)?;
+            announce::announce_to_script(request, &mut params)?;
             for (name, value) in request.capture.iter().flat_map(CaptureParameters::pairs) {
                 params.push(name, value)?;
             }

@@ -89,7 +89,7 @@ pub struct OriginRequest {
     pub version: ::http::Version,
     /// Messages that the client accepts in addition to the response, and measurements of the request.
     pub extras: ClientExtras,
-    /// What is announced to LiteSpeed's plugins.
+    /// The features that are announced to LiteSpeed's plugins.
     pub litespeed: LiteSpeedFeatures,
     /// Records whether the request may have reached the origin.
     pub progress: SendProgress,

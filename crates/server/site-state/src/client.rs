@@ -67,23 +67,23 @@ pub struct ClientExtras {
     /// The request's trace, if requests are traced.
     pub trace: Option<Trace>,
     /// The page that the request is for, if it requests a fragment of LiteSpeed's ESI.
-    pub fragment: Option<Arc<FragmentContext>>,
+    pub fragment: Option<Arc<FragmentRequest>>,
 }
 
 /// The page and the include element for which a fragment is requested (LiteSpeed's ESI).
 #[derive(Clone, Debug)]
-pub struct FragmentContext {
+pub struct FragmentRequest {
     /// Path and query of the page: the application renders the fragment for this page.
     pub page: String,
     /// The media type of the page.
     pub content_type: Option<HeaderValue>,
     /// Tags that the include element adds to those of the fragment's own response.
     pub tags: Option<HeaderValue>,
-    /// Who may share the fragment, as far as the include element says.
+    /// The visitors that may share the fragment, as far as the include element says.
     pub sharing: FragmentSharing,
 }
 
-/// Who may share a fragment.
+/// The visitors that may share a fragment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FragmentSharing {
     /// As its own response says.

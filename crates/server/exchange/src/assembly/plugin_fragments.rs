@@ -17,7 +17,7 @@ use config::target::TargetUri;
 use esi::{Combine, EsiDialect, Include, Part, Template};
 use http::{HeaderValue, Request, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Switch};
-use site_state::client::{Client, FragmentContext, FragmentSharing};
+use site_state::client::{Client, FragmentRequest, FragmentSharing};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -185,8 +185,8 @@ impl Page {
         client
     }
 
-    /// What the request for a fragment says about the page and the include element.
-    fn context_of(&self, include: &Include<'_>) -> FragmentContext {
+    /// The page and the include element, for the request of a fragment.
+    fn context_of(&self, include: &Include<'_>) -> FragmentRequest {
         let for_one = ["private", "shared", "no-cache", "no-store"];
         let control = include.cache_control.as_deref().unwrap_or_default();
         let mut words = control.split(',').map(str::trim);
@@ -197,6 +197,6 @@ impl Page {
         // No field that purges a tag can contain a control character, so it cannot be part of a tag.
         let tags = include.cache_tag.as_deref().map(|tags| tags.replace(char::is_control, ","));
         let tags = tags.and_then(|tags| HeaderValue::from_bytes(tags.as_bytes()).ok());
-        FragmentContext { tags, sharing, ..self.context.clone() }
+        FragmentRequest { tags, sharing, ..self.context.clone() }
     }
 }

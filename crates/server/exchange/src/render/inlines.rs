@@ -21,7 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, head
 use http_cache::litespeed::CACHE_CONTROL_FIELD;
 use http_cache::{ForwardReason, OwnedTerms, StoredResponse, storable, storable_for_owner};
 use site_rules::{BypassBecause, Handling, Owner, Plan, PlannedFields};
-use site_state::client::{Client, FragmentContext, FragmentSharing};
+use site_state::client::{Client, FragmentRequest, FragmentSharing};
 use site_state::page::{NewPage, variant};
 use site_state::request_fields::{AsSent, read_facts};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Render {
         let Some(named) = named else { return };
         let target = site.shared(&named).unwrap_or_else(|| named.clone());
         let mut client = self.ask.client.clone();
-        client.extras.fragment = Some(Arc::new(FragmentContext {
+        client.extras.fragment = Some(Arc::new(FragmentRequest {
             page: self.ask.target.path_and_query.clone(),
             content_type: None,
             tags: None,
