@@ -1,7 +1,6 @@
 //! Edge Side Includes: splits a template into text and the fragments between the pieces of text.
 //!
-//! Source: ESI Language Specification 1.0 (W3C Note, 4 August 2001). This crate implements the elements that
-//! applications use and that other caches support:
+//! Source: ESI Language Specification 1.0 (W3C Note, 4 August 2001), with the elements that applications use:
 //!
 //! | element | result |
 //! |---|---|
