@@ -1,14 +1,24 @@
 //! ESI templates of arbitrary bytes. Text parts are text of the template, in order and without overlaps.
 //! Between two texts, and before the first and after the last, there is an element or its end. Without `esi`
-//! and `CDATA`, everything is text.
+//! and `CDATA`, everything is text. The same holds for LiteSpeed's dialect.
 
-use esi::{Part, Template};
+use esi::{EsiDialect, Part, Template};
 
-/// Parses the data as a template.
+/// Parses the data as a template, in both dialects.
 pub fn run(data: &[u8]) {
-    let template = Template::read(data);
+    run_as(data, EsiDialect::Standard);
+    run_as(data, EsiDialect::LiteSpeed);
+}
+
+fn run_as(data: &[u8], dialect: EsiDialect) {
+    let template = Template::read_as(data, dialect);
     let mut at = 0;
     for part in &template.parts {
+        if let Part::Inline(inline) = part {
+            let (element, content) = (&inline.element, &inline.content);
+            assert!(element.start < content.start && content.end <= element.end);
+            assert!(at <= element.start && element.end <= data.len());
+        }
         let Part::Text(range) = part else { continue };
         assert!(at <= range.start && range.start < range.end && range.end <= data.len());
         is_left_out(&data[at..range.start]);
@@ -23,6 +33,6 @@ pub fn run(data: &[u8]) {
 
 /// Whether removed bytes belong to an element.
 fn is_left_out(bytes: &[u8]) {
-    let begins = [&b"<esi:"[..], b"</esi:", b"<!--esi", b"-->"];
+    let begins = [&b"<esi:"[..], b"</esi:", b"<esi_", b"</esi_", b"<!--esi", b"-->"];
     assert!(bytes.is_empty() || begins.iter().any(|begin| bytes.starts_with(begin)));
 }

@@ -15,8 +15,10 @@
 //! have other names, and no cookie contains a line feed. All sizes are limited.
 
 use crate::compile::SiteRules;
-use crate::cookies::{CookieKind, cookie_glob, pairs};
+use crate::cookies::{CookieKind, UnknownCookies, cookie_glob, pairs};
 use crate::glob::Glob;
+use crate::plan::{BypassBecause, Handling, Plan};
+use crate::rule::Rule;
 use http_cache::{CookieName, Fields};
 
 /// The minimum length in bytes of a value that identifies an owner. Shorter values could be guessed, or be
@@ -190,6 +192,37 @@ impl SiteRules {
                 Ok(Owner { cookies, key })
             }
         }
+    }
+}
+
+impl SiteRules {
+    /// Whether signed-in visitors with the same vary cookies may share a page under this plan, if the application
+    /// declares that (LiteSpeed's ESI). Not if the site distinguishes clients by more than cookies, because the
+    /// request for such a page goes to the application unchanged.
+    pub fn shares_by_vary_cookies(&self, plan: &Plan) -> bool {
+        let has_classes = |rule: &Rule| {
+            rule.device_classes || !rule.languages.is_empty() || rule.country_header.is_some()
+        };
+        let bypasses_unknown = self.lists.unknown == UnknownCookies::Bypass;
+        plan.handling == Handling::Bypass(BypassBecause::SessionCookie)
+            && plan.cookies.vary
+            && !(plan.cookies.unknown && bypasses_unknown)
+            && !plan.rule.is_some_and(|at| has_classes(&self.rules[at]))
+    }
+
+    /// The cookies that identify a visitor to the application, with those that select a variant: one part for
+    /// each, in order. `None` if they are longer than [`OWNER_KEY_BYTES_MAX`].
+    pub fn session_and_vary_cookies(&self, fields: &dyn Fields) -> Option<Vec<u8>> {
+        let mut found = Vec::new();
+        fields.values("cookie", &mut |line| {
+            for pair in pairs(line) {
+                if matches!(self.lists.kind(&pair.name), CookieKind::Session | CookieKind::Vary) {
+                    found.extend_from_slice(OWNER_PART);
+                    found.extend_from_slice(pair.written);
+                }
+            }
+        });
+        (found.len() <= OWNER_KEY_BYTES_MAX).then_some(found)
     }
 }
 

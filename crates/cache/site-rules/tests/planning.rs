@@ -89,6 +89,37 @@ const SESSION: Handling = Handling::Bypass(BypassBecause::SessionCookie);
 const RULE: Handling = Handling::Bypass(BypassBecause::Rule);
 
 #[test]
+fn signed_in_visitors_share_by_vary_cookies_alone() {
+    let shares = |config: &str, cookies: &str| {
+        let rules = rules(config);
+        rules.shares_by_vary_cookies(&plan(&rules, "/a", &[("cookie", cookies)]))
+    };
+    assert!(shares("", "PHPSESSID=1; _lscache_vary=x; theme=dark"));
+    for cookies in ["PHPSESSID=1", "_lscache_vary=x", "theme=dark; _lscache_vary=x", ""] {
+        assert!(!shares("", cookies), "{cookies}");
+    }
+    let both = "PHPSESSID=1; _lscache_vary=x; theme=dark";
+    for config in [
+        "[cookies]\nunknown = \"bypass\"",
+        "[[rule]]\ndevice_classes = true",
+        "[[rule]]\nlanguage = [\"de\", \"en\"]",
+        "[[rule]]\nbypass = true",
+        "[[rule]]\nshared_with_sessions = true",
+    ] {
+        assert!(!shares(config, both), "{config}");
+    }
+    let rules = rules("");
+    let of = |line| rules.session_and_vary_cookies(&headers(&[("cookie", line)]));
+    let marked = of(both).expect("short");
+    assert_eq!(marked, b"\nowner PHPSESSID=1\nowner _lscache_vary=x");
+    assert_eq!(of("_ga=2; theme=light; PHPSESSID=1; _lscache_vary=x"), Some(marked.clone()));
+    for other in ["PHPSESSID=2; _lscache_vary=x", "PHPSESSID=1; _lscache_vary=y", "PHPSESSID=1"] {
+        assert_ne!(of(other), Some(marked.clone()), "{other}");
+    }
+    assert_eq!(of(&format!("PHPSESSID={}", "x".repeat(5_000))), None);
+}
+
+#[test]
 fn cookies_without_rules() {
     let rules = rules("");
     assert_eq!(handling(&rules, "/", &[]), STORE);

@@ -4,6 +4,7 @@
 //! The parser reads from left to right once. Bytes that turn out not to be an element are not scanned a second
 //! time.
 
+use crate::EsiDialect;
 use std::borrow::Cow;
 
 /// The result of parsing at a `<`: an ESI start tag, an ESI end tag, or an incomplete tag.
@@ -28,10 +29,12 @@ pub(crate) enum Element<'t> {
 }
 
 /// Parses the element at the beginning of `rest`. Returns `None` if `rest` does not begin with an ESI tag.
-pub(crate) fn element_at(rest: &[u8]) -> Option<Element<'_>> {
+pub(crate) fn element_at(rest: &[u8], syntax: EsiDialect) -> Option<Element<'_>> {
     let (begin, is_end) = match rest {
-        _ if rest.starts_with(b"<esi:") => (b"<esi:".len(), false),
-        _ if rest.starts_with(b"</esi:") => (b"</esi:".len(), true),
+        [b'<', b'e', b's', b'i', mark, ..] if syntax.is_mark(*mark) => (b"<esi:".len(), false),
+        [b'<', b'/', b'e', b's', b'i', mark, ..] if syntax.is_mark(*mark) => {
+            (b"</esi:".len(), true)
+        }
         _ => return None,
     };
     let name_bytes = rest[begin..].iter().position(|byte| !is_of_name(*byte));
@@ -115,11 +118,21 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b':' | b'.')
 }
 
-/// Resolves the five predefined entities of XML (section 4.6). Any other text that begins with `&` stays as it
-/// is, because applications also write addresses without escaping.
+/// Resolves the five predefined entities of XML (section 4.6), and the numeric references that WordPress writes
+/// for `&` and quotes. Any other text that begins with `&` stays as it is, because applications also write
+/// addresses without escaping.
 fn resolved(value: &str) -> Cow<'_, str> {
-    const ENTITIES: [(&str, char); 5] =
-        [("&amp;", '&'), ("&lt;", '<'), ("&gt;", '>'), ("&quot;", '"'), ("&apos;", '\'')];
+    const ENTITIES: [(&str, char); 9] = [
+        ("&amp;", '&'),
+        ("&lt;", '<'),
+        ("&gt;", '>'),
+        ("&quot;", '"'),
+        ("&apos;", '\''),
+        ("&#038;", '&'),
+        ("&#38;", '&'),
+        ("&#039;", '\''),
+        ("&#39;", '\''),
+    ];
     if !value.contains('&') {
         return Cow::Borrowed(value);
     }

@@ -1,19 +1,84 @@
 //! Parsing of templates: the examples of the specification, and random templates.
 
-use esi::{Include, Part, Template};
+use esi::{Combine, EsiDialect, Include, Part, Template};
 use proptest::prelude::*;
 
 /// The parts as text: a fragment is written `{src|alt|?}`.
 fn read(content: &str) -> String {
-    let template = Template::read(content.as_bytes());
+    read_as(content, EsiDialect::Standard)
+}
+
+/// The same for a dialect. LiteSpeed's attributes and inline elements are written out.
+fn read_as(content: &str, dialect: EsiDialect) -> String {
+    let template = Template::read_as(content.as_bytes(), dialect);
     let part = |part: &Part<'_>| match part {
         Part::Text(range) => content[range.clone()].to_owned(),
-        Part::Include(Include { src, alt, may_be_left_out }) => {
+        Part::Include(Include { src, alt, may_be_left_out, cache_control, cache_tag, combine }) => {
             let alt = alt.as_ref().map_or(String::new(), |alt| format!("|{alt}"));
-            format!("{{{src}{alt}{}}}", if *may_be_left_out { "|?" } else { "" })
+            let control =
+                cache_control.as_ref().map_or(String::new(), |value| format!("|c={value}"));
+            let tag = cache_tag.as_ref().map_or(String::new(), |value| format!("|t={value}"));
+            let combine = match combine {
+                Combine::Alone => "",
+                Combine::Sub => "|sub",
+                Combine::Main => "|main",
+            };
+            let left_out = if *may_be_left_out { "|?" } else { "" };
+            format!("{{{src}{alt}{left_out}{control}{tag}{combine}}}")
+        }
+        Part::Inline(inline) => {
+            let tag =
+                inline.cache_tag.as_ref().map_or(String::new(), |value| format!("|t={value}"));
+            let (name, control) = (&inline.name, &inline.cache_control);
+            assert!(content[inline.element.clone()].starts_with("<esi"));
+            format!("[{name}|c={control}{tag}={}]", &content[inline.content.clone()])
         }
     };
     template.parts.iter().map(part).collect()
+}
+
+/// Recorded from the plugin for WordPress, and the forms that the plugins for Drupal and Joomla write.
+#[test]
+fn elements_of_litespeeds_plugins() {
+    let cases = [
+        (
+            "a<esi:include src='/?lsesi=admin-bar&_control=private%2Cno-vary&esi=eyJyZWYiOiJcLyJ9&_hash=3d' cache-control='private,no-vary' />b",
+            "a{/?lsesi=admin-bar&_control=private%2Cno-vary&esi=eyJyZWYiOiJcLyJ9&_hash=3d|c=private,no-vary}b",
+        ),
+        (
+            "/* <![CDATA[ */ var a = {\"nonce\":\"<esi:include src='/?lsesi=nonce' as-var='1' />\"} /* ]]> */",
+            "/* <![CDATA[ */ var a = {\"nonce\":\"{/?lsesi=nonce}\"} /* ]]> */",
+        ),
+        ("<a href=\"/?n=<esi:include src='/n' as-var='1' />\">", "<a href=\"/?n={/n}\">"),
+        (
+            "<esi:include src='/a' combine='sub' /><esi:include src='/b' combine='main' />",
+            "{/a|sub}{/b|main}",
+        ),
+        (
+            "<esi:include src=\"/l?id=1&amp;b=2\" cache-control=\"private\"></esi:include>c",
+            "{/l?id=1&b=2|c=private}c",
+        ),
+        (
+            "<esi_include src=\"index.php?option=com_lscache&a=1\" cache-control=\"no-cache\"/>",
+            "{index.php?option=com_lscache&a=1|c=no-cache}",
+        ),
+        ("<esi:include src='/a' cache-tag='t1,t2'/>", "{/a|t=t1,t2}"),
+        (
+            "a<esi:inline name='/?lsesi=x&#038;y=1' cache-control='private,max-age=1800' cache-tag='t'><b><esi:include src='/n'/></b></esi:inline>b",
+            "a[/?lsesi=x&y=1|c=private,max-age=1800|t=t=<b><esi:include src='/n'/></b>]b",
+        ),
+        ("<esi_inline name='/x' cache-control='public'>v</esi_inline>", "[/x|c=public=v]"),
+        ("a<esi:remove>plain</esi:remove>b<esi_remove>plain</esi_remove>c", "abc"),
+        // The content of an inline element may be for one visitor, so it is never sent.
+        ("a<esi:inline>secret</esi:inline>b", "a[|c==secret]b"),
+        ("a<esi:inline name='/x'>secret", "a[/x|c==]"),
+        ("&lt;esi:include src='/x'/&gt;", "&lt;esi:include src='/x'/&gt;"),
+    ];
+    for (content, sent) in cases {
+        assert_eq!(read_as(content, EsiDialect::LiteSpeed), sent, "{content}");
+    }
+    let standard = "<esi:inline name='/x'>v</esi:inline><esi_include src='/x'/>";
+    assert_eq!(read(standard), standard, "ESI 1.0 does not have these");
 }
 
 #[test]

@@ -8,25 +8,29 @@
 //! it occupies the origin. Limits: `page_bytes` for the assembled page; `FRAGMENTS_MAX`,
 //! `DEPTH_MAX` and `origin_timeout` for its fragments. They are cancelled when the client
 //! disconnects.
+//!
+//! Fragments of LiteSpeed's dialect are requested with the fields of shared pages and all cookies.
+
+mod plugin_fragments;
 
 use crate::body::{Content, ContentBuffer, ResponseBody};
 use crate::codings::encode_response;
-use crate::esi::{IsTemplate, is_template};
+use crate::esi::{IsTemplate, template_dialect};
 use crate::exchange::dispatch;
 use crate::serve;
+use crate::signed_in::shared_fields;
 use crate::site::Site;
 use bytes::Bytes;
 use config::Hosts;
 use config::log::Seldom;
 use config::target::TargetUri;
-use esi::{Include, Part, Template};
+use esi::{Combine, EsiDialect, Include, Part, Template};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use http_cache::codings::says_no_transform;
 use http_cache::{Failure, ResponseDirectives};
-use site_state::client::ClientExtras;
-use site_state::client::{Client, RequestContent};
+use site_state::client::{Client, ClientExtras, FragmentRequest, FragmentSharing, RequestContent};
 use site_state::request_fields::{METHOD_OVERRIDES, read_facts};
 use site_state::trailers::Trailers;
 use std::collections::VecDeque;
@@ -107,6 +111,7 @@ impl PageRequest {
 pub async fn assembled(
     site: &Arc<Site>,
     asked: PageRequest,
+    dialect: EsiDialect,
     response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     let (mut head, body) = response.into_parts();
@@ -123,6 +128,13 @@ pub async fn assembled(
     let PageRequest { method, headers, target, client } = asked;
     let page = Arc::new(Page {
         site: site.clone(),
+        context: FragmentRequest {
+            page: target.path_and_query.clone(),
+            content_type: head.headers.get(header::CONTENT_TYPE).cloned(),
+            tags: None,
+            sharing: FragmentSharing::AsDeclared,
+        },
+        status: head.status,
         headers: for_fragments(&headers),
         client: for_fragment(client),
         left: AtomicUsize::new(FRAGMENTS_MAX),
@@ -132,7 +144,7 @@ pub async fn assembled(
         is_of_write: !matches!(method, Method::GET | Method::OPTIONS),
     });
     let whole = match page.gather(body).await {
-        Ok(content) => page.put_together(content, target, 1).await,
+        Ok(content) => page.put_together(content, target, (dialect, 1)).await,
         Err(reason) => Err(reason),
     };
     match whole {
@@ -185,13 +197,18 @@ fn for_fragments(headers: &HeaderMap) -> HeaderMap {
 /// The same client, with neither interim responses nor trailers.
 fn for_fragment(mut client: Client) -> Client {
     let ClientExtras { spent, trace, .. } = client.extras;
-    client.extras = ClientExtras { interims: None, trailers: Trailers::Dropped, spent, trace };
+    client.extras =
+        ClientExtras { trailers: Trailers::Dropped, spent, trace, ..ClientExtras::default() };
     client
 }
 
 /// A page while it is assembled.
 struct Page {
     site: Arc<Site>,
+    /// The page, for requests of LiteSpeed's fragments.
+    context: FragmentRequest,
+    /// The status of the template.
+    status: StatusCode,
     headers: HeaderMap,
     client: Client,
     /// How many more fragments, and how many more bytes, the page may have.
@@ -216,21 +233,23 @@ impl Page {
         self: &Arc<Self>,
         content: Bytes,
         target: TargetUri,
-        depth: usize,
+        (dialect, depth): (EsiDialect, usize),
     ) -> Pin<Box<dyn Future<Output = Whole> + Send>> {
         let page = self.clone();
         Box::pin(async move {
-            let template = Template::read(&content);
+            let template = Template::read_as(&content, dialect);
             if let Some(at) = template.left {
                 let (url, count) = (target.uri(), template.left_count);
                 tracing::debug!(event = "esi-left", url, at, count);
             }
-            let mut fragments = page.fragments(&template, &target, depth).await?;
+            let read = (&content, &template, dialect);
+            let mut fragments = page.fragments(read, &target, depth).await?;
             let mut pieces = VecDeque::new();
             for part in &template.parts {
                 match part {
                     Part::Text(range) => pieces.push_back(content.slice(range.clone())),
                     Part::Include(_) => pieces.extend(fragments.pop_front().unwrap_or_default()),
+                    Part::Inline(_) => {}
                 }
             }
             Ok(pieces)
@@ -257,21 +276,31 @@ impl Page {
     /// The fragments of a template in their order, fetched concurrently.
     async fn fragments(
         self: &Arc<Self>,
-        template: &Template<'_>,
+        (content, template, dialect): (&Bytes, &Template<'_>, EsiDialect),
         target: &TargetUri,
         depth: usize,
     ) -> Result<VecDeque<VecDeque<Bytes>>, &'static str> {
         let mut asking = JoinSet::new();
         let mut found: Vec<VecDeque<Bytes>> = Vec::new();
+        let given = self.given(content, template, (target, dialect)).await;
         for part in &template.parts {
             let Part::Include(include) = part else { continue };
             if self.take(&self.left, 1).is_none() {
-                found.push(self.failed(target, include, &include.src, "too-many")?);
+                let missing = (include, dialect);
+                found.push(self.failed(target, missing, &include.src, "too-many")?);
                 continue;
             }
             let (page, at) = (self.clone(), found.len());
-            let wanted = (target.clone(), include.clone().into_owned());
             found.push(VecDeque::new());
+            if include.combine == Combine::Main {
+                continue; // Nothing stands in the place of a combined request.
+            }
+            if let Some(given) = self.given_for(&given, include, target) {
+                let depth = (dialect, depth + 1);
+                asking.spawn(async move { (at, page.inserted(given, depth).await) });
+                continue;
+            }
+            let wanted = (target.clone(), include.clone().into_owned(), dialect);
             asking.spawn(async move { (at, page.fragment(wanted, depth).await) });
         }
         // Dropping it cancels the other requests, after a failure or when the client disconnects.
@@ -285,35 +314,43 @@ impl Page {
     /// Fetches one fragment, or its alternative (`alt`) if that fails.
     async fn fragment(
         self: Arc<Self>,
-        (page, include): (TargetUri, Include<'static>),
+        (page, include, dialect): (TargetUri, Include<'static>, EsiDialect),
         depth: usize,
     ) -> Whole {
-        let hosts = &self.site.config.hosts;
-        let reason = match self.asked(resolve(&include.src, &page, hosts), depth).await {
+        let (hosts, missing) = (&self.site.config.hosts, (&include, dialect));
+        let asked = |src: &str| self.asked(resolve(src, &page, hosts), missing, depth);
+        let reason = match asked(&include.src).await {
             Ok(pieces) => return Ok(pieces),
             Err(reason) => reason,
         };
         let Some(alt) = &include.alt else {
-            return self.failed(&page, &include, &include.src, reason);
+            return self.failed(&page, missing, &include.src, reason);
         };
         if self.take(&self.left, 1).is_none() {
-            return self.failed(&page, &include, alt, "too-many");
+            return self.failed(&page, missing, alt, "too-many");
         }
-        match self.asked(resolve(alt, &page, hosts), depth).await {
+        match asked(alt).await {
             Ok(pieces) => Ok(pieces),
-            Err(reason) => self.failed(&page, &include, alt, reason),
+            Err(reason) => self.failed(&page, missing, alt, reason),
         }
     }
 
     /// Counts and logs a failed fragment. The result is empty content if the fragment may be omitted,
-    /// else an error.
-    fn failed(&self, page: &TargetUri, include: &Include<'_>, src: &str, reason: &str) -> Whole {
+    /// else an error. LiteSpeed's elements cannot say so; they may be omitted.
+    fn failed(
+        &self,
+        page: &TargetUri,
+        (include, dialect): (&Include<'_>, EsiDialect),
+        src: &str,
+        reason: &str,
+    ) -> Whole {
         static SAID: Seldom = Seldom::once_in(Duration::from_secs(10));
         self.site.counters.fragments_failed.add();
         if SAID.is_due(self.site.clock.monotonic()) {
             tracing::warn!(event = "fragment-failed", page = page.uri(), src, reason);
         }
-        if include.may_be_left_out || self.is_of_write {
+        let is_litespeeds = dialect == EsiDialect::LiteSpeed;
+        if include.may_be_left_out || is_litespeeds || self.is_of_write {
             Ok(VecDeque::new())
         } else {
             Err("fragment-failed")
@@ -321,7 +358,12 @@ impl Page {
     }
 
     /// Requests a fragment from the site, and assembles it if it is a template.
-    async fn asked(self: &Arc<Self>, target: Option<TargetUri>, depth: usize) -> Whole {
+    async fn asked(
+        self: &Arc<Self>,
+        target: Option<TargetUri>,
+        (include, dialect): (&Include<'_>, EsiDialect),
+        depth: usize,
+    ) -> Whole {
         let target = target.ok_or("not-of-this-site")?;
         if depth >= DEPTH_MAX {
             return Err("too-deep");
@@ -330,25 +372,44 @@ impl Page {
         self.site.counters.fragments.add();
         let answer = async {
             let _turn = self.turns.acquire().await;
-            let response = self.answered(target.clone()).await?;
-            Ok((is_template(&response), self.gather(response.into_body()).await?))
+            let response = self.answered(target.clone(), (include, dialect)).await?;
+            Ok((template_dialect(&response), self.gather(response.into_body()).await?))
         };
         let answered = timeout_at(self.until, answer).await;
-        let (is_template, content) = answered.unwrap_or(Err("too-late"))?;
-        if is_template {
+        let (template, content) = answered.unwrap_or(Err("too-late"))?;
+        if let Some(dialect) = template {
             // The turn has been released, so nested fragments cannot deadlock.
-            return self.put_together(content, target, depth + 1).await;
+            return self.put_together(content, target, (dialect, depth + 1)).await;
         }
         Ok(if content.is_empty() { VecDeque::new() } else { VecDeque::from([content]) })
     }
 
-    async fn answered(&self, target: TargetUri) -> Result<Response<ResponseBody>, &'static str> {
+    async fn answered(
+        &self,
+        target: TargetUri,
+        (include, dialect): (&Include<'_>, EsiDialect),
+    ) -> Result<Response<ResponseBody>, &'static str> {
         let uri = target.path_and_query.parse::<PathAndQuery>().map_err(|_| "not-of-this-site")?;
         let mut request = Request::new(None);
         *request.uri_mut() = uri.into();
-        request.headers_mut().clone_from(&self.headers);
-        let response = Box::pin(dispatch(&self.site, request, target, &self.client)).await;
+        let response = match dialect {
+            EsiDialect::Standard => {
+                request.headers_mut().clone_from(&self.headers);
+                Box::pin(dispatch(&self.site, request, target, &self.client)).await
+            }
+            EsiDialect::LiteSpeed => {
+                *request.headers_mut() = shared_fields(&self.site, &self.headers);
+                let client = self.client_for(include);
+                Box::pin(dispatch(&self.site, request, target, &client)).await
+            }
+        };
         match response.status() {
+            // The application answers with the status of the page that the fragment is for.
+            StatusCode::NOT_FOUND
+                if dialect == EsiDialect::LiteSpeed && self.status == StatusCode::NOT_FOUND =>
+            {
+                Ok(response)
+            }
             StatusCode::PARTIAL_CONTENT => Err("partial-content"),
             _ if response.headers().contains_key(header::CONTENT_ENCODING) => Err("in-a-coding"),
             status if status.is_success() => Ok(response),
@@ -360,7 +421,7 @@ impl Page {
 
 /// Resolves a reference in a page (RFC 3986 section 5.2). `None` if it is not of the same site. Dot
 /// segments are removed later, with those of every request.
-fn resolve(reference: &str, page: &TargetUri, hosts: &Hosts) -> Option<TargetUri> {
+pub(crate) fn resolve(reference: &str, page: &TargetUri, hosts: &Hosts) -> Option<TargetUri> {
     let reference = reference.trim().split('#').next()?;
     let after_scheme = ["http:", "https:"].iter().find_map(|scheme| {
         let is_it = reference.get(..scheme.len())?.eq_ignore_ascii_case(scheme);

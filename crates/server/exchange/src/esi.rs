@@ -1,5 +1,6 @@
 //! ESI templates: which responses are templates, and how they are marked until they are assembled for
-//! their client (`assembly`). Enabled by `cache.esi`.
+//! their client (`assembly`). Standard ESI is enabled by `cache.esi`, that of LiteSpeed's plugins by
+//! `dialects.litespeed_esi`. A response is a template only if its own header fields say so.
 //!
 //! | step | function |
 //! |---|---|
@@ -11,37 +12,89 @@
 use crate::body::ResponseBody;
 use crate::serve;
 use crate::site::Site;
+use esi::EsiDialect;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use http_cache::{Forms, StoredFacts, StoredResponse, says_esi};
+use http_cache::litespeed::{CacheControl, Switch};
+use http_cache::{FieldUse, Forms, NotStored, StoredFacts, StoredResponse, says_esi};
+use site_state::client::{FragmentRequest, FragmentSharing};
 
 /// The field that informs the origin that ESI is supported (Edge Architecture 1.0, section 2.2).
 const CAPABILITY: HeaderName = HeaderName::from_static("surrogate-capability");
 
-/// Response extension: the content is a template.
+/// The reason not to store the response to a request for a fragment of LiteSpeed's ESI: it is an error. Another
+/// page may include the same fragment, and would then lack it.
+pub(crate) const FRAGMENT_ERROR: &str = "fragment-error";
+
+/// Response extension: the content is a template of this dialect.
 #[derive(Clone, Copy)]
-pub(crate) struct IsTemplate;
+pub(crate) struct IsTemplate(EsiDialect);
 
 /// Adds `Surrogate-Capability` if ESI is enabled, and requests templates uncompressed.
 pub fn announce(site: &Site, headers: &mut HeaderMap) {
     if site.config.esi {
         headers.insert(CAPABILITY, HeaderValue::from_static("pagewell=\"ESI/1.0\""));
+    }
+    if may_come(site) {
         headers.remove(header::ACCEPT_ENCODING);
     }
 }
 
-/// Whether responses of this site may be templates.
-pub fn may_come(site: &Site) -> bool {
-    site.config.esi
+/// Whether LiteSpeed's ESI is enabled.
+pub fn is_litespeeds(site: &Site) -> bool {
+    site.config.dialects.litespeed_esi == FieldUse::Obey
 }
 
-/// Whether a stored response may be used. A stored template may be used only while ESI is enabled.
+/// Whether responses of this site may be templates.
+pub fn may_come(site: &Site) -> bool {
+    site.config.esi || is_litespeeds(site)
+}
+
+/// Whether a stored response may be used. A stored template may be used only while its ESI is enabled.
 pub fn may_use(site: &Site, stored: &StoredFacts) -> bool {
-    stored.forms != Forms::Assembled || site.config.esi
+    stored.forms != Forms::Assembled || may_use_template(site, stored)
+}
+
+#[cold]
+fn may_use_template(site: &Site, stored: &StoredFacts) -> bool {
+    match dialect_of(stored) {
+        EsiDialect::Standard => site.config.esi,
+        EsiDialect::LiteSpeed => is_litespeeds(site),
+    }
+}
+
+/// The dialect of a stored template.
+fn dialect_of(stored: &StoredFacts) -> EsiDialect {
+    if stored.says_esi() { EsiDialect::LiteSpeed } else { EsiDialect::Standard }
+}
+
+/// The dialect of the template that the origin's response fields declare, if they do.
+fn declared(site: &Site, headers: &HeaderMap) -> Option<EsiDialect> {
+    let says_on = || CacheControl::read(headers).is_some_and(|said| said.esi == Switch::On);
+    if is_litespeeds(site) && says_on() {
+        return Some(EsiDialect::LiteSpeed);
+    }
+    let is_standard = site.config.esi && says_esi(headers, &site.config.policy.cache_name);
+    is_standard.then_some(EsiDialect::Standard)
+}
+
+/// Whether the response to a request for a fragment may be stored for several visitors.
+///
+/// # Errors
+/// The reason why not: it is an error, or the include element says that it is for one visitor.
+pub(crate) fn may_store_fragment(
+    fragment: &FragmentRequest,
+    status: StatusCode,
+) -> Result<(), &'static str> {
+    match fragment.sharing {
+        _ if !status.is_success() => Err(FRAGMENT_ERROR),
+        FragmentSharing::AsDeclared => Ok(()),
+        FragmentSharing::OneVisitor => Err(NotStored::Private.as_str()),
+    }
 }
 
 /// Whether the origin's response fields declare a template.
 fn is_said(site: &Site, headers: &HeaderMap) -> bool {
-    site.config.esi && says_esi(headers, &site.config.policy.cache_name)
+    declared(site, headers).is_some()
 }
 
 /// Marks a response that is about to be stored as a template, if `headers` declare one.
@@ -68,8 +121,8 @@ pub fn marked(
         return serve::error(StatusCode::RANGE_NOT_SATISFIABLE, "range", None);
     }
     let is_plain = !answer.headers().contains_key(header::CONTENT_ENCODING);
-    if is_plain && is_said(site, headers) {
-        answer.extensions_mut().insert(IsTemplate);
+    if let Some(dialect) = declared(site, headers).filter(|_| is_plain) {
+        answer.extensions_mut().insert(IsTemplate(dialect));
     }
     answer
 }
@@ -77,11 +130,11 @@ pub fn marked(
 /// Marks a response that was made from a stored template.
 pub fn mark_as<B>(stored: &StoredFacts, answer: &mut Response<B>) {
     if stored.forms == Forms::Assembled {
-        answer.extensions_mut().insert(IsTemplate);
+        answer.extensions_mut().insert(IsTemplate(dialect_of(stored)));
     }
 }
 
-/// Whether a response must be assembled before it is sent.
-pub fn is_template<B>(answer: &Response<B>) -> bool {
-    answer.extensions().get::<IsTemplate>().is_some()
+/// The dialect of the template, if a response must be assembled before it is sent.
+pub fn template_dialect<B>(answer: &Response<B>) -> Option<EsiDialect> {
+    answer.extensions().get::<IsTemplate>().map(|template| template.0)
 }

@@ -83,8 +83,10 @@ async fn by_site(
                 let asked =
                     esi::may_come(site).then(|| PageRequest::of(&request, &target, &client));
                 let mut response = dispatch(site, request, target, &client).await;
-                if let Some(asked) = asked.filter(|_| esi::is_template(&response)) {
-                    response = Box::pin(assembled(site, asked, response)).await;
+                if let Some(asked) = asked
+                    && let Some(dialect) = esi::template_dialect(&response)
+                {
+                    response = Box::pin(assembled(site, asked, dialect, response)).await;
                 }
                 if is_timed {
                     serve::tell_timing(&mut response, client.extras.spent.as_ref());
@@ -226,7 +228,7 @@ async fn get(
     if let (Handling::Bypass(BypassBecause::SessionCookie), Some(copies)) =
         (plan.handling, &site.config.private)
     {
-        return Box::pin(private::answer(site, copies, request, target, client, plan)).await;
+        return Box::pin(private::answer(site, copies, request, target, client, (plan, key))).await;
     }
     if let Handling::Bypass(because) = plan.handling {
         return bypass(site, request, target, client, (&plan, because)).await;

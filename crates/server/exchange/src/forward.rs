@@ -16,18 +16,20 @@ use crate::serve;
 use crate::site::Site;
 use crate::static_files;
 use crate::writes;
+use bytes::Bytes;
 use config::Limits;
 use config::log::Seldom;
 use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheOutcome, CacheStatus};
-use http_cache::{Failure, FieldUse, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
+use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use origin::routes::{Route, Script, Withheld, route_in};
 use origin::upload::Upload;
 use origin::{
-    Origin, OriginBody, OriginRequest, OriginResponse, RequestBody, SendProgress, Unsent,
+    LiteSpeedFeatures, Origin, OriginBody, OriginRequest, OriginResponse, RequestBody,
+    SendProgress, Unsent,
 };
 use site_rules::PlannedFields;
 use site_state::client::{Client, RequestContent};
@@ -218,6 +220,37 @@ pub async fn pass(
     pass_keeping(site, request, target, client, why, None).await
 }
 
+/// Sends a form that Pagewell has written itself, on behalf of a client, and returns the response. It is
+/// no write of the client. `None` if the origin gives no response.
+pub async fn post_form(
+    site: &Arc<Site>,
+    target: TargetUri,
+    headers: HeaderMap,
+    client: &Client,
+    content: Bytes,
+) -> Option<OriginResponse> {
+    let facts = read_facts(&Method::GET, &headers);
+    let Answerer::Origin(script) = answerer(site, &target, &facts).await else { return None };
+    site.counters.forwards.add();
+    let outgoing = OriginRequest {
+        target: target.path_and_query.clone(),
+        host: target.host.clone(),
+        scheme: target.scheme,
+        headers: outgoing(&headers),
+        body: RequestBody::Stream(Box::new(Upload::of_bytes(content))),
+        peer: client.peer,
+        local: client.local,
+        script,
+        version: Version::HTTP_11,
+        extras: client.extras.clone(),
+        method: Method::POST,
+        litespeed: LiteSpeedFeatures::Nothing,
+        progress: SendProgress::default(),
+        capture: None,
+    };
+    client_gone::send(site, outgoing, OnClientGone::Abort).await.ok()?.ok()
+}
+
 async fn pass_keeping(
     site: &Arc<Site>,
     request: http::Request<RequestContent>,
@@ -248,7 +281,7 @@ async fn pass_keeping(
         version: head.version,
         extras: client.extras.clone(),
         method: head.method.clone(),
-        litespeed: FieldUse::Ignore,
+        litespeed: LiteSpeedFeatures::Nothing,
         progress: SendProgress::default(),
         capture: None,
     };

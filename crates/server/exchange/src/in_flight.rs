@@ -90,7 +90,7 @@ impl InFlight {
 
     /// The connection's entry in the send backlog of `site`; created at the first call.
     pub fn client(&self, site: &Arc<Site>) -> &Arc<Recipient> {
-        self.client.get_or_init(|| Recipient::new(site))
+        self.client.get_or_init(|| Recipient::new(site.state()))
     }
 
     /// The same entry, if it has been created.

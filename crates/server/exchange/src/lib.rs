@@ -10,14 +10,13 @@
 //! | subject | modules |
 //! |---|---|
 //! | a request from its arrival to its response | `exchange`, `plan`, `lookup`, `stored_answer`, `serve` |
-//! | a page that is not cached | `render`, `waiter` (its followers), `rewarm` (cache warming), `private` and `owner_copies` (copies for one client), `esi` and `assembly` (templates and fragments) |
+//! | a page that is not cached | `render`, `waiter` (its followers), `rewarm` (cache warming), `private` and `owner_copies` (copies for one client), `signed_in` (pages that signed-in visitors share), `esi` and `assembly` (templates and fragments) |
 //! | forwarded requests | `forward`, `send` (one request to the origin), `writes`, `client_gone` (after the client has disconnected), `upgrade` (upgrades), `litespeed`, `sendfile` |
 //! | files | `static_files`, `file_cache` |
 //! | purges | `purge`, `purger` (authorisation), `searches`, `constant_time` |
 //! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `access_log`, `log_entry` |
 //! | the site that a request is for | `site` (with the choice by host) |
 
-pub mod access_log;
 pub mod assembly;
 pub mod body;
 pub mod client_gone;
@@ -42,9 +41,9 @@ pub mod response_spool;
 pub mod rewarm;
 pub mod searches;
 pub mod send;
-pub mod send_backlog;
 pub mod sendfile;
 pub mod serve;
+pub mod signed_in;
 pub mod site;
 pub mod static_files;
 pub mod stored_answer;
@@ -54,3 +53,5 @@ pub mod writes;
 
 pub use exchange::{answer, is_redirected, is_timed};
 pub use plan::plan;
+pub use site_state::access_log;
+pub use sockets::send_backlog;

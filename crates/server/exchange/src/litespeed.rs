@@ -4,9 +4,10 @@
 //!
 //! Invariants: the invalidations of each origin response are applied once, whatever its method and
 //! status, and before any client gets it. A list that cannot be parsed purges the whole site.
-//! LiteSpeed's ESI is not announced, because it is not supported. `private` applies purges with private
+//! LiteSpeed's ESI is announced where it is enabled (`esi`). `private` applies purges with private
 //! scope, to the private copies of the client that sent the request.
 
+use crate::esi;
 use crate::owner_copies;
 use crate::site::Site;
 use config::Dialects;
@@ -16,6 +17,7 @@ use http_cache::litespeed::{
     StorePermission, VARY_VALUE_FIELD, has_esi, read_purges,
 };
 use http_cache::{FieldUse, NotStored, Policy, StoredResponse};
+use origin::LiteSpeedFeatures;
 use page_store::{ChangeTarget as Changed, Strength};
 use purge_requests::{Coverage, Purge as PurgeRequest, Selection};
 use site_rules::Plan;
@@ -127,12 +129,27 @@ fn apply(
 }
 
 /// The reason for not storing a complete page because of ESI, if there is one. The page must declare
-/// `esi=on`, and its content must have ESI elements or be impossible to examine (encoded or partial).
-pub fn against_storing(stored: &StoredResponse, content: &[u8]) -> Option<&'static str> {
+/// `esi=on`. Its content must be impossible to examine (encoded or partial), or have ESI elements where
+/// LiteSpeed's ESI is disabled.
+pub fn against_storing(
+    site: &Site,
+    stored: &StoredResponse,
+    content: &[u8],
+) -> Option<&'static str> {
     let coded = stored.headers.contains_key(header::CONTENT_ENCODING);
     let part = stored.status == http::StatusCode::PARTIAL_CONTENT;
-    let has = stored.says_esi() && (coded || part || has_esi(content));
+    let is_unsupported = || !esi::is_litespeeds(site) && has_esi(content);
+    let has = stored.says_esi() && (coded || part || is_unsupported());
     has.then_some(NotStored::EsiUnsupported.as_str())
+}
+
+/// The features that are announced to LiteSpeed's plugins.
+pub fn features(site: &Site) -> LiteSpeedFeatures {
+    match (site.config.dialects.litespeed, site.config.dialects.litespeed_esi) {
+        (FieldUse::Ignore, _) => LiteSpeedFeatures::Nothing,
+        (FieldUse::Obey, FieldUse::Ignore) => LiteSpeedFeatures::Cache,
+        (FieldUse::Obey, FieldUse::Obey) => LiteSpeedFeatures::CacheWithEsi,
+    }
 }
 
 /// Adds each `lsc-cookie` as `StorageCommand-Cookie` to a response that is not stored.

@@ -6,6 +6,7 @@
 //! | [`StoredPages::Shared`] | as the plan changes them | yes | the rules allow it for this client's cookies |
 //! | [`StoredPages::Rendered`] | as the plan changes them | no: the lease rule for sharing has been applied | the same |
 //! | [`StoredPages::Private`] | as the client sent them | yes | it is a private copy |
+//! | [`StoredPages::SignedIn`] | as the client sent them | yes | it is not a private copy |
 //!
 //! A template is used only while ESI is on. Invariants: `choose` takes no lock, does no I/O and
 //! reads no clock. The verdict contains the answer (200, 206, 304, 412 or 416); callers never
@@ -35,13 +36,17 @@ pub enum StoredPages<'p> {
     Rendered(&'p SharedPage),
     /// The pages under the key of a client's private copies.
     Private(&'p [SharedPage]),
+    /// The pages under the key of a page that signed-in visitors share (LiteSpeed's ESI).
+    SignedIn(&'p [SharedPage]),
 }
 
 impl<'p> StoredPages<'p> {
     #[inline]
     fn as_slice(self) -> &'p [SharedPage] {
         match self {
-            StoredPages::Shared(pages) | StoredPages::Private(pages) => pages,
+            StoredPages::Shared(pages)
+            | StoredPages::Private(pages)
+            | StoredPages::SignedIn(pages) => pages,
             StoredPages::Rendered(page) => slice::from_ref(page),
         }
     }
@@ -49,7 +54,9 @@ impl<'p> StoredPages<'p> {
     #[inline]
     fn candidate(self, page: &SharedPage) -> Candidate<'_> {
         let marked = match self {
-            StoredPages::Shared(_) | StoredPages::Private(_) => marked(page),
+            StoredPages::Shared(_) | StoredPages::Private(_) | StoredPages::SignedIn(_) => {
+                marked(page)
+            }
             StoredPages::Rendered(_) => None,
         };
         Candidate { stored: &page.payload().stored, marked }
@@ -65,6 +72,7 @@ impl<'p> StoredPages<'p> {
                 site.config.rules.may_use(plan, stored)
             }
             StoredPages::Private(_) => stored.is_private(),
+            StoredPages::SignedIn(_) => !stored.is_private(),
         };
         is_for_client && esi::may_use(site, stored)
     }
@@ -89,7 +97,7 @@ pub fn choose(
     let listed = pages.iter().map(|page| candidates.candidate(page));
     let planned = PlannedFields::new(rules, *plan, fields);
     let fields = match candidates {
-        StoredPages::Private(_) => fields,
+        StoredPages::Private(_) | StoredPages::SignedIn(_) => fields,
         StoredPages::Shared(_) | StoredPages::Rendered(_) => &planned,
     };
     let mut verdict = decide(request, fields, listed, rules.policy(plan), now);

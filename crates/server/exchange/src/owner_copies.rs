@@ -5,6 +5,7 @@
 //! Names of owners begin with a byte that no field can contain; a hash collision only invalidates too
 //! much. Answering with copies, and storing them, is in `private`.
 
+use crate::signed_in;
 use crate::site::Site;
 use http::{HeaderMap, header};
 use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
@@ -92,6 +93,7 @@ pub fn signed(site: &Site, request: &HeaderMap, response: &HeaderMap) {
     let mut lines = response.get_all(header::SET_COOKIE).iter();
     if lines.any(|line| copies.cookies.are_set_by(line.as_bytes())) {
         drop_all(site, request);
+        signed_in::forget(site, request);
     }
 }
 

@@ -41,7 +41,19 @@ pub fn plan(
     let mut key = Vec::with_capacity(128);
     target.write_key(&mut key);
     rules.write_key(&plan, &fields, &mut key);
+    mark_fragment(client, &mut key);
     (plan, key)
+}
+
+/// The end of the key of a fragment of LiteSpeed's ESI. The application renders it for the page around
+/// it, so it is not the page that has the same URL. No other part of a key is equal.
+const FRAGMENT_PART: &[u8] = b"\nfragment";
+
+/// Appends to the key that the request is for a fragment of LiteSpeed's ESI, if it is.
+pub fn mark_fragment(client: &Client, key: &mut Vec<u8>) {
+    if client.extras.fragment.is_some() {
+        key.extend_from_slice(FRAGMENT_PART);
+    }
 }
 
 /// Returns the reason if one of the fields that the origin would get makes the request bypass the

@@ -9,7 +9,8 @@
 //!
 //! Invariants: a request is forwarded unchanged and waits for no other; only a fresh copy is used.
 //! Dependencies and invalidation of copies are in `owner_copies`. Out of scope: stale copies,
-//! validation, background refresh.
+//! validation, background refresh. A response that signed-in visitors may share is stored for all of
+//! them instead (`signed_in`).
 
 use crate::body::ResponseBody;
 use crate::client_gone::OnClientGone;
@@ -17,10 +18,11 @@ use crate::codings;
 use crate::esi;
 use crate::forward::{self, ForwardCause};
 use crate::lookup::{self, StoredPages};
-use crate::plan::{bypassing_field, tell_bypassed};
+use crate::plan::{bypassing_field, mark_fragment, tell_bypassed};
 use crate::render::{self, ExtraFields, Ranges, RenderRequest};
 use crate::sendfile;
 use crate::serve;
+use crate::signed_in::{SentRequest, SignedInRequest};
 use crate::site::Site;
 use config::PrivateCopies;
 use config::target::TargetUri;
@@ -32,16 +34,20 @@ use http_cache::{
 };
 use origin::OriginResponse;
 use page_store::Lease;
-use site_rules::{BypassBecause, Owner, Plan};
+use site_rules::{BypassBecause, NoOwner, Owner, Plan};
 use site_state::client::{Client, RequestContent};
 use site_state::request_fields::view_of;
 use site_state::request_fields::{AsSent, read_facts};
 use std::sync::Arc;
 
-/// The data from which a private copy is stored.
+/// The data from which a private copy is stored, or a page that signed-in visitors share.
 pub struct Keep {
-    owner: Arc<Owner>,
-    key: Vec<u8>,
+    /// The owner of the private copy, and its key.
+    own: Option<(Arc<Owner>, Vec<u8>)>,
+    /// The request as one for a page that signed-in visitors share.
+    shared: Option<SignedInRequest>,
+    /// Whether the target was sent as it is normalised.
+    is_normal: bool,
     /// The normalised target, on which the copy depends.
     target: TargetUri,
     client: Client,
@@ -55,11 +61,29 @@ impl Keep {
     /// A 304 response answers the client's own condition and says nothing about the copy.
     fn end_copies(&self, site: &Site, status: StatusCode, reason: &'static str) {
         // Also if there is no copy yet: an earlier request may be about to store one.
-        if status != StatusCode::NOT_MODIFIED {
-            let (page, began) =
-                ((&*self.key, self.target.page()), (&self.lease, self.request_time));
+        if let Some((_, key)) = self.own.as_ref().filter(|_| status != StatusCode::NOT_MODIFIED) {
+            let (page, began) = ((&**key, self.target.page()), (&self.lease, self.request_time));
             render::end_private_copies(site, page, began, (status, reason));
         }
+    }
+
+    /// The response as a page that signed-in visitors share, if it may be one.
+    fn shareable(
+        &self,
+        site: &Site,
+        copies: &PrivateCopies,
+        head: &http::request::Parts,
+        response: &OriginResponse,
+    ) -> Option<StoredResponse> {
+        let sent = SentRequest {
+            target: &self.target,
+            is_normal: self.is_normal,
+            head,
+            client: &self.client,
+            plan: &self.plan,
+            request_time: self.request_time,
+        };
+        self.shared.as_ref()?.storable(site, copies, sent, response)
     }
 }
 
@@ -68,14 +92,16 @@ impl Keep {
 pub async fn answer(
     site: &Arc<Site>,
     copies: &PrivateCopies,
-    request: Request<RequestContent>,
+    mut request: Request<RequestContent>,
     target: TargetUri,
     client: &Client,
-    plan: Plan,
+    (plan, page_key): (Plan, Vec<u8>),
 ) -> Response<ResponseBody> {
     let headers = request.headers();
+    let shared = SignedInRequest::of(site, &target, client, (&plan, &page_key), headers);
     let owner = match site.config.rules.owner(&copies.cookies, &AsSent(headers)) {
-        Ok(owner) => Arc::new(owner),
+        Ok(owner) => Some(Arc::new(owner)),
+        Err(NoOwner::Nobody) if shared.is_some() => None,
         Err(reason) => {
             tell_bypassed(site, headers, &target, &plan, reason.as_str());
             let why = passed_on(reason.as_str());
@@ -89,16 +115,29 @@ pub async fn answer(
         let why = passed_on(because.as_str());
         return forward::pass_bypassed(site, request, target, client, why, None).await;
     }
-    let key = key_of(site, &target, &plan, &owner, headers);
+    let own = owner.map(|owner| {
+        let key = key_of(site, (&target, client), &plan, &owner, headers);
+        (owner, key)
+    });
     let facts = read_facts(request.method(), headers);
-    if let Some(response) = from_store(site, &facts, headers, &plan, &key) {
+    let own_copy =
+        || from_store(site, &facts, headers, &plan, own.as_ref().map(|(_, key)| &**key)?);
+    let shared_page = || shared.as_ref()?.from_store(site, &facts, headers, &plan);
+    if let Some(response) = own_copy().or_else(shared_page) {
         return response;
     }
     tell_bypassed(site, headers, &target, &plan, BypassBecause::SessionCookie.as_str());
+    if let Some(fields) = shared.as_ref().and_then(|shared| shared.fields(site, headers)) {
+        *request.headers_mut() = fields;
+    }
+    let normal = site.shared(&target);
     let keep = (request.method() == Method::GET).then(|| Keep {
-        owner,
-        key,
-        target: site.shared(&target).unwrap_or_else(|| target.clone()),
+        own,
+        shared,
+        is_normal: normal.as_ref().is_none_or(|normal| {
+            normal.path_and_query == target.path_and_query && normal.host == target.host
+        }),
+        target: normal.unwrap_or_else(|| target.clone()),
         client: client.clone(),
         plan,
         // Taken before the request is sent, so that any later change refuses the copy.
@@ -120,9 +159,9 @@ fn passed_on(detail: &'static str) -> ForwardCause {
 
 /// The key of an owner's copy. It contains the target as the client sent it, because the origin
 /// gets that target.
-fn key_of(
+pub(crate) fn key_of(
     site: &Site,
-    target: &TargetUri,
+    (target, client): (&TargetUri, &Client),
     plan: &Plan,
     owner: &Owner,
     headers: &HeaderMap,
@@ -130,6 +169,7 @@ fn key_of(
     let mut key = Vec::with_capacity(256);
     TargetUri { normal: None, written: None, ..target.clone() }.write_key(&mut key);
     site.config.rules.write_key(plan, &AsSent(headers), &mut key);
+    mark_fragment(client, &mut key);
     key.extend_from_slice(&owner.key);
     key
 }
@@ -165,15 +205,20 @@ pub enum Keeping {
     PassOn(OriginResponse, Option<&'static str>),
 }
 
-/// Stores a response for its owner if it may be stored.
+/// Stores a response for its owner, or for all signed-in visitors, if it may be stored.
 pub async fn take(
     site: &Arc<Site>,
-    keep: Keep,
+    mut keep: Keep,
     head: &http::request::Parts,
-    mut response: OriginResponse,
+    response: OriginResponse,
 ) -> Keeping {
     let Some(copies) = &site.config.private else { return Keeping::PassOn(response, None) };
-    let mut stored = match storable(site, copies, &keep, head, &response) {
+    if let Some(stored) = keep.shareable(site, copies, head, &response) {
+        keep.end_copies(site, response.status, "not-kept");
+        let key = keep.shared.take().map(SignedInRequest::into_key).unwrap_or_default();
+        return store(site, keep, head, (key, None), stored, response).await;
+    }
+    let stored = match storable(site, copies, &keep, head, &response) {
         Ok(Some(stored)) => stored,
         Ok(None) => {
             keep.end_copies(site, response.status, "not-kept");
@@ -185,12 +230,25 @@ pub async fn take(
             return Keeping::PassOn(response, Some(reason));
         }
     };
+    let Some((owner, key)) = keep.own.take() else { return Keeping::PassOn(response, None) };
+    store(site, keep, head, (key, Some(owner)), stored, response).await
+}
+
+/// Stores a response under `key`, and returns the answer with it.
+async fn store(
+    site: &Arc<Site>,
+    keep: Keep,
+    head: &http::request::Parts,
+    (key, owner): (Vec<u8>, Option<Arc<Owner>>),
+    mut stored: StoredResponse,
+    mut response: OriginResponse,
+) -> Keeping {
     esi::note(site, &response.headers, &mut stored);
     render::understand(site, &head.method, &head.headers, &mut response, Some(&mut stored));
     if stored.headers.contains_key(header::CONTENT_ENCODING) {
-        // The owner's next request may come from a browser that does not support the content
-        // coding.
-        keep.end_copies(site, response.status, "owner-coded");
+        // The next request may come from a browser that does not support the content coding.
+        let (page, began) = ((&*key, keep.target.page()), (&keep.lease, keep.request_time));
+        render::end_private_copies(site, page, began, (response.status, "owner-coded"));
         return Keeping::PassOn(response, Some("owner-coded"));
     }
     let mut status =
@@ -198,7 +256,7 @@ pub async fn take(
     status.forward_status = Some(response.status);
     let ask = RenderRequest {
         target: keep.target,
-        key: keep.key,
+        key,
         method: head.method.clone(),
         headers: Arc::new(head.headers.clone()),
         version: head.version,
@@ -208,7 +266,7 @@ pub async fn take(
         validate: None,
         fallback: None,
         ranges: Ranges::Cut,
-        owner: Some(keep.owner),
+        owner,
         extra_fields: ExtraFields::default(),
     };
     Keeping::Answer(render::store_for_owner(site, ask, keep.lease, stored, response, status).await)
@@ -223,8 +281,12 @@ fn storable(
     response: &OriginResponse,
 ) -> Result<Option<StoredResponse>, &'static str> {
     let (status, fields) = (response.status, AsSent(&head.headers));
-    if status.is_server_error() || status == StatusCode::NOT_MODIFIED {
+    if keep.own.is_none() || status.is_server_error() || status == StatusCode::NOT_MODIFIED {
         return Ok(None);
+    }
+    // Another page may include the same fragment, and would then lack it.
+    if keep.client.extras.fragment.is_some() && !status.is_success() {
+        return Err(esi::FRAGMENT_ERROR);
     }
     if sendfile::field_of(&response.headers).is_some() {
         return Err(sendfile::REASON);

@@ -16,6 +16,7 @@ mod admission;
 mod collect;
 mod decoded;
 mod fields;
+mod inlines;
 mod parts;
 mod reads;
 mod revised;
@@ -26,6 +27,7 @@ mod task;
 use admission::Admission;
 pub use decoded::{is_stream, understand};
 pub use fields::ExtraFields;
+pub use inlines::InlineStore;
 pub use parts::Ranges;
 use stale::{on_failure, stale_on};
 pub use superseded::end_private_copies;
@@ -34,6 +36,7 @@ pub use task::store_for_owner;
 
 use crate::body::ResponseBody;
 use crate::client_gone::{OnClientGone, must_await_response, unless_left};
+use crate::esi;
 use crate::forward::{self, Answerer, answerer};
 use crate::litespeed;
 use crate::lookup::decide_on;
@@ -354,7 +357,8 @@ impl Render {
         // Trace context and Pagewell's capabilities are added to the lines that are sent; they are
         // not used otherwise.
         let config = &self.site.config;
-        let untraced = (config.traces.is_some() || config.esi).then(|| headers.clone());
+        let untraced =
+            (config.traces.is_some() || esi::may_come(&self.site)).then(|| headers.clone());
         let mut request = Box::new(self.request(headers, script));
         let sent = self.send(&mut request).await;
         let Some(sent) = sent else { return Attempt::Done };

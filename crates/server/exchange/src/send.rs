@@ -6,7 +6,7 @@ use crate::esi;
 use crate::litespeed;
 use crate::sendfile;
 use crate::site::Site;
-use http::Method;
+use http::{HeaderMap, HeaderName, Method};
 use http_cache::{Failure, FieldUse};
 use origin::routes::{Route, route_in};
 use origin::{OriginRequest, OriginResponse, Unsent};
@@ -29,7 +29,7 @@ pub async fn send_following(
 ) -> Result<OriginResponse, Unsent> {
     let hand =
         if may_report_change(site) { Some(PendingChange::begin(site.state()).await) } else { None };
-    request.litespeed = site.config.dialects.litespeed;
+    request.litespeed = litespeed::features(site);
     esi::announce(site, &mut request.headers);
     let method = request.method.clone();
     let (spent, trace) = (request.extras.spent.clone(), request.extras.trace.clone());
@@ -54,6 +54,7 @@ pub async fn send_following(
         let path = match answered {
             Err(Unsent::Redirected(path)) => path,
             Ok(mut response) => {
+                add_tags(&request.extras, &mut response.headers);
                 let place = || request.url();
                 litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
                 if let Some(hand) = hand {
@@ -77,6 +78,13 @@ pub async fn send_following(
     }
     tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
     Err(Failure::InvalidResponse.into())
+}
+
+/// Adds the tags of an include element to those of its fragment's response.
+fn add_tags(extras: &ClientExtras, headers: &mut HeaderMap) {
+    if let Some(tags) = extras.fragment.as_ref().and_then(|fragment| fragment.tags.clone()) {
+        headers.append(HeaderName::from_static("x-litespeed-tag"), tags);
+    }
 }
 
 /// Whether a response to a safe request may report a change.

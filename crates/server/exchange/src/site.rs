@@ -15,6 +15,7 @@ use crate::access_log::AccessLog;
 use crate::coding_queue;
 use crate::file_cache::FileCache;
 use crate::searches::Searches;
+use crate::signed_in::SignedInMarks;
 use crate::waiter::Waiter;
 use change_sources::ChangeSources;
 use config::{Config, FilesConfig};
@@ -39,6 +40,8 @@ pub struct Site {
     pub other_sites: Arc<SiteTable>,
     /// The renders in progress.
     pub fills: Arc<Fills<Waiter>>,
+    /// Marks of signed-in visitors and of the pages that they can share (LiteSpeed's ESI).
+    pub signed_in: Arc<SignedInMarks>,
     /// The origin, which renders the pages.
     pub origin: Arc<Origin>,
     /// The document root, if there is one.
@@ -92,6 +95,7 @@ impl Site {
         let site = Arc::new(Site {
             other_sites: Arc::new(other_sites),
             fills: Arc::new(Fills::new(fill_limits)),
+            signed_in: Arc::default(),
             origin: Arc::new(origin),
             files: files.map(|files| Arc::new((files, FileCache::new(files_bytes)))),
             resolved: Arc::default(),

@@ -19,12 +19,12 @@ use crate::site::Site;
 use config::Limits;
 use config::target::TargetUri;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_cache::ForwardReason;
 use http_cache::status::{CacheOutcome, CacheStatus};
-use http_cache::{FieldUse, ForwardReason};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use origin::http::{HttpOrigin, Switch};
-use origin::{Origin, OriginRequest, RequestBody, SendProgress};
+use origin::{LiteSpeedFeatures, Origin, OriginRequest, RequestBody, SendProgress};
 use site_state::client::ClientExtras;
 use site_state::client::{Client, RequestContent};
 use site_state::limit_hits::Limit;
@@ -150,7 +150,7 @@ pub async fn pass(
         version: head.version,
         extras: ClientExtras { trailers: Trailers::Dropped, ..client.extras.clone() },
         method: head.method.clone(),
-        litespeed: FieldUse::Ignore,
+        litespeed: LiteSpeedFeatures::Nothing,
         progress: SendProgress::default(),
         capture: None,
     };

@@ -268,8 +268,7 @@ fn client_extras(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> Clie
         Version::HTTP_11 => ClientExtras {
             interims: Some(in_flight.interims()),
             trailers: trailers::wanted(request.headers()),
-            spent: None,
-            trace: None,
+            ..ClientExtras::default()
         },
         _ => ClientExtras::default(),
     }

@@ -105,7 +105,7 @@ impl Activity {
             front_waits: AtomicBool::default(),
             open: AtomicU64::default(),
             steps: AtomicU64::default(),
-            client: Recipient::new(site),
+            client: Recipient::new(site.state()),
             asked: AtomicUsize::default(),
             asked_max: site.limits.connection_requests,
             enough: Notify::default(),

@@ -3,52 +3,77 @@
 //! Over HTTP by request fields, to a FastCGI script by params. Reading what the plugins answer is
 //! `litespeed`'s in the crate above. See docs/guide/litespeed.md.
 
+use crate::OriginRequest;
 use fastcgi::{Params, ParamsRefused};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use http_cache::fields;
 use http_cache::litespeed::VARY_VALUE_FIELD;
-use http_cache::{FieldUse, fields};
+use site_state::client::FragmentSharing;
 
-/// Request fields by which plugins detect a cache.
-const ANNOUNCED: [(&str, &str); 2] = [("x-lscache", "on,crawler"), ("x-litemage", "on")];
+/// The features that are announced to LiteSpeed's plugins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiteSpeedFeatures {
+    /// Nothing.
+    Nothing,
+    /// A cache.
+    Cache,
+    /// A cache that processes LiteSpeed's ESI.
+    CacheWithEsi,
+}
 
-/// The same for FastCGI scripts: as fields, and as separate params, as LiteSpeed's servers pass them to
-/// scripts.
-const ANNOUNCED_PARAMS: [(&str, &str); 4] = [
-    ("HTTP_X_LSCACHE", "on,crawler"),
-    ("X-LSCACHE", "on,crawler"),
-    ("HTTP_X_LITEMAGE", "on"),
-    ("X-LITEMAGE", "on"),
-];
+impl LiteSpeedFeatures {
+    /// The value of `X-LSCACHE`; `None` if no cache is announced.
+    fn value(self) -> Option<&'static str> {
+        match self {
+            LiteSpeedFeatures::Nothing => None,
+            LiteSpeedFeatures::Cache => Some("on,crawler"),
+            LiteSpeedFeatures::CacheWithEsi => Some("on,crawler,esi,combine"),
+        }
+    }
+}
+
+/// The params of a fragment's request: the page that it is for, and the media type of the page.
+const FRAGMENT_PAGE_PARAM: &str = "ESI_REFERER";
+const FRAGMENT_TYPE_PARAM: &str = "ESI_CONTENT_TYPE";
 
 /// The param that contains the vary value for the client's device, in addition to its field.
 const VARY_VALUE_PARAM: &str = "LSCACHE_VARY_VALUE";
 
 /// Adds the fields that announce a compatible cache, unless the site ignores LiteSpeed's headers.
-pub fn announce(dialect: FieldUse, headers: &mut HeaderMap) {
-    if dialect == FieldUse::Ignore {
-        return;
-    }
-    for (name, value) in ANNOUNCED {
+pub fn announce(features: LiteSpeedFeatures, headers: &mut HeaderMap) {
+    let Some(value) = features.value() else { return };
+    for (name, value) in [("x-lscache", value), ("x-litemage", "on")] {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
 }
 
-/// Adds the same announcement, and the vary value for the client's device, to the params of a FastCGI
-/// script.
+/// Adds the same announcement, the vary value for the client's device, and the page of a fragment to the
+/// params of a FastCGI script. The announcement is a field and a separate param, as LiteSpeed's servers pass
+/// it to scripts.
 ///
 /// # Errors
 /// The params exceed their maximum size.
 pub fn announce_to_script(
-    dialect: FieldUse,
-    headers: &HeaderMap,
+    request: &OriginRequest,
     params: &mut Params,
 ) -> Result<(), ParamsRefused> {
-    if dialect == FieldUse::Obey {
-        for (name, value) in ANNOUNCED_PARAMS {
+    if let Some(value) = request.litespeed.value() {
+        for name in ["HTTP_X_LSCACHE", "X-LSCACHE"] {
             params.push(name, value)?;
         }
+        for name in ["HTTP_X_LITEMAGE", "X-LITEMAGE"] {
+            params.push(name, "on")?;
+        }
     }
-    match fields::lines(headers, VARY_VALUE_FIELD).next() {
+    // A fragment that several visitors may share must not depend on the page of the first of them.
+    let fragment = request.extras.fragment.as_deref();
+    if let Some(fragment) = fragment.filter(|one| one.sharing == FragmentSharing::OneVisitor) {
+        params.push(FRAGMENT_PAGE_PARAM, fragment.page.as_bytes())?;
+        if let Some(media_type) = &fragment.content_type {
+            params.push(FRAGMENT_TYPE_PARAM, media_type.as_bytes())?;
+        }
+    }
+    match fields::lines(&request.headers, VARY_VALUE_FIELD).next() {
         Some(value) => params.push(VARY_VALUE_PARAM, value.as_bytes()),
         None => Ok(()),
     }

@@ -267,7 +267,7 @@ impl FastCgi {
             ParamsLimits::default(),
         );
         let made = made.and_then(|mut params| {
-            announce::announce_to_script(request.litespeed, &request.headers, &mut params)?;
+            announce::announce_to_script(request, &mut params)?;
             for (name, value) in request.capture.iter().flat_map(CaptureParameters::pairs) {
                 params.push(name, value)?;
             }

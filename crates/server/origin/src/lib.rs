@@ -35,6 +35,7 @@ pub mod spool;
 mod strict;
 pub mod upload;
 
+pub use announce::LiteSpeedFeatures;
 pub use decoded_body::{DecodedBody, decodable_coding};
 
 use crate::capture::{Capture, CaptureAccess, CaptureParameters, CaptureSource, CaptureUse};
@@ -44,7 +45,7 @@ use crate::upload::Upload;
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
 use config::{Config, OriginConfig};
-use http_cache::{Failure, FieldUse};
+use http_cache::Failure;
 use site_state::client::ClientExtras;
 use site_state::propagation::Propagation;
 use site_state::refusal::Refusal;
@@ -88,9 +89,8 @@ pub struct OriginRequest {
     pub version: ::http::Version,
     /// Messages that the client accepts in addition to the response, and measurements of the request.
     pub extras: ClientExtras,
-    /// Whether LiteSpeed's compatibility headers are used, so that the cache is announced to the
-    /// application.
-    pub litespeed: FieldUse,
+    /// The features that are announced to LiteSpeed's plugins.
+    pub litespeed: LiteSpeedFeatures,
     /// Records whether the request may have reached the origin.
     pub progress: SendProgress,
     /// The capture of the statements of the request; used by a FastCGI origin only. The caller keeps the

@@ -127,6 +127,25 @@ impl Upload {
         }
     }
 
+    /// Content that Pagewell has written itself: complete, and in memory.
+    pub fn of_bytes(content: Bytes) -> Upload {
+        Upload {
+            incoming: None,
+            version: Version::HTTP_11,
+            left: 0,
+            wait: Duration::ZERO,
+            rate: 0,
+            pace: Pace::default(),
+            waiting: None,
+            flaw: Arc::default(),
+            ahead: content,
+            taken: None,
+            spooled: None,
+            trailers: None,
+            ended: true,
+        }
+    }
+
     /// Waits for all of the content: in memory if there is room, else on the disk. Afterwards its
     /// length is known, unless there are `trailers` to forward.
     ///
@@ -138,6 +157,9 @@ impl Upload {
         spool: &Spool,
         trailers: Trailers,
     ) -> Result<(), Refusal> {
+        if self.ended {
+            return Ok(());
+        }
         let mut whole = Whole::nothing(room);
         while let Some(frame) = poll_fn(|cx| self.poll_next(cx)).await {
             let Ok(frame) = frame else {

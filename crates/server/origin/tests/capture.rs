@@ -15,13 +15,12 @@ mod scripts;
 
 use config::{Config, raw, resolve};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
-use http_cache::FieldUse;
 use origin::capture::{
     Capture, CaptureParameters, CaptureReport, CaptureSource, Captures, NotCaptured,
 };
 use origin::php_fpm::PhpFpm;
 use origin::routes::Script;
-use origin::{Origin, OriginRequest, RequestBody, SendProgress};
+use origin::{LiteSpeedFeatures, Origin, OriginRequest, RequestBody, SendProgress};
 use site_state::client::ClientExtras;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -111,7 +110,7 @@ async fn send(
         }),
         version: Version::HTTP_11,
         extras: ClientExtras::default(),
-        litespeed: FieldUse::Ignore,
+        litespeed: LiteSpeedFeatures::Nothing,
         progress: SendProgress::default(),
         capture,
     };

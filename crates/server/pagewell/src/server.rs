@@ -151,7 +151,7 @@ impl Server {
             }
         };
         let log = sink.zip(site.access_log.as_ref());
-        let writing = log.map(|(sink, log)| access_log::start(log, sink, site.clone()));
+        let writing = log.map(|(sink, log)| access_log::start(log, sink, site.state().clone()));
         let writing = match writing.transpose() {
             Ok(writing) => writing,
             Err(error) => {

@@ -6,7 +6,7 @@
 
 use crate::traces::Trace;
 use crate::trailers::Trailers;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::Incoming;
 use site_rules::Peer;
 use std::fmt;
@@ -66,6 +66,31 @@ pub struct ClientExtras {
     pub spent: Option<Spent>,
     /// The request's trace, if requests are traced.
     pub trace: Option<Trace>,
+    /// The page that the request is for, if it requests a fragment of LiteSpeed's ESI.
+    pub fragment: Option<Arc<FragmentRequest>>,
+}
+
+/// The page and the include element for which a fragment is requested (LiteSpeed's ESI).
+#[derive(Clone, Debug)]
+pub struct FragmentRequest {
+    /// Path and query of the page: the application renders the fragment for this page.
+    pub page: String,
+    /// The media type of the page.
+    pub content_type: Option<HeaderValue>,
+    /// Tags that the include element adds to those of the fragment's own response.
+    pub tags: Option<HeaderValue>,
+    /// The visitors that may share the fragment, as far as the include element says.
+    pub sharing: FragmentSharing,
+}
+
+/// The visitors that may share a fragment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FragmentSharing {
+    /// As its own response says.
+    #[default]
+    AsDeclared,
+    /// At most one visitor.
+    OneVisitor,
 }
 
 /// Total time that the origin took for a request, over all fetches.

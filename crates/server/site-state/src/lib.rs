@@ -31,6 +31,7 @@
 //! | who renders a page, and how many requests wait for it? | `page-store`, `fill.rs` |
 //! | may a connection of the control interface be closed? | `control`, `api/places.rs` |
 
+pub mod access_log;
 pub mod changes;
 pub mod client;
 pub mod clock;

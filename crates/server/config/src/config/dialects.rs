@@ -1,7 +1,8 @@
 //! `[dialects]` as used: the compatibility headers of other caches.
 //!
 //! LiteSpeed's are enabled by default: a site whose plugin looks for a cache finds one, and other
-//! sites are not affected. Tag fields are not sent to clients unless they are listed.
+//! sites are not affected. Its ESI is announced only where it is enabled. Tag fields are not sent to
+//! clients unless they are listed.
 
 use super::raw;
 use super::resolve::{LoadError, wrong};
@@ -10,11 +11,18 @@ use http_cache::FieldUse;
 use http_cache::SENDFILE_FIELDS;
 use http_cache::tags::DIALECTS;
 
+/// The description of `dialects.litespeed`.
+pub(super) const LITESPEED_HELP: &str = "Whether LiteSpeed's plugins detect a LiteSpeed cache here, and their response headers are obeyed ([guide](../guide/litespeed.md)).";
+/// The description of `dialects.litespeed_esi`.
+pub(super) const LITESPEED_ESI_HELP: &str = "Whether the ESI of LiteSpeed's plugins is announced and processed ([guide](../guide/litespeed-esi.md)). Visitors who are signed in then share pages that the plugin marks as public. A page is a template only if its response says `esi=on`.";
+
 /// The compatibility headers that are enabled.
 #[derive(Clone, Debug)]
 pub struct Dialects {
     /// Whether LiteSpeed's fields are used and announced to its plugins.
     pub litespeed: FieldUse,
+    /// Whether LiteSpeed's ESI is processed and announced to its plugins.
+    pub litespeed_esi: FieldUse,
     /// Fields that are still sent to clients, for a cache or a web server in front: those of tags,
     /// and those that request a file.
     pub pass_on: Vec<HeaderName>,
@@ -23,8 +31,13 @@ pub struct Dialects {
 /// Checks and completes `[dialects]`.
 pub(super) fn resolve(raw: &raw::Dialects) -> Result<Dialects, LoadError> {
     let pass_on = raw.pass_on.iter().map(|name| field(name)).collect::<Result<_, _>>()?;
-    let litespeed = if raw.litespeed.unwrap_or(true) { FieldUse::Obey } else { FieldUse::Ignore };
-    Ok(Dialects { litespeed, pass_on })
+    let used = |is_on| if is_on { FieldUse::Obey } else { FieldUse::Ignore };
+    let litespeed = used(raw.litespeed.unwrap_or(true));
+    let litespeed_esi = used(raw.litespeed_esi.unwrap_or(false));
+    if litespeed_esi == FieldUse::Obey && litespeed == FieldUse::Ignore {
+        return wrong("dialects.litespeed_esi", "needs `dialects.litespeed = true`");
+    }
+    Ok(Dialects { litespeed, litespeed_esi, pass_on })
 }
 
 fn field(name: &str) -> Result<HeaderName, LoadError> {
@@ -46,12 +59,21 @@ mod tests {
     #[test]
     fn only_fields_of_tags_and_of_files_are_passed_on() {
         let read = |name: &str| {
-            resolve(&raw::Dialects { litespeed: None, pass_on: vec![name.to_owned()] })
+            resolve(&raw::Dialects { pass_on: vec![name.to_owned()], ..raw::Dialects::default() })
         };
         assert_eq!(read("Cache-Tag").expect("known").pass_on, ["cache-tag"]);
         assert_eq!(read("X-Accel-Redirect").expect("known").pass_on, ["x-accel-redirect"]);
         for name in ["x-litespeed-purge", "lsc-cookie", "", "x"] {
             assert!(read(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn litespeeds_esi_needs_litespeeds_headers() {
+        let read = |text: &str| resolve(&toml::from_str(text).expect("a table"));
+        assert_eq!(read("").expect("valid").litespeed_esi, FieldUse::Ignore);
+        assert_eq!(read("litespeed_esi = true").expect("valid").litespeed_esi, FieldUse::Obey);
+        let error = read("litespeed = false\nlitespeed_esi = true").expect_err("a contradiction");
+        assert!(error.0.contains("dialects.litespeed_esi"), "{}", error.0);
     }
 }

@@ -4,6 +4,7 @@
 //! headers are off. Without a list, the cookies are those of the applications of LiteSpeed's
 //! plugins, and only responses that the plugin declares private are stored.
 
+use super::Dialects;
 use super::raw;
 use super::resolve::{LoadError, wrong};
 use super::units::parse_duration;
@@ -42,8 +43,11 @@ pub(super) fn named(raw: &raw::Private) -> &[String] {
 /// Checks and completes `[private]`; `None` if it is disabled.
 pub(super) fn resolve(
     raw: &raw::Private,
-    litespeed: FieldUse,
+    dialects: &Dialects,
 ) -> Result<Option<PrivateCopies>, LoadError> {
+    if raw.enabled == Some(false) && dialects.litespeed_esi == FieldUse::Obey {
+        return wrong("private.enabled", "`dialects.litespeed_esi` needs private copies");
+    }
     let pages_per_owner = raw.pages_per_owner.unwrap_or(PAGES_PER_OWNER);
     if !(1..=10_000).contains(&pages_per_owner) {
         return wrong("private.pages_per_owner", "must be 1 to 10000");
@@ -55,7 +59,7 @@ pub(super) fn resolve(
     if raw.cookies.len() > COOKIES_MAX {
         return wrong("private.cookies", format!("at most {COOKIES_MAX} names"));
     }
-    let (words, word) = match (raw.cookies.is_empty(), litespeed) {
+    let (words, word) = match (raw.cookies.is_empty(), dialects.litespeed) {
         (false, _) => (raw.cookies.clone(), PrivateWord::Anybodys),
         (true, FieldUse::Obey) => {
             (LITESPEED_OWNERS.map(str::to_owned).to_vec(), PrivateWord::LiteSpeeds)
@@ -75,7 +79,16 @@ mod tests {
     use super::*;
 
     fn read(text: &str, litespeed: FieldUse) -> Result<Option<PrivateCopies>, String> {
-        resolve(&toml::from_str(text).unwrap(), litespeed).map_err(|error| error.0)
+        read_with(text, litespeed, FieldUse::Ignore)
+    }
+
+    fn read_with(
+        text: &str,
+        litespeed: FieldUse,
+        litespeed_esi: FieldUse,
+    ) -> Result<Option<PrivateCopies>, String> {
+        let dialects = Dialects { litespeed, litespeed_esi, pass_on: Vec::new() };
+        resolve(&toml::from_str(text).unwrap(), &dialects).map_err(|error| error.0)
     }
 
     #[test]
@@ -85,6 +98,8 @@ mod tests {
         assert!(read("enabled = false\ncookies = [\"a\"]", FieldUse::Obey).unwrap().is_none());
         let plugins = read("", FieldUse::Obey).unwrap().unwrap();
         assert_eq!((plugins.word, plugins.pages_per_owner), (PrivateWord::LiteSpeeds, 50));
+        let refused = read_with("enabled = false", FieldUse::Obey, FieldUse::Obey).unwrap_err();
+        assert!(refused.contains("private.enabled"), "{refused}");
         let sites = read("cookies = [\"PHPSESSID\"]", FieldUse::Obey).unwrap().unwrap();
         assert_eq!((sites.word, sites.lifetime_max), (PrivateWord::Anybodys, LIFETIME_MAX));
     }

@@ -272,6 +272,7 @@ pub struct Traces {
 #[allow(missing_docs)]
 pub struct Dialects {
     pub litespeed: Option<bool>,
+    pub litespeed_esi: Option<bool>,
     #[serde(deserialize_with = "words")]
     pub pass_on: Vec<String>,
 }

@@ -128,7 +128,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         hosts,
         memcached,
         purging: super::purging::resolve(&file.purge)?,
-        private: super::private::resolve(&file.private, dialects.litespeed)?,
+        private: super::private::resolve(&file.private, &dialects)?,
         dialects,
         hits_in_front: file.hits_in_front.unwrap_or(true),
         limits,

@@ -413,12 +413,8 @@ const REST: &[OptionRow] = &[
         "random, new at each start",
         "A file with at least 32 random characters. It signs the mark of visitors that have just written. Use the same file on all nodes of a site.",
     ),
-    row(
-        "dialects.litespeed",
-        "",
-        "true",
-        "Whether LiteSpeed's plugins detect a LiteSpeed cache here, and their response headers are obeyed ([guide](../guide/litespeed.md)).",
-    ),
+    row("dialects.litespeed", "", "true", super::dialects::LITESPEED_HELP),
+    row("dialects.litespeed_esi", "", "false", super::dialects::LITESPEED_ESI_HELP),
     row(
         "dialects.pass_on",
         "",

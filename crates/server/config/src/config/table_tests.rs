@@ -30,6 +30,7 @@ fn every_option_is_a_key_of_the_file() {
             | "keys.lower_case"
             | "codings.on_the_way"
             | "dialects.litespeed"
+            | "dialects.litespeed_esi"
             | "rewarm.enabled"
             | "automatic.enabled"
             | "automatic.look_up"

@@ -24,7 +24,7 @@ pub fn encode_response(
     mut response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     let codings = &site.config.codings;
-    if esi::is_template(&response) {
+    if esi::template_dialect(&response).is_some() {
         // Its ESI fragments are processed first.
         return response;
     }

@@ -72,13 +72,17 @@ impl Render {
             HoldOutcome::Complete => {
                 let content = content.into_bytes();
                 let against = body.ended().against_storing();
-                let against = against.or_else(|| litespeed::against_storing(&stored, &content));
+                let against =
+                    against.or_else(|| litespeed::against_storing(&self.site, &stored, &content));
                 drop(body);
                 match self.know_reads(&mut stored, against).await {
                     None if parts::is_part(&stored) => {
                         self.store_part(stored, Bytes::copy_from_slice(&content), status);
                     }
-                    None => self.store(stored, content, Vec::new(), status),
+                    None => {
+                        let content = self.without_inlines(&stored, content);
+                        self.store(stored, content, Vec::new(), status);
+                    }
                     Some(reason) => self.show(stored, content, status, reason),
                 }
             }
@@ -359,7 +363,8 @@ impl Render {
                     let ended = body.ended();
                     drop(body);
                     if streaming.is_kept {
-                        let against = litespeed::against_storing(&stored, &streaming.content);
+                        let against =
+                            litespeed::against_storing(&self.site, &stored, &streaming.content);
                         let against = against.or(ended.against_storing());
                         let against = self.know_reads(&mut stored, against).await;
                         return self.complete(stored, against, streaming);
@@ -389,10 +394,12 @@ impl Render {
             self.put_part(&stored, content.clone());
             (content, None)
         } else {
-            let page = self.put(stored, content, Vec::new()).page;
+            let kept = self.without_inlines(&stored, content.clone());
+            let is_cut = kept.len() != content.len();
+            let page = self.put(stored, kept, Vec::new()).page;
             let outcome = self.outcome(page.clone());
             self.right.end(outcome);
-            (page.content(), Some(page))
+            if is_cut { (content, None) } else { (page.content(), Some(page)) }
         };
         if let Some(client) = streaming.client {
             // The rest of content that is not a page's is copied, so that the whole buffer can be

@@ -34,6 +34,9 @@ pub(super) fn keep(
     if sendfile::field_of(&response.headers).is_some() {
         return Err(sendfile::REASON);
     }
+    if let Some(fragment) = &ask.client.extras.fragment {
+        esi::may_store_fragment(fragment, response.status)?;
+    }
     let revision = revise(site, ask, response.status, &response.headers);
     if let Some(refusal) = revision.refusal {
         return Err(refusal.as_str());

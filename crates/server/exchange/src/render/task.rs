@@ -8,9 +8,9 @@ use crate::serve;
 use crate::site::Site;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::status::CacheStatus;
-use http_cache::{FieldUse, ForwardReason, StoredFacts, StoredResponse};
+use http_cache::{ForwardReason, StoredFacts, StoredResponse};
 use origin::routes::Script;
-use origin::{OriginRequest, OriginResponse, RequestBody, SendProgress};
+use origin::{LiteSpeedFeatures, OriginRequest, OriginResponse, RequestBody, SendProgress};
 use page_store::Lease;
 use site_state::history::shown::cut;
 use site_state::history::{Content, Outcome, RenderRecord};
@@ -111,7 +111,7 @@ impl Render {
             script,
             version: *version,
             extras: client.extras.clone(),
-            litespeed: FieldUse::Ignore,
+            litespeed: LiteSpeedFeatures::Nothing,
             progress: SendProgress::default(),
             capture,
         }

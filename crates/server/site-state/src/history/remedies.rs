@@ -114,6 +114,7 @@ const REMEDIES: &[(&str, &str)] = &[
         "fragment-failed",
         "See fragment-failed in the log; onerror=\"continue\" leaves a fragment out.",
     ),
+    ("fragment-error", "Fix the fragment: only successful responses are stored."),
     ("page-too-large", "Raise limits.page_bytes, or shorten the template."),
     // Reasons for which Pagewell answers itself.
     ("host-unknown", "Name the host in site.host or site.aliases."),

@@ -12,6 +12,7 @@ mod esi;
 mod faults;
 mod leaks;
 mod limits;
+mod litespeed_esi;
 mod many_sites;
 mod php;
 mod php_responses;

@@ -19,8 +19,8 @@
 mod table;
 
 use self::table::{Content, table};
-use crate::site::Site;
 use bytes::Bytes;
+use site_state::SiteState;
 use site_state::page::{ReadPage, SharedPage};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,7 +45,7 @@ static SINGLE_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// A connection as a receiver of responses.
 pub struct Recipient {
     /// Its limits apply, and its counters record that they were reached.
-    site: Arc<Site>,
+    site: Arc<SiteState>,
     taken: AtomicU64,
     /// Bytes that the client had taken when a response first waited for it.
     before: AtomicU64,
@@ -60,7 +60,7 @@ pub struct Recipient {
 
 impl Recipient {
     /// Creates the state for a connection to `site`.
-    pub fn new(site: &Arc<Site>) -> Arc<Recipient> {
+    pub fn new(site: &Arc<SiteState>) -> Arc<Recipient> {
         Arc::new(Recipient {
             site: site.clone(),
             taken: AtomicU64::new(0),
@@ -132,7 +132,7 @@ impl Recipient {
 }
 
 /// The limit for all clients in memory, in bytes.
-fn bytes_max(site: &Site) -> usize {
+fn bytes_max(site: &SiteState) -> usize {
     let page_bytes = site.limits.page_bytes;
     match site.limits.client_backlog_bytes {
         0 => (site.config.memory_bytes / SHARE).max(PAGES_MIN.0 * page_bytes),
@@ -146,12 +146,12 @@ pub fn memory_bytes() -> usize {
 }
 
 /// Whether data for single clients uses half of the limit; then further responses go to the disk.
-pub fn is_memory_short(site: &Site) -> bool {
+pub fn is_memory_short(site: &SiteState) -> bool {
     SINGLE_BYTES.load(Ordering::Relaxed) > bytes_max(site) / 2
 }
 
 /// Counts bytes in memory for one client; `backlog` is `None` while the client is not known yet.
-pub fn hold(site: &Arc<Site>, backlog: Option<&ClientBacklog>, bytes: usize) {
+pub fn hold(site: &SiteState, backlog: Option<&ClientBacklog>, bytes: usize) {
     if let Some(ClientBacklog { client }) = backlog {
         client.single_bytes.fetch_add(bytes, Ordering::Relaxed);
     }

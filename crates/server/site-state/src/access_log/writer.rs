@@ -12,7 +12,7 @@
 //! later lines.
 
 use super::{AccessLog, lock};
-use crate::site::Site;
+use crate::SiteState;
 use config::AccessLogTo;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -154,7 +154,11 @@ impl Writing {
 ///
 /// # Errors
 /// The system cannot start a thread.
-pub fn start(log: &Arc<AccessLog>, mut sink: Sink, site: Arc<Site>) -> Result<Writing, String> {
+pub fn start(
+    log: &Arc<AccessLog>,
+    mut sink: Sink,
+    site: Arc<SiteState>,
+) -> Result<Writing, String> {
     let (end, ended) = oneshot::channel();
     let writer = log.clone();
     let thread = thread::Builder::new()
@@ -168,7 +172,7 @@ pub fn start(log: &Arc<AccessLog>, mut sink: Sink, site: Arc<Site>) -> Result<Wr
     Ok(Writing { log: log.clone(), ended })
 }
 
-fn write_all(log: &AccessLog, sink: &mut Sink, site: &Site) {
+fn write_all(log: &AccessLog, sink: &mut Sink, site: &SiteState) {
     let mut empty = Vec::with_capacity(log.shard_bytes);
     let mut failing = false;
     loop {

@@ -6,8 +6,8 @@
 //! reads them once, and works with what it has read.
 
 use super::{Recipient, SINGLE_BYTES, bytes_max};
-use crate::site::Site;
 use config::log::Seldom;
+use site_state::SiteState;
 use site_state::limit_hits::Limit;
 use site_state::page::SharedPage;
 use site_state::release_memory;
@@ -106,7 +106,7 @@ impl Table {
     }
 
     /// Returns the clients to disconnect because the limit is exceeded.
-    pub(super) fn look(&mut self, site: &Site) -> Vec<Arc<Recipient>> {
+    pub(super) fn look(&mut self, site: &SiteState) -> Vec<Arc<Recipient>> {
         self.bytes_max = bytes_max(site);
         let all = self.all_bytes();
         if all <= self.bytes_max {

@@ -1,0 +1,202 @@
+//! The elements that only LiteSpeed's plugins write: fragments whose content is in the page (`esi:inline`), and
+//! fragments that are requested together (`combine`).
+//!
+//! A combined request is a POST of the addresses to the address of the element with `combine="main"`; its
+//! response has an inline element for each. Only fragments that are not stored are requested so. A
+//! fragment that the response lacks is requested alone. Invariant: a combined request is no write: it
+//! invalidates nothing, unless its response says so.
+
+use super::{DEPTH_MAX, FRAGMENTS_MAX, Page, Whole, resolve};
+use crate::esi::template_dialect;
+use crate::exchange::dispatch;
+use crate::forward;
+use crate::render::InlineStore;
+use crate::signed_in::shared_fields;
+use bytes::Bytes;
+use config::target::TargetUri;
+use esi::{Combine, EsiDialect, Include, Part, Template};
+use http::{HeaderValue, Request, StatusCode, header};
+use http_cache::litespeed::{CacheControl, Switch};
+use site_state::client::{Client, FragmentRequest, FragmentSharing};
+use std::collections::{HashMap, VecDeque};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use tokio::time::timeout_at;
+
+/// Maximum number of bytes of the content of a combined request.
+const COMBINED_BYTES_MAX: usize = 256 << 10;
+
+impl Page {
+    /// The contents of fragments that need no request of their own, by their addresses.
+    pub(super) async fn given(
+        self: &Arc<Self>,
+        content: &Bytes,
+        template: &Template<'_>,
+        (target, dialect): (&TargetUri, EsiDialect),
+    ) -> HashMap<String, Bytes> {
+        if dialect == EsiDialect::Standard {
+            return HashMap::new();
+        }
+        let mut given = self.inlines(content, template, target);
+        let includes = template.parts.iter().filter_map(|part| match part {
+            Part::Include(include) => Some(include),
+            Part::Text(_) | Part::Inline(_) => None,
+        });
+        let is_sub = |include: &&Include<'_>| include.combine == Combine::Sub;
+        let Some(main) = includes.clone().find(|include| include.combine == Combine::Main) else {
+            return given;
+        };
+        let mut missing = Vec::new();
+        for sub in includes.filter(is_sub).take(FRAGMENTS_MAX) {
+            let Some(address) = resolve(&sub.src, target, &self.site.config.hosts) else {
+                continue;
+            };
+            if given.contains_key(&address.path_and_query) {
+                continue;
+            }
+            match self.stored(address.clone(), sub).await {
+                Some(content) => drop(given.insert(address.path_and_query, content)),
+                None => missing.push(&*sub.src),
+            }
+        }
+        let Some(main_target) = resolve(&main.src, target, &self.site.config.hosts) else {
+            return given;
+        };
+        // A single fragment is requested alone, because its response then has its own header fields.
+        if missing.len() > 1 {
+            let combined = Box::pin(self.combined(main_target, main, &missing));
+            given.extend(timeout_at(self.until, combined).await.ok().flatten().unwrap_or_default());
+        }
+        given
+    }
+
+    /// The content of a fragment if it is stored, and is no template itself.
+    async fn stored(&self, target: TargetUri, include: &Include<'_>) -> Option<Bytes> {
+        let mut request = Request::new(None);
+        *request.uri_mut() = target.path_and_query.parse().ok()?;
+        *request.headers_mut() = shared_fields(&self.site, &self.headers);
+        let only = HeaderValue::from_static("only-if-cached");
+        request.headers_mut().insert(header::CACHE_CONTROL, only);
+        let client = self.client_for(include);
+        let response = Box::pin(dispatch(&self.site, request, target, &client)).await;
+        let is_plain = template_dialect(&response).is_none() && response.status() == StatusCode::OK;
+        if is_plain { self.gather(response.into_body()).await.ok() } else { None }
+    }
+
+    /// Requests several fragments together. Returns those that the response has.
+    async fn combined(
+        &self,
+        target: TargetUri,
+        main: &Include<'_>,
+        addresses: &[&str],
+    ) -> Option<HashMap<String, Bytes>> {
+        let mut form = String::new();
+        for address in addresses {
+            let separator = if form.is_empty() { "" } else { "&" };
+            write!(form, "{separator}esi_include%5B%5D=").ok()?;
+            for byte in address.bytes() {
+                match byte {
+                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                        form.push(byte.into())
+                    }
+                    byte => write!(form, "%{byte:02X}").ok()?,
+                }
+            }
+        }
+        let mut headers = shared_fields(&self.site, &self.headers);
+        let media_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(header::CONTENT_TYPE, media_type);
+        if form.len() > COMBINED_BYTES_MAX || headers.contains_key(header::AUTHORIZATION) {
+            return None;
+        }
+        self.site.counters.requests.add();
+        self.site.counters.fragments.add();
+        let _turn = self.turns.acquire().await;
+        let store =
+            InlineStore::begin(&self.site, &target, Arc::new(headers.clone()), &self.client);
+        let (client, content) = (self.client_for(main), Bytes::from(form));
+        let mut response =
+            forward::post_form(&self.site, target.clone(), headers, &client, content).await?;
+        let said = CacheControl::read(&response.headers);
+        if !response.status.is_success() || said.is_none_or(|said| said.esi == Switch::Off) {
+            return None;
+        }
+        let mut content = Vec::new();
+        while let Some(piece) = response.body.next().await {
+            let piece = piece.ok()?;
+            self.take(&self.bytes_left, piece.len())?;
+            content.extend_from_slice(&piece);
+        }
+        let content = Bytes::from(content);
+        store.keep(&response.headers, &content);
+        let template = Template::read_as(&content, EsiDialect::LiteSpeed);
+        Some(self.inlines(&content, &template, &target))
+    }
+
+    /// The contents of the inline elements of a template, by their addresses.
+    fn inlines(
+        &self,
+        content: &Bytes,
+        template: &Template<'_>,
+        target: &TargetUri,
+    ) -> HashMap<String, Bytes> {
+        let inlines = template.parts.iter().filter_map(|part| match part {
+            Part::Inline(inline) => Some(inline),
+            Part::Text(_) | Part::Include(_) => None,
+        });
+        let found = inlines.filter_map(|inline| {
+            let name = resolve(&inline.name, target, &self.site.config.hosts)?;
+            Some((name.path_and_query, content.slice(inline.content.clone())))
+        });
+        found.take(FRAGMENTS_MAX).collect()
+    }
+
+    /// The given content for an include, with its address.
+    pub(super) fn given_for(
+        &self,
+        given: &HashMap<String, Bytes>,
+        include: &Include<'_>,
+        target: &TargetUri,
+    ) -> Option<(Bytes, TargetUri)> {
+        if given.is_empty() {
+            return None;
+        }
+        let src = resolve(&include.src, target, &self.site.config.hosts)?;
+        let content = given.get(&src.path_and_query)?.clone();
+        Some((content, src))
+    }
+
+    /// Assembles the given content of a fragment, which may have elements itself.
+    pub(super) async fn inserted(
+        self: Arc<Self>,
+        (content, target): (Bytes, TargetUri),
+        (dialect, depth): (EsiDialect, usize),
+    ) -> Whole {
+        if depth > DEPTH_MAX {
+            return Ok(VecDeque::new());
+        }
+        self.put_together(content, target, (dialect, depth)).await
+    }
+
+    /// The client of the page, as that of the request for a fragment.
+    pub(super) fn client_for(&self, include: &Include<'_>) -> Client {
+        let mut client = self.client.clone();
+        client.extras.fragment = Some(Arc::new(self.context_of(include)));
+        client
+    }
+
+    /// The page and the include element, for the request of a fragment.
+    fn context_of(&self, include: &Include<'_>) -> FragmentRequest {
+        let for_one = ["private", "shared", "no-cache", "no-store"];
+        let control = include.cache_control.as_deref().unwrap_or_default();
+        let mut words = control.split(',').map(str::trim);
+        let is_for_one =
+            words.any(|word| for_one.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let sharing =
+            if is_for_one { FragmentSharing::OneVisitor } else { FragmentSharing::AsDeclared };
+        // No field that purges a tag can contain a control character, so it cannot be part of a tag.
+        let tags = include.cache_tag.as_deref().map(|tags| tags.replace(char::is_control, ","));
+        let tags = tags.and_then(|tags| HeaderValue::from_bytes(tags.as_bytes()).ok());
+        FragmentRequest { tags, sharing, ..self.context.clone() }
+    }
+}

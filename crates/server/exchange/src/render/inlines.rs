@@ -1,0 +1,204 @@
+//! The inline elements of a template of LiteSpeed's ESI: `<esi:inline name="…">` contains a fragment as it is
+//! for the client of this render.
+//!
+//! Invariants: a stored template has no inline elements, so no other client gets their contents with the
+//! page. A private content is stored as a copy of the render's client alone, a public one only if the
+//! client has no session. Each is stored under the lease of the render, with the tags and the lifetime
+//! of its element. The assembly of a page that is not stored inserts the contents itself.
+
+use super::{ExtraFields, Ranges, Render, RenderPermit, RenderRequest};
+use crate::assembly::resolve;
+use crate::codings;
+use crate::esi;
+use crate::owner_copies;
+use crate::plan::plan;
+use crate::private;
+use crate::site::Site;
+use ::esi::{EsiDialect, Inline, Part, Template};
+use bytes::Bytes;
+use config::target::TargetUri;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
+use http_cache::litespeed::CACHE_CONTROL_FIELD;
+use http_cache::{ForwardReason, OwnedTerms, StoredResponse, storable, storable_for_owner};
+use site_rules::{BypassBecause, Handling, Owner, Plan, PlannedFields};
+use site_state::client::{Client, FragmentRequest, FragmentSharing};
+use site_state::page::{NewPage, variant};
+use site_state::request_fields::{AsSent, read_facts};
+use std::sync::Arc;
+
+/// Maximum number of inline contents that a template may store.
+const INLINES_MAX: usize = 100;
+
+/// A fragment to be stored: the response, its key, and its owner if it is private.
+type Fragment = (StoredResponse, Vec<u8>, Option<Owner>);
+
+impl Render {
+    /// The content without inline elements. Their contents are stored as fragments.
+    pub(super) fn without_inlines(&self, stored: &StoredResponse, content: Bytes) -> Bytes {
+        if !stored.says_esi() || !esi::is_litespeeds(&self.site) {
+            return content;
+        }
+        let template = Template::read_as(&content, EsiDialect::LiteSpeed);
+        let mut inlines = template.parts.iter().filter_map(|part| match part {
+            Part::Inline(inline) => Some(inline),
+            Part::Text(_) | Part::Include(_) => None,
+        });
+        let Some(first) = inlines.next() else { return content };
+        let (mut kept, mut at) = (Vec::with_capacity(content.len()), 0);
+        for (number, inline) in std::iter::once(first).chain(inlines).enumerate() {
+            kept.extend_from_slice(&content[at..inline.element.start]);
+            at = inline.element.end;
+            if number < INLINES_MAX {
+                let media_type = stored.headers.get(header::CONTENT_TYPE);
+                self.store_inline(media_type, inline, content.slice(inline.content.clone()));
+            }
+        }
+        kept.extend_from_slice(&content[at..]);
+        Bytes::from(kept)
+    }
+
+    fn store_inline(&self, media_type: Option<&HeaderValue>, inline: &Inline<'_>, content: Bytes) {
+        let site = &self.site;
+        let named = resolve(&inline.name, &self.ask.target, &site.config.hosts);
+        let Some(named) = named else { return };
+        let target = site.shared(&named).unwrap_or_else(|| named.clone());
+        let mut client = self.ask.client.clone();
+        client.extras.fragment = Some(Arc::new(FragmentRequest {
+            page: self.ask.target.path_and_query.clone(),
+            content_type: None,
+            tags: None,
+            sharing: FragmentSharing::AsDeclared,
+        }));
+        let headers = fields_of(media_type, inline);
+        let (plan, key) = plan(site, &Method::GET, &self.ask.headers, &target, &client);
+        let fragment = match plan.handling {
+            Handling::Store => self.for_everybody(&plan, key, &headers),
+            Handling::Bypass(BypassBecause::SessionCookie) => {
+                self.for_owner(&plan, (&named, &client), &headers)
+            }
+            Handling::Bypass(_) => None,
+        };
+        let Some((mut stored, key, owner)) = fragment else { return };
+        esi::note(site, &headers, &mut stored);
+        stored.set_content_length(Some(content.len() as u64));
+        let lease = self.right.lease();
+        let path = target.page();
+        let mut made_from = site.dependencies(&stored, None, path, Some(lease.number()));
+        if let Some(owner) = &owner {
+            owner_copies::depend(&mut made_from, owner, &stored, path);
+        }
+        let (key, variant) = (site.store.key(&key), variant(&stored));
+        self.outdate();
+        if !self.is_overtaken(key, variant) {
+            let page = codings::shared_page(NewPage::made(stored, content, Vec::new()).0);
+            // A refusal means that the fragment is requested instead.
+            let _ = page.put(|new| site.store.insert(key, variant, &made_from, lease, new));
+        }
+    }
+
+    /// The fragment as one for all clients with this plan.
+    fn for_everybody(&self, plan: &Plan, key: Vec<u8>, headers: &HeaderMap) -> Option<Fragment> {
+        let rules = &self.site.config.rules;
+        let sent = AsSent(&*self.ask.headers);
+        let fields = PlannedFields::new(rules, *plan, &sent);
+        let facts = read_facts(&Method::GET, &self.ask.headers);
+        let (asked, now, policy) = (self.asked, self.site.clock.now(), rules.policy(plan));
+        let stored = storable(&facts, &fields, StatusCode::OK, headers, asked, now, policy).ok()?;
+        rules.keeps(plan, &stored).ok()?;
+        (!stored.says_no_vary()).then_some((stored, key, None))
+    }
+
+    /// The fragment as a private copy of the render's client.
+    fn for_owner(
+        &self,
+        plan: &Plan,
+        (target, client): (&TargetUri, &Client),
+        headers: &HeaderMap,
+    ) -> Option<Fragment> {
+        let (site, sent) = (&self.site, &*self.ask.headers);
+        let copies = site.config.private.as_ref()?;
+        let owner = site.config.rules.owner(&copies.cookies, &AsSent(sent)).ok()?;
+        let terms = OwnedTerms {
+            request_time: self.asked,
+            response_time: site.clock.now(),
+            word: copies.word,
+            lifetime_max_ms: u64::try_from(copies.lifetime_max.as_millis()).unwrap_or(u64::MAX),
+        };
+        let (facts, policy) = (read_facts(&Method::GET, sent), site.config.rules.policy(plan));
+        let (fields, status) = (AsSent(sent), StatusCode::OK);
+        let stored = storable_for_owner(&facts, &fields, status, headers, terms, policy);
+        let key = private::key_of(site, (target, client), plan, &owner, sent);
+        Some((stored.ok()??, key, Some(owner)))
+    }
+}
+
+/// Stores the inline contents of a response that is not stored itself. It is created before the request, so that
+/// any later change refuses them. `None` if nothing may be stored: the request has cookies that a page for
+/// everybody does not depend on, and all of them are sent.
+pub struct InlineStore(Option<Box<Render>>);
+
+impl InlineStore {
+    /// Takes a lease for the request of this client.
+    pub fn begin(
+        site: &Arc<Site>,
+        target: &TargetUri,
+        headers: Arc<HeaderMap>,
+        client: &Client,
+    ) -> InlineStore {
+        let (plan, key) = plan(site, &Method::GET, &headers, target, client);
+        if plan.handling == Handling::Store && headers.contains_key(header::COOKIE) {
+            return InlineStore(None);
+        }
+        let ask = RenderRequest {
+            target: target.clone(),
+            key,
+            method: Method::GET,
+            headers,
+            version: Version::HTTP_11,
+            client: client.clone(),
+            plan,
+            why: ForwardReason::Bypass,
+            validate: None,
+            fallback: None,
+            ranges: Ranges::Cut,
+            owner: None,
+            extra_fields: ExtraFields::default(),
+        };
+        let lease = site.store.lease();
+        InlineStore(Some(Render::for_nobody(site, ask, RenderPermit::Solo(lease)).0))
+    }
+
+    /// Stores the inline contents of the response with these header fields.
+    pub fn keep(self, headers: &HeaderMap, content: &Bytes) {
+        let Some(render) = self.0 else { return };
+        let media_type = headers.get(header::CONTENT_TYPE);
+        let template = Template::read_as(content, EsiDialect::LiteSpeed);
+        let inlines = template.parts.iter().filter_map(|part| match part {
+            Part::Inline(inline) => Some(inline),
+            Part::Text(_) | Part::Include(_) => None,
+        });
+        for inline in inlines.take(INLINES_MAX) {
+            render.store_inline(media_type, inline, content.slice(inline.content.clone()));
+        }
+    }
+}
+
+/// The header fields of a fragment, as its own response would have them.
+fn fields_of(media_type: Option<&HeaderValue>, inline: &Inline<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let attributes = [
+        (CACHE_CONTROL_FIELD, Some(&inline.cache_control)),
+        ("x-litespeed-tag", inline.cache_tag.as_ref()),
+    ];
+    for (name, value) in attributes {
+        // No field that purges a tag can contain a control character, so it cannot be part of a tag.
+        let value = value.map(|value| value.replace(char::is_control, ","));
+        if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
+            headers.append(HeaderName::from_static(name), value);
+        }
+    }
+    if let Some(media_type) = media_type {
+        headers.insert(header::CONTENT_TYPE, media_type.clone());
+    }
+    headers
+}
