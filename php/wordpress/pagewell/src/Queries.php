@@ -41,6 +41,19 @@ final class Queries
     /** @var list<\WP_Query> */
     private static array $remembered = [];
 
+    /** Whether get_pages() queries next. */
+    private static bool $pagesFollow = false;
+
+    /** The last query of get_pages(). */
+    private static ?\WP_Query $ofPages = null;
+
+    /** WordPress 6.3 and newer query for get_pages() in this way; BlockSources::pages() names the result. */
+    public static function pagesFollow(mixed $asked): mixed
+    {
+        self::$pagesFollow = true;
+        return $asked;
+    }
+
     /**
      * A query is about to run: filter `posts_pre_query`.
      *
@@ -48,6 +61,11 @@ final class Queries
      */
     public static function remember(mixed $posts, \WP_Query $query): mixed
     {
+        [$isOfPages, self::$pagesFollow] = [self::$pagesFollow, false];
+        if ($isOfPages && $posts === null && !self::asksForMeta($query)) {
+            self::$ofPages = $query;
+            return $posts;
+        }
         foreach (self::couldFind($query, $posts !== null) as $tag) {
             Page::uses($tag);
         }
@@ -60,9 +78,11 @@ final class Queries
      *
      * @param mixed $posts
      */
-    public static function found(mixed $posts): mixed
+    public static function found(mixed $posts, mixed $query = null): mixed
     {
-        self::harvest(is_array($posts) ? $posts : []);
+        if (self::$ofPages === null || $query !== self::$ofPages) {
+            self::harvest(is_array($posts) ? $posts : []);
+        }
         return $posts;
     }
 

@@ -20,10 +20,11 @@ final class Sources
     private const TABLE = [
         // Posts, in the order: queries, the loop, titles, URLs, pictures, neighbours, archives.
         'posts_pre_query' => [2, [Queries::class, 'remember']],
-        'the_posts' => [1, [Queries::class, 'found']],
+        'the_posts' => [2, [Queries::class, 'found']],
         'the_post' => [1, [self::class, 'post']],
         'wp_list_pages_excludes' => [1, [BlockSources::class, 'titlesFollow']],
         'register_block_type_args' => [2, [BlockSources::class, 'registered']],
+        'get_pages_query_args' => [1, [Queries::class, 'pagesFollow']],
         'get_pages' => [2, [BlockSources::class, 'pages']],
         'the_title' => [2, [self::class, 'title']],
         'post_link' => [2, [self::class, 'link']],

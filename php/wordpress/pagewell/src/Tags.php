@@ -51,8 +51,8 @@ final class Tags
     /** Taxonomies whose terms no page shows. */
     private const SILENT_TAXONOMIES = ['nav_menu', 'wp_theme', 'wp_template_part_area', 'link_category'];
 
-    /** Post meta that WordPress itself shows: pictures and the template. */
-    private const SHOWN_META = ['_thumbnail_id', '_wp_page_template', '_wp_attached_file', '_wp_attachment_metadata', '_wp_attachment_image_alt', '_wp_attachment_backup_sizes'];
+    /** Post meta that WordPress itself reads where it shows a post: pictures, the template, blocks that plugins insert. */
+    private const SHOWN_META = ['_thumbnail_id', '_wp_page_template', '_wp_attached_file', '_wp_attachment_metadata', '_wp_attachment_image_alt', '_wp_attachment_backup_sizes', '_wp_ignored_hooked_blocks'];
 
     /** Lengths of the lists of latest comments that have a name. */
     private const LATEST = [5, 10, 25, 100];
