@@ -24,8 +24,8 @@ final class PostEvents
     /** Columns on which lists depend: their members, and the order. */
     private const OF_LISTS = ['post_status', 'post_date', 'post_author', 'post_parent', 'menu_order', 'post_type', 'post_password', 'post_name'];
 
-    /** Meta that no page shows: bookkeeping of the editor and of the trash, and known view counters. */
-    private const SILENT_META = '/^(_edit_|_encloseme|_pingme|_oembed_|_wp_old_|_wp_trash_|_wp_desired_|_menu_item_|_customize_|_?views$|_?post_views_count$|wpb_post_views_count$|pvc_views$)/';
+    /** Meta that no page shows: bookkeeping of the editor, of editing together and of the trash, and known view counters. */
+    private const SILENT_META = '/^(_edit_|wp_sync_|_encloseme|_pingme|_oembed_|_wp_old_|_wp_trash_|_wp_desired_|_menu_item_|_customize_|_?views$|_?post_views_count$|wpb_post_views_count$|pvc_views$)/';
 
     /** The columns of the modification time, and others that no list uses. */
     private const PASSING = ['post_modified', 'post_modified_gmt', 'to_ping', 'pinged', 'comment_count', 'filter', 'guid'];
@@ -137,6 +137,7 @@ final class PostEvents
                 Changes::add("list:$type", 'list', Tags::NOWHERE);
                 self::place($after);
                 self::place($before);
+                self::isSameAuthor($after, $before) || self::authorTurns($after, $before);
             }
             if (self::isSeen($after) !== self::isSeen($before) || $after?->post_password !== $before?->post_password) {
                 CommentEvents::turnedWith($id);
@@ -178,6 +179,21 @@ final class PostEvents
         }
         foreach (self::neighbours($post) as $neighbour) {
             Changes::add("beside:$neighbour");
+        }
+    }
+
+    private static function isSameAuthor(?\WP_Post $after, ?\WP_Post $before): bool
+    {
+        return self::isSeen($after) && self::isSeen($before) && $after->post_author === $before->post_author && $after->post_type === $before->post_type;
+    }
+
+    /** A user gets the first published post of this type, or loses the last one. */
+    private static function authorTurns(?\WP_Post $after, ?\WP_Post $before): void
+    {
+        global $wpdb;
+        foreach (array_filter([$after, $before], self::isSeen(...)) as $post) {
+            $other = $wpdb->prepare("SELECT 1 FROM $wpdb->posts WHERE post_author = %d AND post_type = %s AND post_status = 'publish' AND ID <> %d LIMIT 1", $post->post_author, $post->post_type, $post->ID);
+            $wpdb->get_var($other) === null && Changes::add('authors');
         }
     }
 

@@ -38,14 +38,17 @@ final class Queries
         'tag', 'tag_id', 'tag__in', 'tag__not_in', 'tag__and', 'tag_slug__in', 'tag_slug__and', 'tax_query',
     ];
 
+    /** From this version on, a sitemap has the times of modification. */
+    private const SITEMAPS_WITH_TIMES = '6.5';
+
     /** @var list<\WP_Query> */
     private static array $remembered = [];
 
+    /** @var list<\WP_Query> queries whose results are not shown, or named elsewhere */
+    private static array $silent = [];
+
     /** Whether get_pages() queries next. */
     private static bool $pagesFollow = false;
-
-    /** The last query of get_pages(). */
-    private static ?\WP_Query $ofPages = null;
 
     /** WordPress 6.3 and newer query for get_pages() in this way; BlockSources::pages() names the result. */
     public static function pagesFollow(mixed $asked): mixed
@@ -62,8 +65,8 @@ final class Queries
     public static function remember(mixed $posts, \WP_Query $query): mixed
     {
         [$isOfPages, self::$pagesFollow] = [self::$pagesFollow, false];
-        if ($isOfPages && $posts === null && !self::asksForMeta($query)) {
-            self::$ofPages = $query;
+        if (($isOfPages && $posts === null && !self::asksForMeta($query)) || self::isUnused($query)) {
+            self::$silent[] = $query;
             return $posts;
         }
         foreach (self::couldFind($query, $posts !== null) as $tag) {
@@ -80,10 +83,27 @@ final class Queries
      */
     public static function found(mixed $posts, mixed $query = null): mixed
     {
-        if (self::$ofPages === null || $query !== self::$ofPages) {
+        if (!in_array($query, self::$silent, true)) {
             self::harvest(is_array($posts) ? $posts : []);
         }
         return $posts;
+    }
+
+    /** Whether the query is for the posts of the front page, in a request that shows none: robots.txt, the icon, sitemaps. */
+    private static function isUnused(\WP_Query $query): bool
+    {
+        $isUnused = $query->is_main_query() && ($query->is_robots() || $query->is_favicon() || self::isSitemap($query));
+        if ($isUnused && (int) ($query->query_vars['paged'] ?? 0) > 1) {
+            // Its status may be 404 if the front page has no such page.
+            Page::uses('list:post');
+        }
+        return $isUnused;
+    }
+
+    private static function isSitemap(?\WP_Query $query): bool
+    {
+        $vars = $query->query_vars ?? [];
+        return !empty($vars['sitemap']) || !empty($vars['sitemap-stylesheet']);
     }
 
     /** Reads the results of all queries when the page is complete. */
@@ -101,14 +121,16 @@ final class Queries
                 Page::uses($post > 0 ? "comments:$post" : 'comments');
             }
         }
-        self::$remembered = [];
+        self::$remembered = self::$silent = [];
     }
 
     /** @param array<mixed> $posts posts, parts of posts, or ids */
     private static function harvest(array $posts): void
     {
+        $isOfUrls = self::isSitemap($GLOBALS['wp_query'] ?? null) && version_compare((string) $GLOBALS['wp_version'], self::SITEMAPS_WITH_TIMES, '<');
         foreach ($posts as $post) {
-            Page::usesText((int) (is_object($post) ? $post->ID ?? 0 : $post));
+            $id = (int) (is_object($post) ? $post->ID ?? 0 : $post);
+            $isOfUrls ? Page::usesName($id) : Page::usesText($id);
         }
     }
 

@@ -165,12 +165,12 @@ final class Sources
         return $shown;
     }
 
-    /** A list of users; a query for those with posts also depends on the list of posts. */
+    /** A list of users; a query for those with posts also depends on these. */
     public static function users(mixed $query): mixed
     {
         $asked = (array) ($query->query_vars ?? []);
-        $byPosts = !empty($asked['has_published_posts']) || str_contains((string) wp_json_encode($asked['orderby'] ?? ''), 'post_count');
-        Page::uses('users', ...($byPosts ? ['list'] : []));
+        $byCount = str_contains((string) wp_json_encode($asked['orderby'] ?? ''), 'post_count');
+        Page::uses('users', ...($byCount ? ['list'] : []), ...(empty($asked['has_published_posts']) ? [] : ['authors']));
         return $query;
     }
 

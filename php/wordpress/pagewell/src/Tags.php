@@ -16,10 +16,12 @@
  *     term:7               a term
  *     terms:category · filled:category  which terms a taxonomy has; which of them posts are in
  *     user:3 · users       an author; which users there are
+ *     authors              which users have published posts, of any type
  *     comments:4 · comments · latest:10  the comments of a post; all comments; the ten latest
  *     menu:2 · menus       a menu; which menus there are
  *     settings:comments    settings on which few pages depend (Options)
  *     nowhere              which URLs have no page
+ *     robots sitemaps rest all responses of this kind; only for purges by hand
  *     in:* beside:* …      any of a kind (Page::ANY), for database rows that do not identify one
  *
  * The rules for a followed database use these names:
@@ -43,7 +45,7 @@ final class Tags
     public const NETWORK = 'network';
 
     /** Post types that are not shown, or that have other names here. */
-    private const SILENT = ['revision', 'nav_menu_item', 'customize_changeset', 'oembed_cache', 'user_request'];
+    private const SILENT = ['revision', 'nav_menu_item', 'customize_changeset', 'oembed_cache', 'user_request', 'wp_sync_storage'];
 
     /** Post types that belong to the theme. */
     private const THEME = ['wp_template', 'wp_template_part', 'wp_global_styles', 'wp_navigation', 'custom_css', 'wp_font_family', 'wp_font_face'];
