@@ -250,7 +250,7 @@ final class Queries
         return preg_split('/[\s,]+/', strtolower(is_array($order) ? implode(' ', array_keys($order)) : (string) $order)) ?: [];
     }
 
-    /** @return list<string> types of posts; the one name '*' for any */
+    /** @return list<string> types of posts; for any, those that WordPress searches */
     private static function types(\WP_Query $query): array
     {
         $type = $query->query_vars['post_type'] ?? '';
@@ -259,7 +259,8 @@ final class Queries
             $type = $any ? 'any' : ($query->is_attachment() ? 'attachment' : 'post');
         }
         $types = array_map('strval', array_values((array) $type));
-        return in_array('any', $types, true) ? ['*'] : array_values(array_filter($types, Tags::isData(...)));
+        $types = in_array('any', $types, true) ? array_values(get_post_types(['exclude_from_search' => false])) : $types;
+        return array_values(array_filter($types, Tags::isData(...)));
     }
 
     /**
@@ -269,6 +270,6 @@ final class Queries
      */
     private static function each(string $what, array $types): array
     {
-        return array_map(static fn (string $type): string => $type === '*' ? $what : "$what:$type", $types);
+        return array_map(static fn (string $type): string => "$what:$type", $types);
     }
 }
