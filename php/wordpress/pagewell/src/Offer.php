@@ -110,7 +110,7 @@ final class Offer
     {
         if (is_string($url) && $url !== '') {
             self::$canonical = true;
-            Page::uses(...self::missing(), ...(is_404() ? ['list'] : []));
+            Page::uses(...self::missing(), ...(is_404() ? [Tags::NOWHERE, 'list'] : []));
         }
         return $url;
     }
@@ -159,6 +159,10 @@ final class Offer
             Page::uses("term:$shown->term_id");
         }
         Page::uses(...self::missing(), ...self::kinds());
+        Page::uses(Routes::of((string) ($GLOBALS['wp']->request ?? '')));
+        if (self::$canonical && is_archive()) {
+            Page::forgetTexts();
+        }
         if (is_404() || is_search()) {
             Page::freshFor(self::PASSING_SECONDS);
         }
@@ -169,7 +173,7 @@ final class Offer
     }
 
     /**
-     * The data whose creation would change a page that found nothing.
+     * The data whose creation would change a page that found nothing, besides that of its query (Queries).
      *
      * @return list<string>
      */
@@ -177,7 +181,7 @@ final class Offer
     {
         // For an unknown author, WordPress shows the posts without an author.
         $isOfNobody = (string) get_query_var('author') . get_query_var('author_name') !== '' && !get_queried_object() instanceof \WP_User;
-        return [...(is_404() ? [Tags::NOWHERE] : []), ...($isOfNobody ? ['users'] : [])];
+        return $isOfNobody ? ['users'] : [];
     }
 
     /** @return list<string> names by which a user may purge all responses of a kind */

@@ -21,7 +21,7 @@ namespace Pagewell\WordPress;
 final class Queries
 {
     /** Orders that depend only on data whose changes count as changes of the list. */
-    private const PLAIN_ORDERS = ['', 'none', 'id', 'date', 'post_date', 'author', 'post_author', 'type', 'post_type', 'parent', 'post_parent', 'menu_order'];
+    private const PLAIN_ORDERS = ['', 'none', 'id', 'date', 'post_date', 'type', 'post_type', 'parent', 'post_parent', 'menu_order'];
 
     /** Conditions on a post's text, and on other columns of it. */
     private const OF_TEXTS = ['s', 'title', 'exact', 'post_mime_type', 'ping_status', 'comment_status'];
@@ -29,8 +29,14 @@ final class Queries
     /** Orders that depend on these, too. */
     private const TEXT_ORDERS = ['title', 'post_title', 'name', 'post_name', 'relevance', 'comment_count'];
 
+    /** Of these, the orders that titles and URLs suffice for. */
+    private const TITLE_ORDERS = ['title', 'post_title', 'name', 'post_name'];
+
     /** Conditions on custom fields. */
     private const OF_META = ['meta_key', 'meta_value', 'meta_value_num', 'meta_query'];
+
+    /** Maximum number of authors that are named individually. */
+    private const AUTHORS_MAX = 50;
 
     /** Conditions on terms. */
     private const TERMS = [
@@ -41,7 +47,7 @@ final class Queries
     /** From this version on, a sitemap has the times of modification. */
     private const SITEMAPS_WITH_TIMES = '6.5';
 
-    /** @var list<\WP_Query> */
+    /** @var list<array{\WP_Query, bool, list<string>}> each with whether its posts are shown by title and URL only, and what it misses if there are none */
     private static array $remembered = [];
 
     /** @var list<\WP_Query> queries whose results are not shown, or named elsewhere */
@@ -72,7 +78,8 @@ final class Queries
         foreach (self::couldFind($query, $posts !== null) as $tag) {
             Page::uses($tag);
         }
-        self::$remembered[] = $query;
+        // A query that becomes a 404 forgets what it was for.
+        self::$remembered[] = [$query, Frames::isOfTitles(), self::missing($query)];
         return $posts;
     }
 
@@ -84,7 +91,7 @@ final class Queries
     public static function found(mixed $posts, mixed $query = null): mixed
     {
         if (!in_array($query, self::$silent, true)) {
-            self::harvest(is_array($posts) ? $posts : []);
+            self::harvest(is_array($posts) ? $posts : [], Frames::isOfTitles());
         }
         return $posts;
     }
@@ -109,12 +116,12 @@ final class Queries
     /** Reads the results of all queries when the page is complete. */
     public static function finish(): void
     {
-        foreach (self::$remembered as $query) {
+        foreach (self::$remembered as [$query, $isOfTitles, $missing]) {
             $posts = $query->posts ?? [];
-            self::harvest($posts);
-            if ($query->is_singular()) {
+            self::harvest($posts, $isOfTitles);
+            if ($query->is_singular() || $query->is_404()) {
                 // Another post of the same name may precede this one.
-                Page::uses($posts === [] ? Tags::NOWHERE : 'called:' . ($posts[0]->post_name ?? ''));
+                Page::uses(...($posts === [] || $query->is_404() ? $missing : ['called:' . ($posts[0]->post_name ?? '')]));
             }
             if ($query->is_comment_feed()) {
                 $post = $query->is_singular() ? (int) ($posts[0]->ID ?? 0) : 0;
@@ -124,13 +131,48 @@ final class Queries
         self::$remembered = self::$silent = [];
     }
 
-    /** @param array<mixed> $posts posts, parts of posts, or ids */
-    private static function harvest(array $posts): void
+    /**
+     * The names for the posts whose appearance would give a page to a query that found nothing.
+     *
+     * @return list<string>
+     */
+    private static function missing(\WP_Query $query): array
     {
-        $isOfUrls = self::isSitemap($GLOBALS['wp_query'] ?? null) && version_compare((string) $GLOBALS['wp_version'], self::SITEMAPS_WITH_TIMES, '<');
+        $vars = $query->query_vars;
+        // As asked: WordPress reduces the path of a page to its last name.
+        $asked = [$query->query['pagename'] ?? '', $vars['name'] ?? '', $vars['attachment'] ?? ''];
+        $path = array_values(array_filter($asked, static fn (mixed $part): bool => is_string($part) && $part !== ''))[0] ?? '';
+        return match (true) {
+            $query->is_singular() && $path !== '' => Tags::missing($path),
+            // The terms, the author or the date of an archive are named as for other archives.
+            $query->is_category() || $query->is_tag() || $query->is_tax() || $query->is_author() || $query->is_date() => [],
+            default => [Tags::NOWHERE],
+        };
+    }
+
+    /** The posts on top of the front page are read: filter `pre_option_sticky_posts`. */
+    public static function stickies(mixed $value): mixed
+    {
+        $callers = Frames::callers();
+        $reader = $callers[(int) array_search('get_option', $callers, true) + 1] ?? '';
+        // A query for posts is looked at when it begins; whether one post is on top belongs to the post.
+        if (!in_array($reader, ['WP_Query::get_posts', 'is_sticky'], true)) {
+            Page::uses(Tags::STICKY);
+        }
+        return $value;
+    }
+
+    /** @param array<mixed> $posts posts, parts of posts, or ids */
+    private static function harvest(array $posts, bool $isOfTitles): void
+    {
+        $isOfUrls = $isOfTitles || self::isSitemap($GLOBALS['wp_query'] ?? null) && version_compare((string) $GLOBALS['wp_version'], self::SITEMAPS_WITH_TIMES, '<');
         foreach ($posts as $post) {
             $id = (int) (is_object($post) ? $post->ID ?? 0 : $post);
             $isOfUrls ? Page::usesName($id) : Page::usesText($id);
+            if (is_object($post) && ($post->post_type ?? '') === 'attachment') {
+                // It is visible as its parent is.
+                Page::usesName((int) ($post->post_parent ?? 0));
+            }
         }
     }
 
@@ -141,6 +183,10 @@ final class Queries
         if ($query->is_singular() || $query->is_comment_feed()) {
             // Its results, or the lack of them, are named at the end.
             return [];
+        }
+        Page::uses(...self::authors($vars));
+        if ($query->is_home() && empty($vars['ignore_sticky_posts'])) {
+            Page::uses(Tags::STICKY);
         }
         $types = self::types($query);
         if ($isAnswered) {
@@ -154,8 +200,12 @@ final class Queries
         if ($types === []) {
             return [];
         }
-        if (!self::asksForMeta($query) && self::isPlain($vars)) {
-            return self::archive($query) ?? self::each('list', $types);
+        $isOfText = array_filter(array_intersect_key($vars, array_flip(self::OF_TEXTS))) !== [] || self::asksForMeta($query);
+        if (!$isOfText && array_diff(self::orders($vars), self::PLAIN_ORDERS) === []) {
+            return self::archive($query) ?? [...self::each('list', $types), ...QueryTerms::conditions($query)];
+        }
+        if (!$isOfText && array_diff(self::orders($vars), self::PLAIN_ORDERS, self::TITLE_ORDERS) === []) {
+            return [...self::each('names', $types), ...QueryTerms::conditions($query)];
         }
         $tags = self::byTerms($query);
         return in_array('comment_count', self::orders($vars), true) ? [...$tags, 'comments'] : $tags;
@@ -170,19 +220,15 @@ final class Queries
     {
         $vars = $query->query_vars;
         $tags = [];
-        if ($query->is_category() || $query->is_tag() || $query->is_tax()) {
-            $term = $query->get_queried_object();
-            $asked = $query->tax_query->queried_terms ?? [];
-            $single = count($asked) === 1 && count((array) (reset($asked)['terms'] ?? [])) === 1;
-            if (!$single || !$term instanceof \WP_Term) {
-                return self::byTerms($query);
+        if ($query->is_category() || $query->is_tag() || $query->is_tax() || array_filter(array_intersect_key($vars, array_flip(self::TERMS)))) {
+            if (!QueryTerms::isNarrow($query)) {
+                return null;
             }
-            $tags[] = "in:$term->term_taxonomy_id";
-        } elseif (array_filter(array_intersect_key($vars, array_flip(self::TERMS)))) {
-            return self::byTerms($query);
+            $tags = QueryTerms::conditions($query);
         }
-        if ($query->is_author() && (int) ($vars['author'] ?? 0) > 0) {
-            $tags[] = 'by:' . (int) $vars['author'];
+        if ($query->is_author()) {
+            // WordPress shows the posts without an author for an unknown name.
+            $tags[] = 'by:' . (int) ($vars['author'] ?? 0);
         }
         if ($query->is_date() && (int) ($vars['year'] ?? 0) > 0) {
             $tags[] = self::date($vars);
@@ -198,26 +244,35 @@ final class Queries
      */
     private static function byTerms(\WP_Query $query): array
     {
-        $conditions = $query->tax_query->queries ?? [];
-        $taxonomies = [];
-        array_walk_recursive($conditions, static function (mixed $value, int|string $key) use (&$taxonomies): void {
-            if ($key === 'taxonomy' && is_string($value) && Tags::isTaxonomy($value)) {
-                $taxonomies[$value] = "terms:$value";
-            }
-        });
-        $isOfTexts = !self::asksForMeta($query) && array_diff(self::orders($query->query_vars), self::PLAIN_ORDERS, self::TEXT_ORDERS) === [];
-        return [...self::each($isOfTexts ? 'texts' : 'every', self::types($query)), ...array_values($taxonomies)];
+        $isOfTexts = !self::asksForMeta($query) && QueryTerms::isKnown($query) && array_diff(self::orders($query->query_vars), self::PLAIN_ORDERS, self::TEXT_ORDERS) === [];
+        return [...self::each($isOfTexts ? 'texts' : 'every', self::types($query)), ...QueryTerms::conditions($query)];
     }
 
     /**
-     * Whether a query depends on custom fields or on modification times: by its arguments, and by
-     * its SQL, which plugins may change.
+     * Whether a query depends on custom fields, on modification times or on terms that it does not name: by
+     * its arguments, and by its SQL, which plugins may change.
      */
     private static function asksForMeta(\WP_Query $query): bool
     {
         global $wpdb;
         $sql = (string) ($query->request ?? '');
-        return array_filter(array_intersect_key($query->query_vars, array_flip(self::OF_META))) !== [] || str_contains($sql, $wpdb->postmeta) || str_contains($sql, 'post_modified');
+        $asksForTerms = array_filter(array_intersect_key($query->query_vars, array_flip(self::TERMS))) !== [] || ($query->tax_query->queries ?? []) !== [];
+        return array_filter(array_intersect_key($query->query_vars, array_flip(self::OF_META))) !== [] || str_contains($sql, $wpdb->postmeta) || str_contains($sql, 'post_modified')
+            || (!$asksForTerms && str_contains($sql, $wpdb->term_relationships));
+    }
+
+    /**
+     * The names for the authors in the conditions of a query.
+     *
+     * @param array<string, mixed> $vars
+     *
+     * @return list<string>
+     */
+    private static function authors(array $vars): array
+    {
+        $authors = [...(array) ($vars['author__in'] ?? []), ...(array) ($vars['author__not_in'] ?? []), ...explode(',', is_scalar($vars['author'] ?? '') ? (string) ($vars['author'] ?? '') : '')];
+        $authors = array_unique(array_filter(array_map(static fn (mixed $author): int => is_scalar($author) ? abs((int) $author) : 0, $authors)));
+        return count($authors) > self::AUTHORS_MAX ? ['authors', 'users', 'list'] : array_map(static fn (int $author): string => "by:$author", array_values($authors));
     }
 
     /** @param array<string, mixed> $vars */
@@ -231,12 +286,6 @@ final class Queries
             $date .= sprintf('-%02d', $vars[$part]);
         }
         return $date;
-    }
-
-    /** @param array<string, mixed> $vars */
-    private static function isPlain(array $vars): bool
-    {
-        return !array_filter(array_intersect_key($vars, array_flip(self::OF_TEXTS))) && array_diff(self::orders($vars), self::PLAIN_ORDERS) === [];
     }
 
     /**

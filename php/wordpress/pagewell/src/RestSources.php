@@ -4,8 +4,7 @@
  * The dependencies of a response of the REST API (wp-json) that no hook of Sources shows.
  *
  * The controllers of WordPress in OWN read posts, terms, users and comments as objects, without the
- * filters of titles and URLs. The hooks `rest_prepare_…` pass each of them. A query also depends on
- * the list, because of its total (X-WP-Total). Other routes are not offered, because what they read
+ * filters of titles and URLs. The hooks `rest_prepare_…` pass each of them. Other routes are not offered, because what they read
  * is unknown, unless the filter `pagewell_rest_route` accepts them.
  *
  * A response does not link to a post's revisions, which visitors cannot read: the number of them
@@ -45,7 +44,6 @@ final class RestSources
     private static function register(): void
     {
         foreach (get_post_types(['show_in_rest' => true]) as $type) {
-            add_filter("rest_{$type}_query", static fn (mixed $query): mixed => self::posts($query, $type), PHP_INT_MAX);
             add_filter("rest_prepare_$type", self::post(...), PHP_INT_MAX, 2);
         }
         foreach (get_taxonomies(['show_in_rest' => true]) as $taxonomy) {
@@ -64,17 +62,6 @@ final class RestSources
         $isOwn = in_array($class, self::OWN, true) && $request instanceof \WP_REST_Request && $request->get_method() === 'GET';
         self::$isKnown = self::$isKnown !== false && (bool) apply_filters('pagewell_rest_route', $isOwn, $request);
         return $response;
-    }
-
-    private static function posts(mixed $query, string $type): mixed
-    {
-        // An attachment is visible as its parent is, which may have any type.
-        Page::uses(...match (true) {
-            $type === 'attachment' => ['list'],
-            Tags::isData($type) => ["list:$type"],
-            default => [],
-        });
-        return $query;
     }
 
     private static function post(mixed $response, mixed $post): mixed
@@ -113,7 +100,7 @@ final class RestSources
     private static function user(mixed $response, mixed $user): mixed
     {
         if ($user instanceof \WP_User) {
-            Page::uses("user:$user->ID", "by:$user->ID");
+            Page::uses("user:$user->ID", 'authors');
         }
         return $response;
     }

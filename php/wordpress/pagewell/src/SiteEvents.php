@@ -117,9 +117,10 @@ final class SiteEvents
     public static function userDeleted(int $user, mixed $heir): void
     {
         self::userWritten($user);
-        Changes::add("by:$user", 'authors', ...($heir === null ? [] : ['by:' . (int) $heir, 'list', 'texts', 'every']));
-        foreach ($heir === null ? [] : array_filter(get_post_types(), Tags::isData(...)) as $type) {
-            Changes::add("list:$type", "texts:$type", "every:$type");
+        Changes::add("by:$user", 'authors', 'modified');
+        if ($heir !== null) {
+            Changes::add('by:' . (int) $heir, 'every');
+            PostEvents::inherited($user);
         }
     }
 }

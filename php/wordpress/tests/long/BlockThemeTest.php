@@ -72,7 +72,7 @@ final class BlockThemeTest extends TestCase
             $changed = count(self::$comparison->changed);
             $change();
             self::$comparison->after($happens);
-            self::assertSame($isSeen, count(self::$comparison->changed) > $changed, "$happens: a page changes");
+            self::assertSame($isSeen, count(self::$comparison->changed) > $changed, "$happens: " . implode(', ', array_slice(self::$comparison->changed, $changed)));
         }
         self::assertSame([[], []], [self::$comparison->old, self::$comparison->unstored], 'no page is old, and all are stored');
         getenv('SHOW') && fwrite(STDERR, self::$comparison->report());
