@@ -55,6 +55,10 @@ final class Options
 
     public static function added(string $option, mixed $after = null): void
     {
+        // WordPress notes that there are no widgets of a kind when it first looks for them.
+        if (str_starts_with($option, 'widget_') && is_array($after) && array_diff_key($after, ['_multiwidget' => 1]) === []) {
+            return;
+        }
         self::written($option, null, $after);
     }
 

@@ -31,7 +31,7 @@ final class Page
      * Kinds for which a database row may not identify the one concerned: `pagewell changes suggest
      * --for wordpress`.
      */
-    private const ANY = '/^(every|texts|names|in|beside|children|terms|filled|counts|menu|comments):/';
+    private const ANY = '/^(every|texts|names|in|beside|children|stuck|terms|filled|counts|menu|comments):/';
 
     /** @var array<string, true> */
     private static array $tags = [];

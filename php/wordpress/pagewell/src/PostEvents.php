@@ -134,7 +134,7 @@ final class PostEvents
 
     public static function stuck(int $id): void
     {
-        Changes::add(Tags::STICKY, "post:$id", "text:$id");
+        Changes::add(Tags::STICKY, "stuck:$id");
     }
 
     /** Compares a post before and after a write; null if it does not exist. */

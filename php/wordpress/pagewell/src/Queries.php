@@ -162,6 +162,16 @@ final class Queries
         return $value;
     }
 
+    /** Whether a post is on top: filter `is_sticky`. The classes of a post say so on the front page only. */
+    public static function isSticky(mixed $isSticky, mixed $post): mixed
+    {
+        $isFront = is_home() && !is_paged();
+        if ($isFront || !in_array('get_post_class', Frames::callers(), true)) {
+            Page::uses('stuck:' . (int) $post);
+        }
+        return $isSticky;
+    }
+
     /** @param array<mixed> $posts posts, parts of posts, or ids */
     private static function harvest(array $posts, bool $isOfTitles): void
     {

@@ -41,7 +41,7 @@ final class Sources
         'wp_get_attachment_metadata' => [2, [self::class, 'postSecond']],
         'upload_dir' => [1, [self::class, 'uploads']],
         'url_to_postid' => [1, [self::class, 'urls']],
-        'is_sticky' => [2, [self::class, 'postSecond']],
+        'is_sticky' => [2, [Queries::class, 'isSticky']],
         'pre_option_sticky_posts' => [1, [Queries::class, 'stickies']],
         'get_next_post_where' => [5, [self::class, 'neighbour']],
         'get_previous_post_where' => [5, [self::class, 'neighbour']],

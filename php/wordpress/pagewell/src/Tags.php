@@ -11,7 +11,7 @@
  *     texts:post · texts   the same, and their texts: for searches and orders by title
  *     every:post · every   the same, and anything about any of them, terms and custom fields included
  *     modified             when a post was modified last
- *     sticky               which posts are on top of the front page
+ *     sticky · stuck:4     which posts are on top of the front page; whether post 4 is
  *     in:7 by:3 date:2026-11   which posts are in a term, by an author, of a year, month or day
  *     called:tern          which posts have this at the end of their URL, or had
  *     guess:tern           which posts have a URL that ends in a name with this beginning (GUESSED)

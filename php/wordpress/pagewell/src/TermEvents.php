@@ -33,7 +33,7 @@ final class TermEvents
     {
         $found = get_term($term, $taxonomy);
         if (Tags::isTaxonomy($taxonomy) && $found instanceof \WP_Term) {
-            Changes::add("term:$term", ...Tags::termsOf($taxonomy), ...self::containing([$found->term_taxonomy_id], $taxonomy));
+            Changes::add("term:$term", ...self::listsWith($found), ...self::containing([$found->term_taxonomy_id], $taxonomy));
         }
     }
 
@@ -95,9 +95,19 @@ final class TermEvents
     {
         $found = get_term($term);
         if ($found instanceof \WP_Term && Tags::isTaxonomy($found->taxonomy)) {
-            $isEmpty = self::count($found->term_taxonomy_id) === 0 && get_term_children($term, $found->taxonomy) === [];
-            Changes::add("term:$term", ...($isEmpty ? ["terms:$found->taxonomy"] : Tags::termsOf($found->taxonomy)));
+            Changes::add("term:$term", ...self::listsWith($found));
         }
+    }
+
+    /**
+     * The lists that show a term: an empty one is only in lists with empty terms.
+     *
+     * @return list<string>
+     */
+    private static function listsWith(\WP_Term $term): array
+    {
+        $isEmpty = self::count($term->term_taxonomy_id) === 0 && get_term_children($term->term_id, $term->taxonomy) === [];
+        return $isEmpty ? ["terms:$term->taxonomy"] : Tags::termsOf($term->taxonomy);
     }
 
     /**
