@@ -1,7 +1,7 @@
 <?php
 
 /**
- * What a change does to the pages of a blog, found by comparing each cached page with one that is
+ * The effects of a change on the pages of a blog, found by comparing each cached page with one that is
  * rendered at that moment.
  *
  *     old        a cached page differs from the page that WordPress renders now: a fault

@@ -173,7 +173,7 @@ final class Offer
     }
 
     /**
-     * The data whose creation would change a page that found nothing, besides that of its query (Queries).
+     * The data whose creation would change a page that found nothing. That of its query is in Queries.
      *
      * @return list<string>
      */
