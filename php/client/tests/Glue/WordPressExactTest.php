@@ -102,6 +102,16 @@ final class WordPressExactTest extends TestCase
         yield 'the same rules for addresses' => ['flush_rewrite_rules();', []];
     }
 
+    public function testABlockIsNamedForWhatItReads(): void
+    {
+        $key = self::$blog->command('echo Pagewell\WordPress\Readers::key();');
+        $readers = fn (string $key): array => self::$pagewell->ask('GET', "/latest/?pagewell_readers=$key", '', 'Host: blog.test')[1]['x-pagewell-readers'] ?? [];
+        $lines = $readers($key);
+        self::assertCount(1, preg_grep('~^core/latest-comments (.* )?latest:5( |$)~', $lines), implode("\n", $lines));
+        self::assertSame([], preg_grep('~^core/page-list .*latest:5~', $lines));
+        self::assertSame([], $readers('wrong'), 'only with a key of this site');
+    }
+
     /** While users edit, alone or together. The long test does so in a browser's way (php/wordpress/tests/long). */
     public function testWritesOfTheEditorPurgeNothing(): void
     {

@@ -42,15 +42,24 @@ final class Frames
         }
     }
 
-    /** A classic widget is rendered in a frame of its own: filter `widget_display_callback`. */
+    /**
+     * A classic widget is rendered in a frame of its own: filter `widget_display_callback`. Not those of
+     * the_widget(), which prepares them after this filter.
+     */
     public static function widget(mixed $instance, mixed $widget, mixed $arguments): mixed
     {
-        if (!is_array($instance) || !$widget instanceof \WP_Widget || !isset((self::OF_TITLES + self::OF_TERMS)[$widget::class]) || $widget->is_preview()) {
+        if (!is_array($instance) || !$widget instanceof \WP_Widget || !isset((self::OF_TITLES + self::OF_TERMS)[$widget::class]) || $widget->is_preview() || in_array('the_widget', self::callers(), true)) {
             return $instance;
         }
         self::within($widget::class, $instance, static fn () => $widget->widget((array) $arguments, $instance));
         // It is rendered.
         return false;
+    }
+
+    /** The innermost block or widget; `page` outside of them. */
+    public static function name(): string
+    {
+        return (string) preg_replace('~[^A-Za-z0-9_/-]~', '', (end(self::$frames) ?: ['page'])[0]);
     }
 
     /** Whether the posts of a query are shown by title and URL only. */

@@ -207,6 +207,12 @@ final class Offer
 
     private static function offer(?Refusal $refusal): void
     {
+        if ($refusal === null && Readers::areAsked()) {
+            $refusal = Refusal::NotCached;
+            foreach (Readers::lines() as $line) {
+                header("X-Pagewell-Readers: $line", false);
+            }
+        }
         if ($refusal !== null) {
             header('Pagewell-Cache-Control: no-store');
             header("X-Pagewell-Refusal: $refusal->value");

@@ -47,6 +47,7 @@ final class Page
         foreach ($tags as $tag) {
             if (count(self::$tags) <= self::TAGS_MAX) {
                 self::$tags[Tags::full($tag)] = true;
+                Readers::add(Tags::full($tag));
                 if (preg_match(self::ANY, $tag, $kind) === 1) {
                     self::$tags[Tags::full("$kind[1]:*")] = true;
                 }
