@@ -53,13 +53,13 @@ final class Queries
     /** @var list<\WP_Query> queries whose results are not shown, or named elsewhere */
     private static array $silent = [];
 
-    /** Whether get_pages() queries next. */
-    private static bool $pagesFollow = false;
+    /** The arguments of the query of get_pages() that follows; null: there is none. */
+    private static mixed $pagesFollow = null;
 
     /** WordPress 6.3 and newer query for get_pages() in this way; BlockSources::pages() names the result. */
     public static function pagesFollow(mixed $asked): mixed
     {
-        self::$pagesFollow = true;
+        self::$pagesFollow = $asked;
         return $asked;
     }
 
@@ -70,7 +70,9 @@ final class Queries
      */
     public static function remember(mixed $posts, \WP_Query $query): mixed
     {
-        [$isOfPages, self::$pagesFollow] = [self::$pagesFollow, false];
+        // Another plugin may query before get_pages() does.
+        $isOfPages = is_array(self::$pagesFollow) && $query->query === self::$pagesFollow;
+        self::$pagesFollow = $isOfPages ? null : self::$pagesFollow;
         if (($isOfPages && $posts === null && !self::asksForMeta($query)) || self::isUnused($query)) {
             self::$silent[] = $query;
             return $posts;
