@@ -22,7 +22,7 @@ class WordPressPagesTest extends TestCase
     /** How many changes happen before all pages are looked at. */
     protected const TOGETHER = 1;
 
-    /** Purged pages ÷ changed pages. Searches, the index of sitemaps and roles of users are not told apart. */
+    /** Purged pages ÷ changed pages. Searches, the index of sitemaps and roles of users are not exact. */
     private const RATIO_MAX = 1.55;
 
     private const PAGES = [

@@ -18,7 +18,7 @@ final class RealMariaDb
     private string $directory;
     private string $user;
 
-    /** Who logs in; a new MySQL has only one account, without a password. */
+    /** The account for the tests; a new MySQL has only one, without a password. */
     private string $account;
 
     /** @var resource */

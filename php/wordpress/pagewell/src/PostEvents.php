@@ -30,9 +30,6 @@ final class PostEvents
     /** The columns of the modification time, and others that no list uses. */
     private const PASSING = ['post_modified', 'post_modified_gmt', 'to_ping', 'pinged', 'comment_count', 'filter', 'guid'];
 
-    /** Maximum number of posts with another author that are named individually; above it, everything changes. */
-    private const INHERITED_MAX = 300;
-
     /** Maximum number of old names of a post whose URLs are purged. */
     private const OLD_NAMES_MAX = 20;
 
@@ -113,22 +110,6 @@ final class PostEvents
         if (self::isSeen($post)) {
             $shown = Tags::isShownMeta($key) ? ["text:$post->ID"] : [];
             Changes::add("post:$post->ID", "every:$post->post_type", 'every', ...$shown);
-        }
-    }
-
-    /** The posts of a user get another author. */
-    public static function inherited(int $user): void
-    {
-        global $wpdb;
-        $posts = $wpdb->get_results($wpdb->prepare("SELECT ID, post_type FROM $wpdb->posts WHERE post_author = %d LIMIT %d", $user, self::INHERITED_MAX + 1));
-        $isInUrl = str_contains((string) get_option('permalink_structure'), '%author%');
-        foreach (count($posts) > self::INHERITED_MAX ? [] : $posts as $post) {
-            if (Tags::isData($post->post_type)) {
-                Changes::add("post:$post->ID", "text:$post->ID", "every:$post->post_type", "written:$post->post_type", ...($isInUrl ? ["name:$post->ID", "names:$post->post_type"] : []));
-            }
-        }
-        if (count($posts) > self::INHERITED_MAX) {
-            Changes::add(Tags::SITE);
         }
     }
 

@@ -5,7 +5,7 @@
  *
  * The page is rendered once more for that, at its URL with a key that only this site can make (salts in
  * wp-config.php) and that is valid for one to two hours. The response has a field X-Pagewell-Readers for
- * each block, and is not cached. What is outside of blocks and known widgets counts as `page`.
+ * each block, and is not cached. The rest of the page counts as `page`.
  */
 
 declare(strict_types=1);
