@@ -110,6 +110,9 @@ enum Refusal: string
     /** The theme or a plugin asked whether the visitor has a phone (wp_is_mobile). */
     case ByDevice = 'by-device';
 
+    /** A route of the REST API whose dependencies are unknown, or a response of it other than 200. */
+    case RestRoute = 'rest-route';
+
     /** Output was flushed before the page was complete. */
     case SentEarly = 'sent-early';
 }

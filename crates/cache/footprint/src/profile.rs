@@ -20,6 +20,22 @@ pub const HELD_FOR: Duration = Duration::from_secs(1);
 /// The maximum number of rows that are held back.
 const HELD_MAX: usize = 1_000;
 
+/// Meta of users that only WordPress's administration reads, and writes while they edit. With the usual
+/// prefix of tables, which some of these keys begin with.
+const WORDPRESS_PREFERENCES: [&str; 11] = [
+    "session_tokens",
+    "_application_passwords",
+    "community-events-location",
+    "dismissed_wp_pointers",
+    "closedpostboxes_*",
+    "meta-box-order_*",
+    "metaboxhidden_*",
+    "wp_persisted_preferences",
+    "wp_user-settings*",
+    "wp_dashboard_quick_press_last_post_id",
+    "wp_media_library_mode",
+];
+
 /// A rule about changes that no page shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IgnoreRule {
@@ -63,7 +79,8 @@ pub struct SqlProfile {
 }
 
 impl SqlProfile {
-    /// WordPress: scheduled tasks, transients, edit locks and sessions.
+    /// WordPress: scheduled tasks, transients, edit locks, notes of editing together, and sessions and
+    /// preferences of users.
     #[must_use]
     pub fn wordpress() -> SqlProfile {
         let row = |table: &str, column: &str, patterns: &[&str]| IgnoreRule::Row {
@@ -84,7 +101,8 @@ impl SqlProfile {
             rules: vec![
                 row("options", "option_name", &internal),
                 row("postmeta", "meta_key", &locks),
-                row("usermeta", "meta_key", &["session_tokens"]),
+                row("posts", "post_type", &["wp_sync_storage"]),
+                row("usermeta", "meta_key", &WORDPRESS_PREFERENCES),
                 rebuilt,
             ],
             statements: Vec::new(),
@@ -377,6 +395,46 @@ mod tests {
         assert!(passed(&[(Some(cron), Some(other), 0)]).is_empty());
         assert_eq!(passed(&[(Some(cron), Some(["1", "blogname", "b"]), 0)]), ["-+"], "renamed");
         assert_eq!(passed(&[(None, Some(["2", "blogname", "b"]), 0)]), ["+"]);
+    }
+
+    /// Whether pages may show a new row of a table with this value in a column.
+    fn is_shown(table: &str, column: &str, value: &str) -> bool {
+        let mut schema = SqlSchema::new("site");
+        let id = SqlColumn::new("id", "bigint(20) unsigned", None, "PRI");
+        let collation = Some("utf8mb4_unicode_520_ci");
+        schema.add(table, vec![id, SqlColumn::new(column, "varchar(255)", collation, "MUL")]);
+        let id = schema.table_id(table).expect("added");
+        let mut filter = SqlProfile::wordpress().for_schema(&schema, "wp_");
+        let values = ["1", value].map(|value| SqlValue::Text(value.to_owned().into()));
+        let event = RowEvent::new(&schema, id, None, Some(SqlRow::new(values.to_vec())));
+        let mut is_shown = false;
+        filter.take(event, Duration::ZERO, |_| is_shown = true);
+        is_shown
+    }
+
+    #[test]
+    fn rows_that_wordpress_writes_while_users_edit_are_ignored() {
+        for (table, column, value) in [
+            ("wp_postmeta", "meta_key", "_edit_lock"),
+            ("wp_postmeta", "meta_key", "wp_sync_update"),
+            ("wp_2_postmeta", "meta_key", "wp_sync_awareness"),
+            ("wp_posts", "post_type", "wp_sync_storage"),
+            ("wp_usermeta", "meta_key", "wp_persisted_preferences"),
+            ("wp_usermeta", "meta_key", "wp_user-settings-time"),
+            ("wp_usermeta", "meta_key", "closedpostboxes_post"),
+            ("wp_options", "option_name", "cron"),
+            ("wp_options", "option_name", "_transient_timeout_doing"),
+        ] {
+            assert!(!is_shown(table, column, value), "{table} {value}");
+        }
+        for (table, column, value) in [
+            ("wp_postmeta", "meta_key", "_thumbnail_id"),
+            ("wp_posts", "post_type", "post"),
+            ("wp_usermeta", "meta_key", "description"),
+            ("wp_usermeta", "meta_key", "wp_capabilities"),
+        ] {
+            assert!(is_shown(table, column, value), "{table} {value}");
+        }
     }
 
     #[test]

@@ -3,9 +3,8 @@
 /**
  * After each event in a blog, every page is the same as WordPress would render it at that moment.
  *
- * The cached pages are compared with newly rendered ones. The test does not list which pages an
- * event affects: an outdated page is found whatever it shows. So is a change that the plugin does
- * not detect because WordPress has no hook for it.
+ * The cached pages are compared with newly rendered ones (PageComparison). So a change that the plugin
+ * does not detect, because WordPress has no hook for it, is found as well.
  */
 
 declare(strict_types=1);
@@ -13,6 +12,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Pagewell\Tests\Support\BlogPages;
+use Pagewell\Tests\Support\PageComparison;
 use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
 use PHPUnit\Framework\TestCase;
@@ -22,11 +22,17 @@ class WordPressPagesTest extends TestCase
     /** How many changes happen before all pages are looked at. */
     protected const TOGETHER = 1;
 
+    /** Purged pages ÷ changed pages. Searches, the index of sitemaps and roles of users are not exact. */
+    private const RATIO_MAX = 1.55;
+
     private const PAGES = [
         '/', '/feed/', '/comments/feed/', '/ferry/', '/gull/', '/tern/', '/about/', '/about/team/', '/lamp/', '/new/',
         '/category/ships/', '/category/birds/', '/category/fish/', '/category/fish/feed/', '/tag/quay/', '/?category_name=ships,birds', '/?s=ferry&cat=-1',
         '/author/ada/', '/author/ada/feed/', '/2026/03/03/', '/?orderby=title', '/wp-sitemap-taxonomies-category-1.xml', '/wp-sitemap-users-1.xml',
         '/link/', '/latest/', '/editors/', '/trade/', '/picture/', '/gallery/', '/depth/', '/harbour/', '/author/eve/', '/?author=2', '/quay/', '/tag/quay/feed/',
+        '/robots.txt', '/wp-sitemap.xml', '/wp-sitemap-posts-post-1.xml', '/wp-sitemap-posts-page-1.xml',
+        '/wp-json/', '/wp-json/wp/v2/posts?_embed', '/wp-json/wp/v2/posts?orderby=title', '/wp-json/wp/v2/posts?sticky=true', '/wp-json/wp/v2/posts/4', '/wp-json/wp/v2/pages?slug=about,depth', '/wp-json/wp/v2/categories', '/wp-json/wp/v2/tags?post=4',
+        '/wp-json/wp/v2/users', '/wp-json/wp/v2/users/2', '/wp-json/wp/v2/comments', '/wp-json/wp/v2/comments?post=4&_embed', '/wp-json/wp/v2/media', '/wp-json/wp/v2/search?search=ferry', '/wp-json/oembed/1.0/embed?url=http://blog.test/ferry/',
     ];
 
     /** What happens, and how: as a command of wp-cli or a job would do it. */
@@ -121,23 +127,17 @@ class WordPressPagesTest extends TestCase
 
     public function testAfterEachChangeAllPagesAreAsWordPressMakesThem(): void
     {
-        array_map(self::$pages->ask(...), self::PAGES);
+        $comparison = new PageComparison(self::$pages, self::PAGES);
         foreach (array_chunk(self::CHANGES, static::TOGETHER, true) as $scripts) {
-            $happens = implode(', ', array_keys($scripts));
             foreach ($scripts as $script) {
                 self::$blog->command(self::NAMES . $script);
             }
-            foreach (self::PAGES as $path) {
-                [$shown, $made] = self::$pages->ask($path);
-                // A page rendered now is up to date.
-                if (!str_contains($made, 'stored')) {
-                    self::$pages->ask($path, 'PURGE');
-                    [$anew, $made] = self::$pages->ask($path);
-                    self::assertSame($anew, $shown, "$path is old after: $happens");
-                }
-                // The way from an old address is not kept.
-                self::assertMatchesRegularExpression("/; stored|fwd-status=301/", $made, "$path after: $happens");
-            }
+            $comparison->after(implode(', ', array_keys($scripts)));
+        }
+        self::assertSame([[], []], [$comparison->old, $comparison->unstored], 'no page is old, and all are stored');
+        getenv('SHOW') && fwrite(STDERR, $comparison->report());
+        if (static::TOGETHER === 1) {
+            self::assertLessThan(self::RATIO_MAX, $comparison->ratio(), $comparison->report());
         }
     }
 

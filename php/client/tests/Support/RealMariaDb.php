@@ -1,7 +1,8 @@
 <?php
 
 /**
- * A MariaDB of its own: a private directory, a Unix socket, no network. It goes with the object.
+ * A MariaDB of its own: a private directory, a Unix socket, no network. It goes with the object. Where
+ * only MySQL is installed, it is one.
  */
 
 declare(strict_types=1);
@@ -11,8 +12,14 @@ namespace Pagewell\Tests\Support;
 /** A running server, into which whoever runs the tests may log in without a password. */
 final class RealMariaDb
 {
+    private const MARIADB = '/usr/sbin/mariadbd';
+    private const MYSQL = '/usr/sbin/mysqld';
+
     private string $directory;
     private string $user;
+
+    /** The account for the tests; a new MySQL has only one, without a password. */
+    private string $account;
 
     /** @var resource */
     private $process;
@@ -25,22 +32,25 @@ final class RealMariaDb
         mkdir($this->directory, 0755);
         $this->user = posix_getpwuid(posix_geteuid())['name'] ?? 'root';
         $common = ['--no-defaults', "--datadir={$this->directory}/data", "--user={$this->user}", '--skip-name-resolve'];
-        $this->execute(['mariadb-install-db', ...$common, '--skip-test-db', '--auth-root-authentication-method=socket', "--auth-root-socket-user={$this->user}"]);
+        $this->account = self::isMariaDb() ? $this->user : 'root';
+        $this->execute(self::isMariaDb()
+            ? ['mariadb-install-db', ...$common, '--skip-test-db', '--auth-root-authentication-method=socket', "--auth-root-socket-user={$this->user}"]
+            : [self::MYSQL, ...$common, '--initialize-insecure']);
         $log = ['file', "{$this->directory}/db.log", 'a'];
-        $command = ['/usr/sbin/mariadbd', ...$common, "--socket={$this->directory}/db.sock", '--skip-networking', '--innodb-buffer-pool-size=32M'];
+        $command = [self::isMariaDb() ? self::MARIADB : self::MYSQL, ...$common, "--socket={$this->directory}/db.sock", '--skip-networking', '--innodb-buffer-pool-size=32M', ...(self::isMariaDb() ? [] : ['--mysqlx=OFF', '--secure-file-priv=NULL'])];
         $process = proc_open($command, [1 => $log, 2 => $log], $pipes);
         if (!is_resource($process)) {
-            throw new \RuntimeException('mariadbd cannot be started');
+            throw new \RuntimeException("$command[0] cannot be started");
         }
         $this->process = $process;
-        $this->execute(['mariadb-admin', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '--wait=30', '--connect-timeout=30', 'ping']);
+        $this->execute([self::isMariaDb() ? 'mariadb-admin' : 'mysqladmin', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->account}", '--wait=30', '--connect-timeout=30', 'ping']);
         $this->sql($sql);
     }
 
     /** Runs statements, and returns the rows of their results without the names of columns. */
     public function sql(string $sql): string
     {
-        $command = ['mariadb', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->user}", '--skip-column-names', '-e', $sql];
+        $command = [self::isMariaDb() ? 'mariadb' : 'mysql', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->account}", '--skip-column-names', '-e', $sql];
         $process = proc_open($command, [1 => ['pipe', 'w'], 2 => ['file', "{$this->directory}/db.log", 'a']], $pipes);
         $rows = is_resource($process) ? (string) stream_get_contents($pipes[1]) : '';
         if (!is_resource($process) || proc_close($process) !== 0) {
@@ -60,15 +70,20 @@ final class RealMariaDb
     public static function missing(): ?string
     {
         return match (true) {
-            !is_executable('/usr/sbin/mariadbd') => 'mariadbd is not installed',
+            !is_executable(self::MARIADB) && !is_executable(self::MYSQL) => 'neither mariadbd nor mysqld is installed',
             !extension_loaded('pdo_mysql') => 'PHP has no pdo_mysql',
             default => null,
         };
     }
 
+    private static function isMariaDb(): bool
+    {
+        return is_executable(self::MARIADB);
+    }
+
     public function user(): string
     {
-        return $this->user;
+        return $this->account;
     }
 
     public function socket(): string

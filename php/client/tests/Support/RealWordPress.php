@@ -54,9 +54,8 @@ final class RealWordPress
     {
         return match (true) {
             !is_file(self::INSTALLED . '/wp-settings.php') => 'WordPress is not in ' . self::INSTALLED,
-            !is_executable('/usr/sbin/mariadbd') => 'mariadbd is not installed',
             !extension_loaded('mysqli') => 'PHP has no mysqli',
-            default => null,
+            default => RealMariaDb::missing(),
         };
     }
 

@@ -28,10 +28,10 @@ final class BlockSources
     public static function registered(mixed $block, mixed $name): mixed
     {
         $render = is_array($block) ? $block['render_callback'] ?? null : null;
-        if ($name === 'core/page-list' && is_callable($render)) {
-            $block['render_callback'] = static function (mixed ...$given) use ($render): mixed {
-                self::$titlesFollow = true;
-                return $render(...$given);
+        if (is_callable($render)) {
+            $block['render_callback'] = static function (mixed ...$given) use ($render, $name): mixed {
+                self::$titlesFollow = self::$titlesFollow || $name === 'core/page-list';
+                return Frames::within((string) $name, (array) ($given[0] ?? []), static fn (): mixed => $render(...$given));
             };
         }
         return $block;
@@ -43,11 +43,16 @@ final class BlockSources
         $asked = (array) $asked;
         $order = (string) ($asked['sort_column'] ?? '');
         $type = $asked['post_type'] ?? 'page';
-        $isWide = !empty($asked['meta_key']) || !empty($asked['meta_value']) || str_contains($order, 'modified');
-        $titles = self::$titlesFollow && !$isWide && !str_contains($order, 'comment');
+        $isWide = !empty($asked['authors']) || !empty($asked['meta_key']) || !empty($asked['meta_value']) || str_contains($order, 'modified');
+        $titles = (self::$titlesFollow || Frames::isOfBodyClass()) && !$isWide && !str_contains($order, 'comment');
         self::$titlesFollow = false;
+        $parent = is_numeric($asked['parent'] ?? null) && empty($asked['include']) ? (int) $asked['parent'] : 0;
         // The members of the list and their order do not depend on their texts.
-        Page::uses(($isWide ? 'every:' : 'names:') . $type, ...(str_contains($order, 'comment') ? ['comments'] : []));
+        Page::uses(match (true) {
+            $isWide => "every:$type",
+            $parent > 0 => "children:$parent",
+            default => "names:$type",
+        }, ...(str_contains($order, 'comment') ? ['comments'] : []));
         foreach ((array) $posts as $post) {
             $titles ? Page::usesName((int) ($post->ID ?? 0)) : Page::usesText((int) ($post->ID ?? 0));
         }

@@ -110,6 +110,9 @@ final class Cli
      * <url>
      * : A path, or a URL.
      *
+     * [--readers]
+     * : Renders the page once more, and shows which block or widget reads what.
+     *
      * ## EXAMPLES
      *
      *     $ wp pagewell explain /about/
@@ -128,6 +131,13 @@ final class Cli
             \WP_CLI::error("$found.");
         }
         array_map(\WP_CLI::line(...), $found->lines());
+        if (isset($options['readers'])) {
+            $response = wp_remote_get(add_query_arg(Readers::PARAMETER, Readers::key(), $found->url), ['redirection' => 0, 'timeout' => 30]);
+            is_wp_error($response) && \WP_CLI::error("The page cannot be rendered: {$response->get_error_message()}.");
+            foreach ((array) wp_remote_retrieve_header($response, 'x-pagewell-readers') as $line) {
+                \WP_CLI::line('  read by      ' . implode(': ', explode(' ', (string) $line, 2)));
+            }
+        }
     }
 
     /** @return list<string> */

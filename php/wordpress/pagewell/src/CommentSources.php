@@ -20,12 +20,33 @@ final class CommentSources
     /** Arguments that do not affect which comments are found. */
     private const HOW = ['number', 'fields', 'count', 'hierarchical', 'no_found_rows', 'cache_domain', 'update_comment_meta_cache', 'update_comment_post_cache'];
 
+    /** Maximum number of posts of a query that are named individually. */
+    private const POSTS_MAX = 20;
+
     public static function comments(mixed $query): mixed
     {
         $asked = (array) ($query->query_vars ?? []);
         $post = (int) ($asked['post_id'] ?? 0);
-        Page::uses($post > 0 ? "comments:$post" : (self::latest($asked, (array) ($query->query_var_defaults ?? [])) ?? 'comments'));
+        $posts = $post > 0 ? [$post] : self::posts($asked);
+        if ($posts !== []) {
+            Page::uses(...array_map(static fn (int $post): string => "comments:$post", $posts));
+            return $query;
+        }
+        Page::uses(self::latest($asked, (array) ($query->query_var_defaults ?? [])) ?? 'comments');
         return $query;
+    }
+
+    /**
+     * The posts to which a query is limited, if they are few; none: it may find comments of any post.
+     *
+     * @param array<string, mixed> $asked
+     *
+     * @return list<int>
+     */
+    private static function posts(array $asked): array
+    {
+        $posts = array_values(array_filter(array_map('intval', array_filter((array) ($asked['post__in'] ?? []), is_scalar(...))), static fn (int $post): bool => $post > 0));
+        return count($posts) <= self::POSTS_MAX ? $posts : [];
     }
 
     public static function commentsSecond(mixed $count, mixed $post): mixed

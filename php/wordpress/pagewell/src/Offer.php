@@ -44,16 +44,16 @@ final class Offer
     public static function begin(): void
     {
         Sources::listen();
+        RestSources::listen();
         add_filter('nonce_user_logged_out', [self::class, 'nonceOf'], PHP_INT_MAX);
         add_filter('nonce_life', [self::class, 'nonceFor'], PHP_INT_MAX);
         add_action('set_current_user', [self::class, 'signs'], PHP_INT_MAX);
         add_filter('wp_is_mobile', [self::class, 'byDevice'], PHP_INT_MAX);
         add_filter('redirect_canonical', [self::class, 'redirects'], PHP_INT_MAX);
-        add_action('parse_request', [self::class, 'forgetConditions']);
-        add_action('template_redirect', static function (): void {
-            ob_start(self::flushed(...));
-            self::$level = ob_get_level();
-        }, PHP_INT_MIN);
+        // Before the REST API answers (10).
+        add_action('parse_request', [self::class, 'forgetConditions'], 0);
+        add_action('parse_request', static fn (mixed $request) => empty($request->query_vars['rest_route']) || self::hold(), 0);
+        add_action('template_redirect', self::hold(...), PHP_INT_MIN);
         // Before WordPress flushes all buffers (1), after the output of other plugins.
         add_action('shutdown', self::end(...), 0);
     }
@@ -66,6 +66,13 @@ final class Offer
     public static function forgetConditions(): void
     {
         unset($_SERVER['HTTP_IF_NONE_MATCH'], $_SERVER['HTTP_IF_MODIFIED_SINCE']);
+    }
+
+    /** Buffers the page from here on. */
+    private static function hold(): void
+    {
+        ob_start(self::flushed(...));
+        self::$level = ob_get_level();
     }
 
     /** A nonce is created for a visitor who is not signed in. Shops use an individual number for each. */
@@ -103,7 +110,7 @@ final class Offer
     {
         if (is_string($url) && $url !== '') {
             self::$canonical = true;
-            Page::uses(...self::missing(), ...(is_404() ? ['list'] : []));
+            Page::uses(...self::missing(), ...(is_404() ? [Tags::NOWHERE, 'list'] : []));
         }
         return $url;
     }
@@ -151,7 +158,11 @@ final class Offer
         } elseif ($shown instanceof \WP_Term) {
             Page::uses("term:$shown->term_id");
         }
-        Page::uses(...self::missing());
+        Page::uses(...self::missing(), ...self::kinds());
+        Page::uses(Routes::of((string) ($GLOBALS['wp']->request ?? '')));
+        if (self::$canonical && is_archive()) {
+            Page::forgetTexts();
+        }
         if (is_404() || is_search()) {
             Page::freshFor(self::PASSING_SECONDS);
         }
@@ -162,7 +173,7 @@ final class Offer
     }
 
     /**
-     * The data whose creation would change a page that found nothing.
+     * The data whose creation would change a page that found nothing. That of its query is in Queries.
      *
      * @return list<string>
      */
@@ -170,7 +181,17 @@ final class Offer
     {
         // For an unknown author, WordPress shows the posts without an author.
         $isOfNobody = (string) get_query_var('author') . get_query_var('author_name') !== '' && !get_queried_object() instanceof \WP_User;
-        return [...(is_404() ? [Tags::NOWHERE] : []), ...($isOfNobody ? ['users'] : [])];
+        return $isOfNobody ? ['users'] : [];
+    }
+
+    /** @return list<string> names by which a user may purge all responses of a kind */
+    private static function kinds(): array
+    {
+        return array_keys(array_filter([
+            'robots' => is_robots(),
+            'sitemaps' => (string) get_query_var('sitemap') . get_query_var('sitemap-stylesheet') !== '',
+            'rest' => defined('REST_REQUEST') && constant('REST_REQUEST'),
+        ]));
     }
 
     /** Limits the TTL until the next scheduled post: WordPress publishes it when PHP runs next. */
@@ -186,6 +207,12 @@ final class Offer
 
     private static function offer(?Refusal $refusal): void
     {
+        if ($refusal === null && Readers::areAsked()) {
+            $refusal = Refusal::NotCached;
+            foreach (Readers::lines() as $line) {
+                header("X-Pagewell-Readers: $line", false);
+            }
+        }
         if ($refusal !== null) {
             header('Pagewell-Cache-Control: no-store');
             header("X-Pagewell-Refusal: $refusal->value");

@@ -8,7 +8,7 @@
  *     any other setting (Settings): saved by            site
  *     REST, on a plugin's own page, by `wp option`
  *     sticky posts                                      these posts, and lists
- *     rewrite rules                                     site, if they differ
+ *     rewrite rules                                     what Routes finds, if they differ
  *     roles                                             users
  *
  * Options in which plugins store notes have no effect.
@@ -26,6 +26,8 @@ final class Options
         'comments' => ['thread_comments', 'thread_comments_depth', 'page_comments', 'default_comments_page', 'comment_order'],
         'feeds' => ['posts_per_rss', 'rss_use_excerpt'],
         'registration' => ['users_can_register'],
+        // Read once per request, maybe before the plugin listens: by the hook upload_dir.
+        'uploads' => ['upload_path', 'upload_url_path'],
     ];
 
     /** Options on which pages depend, by their settings page, and those without a settings page. */
@@ -35,7 +37,6 @@ final class Options
         'show_on_front', 'page_on_front', 'page_for_posts', 'posts_per_page', 'blog_public',
         'comments_per_page', 'show_avatars', 'avatar_rating', 'avatar_default',
         'thumbnail_size_w', 'thumbnail_size_h', 'medium_size_w', 'medium_size_h', 'medium_large_size_w', 'medium_large_size_h', 'large_size_w', 'large_size_h', 'image_default_size', 'image_default_align', 'image_default_link_type',
-        'upload_path', 'upload_url_path',
         'permalink_structure', 'category_base', 'tag_base', 'wp_page_for_privacy_policy',
         'stylesheet', 'stylesheet_root', 'template', 'template_root', 'sidebars_widgets', 'active_plugins',
         'link_manager_enabled', 'links_updated_date_format', 'links_recently_updated_prepend', 'links_recently_updated_append', 'links_recently_updated_time',
@@ -54,6 +55,10 @@ final class Options
 
     public static function added(string $option, mixed $after = null): void
     {
+        // WordPress notes that there are no widgets of a kind when it first looks for them.
+        if (str_starts_with($option, 'widget_') && is_array($after) && array_diff_key($after, ['_multiwidget' => 1]) === []) {
+            return;
+        }
         self::written($option, null, $after);
     }
 
@@ -115,8 +120,8 @@ final class Options
             self::$rules = $before;
         }
         if (!empty($after) && $after !== self::$rules) {
+            Changes::add(...Routes::changed(self::$rules, $after));
             self::$rules = $after;
-            SiteEvents::siteChanged();
         }
     }
 }

@@ -31,7 +31,7 @@ final class Page
      * Kinds for which a database row may not identify the one concerned: `pagewell changes suggest
      * --for wordpress`.
      */
-    private const ANY = '/^(every|texts|names|in|beside|terms|filled|menu|comments):/';
+    private const ANY = '/^(every|texts|names|in|beside|children|stuck|terms|filled|counts|menu|comments):/';
 
     /** @var array<string, true> */
     private static array $tags = [];
@@ -47,6 +47,7 @@ final class Page
         foreach ($tags as $tag) {
             if (count(self::$tags) <= self::TAGS_MAX) {
                 self::$tags[Tags::full($tag)] = true;
+                Readers::add(Tags::full($tag));
                 if (preg_match(self::ANY, $tag, $kind) === 1) {
                     self::$tags[Tags::full("$kind[1]:*")] = true;
                 }
@@ -103,11 +104,22 @@ final class Page
         return array_values(array_filter(array_map('strval', array_keys(self::$tags)), $isNeeded));
     }
 
+    /** Of posts only the URLs matter: the response is a redirect to one of a list. */
+    public static function forgetTexts(): void
+    {
+        foreach (array_keys(self::$tags) as $tag) {
+            if (preg_match('~^(\d+/)?(?:text|post):(\d+)$~', (string) $tag, $found) === 1) {
+                unset(self::$tags[$tag]);
+                self::$tags["$found[1]name:$found[2]"] = true;
+            }
+        }
+    }
+
     /** Whether the page contains a list of posts. */
     public static function hasList(): bool
     {
         foreach (self::$tags as $tag => $_) {
-            if (preg_match('~^(\d+/)?(list|texts|every|names|in|by|date|nowhere|beside)(:|$)~', (string) $tag)) {
+            if (preg_match('~^(\d+/)?(list|texts|every|names|in|by|date|nowhere|called|guess|beside|children|sticky)(:|$)~', (string) $tag)) {
                 return true;
             }
         }

@@ -24,11 +24,14 @@ final class PostEvents
     /** Columns on which lists depend: their members, and the order. */
     private const OF_LISTS = ['post_status', 'post_date', 'post_author', 'post_parent', 'menu_order', 'post_type', 'post_password', 'post_name'];
 
-    /** Meta that no page shows: bookkeeping of the editor and of the trash, and known view counters. */
-    private const SILENT_META = '/^(_edit_|_encloseme|_pingme|_oembed_|_wp_old_|_wp_trash_|_wp_desired_|_menu_item_|_customize_|_?views$|_?post_views_count$|wpb_post_views_count$|pvc_views$)/';
+    /** Meta that no page shows: bookkeeping of the editor, of editing together and of the trash, and known view counters. */
+    private const SILENT_META = '/^(_edit_|wp_sync_|_encloseme|_pingme|_oembed_|_wp_old_|_wp_trash_|_wp_desired_|_menu_item_|_customize_|_?views$|_?post_views_count$|wpb_post_views_count$|pvc_views$)/';
 
     /** The columns of the modification time, and others that no list uses. */
     private const PASSING = ['post_modified', 'post_modified_gmt', 'to_ping', 'pinged', 'comment_count', 'filter', 'guid'];
+
+    /** Maximum number of old names of a post whose URLs are purged. */
+    private const OLD_NAMES_MAX = 20;
 
     /** Maximum number of neighbours of one date that are named individually. */
     private const NEIGHBOURS_MAX = 50;
@@ -88,11 +91,16 @@ final class PostEvents
         if (!self::isSeen($post)) {
             return;
         }
-        Changes::add(...Tags::post($id, $post->post_type), ...Tags::termsOf($taxonomy), ...TermEvents::containing(array_map('intval', $changed), $taxonomy));
-        if ($post->post_type !== 'post' || str_contains((string) get_option('permalink_structure'), '%category%')) {
-            // The URL of a post may contain its terms.
+        Changes::add("post:$id", "text:$id", "every:$post->post_type", 'every', ...TermEvents::numbers($taxonomy), ...TermEvents::containing(array_map('intval', $changed), $taxonomy));
+        if (self::hasTermsInUrl($post->post_type)) {
             Changes::add("name:$id", "names:$post->post_type");
         }
+    }
+
+    /** Whether the URLs of posts of this type may contain their terms. Pages have none there. */
+    public static function hasTermsInUrl(string $type): bool
+    {
+        return !in_array($type, ['post', 'page', 'attachment'], true) || ($type !== 'page' && str_contains((string) get_option('permalink_structure'), '%category%'));
     }
 
     public static function metaWritten(mixed $ids, int $post, string $key): void
@@ -107,7 +115,7 @@ final class PostEvents
 
     public static function stuck(int $id): void
     {
-        Changes::add('list:post', 'list', ...Tags::post($id, 'post'));
+        Changes::add(Tags::STICKY, "stuck:$id");
     }
 
     /** Compares a post before and after a write; null if it does not exist. */
@@ -129,14 +137,16 @@ final class PostEvents
         } elseif (Tags::isData($type)) {
             $id = ($after ?? $before)->ID;
             $lists = self::listsChange($after, $before);
+            Changes::add('modified');
             Changes::add(...($lists || self::textChanges($after, $before) ? Tags::post($id, $type) : ["post:$id", "text:$id", "every:$type", 'every']));
             if ($lists || $after?->post_title !== $before?->post_title) {
-                Changes::add("name:$id", "names:$type");
+                Changes::add("name:$id", "names:$type", ...array_map(static fn (\WP_Post $post): string => "children:$post->post_parent", array_values(array_filter([$after, $before], static fn (?\WP_Post $post): bool => (int) $post?->post_parent > 0))));
             }
             if ($lists) {
                 Changes::add("list:$type", 'list', Tags::NOWHERE);
                 self::place($after);
                 self::place($before);
+                self::isSameAuthor($after, $before) || self::authorTurns($type, $after, $before);
             }
             if (self::isSeen($after) !== self::isSeen($before) || $after?->post_password !== $before?->post_password) {
                 CommentEvents::turnedWith($id);
@@ -169,15 +179,33 @@ final class PostEvents
         if (!self::isSeen($post)) {
             return;
         }
-        Changes::add("by:$post->post_author", "called:$post->post_name", ...Tags::dates($post->post_date));
+        // Old URLs of a post lead to it (wp_old_slug_redirect).
+        $names = [$post->post_name, ...array_slice((array) get_post_meta($post->ID, '_wp_old_slug'), 0, self::OLD_NAMES_MAX)];
+        Changes::add("by:$post->post_author", ...Tags::called($names), ...Tags::dates($post->post_date));
         foreach (get_object_taxonomies($post->post_type) as $taxonomy) {
             $terms = Tags::isTaxonomy($taxonomy) ? wp_get_object_terms($post->ID, $taxonomy, ['fields' => 'tt_ids']) : [];
             if (is_array($terms) && $terms !== []) {
-                Changes::add(...Tags::termsOf($taxonomy), ...TermEvents::containing(array_map('intval', $terms), $taxonomy));
+                Changes::add(...TermEvents::numbers($taxonomy), ...TermEvents::containing(array_map('intval', $terms), $taxonomy));
             }
         }
         foreach (self::neighbours($post) as $neighbour) {
             Changes::add("beside:$neighbour");
+        }
+    }
+
+    private static function isSameAuthor(?\WP_Post $after, ?\WP_Post $before): bool
+    {
+        return self::isSeen($after) && self::isSeen($before) && $after->post_author === $before->post_author && $after->post_type === $before->post_type;
+    }
+
+    /** A user has more or fewer published posts of this type: maybe the first, or not even one. */
+    private static function authorTurns(string $type, ?\WP_Post $after, ?\WP_Post $before): void
+    {
+        global $wpdb;
+        Changes::add("written:$type");
+        foreach (array_filter([$after, $before], self::isSeen(...)) as $post) {
+            $other = $wpdb->prepare("SELECT 1 FROM $wpdb->posts WHERE post_author = %d AND post_type = %s AND post_status = 'publish' AND ID <> %d LIMIT 1", $post->post_author, $post->post_type, $post->ID);
+            $wpdb->get_var($other) === null && Changes::add('authors');
         }
     }
 

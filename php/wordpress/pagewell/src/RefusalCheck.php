@@ -32,6 +32,7 @@ final class RefusalCheck
             isset($_GET['unapproved']) || isset($_GET['moderation-hash']) => Refusal::UnapprovedComment,
             self::asksForPassword() => Refusal::Password,
             defined('DONOTCACHEPAGE') && constant('DONOTCACHEPAGE') => Refusal::NotCached,
+            self::isOtherRest() => Refusal::RestRoute,
             $visitorsNonce => Refusal::VisitorsNonce,
             $byDevice && !(defined('PAGEWELL_DEVICES') && constant('PAGEWELL_DEVICES')) => Refusal::ByDevice,
             isset($_SESSION) || (function_exists('session_id') && session_id() !== '') => Refusal::Session,
@@ -61,6 +62,13 @@ final class RefusalCheck
     private static function isKept(int $status, bool $canonical): bool
     {
         return in_array($status, [200, 404, 410], true) || ($canonical && in_array($status, [301, 308], true));
+    }
+
+    /** Whether it is a response of the REST API that is not known; one for a script of another site (JSONP), or with a post's password. */
+    private static function isOtherRest(): bool
+    {
+        $isRest = defined('REST_REQUEST') && constant('REST_REQUEST');
+        return $isRest && (!RestSources::isKnown() || http_response_code() !== 200 || isset($_GET['_jsonp']) || isset($_GET['_method']) || isset($_GET['password']));
     }
 
     private static function hasVisitorsCookie(): bool

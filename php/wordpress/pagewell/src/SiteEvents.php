@@ -25,6 +25,9 @@ final class SiteEvents
     /** Fields of a network's blog that determine whether, where and how it is shown. */
     private const BLOG_FIELDS = ['domain', 'path', 'public', 'archived', 'mature', 'spam', 'deleted', 'lang_id'];
 
+    /** Maximum number of posts with another author that are named individually; above it, everything changes. */
+    private const INHERITED_MAX = 300;
+
     public static function siteChanged(): void
     {
         Changes::add(Tags::SITE);
@@ -117,9 +120,26 @@ final class SiteEvents
     public static function userDeleted(int $user, mixed $heir): void
     {
         self::userWritten($user);
-        Changes::add("by:$user", ...($heir === null ? [] : ['by:' . (int) $heir, 'list', 'texts', 'every']));
-        foreach ($heir === null ? [] : array_filter(get_post_types(), Tags::isData(...)) as $type) {
-            Changes::add("list:$type", "texts:$type", "every:$type");
+        Changes::add("by:$user", 'authors', 'modified');
+        if ($heir !== null) {
+            Changes::add('by:' . (int) $heir, 'every');
+            self::inherited($user);
+        }
+    }
+
+    /** The posts of a user get another author. */
+    private static function inherited(int $user): void
+    {
+        global $wpdb;
+        $posts = $wpdb->get_results($wpdb->prepare("SELECT ID, post_type FROM $wpdb->posts WHERE post_author = %d LIMIT %d", $user, self::INHERITED_MAX + 1));
+        $isInUrl = str_contains((string) get_option('permalink_structure'), '%author%');
+        foreach (count($posts) > self::INHERITED_MAX ? [] : $posts as $post) {
+            if (Tags::isData($post->post_type)) {
+                Changes::add("post:$post->ID", "text:$post->ID", "every:$post->post_type", "written:$post->post_type", ...($isInUrl ? ["name:$post->ID", "names:$post->post_type"] : []));
+            }
+        }
+        if (count($posts) > self::INHERITED_MAX) {
+            Changes::add(Tags::SITE);
         }
     }
 }

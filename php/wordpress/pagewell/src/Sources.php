@@ -20,10 +20,11 @@ final class Sources
     private const TABLE = [
         // Posts, in the order: queries, the loop, titles, URLs, pictures, neighbours, archives.
         'posts_pre_query' => [2, [Queries::class, 'remember']],
-        'the_posts' => [1, [Queries::class, 'found']],
+        'the_posts' => [2, [Queries::class, 'found']],
         'the_post' => [1, [self::class, 'post']],
         'wp_list_pages_excludes' => [1, [BlockSources::class, 'titlesFollow']],
         'register_block_type_args' => [2, [BlockSources::class, 'registered']],
+        'get_pages_query_args' => [1, [Queries::class, 'pagesFollow']],
         'get_pages' => [2, [BlockSources::class, 'pages']],
         'the_title' => [2, [self::class, 'title']],
         'post_link' => [2, [self::class, 'link']],
@@ -38,12 +39,17 @@ final class Sources
         'wp_get_attachment_url' => [2, [self::class, 'postSecond']],
         'wp_get_attachment_image_src' => [2, [self::class, 'postSecond']],
         'wp_get_attachment_metadata' => [2, [self::class, 'postSecond']],
+        'upload_dir' => [1, [self::class, 'uploads']],
+        'url_to_postid' => [1, [self::class, 'urls']],
+        'is_sticky' => [2, [Queries::class, 'isSticky']],
+        'pre_option_sticky_posts' => [1, [Queries::class, 'stickies']],
         'get_next_post_where' => [5, [self::class, 'neighbour']],
         'get_previous_post_where' => [5, [self::class, 'neighbour']],
         'getarchives_where' => [2, [self::class, 'archives']],
         'get_feed_build_date' => [1, [self::class, 'feedDate']],
         'get_calendar' => [1, [self::class, 'calendar']],
         'render_block' => [2, [BlockSources::class, 'block']],
+        'widget_display_callback' => [3, [Frames::class, 'widget']],
         // Terms, users, comments, menus.
         'get_term' => [1, [TermSources::class, 'term']],
         'get_terms' => [3, [TermSources::class, 'terms']],
@@ -106,6 +112,19 @@ final class Sources
         return $shown;
     }
 
+    public static function uploads(mixed $directory): mixed
+    {
+        Page::uses('settings:uploads');
+        return $directory;
+    }
+
+    /** The post of another URL is looked up. */
+    public static function urls(mixed $url): mixed
+    {
+        Page::uses(Routes::ALL);
+        return $url;
+    }
+
     private static function setting(mixed $value, string $kind): mixed
     {
         Page::uses("settings:$kind");
@@ -142,7 +161,7 @@ final class Sources
     public static function feedDate(mixed $date): mixed
     {
         if (($GLOBALS['wp_query'] ?? null)?->posts === []) {
-            Page::uses('every');
+            Page::uses('modified');
         }
         return $date;
     }
@@ -164,19 +183,22 @@ final class Sources
         return $shown;
     }
 
-    /** A list of users; a query for those with posts also depends on the list of posts. */
+    /** A list of users; a query for those with posts also depends on these. */
     public static function users(mixed $query): mixed
     {
         $asked = (array) ($query->query_vars ?? []);
-        $byPosts = !empty($asked['has_published_posts']) || str_contains((string) wp_json_encode($asked['orderby'] ?? ''), 'post_count');
-        Page::uses('users', ...($byPosts ? ['list'] : []));
+        $byCount = str_contains((string) wp_json_encode($asked['orderby'] ?? ''), 'post_count');
+        $byPosts = !empty($asked['has_published_posts']);
+        // A sitemap has the URLs of these users, and no other data of them.
+        $isOfUrls = $byPosts && (string) get_query_var('sitemap') !== '';
+        Page::uses(...($isOfUrls ? [] : ['users']), ...($byCount ? ['list'] : []), ...($byPosts ? ['authors'] : []));
         return $query;
     }
 
-    /** A list of authors may show the number of posts, by a query without a hook. */
+    /** A list of authors may show the number of their posts, by a query without a hook. */
     public static function authors(mixed $asked): mixed
     {
-        Page::uses('users', 'list:post');
+        Page::uses('users', 'written:post');
         return $asked;
     }
 

@@ -9,17 +9,26 @@
  *     name:4 · names:page  a post's title and URL, as in menus and links; all of a type
  *     list:post · list     which posts of a type (of any type) there are, and in which order by date
  *     texts:post · texts   the same, and their texts: for searches and orders by title
- *     every:post · every   the same, and anything about any of them, custom fields included
+ *     every:post · every   the same, and anything about any of them, terms and custom fields included
+ *     modified             when a post was modified last
+ *     sticky · stuck:4     which posts are on top of the front page; whether post 4 is
  *     in:7 by:3 date:2026-11   which posts are in a term, by an author, of a year, month or day
- *     called:tern          which posts have this at the end of their URL
+ *     called:tern          which posts have this at the end of their URL, or had
+ *     guess:tern           which posts have a URL that ends in a name with this beginning (GUESSED)
+ *     children:4           which posts are below post 4, and their titles and URLs
  *     beside:4             which posts come right before and after post 4
  *     term:7               a term
  *     terms:category · filled:category  which terms a taxonomy has; which of them posts are in
+ *     counts:category      how many posts are in the terms of a taxonomy
  *     user:3 · users       an author; which users there are
+ *     authors              which users have published posts, of any type
+ *     written:post         how many posts of a type the users have published
  *     comments:4 · comments · latest:10  the comments of a post; all comments; the ten latest
  *     menu:2 · menus       a menu; which menus there are
  *     settings:comments    settings on which few pages depend (Options)
  *     nowhere              which URLs have no page
+ *     route:har · routes   what rewrite rules make of URLs with this beginning; of any (Routes)
+ *     robots sitemaps rest all responses of this kind; only for purges by hand
  *     in:* beside:* …      any of a kind (Page::ANY), for database rows that do not identify one
  *
  * The rules for a followed database use these names:
@@ -38,12 +47,13 @@ final class Tags
 {
     public const SITE = 'site';
     public const NOWHERE = 'nowhere';
+    public const STICKY = 'sticky';
 
     /** Data of the pages of all blogs of a network: plugins, themes, WordPress itself. */
     public const NETWORK = 'network';
 
     /** Post types that are not shown, or that have other names here. */
-    private const SILENT = ['revision', 'nav_menu_item', 'customize_changeset', 'oembed_cache', 'user_request'];
+    private const SILENT = ['revision', 'nav_menu_item', 'customize_changeset', 'oembed_cache', 'user_request', 'wp_sync_storage'];
 
     /** Post types that belong to the theme. */
     private const THEME = ['wp_template', 'wp_template_part', 'wp_global_styles', 'wp_navigation', 'custom_css', 'wp_font_family', 'wp_font_face'];
@@ -51,8 +61,11 @@ final class Tags
     /** Taxonomies whose terms no page shows. */
     private const SILENT_TAXONOMIES = ['nav_menu', 'wp_theme', 'wp_template_part_area', 'link_category'];
 
-    /** Post meta that WordPress itself shows: pictures and the template. */
-    private const SHOWN_META = ['_thumbnail_id', '_wp_page_template', '_wp_attached_file', '_wp_attachment_metadata', '_wp_attachment_image_alt', '_wp_attachment_backup_sizes'];
+    /** Post meta that WordPress itself reads where it shows a post: pictures, the template, blocks that plugins insert. */
+    private const SHOWN_META = ['_thumbnail_id', '_wp_page_template', '_wp_attached_file', '_wp_attachment_metadata', '_wp_attachment_image_alt', '_wp_attachment_backup_sizes', '_wp_ignored_hooked_blocks'];
+
+    /** Maximum length of the beginning of a name by which WordPress guesses the post of a missing URL. */
+    private const GUESSED = 4;
 
     /** Lengths of the lists of latest comments that have a name. */
     private const LATEST = [5, 10, 25, 100];
@@ -146,10 +159,40 @@ final class Tags
         return ["post:$id", "text:$id", "texts:$type", 'texts', "every:$type", 'every'];
     }
 
+    /**
+     * All names for posts with these at the end of their URL.
+     *
+     * @param array<mixed> $names
+     *
+     * @return list<string>
+     */
+    public static function called(array $names): array
+    {
+        $tags = [];
+        foreach (array_filter($names, is_string(...)) as $name) {
+            array_push($tags, "called:$name", ...array_map(static fn (int $length): string => 'guess:' . substr($name, 0, $length), range(1, self::GUESSED)));
+        }
+        return array_values(array_unique($tags));
+    }
+
+    /**
+     * The names on which a URL depends that ends in this and has no page. WordPress shows a post of this
+     * name, or redirects to one whose name begins with it.
+     *
+     * @param string $path the name, with those of parent pages before it
+     *
+     * @return list<string>
+     */
+    public static function missing(string $path): array
+    {
+        $names = array_values(array_filter(array_map(sanitize_title_for_query(...), explode('/', $path)), static fn (string $name): bool => $name !== ''));
+        return $names === [] ? [self::NOWHERE] : [...array_map(static fn (string $name): string => "called:$name", $names), 'guess:' . substr((string) end($names), 0, self::GUESSED)];
+    }
+
     /** @return list<string> the names for the lists of a taxonomy's terms */
     public static function termsOf(string $taxonomy): array
     {
-        return ["terms:$taxonomy", "filled:$taxonomy"];
+        return ["terms:$taxonomy", "filled:$taxonomy", "counts:$taxonomy"];
     }
 
     /** Returns the name for a list of this many latest comments, or of some more; null if there is none. */

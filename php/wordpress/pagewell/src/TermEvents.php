@@ -14,6 +14,9 @@ namespace Pagewell\WordPress;
 /** Handles the hooks for terms. */
 final class TermEvents
 {
+    /** WordPress's own functions that count. */
+    private const COUNTERS = ['', '_update_post_term_count', '_update_generic_term_count'];
+
     /** @var array<int, int> by term_taxonomy_id */
     private static array $counts = [];
 
@@ -30,7 +33,7 @@ final class TermEvents
     {
         $found = get_term($term, $taxonomy);
         if (Tags::isTaxonomy($taxonomy) && $found instanceof \WP_Term) {
-            Changes::add("term:$term", ...Tags::termsOf($taxonomy), ...self::containing([$found->term_taxonomy_id], $taxonomy));
+            Changes::add("term:$term", ...self::listsWith($found), ...self::containing([$found->term_taxonomy_id], $taxonomy));
         }
     }
 
@@ -49,9 +52,9 @@ final class TermEvents
         foreach ((array) $posts as $post) {
             Changes::add('post:' . (int) $post, 'text:' . (int) $post, 'name:' . (int) $post);
         }
-        Changes::add('every', 'texts');
+        Changes::add('every');
         foreach (get_taxonomy($taxonomy)->object_type ?? [] as $type) {
-            Changes::add("every:$type", "texts:$type", "names:$type");
+            Changes::add("every:$type", ...(PostEvents::hasTermsInUrl($type) ? ["names:$type"] : []));
         }
     }
 
@@ -64,9 +67,22 @@ final class TermEvents
     /** After it was written: pages that show the number, or hide empty terms, change. */
     public static function counted(int $place, string $taxonomy): void
     {
-        if (Tags::isTaxonomy($taxonomy) && (self::$counts[$place] ?? null) !== self::count($place)) {
-            Changes::add(...Tags::termsOf($taxonomy));
+        [$before, $after] = [self::$counts[$place] ?? null, self::count($place)];
+        if (Tags::isTaxonomy($taxonomy) && $before !== $after) {
+            Changes::add("counts:$taxonomy", ...($before === null || ($before === 0) !== ($after === 0) ? ["filled:$taxonomy"] : []));
         }
+    }
+
+    /**
+     * Returns the names for the numbers of posts in the terms of a taxonomy. Which terms have posts is found
+     * where WordPress writes the numbers (counted); a plugin may write them in its own way.
+     *
+     * @return list<string>
+     */
+    public static function numbers(string $taxonomy): array
+    {
+        $callback = get_taxonomy($taxonomy)->update_count_callback ?? '';
+        return ["counts:$taxonomy", ...(in_array($callback, self::COUNTERS, true) ? [] : ["filled:$taxonomy"])];
     }
 
     private static function count(int $place): int
@@ -79,9 +95,19 @@ final class TermEvents
     {
         $found = get_term($term);
         if ($found instanceof \WP_Term && Tags::isTaxonomy($found->taxonomy)) {
-            $isEmpty = self::count($found->term_taxonomy_id) === 0 && get_term_children($term, $found->taxonomy) === [];
-            Changes::add("term:$term", ...($isEmpty ? ["terms:$found->taxonomy"] : Tags::termsOf($found->taxonomy)));
+            Changes::add("term:$term", ...self::listsWith($found));
         }
+    }
+
+    /**
+     * The lists that show a term: an empty one is only in lists with empty terms.
+     *
+     * @return list<string>
+     */
+    private static function listsWith(\WP_Term $term): array
+    {
+        $isEmpty = self::count($term->term_taxonomy_id) === 0 && get_term_children($term->term_id, $term->taxonomy) === [];
+        return $isEmpty ? ["terms:$term->taxonomy"] : Tags::termsOf($term->taxonomy);
     }
 
     /**

@@ -48,7 +48,7 @@ final class TermSources
     private static function listOf(array $taxonomies, bool $isOfFilled): void
     {
         foreach (array_filter(array_filter($taxonomies, is_string(...)), Tags::isTaxonomy(...)) as $taxonomy) {
-            Page::uses($isOfFilled ? "filled:$taxonomy" : "terms:$taxonomy");
+            Page::uses($isOfFilled ? "filled:$taxonomy" : "terms:$taxonomy", ...(Frames::hasNumbers() ? ["counts:$taxonomy"] : []));
         }
     }
 }

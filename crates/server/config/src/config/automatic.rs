@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(automatic.partners, PartnerLookups::Made);
         let wordpress = format!("{on}application = \"wordpress\"\nlook_up = false\n");
         let automatic = read(&wordpress).expect("it can be used").expect("it is on");
-        assert_eq!((automatic.table_prefix.as_str(), automatic.profile.rules.len()), ("wp_", 4));
+        assert_eq!((automatic.table_prefix.as_str(), automatic.profile.rules.len()), ("wp_", 5));
         assert_eq!(automatic.capture, CaptureKind::WordPress);
         assert_eq!(automatic.partners, PartnerLookups::LeftOut);
     }
