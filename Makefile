@@ -25,7 +25,7 @@ CASES = 5000
 BENCH = all
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
 build: ## the binary: target/release/pagewell
 	@scripts/setup build
@@ -71,9 +71,12 @@ bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for s
 compat: ## tests against the servers and PHP of Debian 13 and unstable, in private roots (as root; 10 GB, 45 minutes at most)
 	@scripts/compat
 
-package: ## a package for Debian (target/package/*.deb) and the plugins for WordPress and MediaWiki as zip archives
-	@scripts/setup build
+package: ## packages for Debian (target/package/*.deb) and the plugins for WordPress and MediaWiki as zip archives
+	@scripts/setup package
 	@$(CARGO) xtask package
+
+package-test: package ## installs, upgrades and removes the packages in private Debian 12 and 13, builds the container (as root)
+	@scripts/package-test
 
 fmt: ## formats the Rust sources
 	$(CARGO) fmt --all
@@ -96,5 +99,5 @@ setup: ## installs what the tests need, and has git check the messages of commit
 clean: ## removes what was built
 	$(CARGO) clean
 
-.PHONY: help build demo test model fuzz soak bench compat package fmt lint setup clean
+.PHONY: help build demo test model fuzz soak bench compat package package-test fmt lint setup clean
 .DEFAULT_GOAL := help

@@ -44,8 +44,9 @@ enum Task {
     },
     /// Writes the pages of the manual that are made from tables in the code
     GenDocs,
-    /// Builds a package for Debian (target/package/pagewell_VERSION_ARCHITECTURE.deb) and the zip archives of the
-    /// plugins (pagewell-wordpress-VERSION.zip, pagewell-mediawiki-VERSION.zip)
+    /// Builds packages for Debian (target/package/pagewell_VERSION_ARCHITECTURE.deb, and pagewell-dbgsym with the
+    /// debug symbols) and the zip archives of the plugins (pagewell-wordpress-VERSION.zip,
+    /// pagewell-mediawiki-VERSION.zip)
     Package {
         /// Build Pagewell as the tests do, not as it is shipped: slower, but sooner there
         #[arg(long)]

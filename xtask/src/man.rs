@@ -80,11 +80,17 @@ fn head(name: &str, section: u8, title: &str) -> String {
     )
 }
 
-/// A text that is nothing but text to roff.
+/// A text that is nothing but text to roff. Long addresses may be broken after a slash or question mark, so that
+/// the lines before them can be adjusted.
 fn text(plain: &str) -> String {
     let escaped = plain.replace('\\', "\\e").replace('-', "\\-");
+    let word = |word: &str| {
+        let is_long = word.len() > 30;
+        if is_long { word.replace('/', "/\\:").replace('?', "?\\:") } else { word.to_owned() }
+    };
     let lines = escaped.lines().map(|line| {
-        if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
+        let line = line.split(' ').map(word).collect::<Vec<_>>().join(" ");
+        if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
     });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -1,11 +1,15 @@
-//! `cargo xtask package`: a package for Debian and its relatives, built by dpkg-deb from what is in
-//! `contrib` and what the code says of itself (manual pages, completions). And the zip archive of the WordPress
-//! plugin (`plugin`).
+//! `cargo xtask package`: packages for Debian and its relatives, built by dpkg-deb from what is in `contrib`
+//! and what the code says of itself (manual pages, completions). And the zip archives of the plugins (`plugin`).
 //!
-//! It is built in a directory of its own below `target/package`; nothing is installed, and root is not
-//! needed: the files in the package are root's, also when another user builds it.
+//! The program's package has no debug symbols; they are in a package of their own (`symbols`). Both are built in
+//! directories below `target/package`; nothing is installed, and root is not needed: the files in the packages
+//! are root's, also when another user builds them. The same files give the same packages (`deb`).
+//! `scripts/package-test` installs them.
 
+mod deb;
+mod libraries;
 mod plugin;
+mod symbols;
 #[cfg(test)]
 mod upgrade;
 
@@ -13,6 +17,7 @@ use crate::man;
 use clap::CommandFactory;
 use clap_complete::{Shell, generate_to};
 use config::options::CommandLine;
+use deb::PackageVersion;
 use harness::root::{self, Profile};
 use std::fs;
 use std::io::Write as _;
@@ -23,14 +28,32 @@ use std::process::{Command, Stdio};
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// Files that an operator may have changed, and an upgrade leaves alone.
 const CONFIGURATION: [&str; 2] = ["/etc/pagewell/pagewell.toml", "/etc/logrotate.d/pagewell"];
+/// The fields of the program's package, apart from those that every package has.
+const FIELDS: &str = "Section: httpd\nRecommends: php-fpm\nSuggests: logrotate\n\
+    Description: full-page cache that knows your data\n \
+    Stands in front of a PHP site, answers from memory, and wakes PHP only when the\n \
+    data behind a page has changed. Pages name the data that they depend on, or\n \
+    Pagewell reads it from their SQL statements. A change purges exactly the pages\n \
+    that depend on it.\n .\n \
+    The service is started after its configuration has been written:\n \
+    /usr/share/doc/pagewell/README.Debian\n";
+/// Programs that `postinst` calls.
+const USER_TOOLS: &str = "adduser, systemd | systemd-standalone-sysusers | systemd-sysusers";
 
-/// Builds the package and the archives of the plugins, and prints their paths.
+/// The packages of one version.
+pub struct DebianPackages {
+    /// The program, without debug symbols.
+    pub program: PathBuf,
+    pub symbols: PathBuf,
+}
+
+/// Builds the packages and the archives of the plugins, and prints their paths.
 ///
 /// # Errors
 /// A file that could not be built or written.
 pub fn run(profile: Profile) -> Result<(), String> {
-    let package = build(profile)?;
-    println!("{}", package.display());
+    let packages = build(profile)?;
+    println!("{}\n{}", packages.program.display(), packages.symbols.display());
     for one in plugin::PLUGINS {
         let archive = plugin::build(one, &root::repository(), &root::target().join("package"))?;
         println!("{}", archive.display());
@@ -38,27 +61,24 @@ pub fn run(profile: Profile) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the package; where it is.
-pub fn build(profile: Profile) -> Result<PathBuf, String> {
+/// Builds the packages; where they are.
+pub fn build(profile: Profile) -> Result<DebianPackages, String> {
+    let version = PackageVersion::read()?;
     let binary = root::pagewell(profile)?;
     let place = root::target().join("package");
     let tree = place.join("tree");
     if tree.exists() {
         fs::remove_dir_all(&tree).map_err(|error| told(&tree, error))?;
     }
-    files(&tree, &binary)?;
-    let architecture = said("dpkg", &["--print-architecture"])?;
-    control(&tree, &architecture)?;
-    let version = env!("CARGO_PKG_VERSION");
-    let package = place.join(format!("pagewell_{version}_{architecture}.deb"));
-    let (from, to) = (tree.display().to_string(), package.display().to_string());
-    // A package that is only looked at need not be small: half a minute less.
-    let pressed: &[&str] = match profile {
-        Profile::Dev => &["-Zgzip", "-z1"],
-        Profile::Release => &[],
-    };
-    said("dpkg-deb", &[pressed, &["--root-owner-group", "--build", &from, &to]].concat())?;
-    Ok(package)
+    fs::create_dir_all(&place).map_err(|error| told(&place, error))?;
+    let stripped = symbols::strip(&binary, &place)?;
+    let symbols = stripped.package(&version, profile)?;
+    files(&tree, &stripped.program)?;
+    scripts(&tree)?;
+    let libraries = deb::libraries(&stripped.program, &place)?;
+    let fields = format!("Depends: {USER_TOOLS}, {libraries}\n{FIELDS}");
+    let program = version.build("pagewell", &tree, &fields, profile)?;
+    Ok(DebianPackages { program, symbols })
 }
 
 fn files(tree: &Path, binary: &Path) -> Result<(), String> {
@@ -66,25 +86,40 @@ fn files(tree: &Path, binary: &Path) -> Result<(), String> {
     let docs = "usr/share/doc/pagewell";
     for (from, to, mode) in [
         (binary.to_owned(), "usr/bin/pagewell", 0o755),
-        (contrib.join("systemd/pagewell.service"), "lib/systemd/system/pagewell.service", 0o644),
-        (contrib.join("systemd/pagewell.socket"), "lib/systemd/system/pagewell.socket", 0o644),
+        (
+            contrib.join("systemd/pagewell.service"),
+            "usr/lib/systemd/system/pagewell.service",
+            0o644,
+        ),
+        (contrib.join("systemd/pagewell.socket"), "usr/lib/systemd/system/pagewell.socket", 0o644),
+        (contrib.join("debian/sysusers.conf"), "usr/lib/sysusers.d/pagewell.conf", 0o644),
         (contrib.join("debian/pagewell.toml"), "etc/pagewell/pagewell.toml", 0o644),
         (contrib.join("debian/logrotate"), "etc/logrotate.d/pagewell", 0o644),
+        (contrib.join("debian/lintian-overrides"), "usr/share/lintian/overrides/pagewell", 0o644),
+        (contrib.join("debian/README.Debian"), &format!("{docs}/README.Debian"), 0o644),
         (contrib.join("grafana/pagewell.json"), &format!("{docs}/grafana.json"), 0o644),
-        (root::repository().join("LICENSE-MIT"), &format!("{docs}/copyright"), 0o644),
     ] {
-        let content = fs::read(&from).map_err(|error| told(&from, error))?;
-        write(&tree.join(to), &content, mode)?;
+        write(&tree.join(to), &read(&from)?, mode)?;
     }
-    let changes = fs::read(root::repository().join("CHANGELOG.md")).unwrap_or_default();
     for (to, content) in [
         ("usr/share/man/man1/pagewell.1.gz".to_owned(), man::command().into_bytes()),
         ("usr/share/man/man5/pagewell.toml.5.gz".to_owned(), man::file().into_bytes()),
-        (format!("{docs}/changelog.gz"), changes),
+        (format!("{docs}/changelog.gz"), read(&root::repository().join("CHANGELOG.md"))?),
+        (format!("{docs}/changelog.Debian.gz"), read(&contrib.join("debian/changelog"))?),
     ] {
         write(&tree.join(to), &gzipped(&content)?, 0o644)?;
     }
+    write(&tree.join(format!("{docs}/copyright")), &copyright()?, 0o644)?;
     completions(tree)
+}
+
+/// The licences of Pagewell and of the libraries in the program.
+fn copyright() -> Result<Vec<u8>, String> {
+    let repository = root::repository();
+    let mut text = read(&repository.join("contrib/debian/copyright"))?;
+    text.extend(read(&repository.join("LICENSE-MIT"))?);
+    text.extend(libraries::section(&repository)?.into_bytes());
+    Ok(text)
 }
 
 fn completions(tree: &Path) -> Result<(), String> {
@@ -103,37 +138,19 @@ fn completions(tree: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn control(tree: &Path, architecture: &str) -> Result<(), String> {
-    let (version, kib) = (env!("CARGO_PKG_VERSION"), bytes_below(tree) / 1024);
-    let control = format!(
-        "Package: pagewell\nVersion: {version}\nArchitecture: {architecture}\nSection: httpd\n\
-         Priority: optional\nInstalled-Size: {kib}\nMaintainer: The Pagewell authors <pagewell@localhost>\n\
-         Depends: adduser, libc6 (>= 2.36), libgcc-s1\nRecommends: php-fpm\nSuggests: logrotate\n\
-         Description: full-page cache that knows your data\n \
-         Stands in front of a PHP site, answers from memory, and wakes PHP only when the\n \
-         data behind a page has changed.\n"
-    );
+fn scripts(tree: &Path) -> Result<(), String> {
     let place = tree.join("DEBIAN");
-    write(&place.join("control"), control.as_bytes(), 0o644)?;
     let configuration = CONFIGURATION.map(|path| format!("{path}\n")).concat();
     write(&place.join("conffiles"), configuration.as_bytes(), 0o644)?;
     for script in SCRIPTS {
         let from = root::repository().join("contrib/debian").join(script);
-        let content = fs::read(&from).map_err(|error| told(&from, error))?;
-        write(&place.join(script), &content, 0o755)?;
+        write(&place.join(script), &read(&from)?, 0o755)?;
     }
     Ok(())
 }
 
-fn bytes_below(directory: &Path) -> u64 {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries
-        .map(|entry| match entry.metadata() {
-            Ok(found) if found.is_dir() => bytes_below(&entry.path()),
-            Ok(found) => found.len(),
-            Err(_) => 0,
-        })
-        .sum()
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| told(path, error))
 }
 
 fn write(path: &Path, content: &[u8], mode: u32) -> Result<(), String> {
@@ -141,6 +158,10 @@ fn write(path: &Path, content: &[u8], mode: u32) -> Result<(), String> {
         fs::create_dir_all(parent).map_err(|error| told(parent, error))?;
     }
     fs::write(path, content).map_err(|error| told(path, error))?;
+    set_mode(path, mode)
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<(), String> {
     let mode = fs::Permissions::from_mode(mode);
     fs::set_permissions(path, mode).map_err(|error| told(path, error))
 }
@@ -185,12 +206,16 @@ mod tests {
 
     #[test]
     fn the_package_has_what_it_should_and_its_program_runs() {
-        let package = build(Profile::Dev).expect("it can be built").display().to_string();
+        let packages = build(Profile::Dev).expect("they can be built");
+        let package = packages.program.display().to_string();
         let listed = said("dpkg-deb", &["--contents", &package]).expect("a package");
         for (mode, path) in [
             ("-rwxr-xr-x root/root", "./usr/bin/pagewell"),
-            ("-rw-r--r-- root/root", "./lib/systemd/system/pagewell.service"),
-            ("-rw-r--r-- root/root", "./lib/systemd/system/pagewell.socket"),
+            ("-rw-r--r-- root/root", "./usr/lib/systemd/system/pagewell.service"),
+            ("-rw-r--r-- root/root", "./usr/lib/systemd/system/pagewell.socket"),
+            ("-rw-r--r-- root/root", "./usr/lib/sysusers.d/pagewell.conf"),
+            ("-rw-r--r-- root/root", "./usr/share/doc/pagewell/copyright"),
+            ("-rw-r--r-- root/root", "./usr/share/doc/pagewell/changelog.Debian.gz"),
             ("-rw-r--r-- root/root", "./etc/pagewell/pagewell.toml"),
             ("-rw-r--r-- root/root", "./etc/logrotate.d/pagewell"),
             ("-rw-r--r-- root/root", "./usr/share/man/man1/pagewell.1.gz"),
@@ -202,6 +227,9 @@ mod tests {
             let line = listed.lines().find(|line| line.ends_with(&format!(" {path}")));
             assert!(line.is_some_and(|line| line.starts_with(mode)), "{path} in:\n{listed}");
         }
+        let symbols = packages.symbols.display().to_string();
+        let symbols = said("dpkg-deb", &["--contents", &symbols]).expect("a package");
+        assert!(symbols.contains(" ./usr/lib/debug/.build-id/"), "{symbols}");
         let place = root::target().join("package/unpacked");
         let _ = fs::remove_dir_all(&place);
         let into = place.display().to_string();
@@ -209,6 +237,8 @@ mod tests {
         let program = place.join("usr/bin/pagewell").display().to_string();
         let version = said(&program, &["--version"]).expect("it runs");
         assert_eq!(version, format!("pagewell {}", env!("CARGO_PKG_VERSION")));
+        let sections = said("readelf", &["--wide", "--sections", &program]).expect("a program");
+        assert!(sections.contains(".gnu_debuglink") && !sections.contains(".symtab"), "{sections}");
         let conffiles =
             said("dpkg-deb", &["--info", &package, "conffiles"]).expect("there are some");
         assert_eq!(conffiles, CONFIGURATION.join("\n"));

@@ -11,7 +11,7 @@ mod files;
 mod flags;
 mod layers;
 mod lexer;
-mod licences;
+pub mod licences;
 mod manifests;
 mod markdown;
 mod prose;

@@ -102,6 +102,10 @@ fn what_is_missing_is_listed_by_package() {
     let machine = Machine::new();
     let all = "curl mariadb-client mariadb-server php-cli php-fpm php-mysql\n";
     assert_eq!(machine.setup(&["--list", "demo"]), (1, all.to_owned()));
+    let package = (1, "binutils dpkg-dev\n".to_owned());
+    assert_eq!(machine.setup(&["--list", "package"]), package);
+    machine.has("dpkg-shlibdeps", FOUND);
+    machine.has("objcopy", FOUND);
     machine.has_demo_parts();
     let wordpress = "wordpress wordpress-theme-twentytwentyone wordpress-theme-twentytwentythree";
     let rest = format!(

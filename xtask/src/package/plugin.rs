@@ -4,6 +4,7 @@
 //! The same files give the same bytes: entries are sorted, and times, modes and owners are fixed. The
 //! format is APPNOTE.TXT 6.3 of PKWARE, without extensions: 32-bit sizes, DEFLATE, ASCII names.
 
+use super::read;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 use std::collections::BTreeMap;
@@ -106,10 +107,6 @@ fn collect(
         }
     }
     Ok(())
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| super::told(path, error))
 }
 
 /// The archive: each file with its header, then the directory of all files, then its end record.

@@ -1,6 +1,7 @@
 //! The upgrade of a running Pagewell when a new version of the package is installed: `postinst`, run as it is
 //! against a real process. Two things of its surroundings are the test's: `systemctl`, which notes its
-//! arguments and does the same to that process, and the directory by which systemd is known to be there.
+//! arguments and does the same to that process, and the directory by which systemd is known to be there. With
+//! a real systemd, `scripts/package-test` does the same in Debian 12 and 13.
 
 use harness::root::{self, Profile};
 use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Signal, cpu};
@@ -33,12 +34,18 @@ impl Machine {
         let place = PrivateDir::temporary("upgrade").expect("a directory");
         fs::create_dir(place.path().join("bin")).expect("a directory");
         let machine = Machine { place };
-        let adduser = "#!/bin/sh\necho \"$*\" >> \"$PLACE/adduser\"\n";
+        let users = "#!/bin/sh\necho \"${0##*/} $*\" >> \"$PLACE/users\"\n";
         let getent = "#!/bin/sh\ntest \"$1\" = group && test -e \"$PLACE/group-$2\"\n";
         for (name, text) in [
             ("systemctl", SYSTEMCTL),
-            ("adduser", adduser),
+            ("adduser", users),
+            ("systemd-sysusers", users),
             ("getent", getent),
+            (
+                "runuser",
+                "#!/bin/sh\necho \"$*\" >> \"$PLACE/checked\"\n! cat \"$PLACE/fault\" 2>/dev/null\n",
+            ),
+            ("deb-systemd-helper", "#!/bin/sh\n"),
             ("install", "#!/bin/sh\n"),
         ] {
             let file = machine.at("bin").join(name);
@@ -70,6 +77,8 @@ impl Machine {
         let script = fs::read_to_string(script).expect("it is there");
         let script = script
             .replace("/run/systemd/system", &self.place.path().display().to_string())
+            .replace("/etc/pagewell/pagewell.toml", &self.at("pagewell.toml").display().to_string())
+            .replace("/usr/sbin/policy-rc.d", &self.at("bin/policy-rc.d").display().to_string())
             .replace("patience=120", "patience=2");
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.at("bin").display());
         let mut command = Command::new("sh");
@@ -115,6 +124,7 @@ fn is_ready(admin: &Address) -> bool {
     Client::new(admin.clone()).get("/v1/ready").is_ok_and(|answer| answer.status == 200)
 }
 
+const RELOAD: &str = "--system daemon-reload";
 const TAKE_OVER: &str = "kill --signal=USR2 --kill-whom=main pagewell.service";
 
 #[test]
@@ -137,7 +147,7 @@ fn one_that_can_be_taken_over_is() {
             }
         }
     });
-    assert_eq!(machine.said(), ["daemon-reload", TAKE_OVER]);
+    assert_eq!(machine.said(), [RELOAD, TAKE_OVER]);
     until("the one before has ended", || !cpu::is_running(before));
     assert!(is_ready(&admin) && cpu::is_running(after) && after != before);
     let id = rustix::process::Pid::from_raw(after as i32).expect("a process");
@@ -155,7 +165,7 @@ fn where_the_new_one_does_not_start_the_one_before_serves_on() {
     let output = machine.configure();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("still serves"), "{error}");
-    assert_eq!(machine.said(), ["daemon-reload", TAKE_OVER]);
+    assert_eq!(machine.said(), [RELOAD, TAKE_OVER]);
     assert!(cpu::is_running(first.pid()) && is_ready(first.admin()));
 }
 
@@ -163,12 +173,42 @@ fn where_the_new_one_does_not_start_the_one_before_serves_on() {
 fn one_that_cannot_is_started_anew_and_nothing_is_started_that_did_not_run() {
     let machine = Machine::new();
     machine.configure();
-    assert_eq!(machine.said(), ["daemon-reload"]);
+    assert_eq!(machine.said(), [RELOAD]);
     // For this one SIGUSR2 would be the end.
     let mut other = Command::new("sleep").arg("600").spawn().expect("it runs");
     machine.is_main(&other.id().to_string());
     machine.configure();
-    assert_eq!(machine.said()[1..], ["daemon-reload", "try-restart pagewell.service"]);
+    assert_eq!(machine.said()[1..], [RELOAD, "try-restart pagewell.service"]);
+    assert!(other.try_wait().expect("a process").is_none());
+    other.kill().expect("it ends");
+    other.wait().expect("it has ended");
+}
+
+#[test]
+fn a_service_is_left_alone_with_a_faulty_configuration_or_if_the_policy_forbids_it() {
+    let machine = Machine::new();
+    // A SIGUSR2 would end it, so would a restart.
+    let mut other = Command::new("sleep").arg("600").spawn().expect("it runs");
+    machine.is_main(&other.id().to_string());
+    fs::write(machine.at("pagewell.toml"), "").expect("written");
+    fs::write(machine.at("fault"), "line 3: unknown key\n").expect("written");
+    let output = machine.configure_after("0.1.0-1");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("still serves") && error.contains("line 3: unknown key"), "{error}");
+    let checked = fs::read_to_string(machine.at("checked")).expect("it was checked");
+    let config = machine.at("pagewell.toml").display().to_string();
+    let check = format!("-u pagewell -- /usr/bin/pagewell check --offline --config {config}\n");
+    assert_eq!(checked, check);
+    fs::remove_file(machine.at("fault")).expect("removed");
+    let policy = machine.at("bin/policy-rc.d");
+    fs::write(&policy, "#!/bin/sh\necho \"$*\" > \"$PLACE/policy\"\nexit 101\n").expect("written");
+    fs::set_permissions(&policy, fs::Permissions::from_mode(0o755)).expect("its mode");
+    let output = machine.configure_after("0.1.0-1");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("still serves") && error.contains("policy"), "{error}");
+    let policy = fs::read_to_string(machine.at("policy")).expect("it was asked");
+    assert_eq!(policy, "pagewell.service restart\n");
+    assert_eq!(machine.said(), [RELOAD, RELOAD]);
     assert!(other.try_wait().expect("a process").is_none());
     other.kill().expect("it ends");
     other.wait().expect("it has ended");
@@ -176,17 +216,17 @@ fn one_that_cannot_is_started_anew_and_nothing_is_started_that_did_not_run() {
 
 #[test]
 fn the_user_gets_access_to_the_socket_of_php_fpm() {
-    let added =
-        |machine: &Machine| fs::read_to_string(machine.at("adduser")).expect("it was called");
-    let create = "--system --group --quiet --home /var/lib/pagewell --no-create-home pagewell\n";
+    let called =
+        |machine: &Machine| fs::read_to_string(machine.at("users")).expect("it was called");
+    let create = "systemd-sysusers pagewell.conf\n";
     let machine = Machine::new();
     machine.configure();
-    assert_eq!(added(&machine), create, "without php-fpm there is no such group");
+    assert_eq!(called(&machine), create, "without php-fpm there is no such group");
     fs::write(machine.at("group-www-data"), "").expect("written");
     machine.configure();
-    let joins = "--quiet pagewell www-data\n";
-    assert_eq!(added(&machine), format!("{create}{create}{joins}"));
-    machine.configure_after("0.1.0");
-    let all = added(&machine);
+    let joins = "adduser --quiet pagewell www-data\n";
+    assert_eq!(called(&machine), format!("{create}{create}{joins}"));
+    machine.configure_after("0.1.0-1");
+    let all = called(&machine);
     assert_eq!(all, format!("{create}{create}{joins}{create}"), "an upgrade leaves groups alone");
 }

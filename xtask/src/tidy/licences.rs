@@ -32,10 +32,13 @@ fn allowed(root: &Path) -> Result<Vec<String>, String> {
     Ok(names.iter().filter_map(toml::Value::as_str).map(str::to_owned).collect())
 }
 
-/// Each library with what it declares.
-fn declared(root: &Path) -> Result<Vec<(String, String)>, String> {
+/// The workspace and its libraries, as `cargo metadata` prints them. The crates of
+/// other systems are left out, because they are not on disk.
+///
+/// # Errors
+/// cargo cannot be run, or has failed.
+pub fn metadata(root: &Path) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // Those of other systems are not on disk.
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let said = Command::new(cargo)
         .args(["metadata", "--format-version", "1", "--offline", "--locked"])
@@ -46,7 +49,12 @@ fn declared(root: &Path) -> Result<Vec<(String, String)>, String> {
     if !said.status.success() {
         return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&said.stderr).trim()));
     }
-    let all: Value = serde_json::from_slice(&said.stdout).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&said.stdout).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+/// Each library with what it declares.
+fn declared(root: &Path) -> Result<Vec<(String, String)>, String> {
+    let all = metadata(root)?;
     let text = |package: &Value, key: &str| package[key].as_str().unwrap_or_default().to_owned();
     let packages = all["packages"].as_array().ok_or("cargo metadata: no packages")?;
     // Those of the workspace have no source.

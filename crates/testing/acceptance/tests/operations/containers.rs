@@ -1,5 +1,5 @@
 //! The container file, without a container: every file that it names exists, and the command that it runs
-//! works. A container engine is not available for tests.
+//! works. `scripts/package-test` builds the image, which takes too long for this test.
 
 use acceptance::{BOUND, Site, binary, until};
 use harness::{Address, Pagewell, PhpFpm, PoolOptions, PrivateDir, Signal, Wait};
