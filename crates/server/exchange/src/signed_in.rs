@@ -32,8 +32,8 @@ use site_state::client::{Client, FragmentSharing};
 use site_state::page::SharedPage;
 use site_state::request_fields::{AsSent, METHOD_OVERRIDES, read_facts, view_of};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use xxhash_rust::xxh3::Xxh3;
 
 /// The end of the key of a page that signed-in visitors share. No other part of a key is equal.
 const SIGNED_IN_PART: &[u8] = b"\nsigned-in";
@@ -54,6 +54,8 @@ const MARKS_MAX: usize = 65_536;
 pub struct SignedInMarks {
     /// By hash; the value is the time at which the mark ends, in milliseconds since 1970.
     ends_ms: Mutex<HashMap<u128, u64>>,
+    /// The secret keys of the hashes: a visitor cannot find other cookies with the same mark.
+    keys: [RandomState; 2],
 }
 
 impl SignedInMarks {
@@ -74,6 +76,11 @@ impl SignedInMarks {
 
     fn remove(&self, mark: u128) {
         self.lock().remove(&mark);
+    }
+
+    fn mark(&self, subject: MarkOf, of: &[u8]) -> u128 {
+        let [high, low] = self.keys.each_ref().map(|key| u128::from(key.hash_one((&subject, of))));
+        high << 64 | low
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u128, u64>> {
@@ -135,7 +142,7 @@ impl SignedInRequest {
     /// The fields with which the request goes to the origin: those of shared pages, if the response is expected
     /// to be one, else all.
     pub fn fields(&self, site: &Site, headers: &HeaderMap) -> Option<HeaderMap> {
-        let is_known = site.signed_in.has(page_mark(&self.key), site.clock.now().0);
+        let is_known = site.signed_in.has(page_mark(site, &self.key), site.clock.now().0);
         is_known.then(|| shared_fields(site, headers))
     }
 
@@ -181,7 +188,7 @@ impl SignedInRequest {
         let is_as_shared =
             sent.is_normal && names.all(|name| is_of_shared_pages(site, name.as_str()));
         if !is_as_shared {
-            site.signed_in.add(page_mark(&self.key), (now_ms, KNOWN_MS));
+            site.signed_in.add(page_mark(site, &self.key), (now_ms, KNOWN_MS));
         }
         is_as_shared.then_some(stored)
     }
@@ -284,18 +291,18 @@ fn stored(
 
 fn visitor_mark(site: &Site, headers: &HeaderMap) -> Option<u128> {
     let cookies = site.config.rules.session_and_vary_cookies(&AsSent(headers))?;
-    Some(mark(b"visitor", &cookies))
+    Some(site.signed_in.mark(MarkOf::Visitor, &cookies))
 }
 
-fn page_mark(key: &[u8]) -> u128 {
-    mark(b"page", key)
+fn page_mark(site: &Site, key: &[u8]) -> u128 {
+    site.signed_in.mark(MarkOf::Page, key)
 }
 
-fn mark(kind: &[u8], of: &[u8]) -> u128 {
-    let mut hash = Xxh3::new();
-    hash.update(kind);
-    hash.update(of);
-    hash.digest128()
+/// The subject of a mark.
+#[derive(Hash)]
+enum MarkOf {
+    Visitor,
+    Page,
 }
 
 /// Whether the query has a parameter of this name, in any way in which PHP reads it.
