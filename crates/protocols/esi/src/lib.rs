@@ -105,6 +105,8 @@ pub struct Inline<'t> {
     pub element: Range<usize>,
     /// The content of the fragment, as a range of bytes in the template.
     pub content: Range<usize>,
+    /// Whether the element has an end tag. If not, its content is not known, and must not be used.
+    pub is_closed: bool,
 }
 
 impl Include<'_> {
@@ -273,10 +275,10 @@ impl<'t> Reader<'t> {
     fn read_inline(&mut self, at: usize, tag: &'t [u8]) {
         let from = at + tag.len();
         let all = self.content.len();
-        let (content, element) = match self.end_of(from, INLINE_END, false) {
-            Some((length, end)) => (from..from + length, at..from + length + end),
+        let (content, element, is_closed) = match self.end_of(from, INLINE_END, false) {
+            Some((length, end)) => (from..from + length, at..from + length + end, true),
             // Where the content ends is unknown, so the rest of the template is not sent.
-            None => (all..all, at..all),
+            None => (all..all, at..all, false),
         };
         let (mut name, mut cache_control, mut cache_tag) = (None, None, None);
         for (attribute, value) in attributes(tag) {
@@ -291,7 +293,7 @@ impl<'t> Reader<'t> {
         self.put_text();
         let name = name.unwrap_or_default();
         let cache_control = cache_control.unwrap_or_default();
-        let inline = Inline { name, cache_control, cache_tag, element, content };
+        let inline = Inline { name, cache_control, cache_tag, element, content, is_closed };
         self.template.parts.push(Part::Inline(inline));
     }
 

@@ -282,7 +282,8 @@ impl Page {
     ) -> Result<VecDeque<VecDeque<Bytes>>, &'static str> {
         let mut asking = JoinSet::new();
         let mut found: Vec<VecDeque<Bytes>> = Vec::new();
-        let given = self.given(content, template, (target, dialect)).await;
+        let given = self.given(content, template, (target, dialect));
+        let given = timeout_at(self.until, given).await.unwrap_or_default();
         for part in &template.parts {
             let Part::Include(include) = part else { continue };
             if self.take(&self.left, 1).is_none() {

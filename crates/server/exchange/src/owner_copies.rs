@@ -7,7 +7,7 @@
 
 use crate::signed_in;
 use crate::site::Site;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
 use http_cache::{FieldUse, StoredResponse};
 use origin::OriginResponse;
@@ -90,9 +90,11 @@ pub fn wrote(site: &Site, request: &HeaderMap, response: Option<&OriginResponse>
 /// logout.
 pub fn signed(site: &Site, request: &HeaderMap, response: &HeaderMap) {
     let Some(copies) = &site.config.private else { return };
-    let mut lines = response.get_all(header::SET_COOKIE).iter();
-    if lines.any(|line| copies.cookies.are_set_by(line.as_bytes())) {
+    let lines = || response.get_all(header::SET_COOKIE).iter().map(HeaderValue::as_bytes);
+    if lines().any(|line| copies.cookies.are_set_by(line)) {
         drop_all(site, request);
+        signed_in::forget(site, request);
+    } else if lines().any(|line| site.config.rules.sets_vary_cookie(line)) {
         signed_in::forget(site, request);
     }
 }

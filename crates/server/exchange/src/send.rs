@@ -72,7 +72,8 @@ pub async fn send_following(
         };
         // The content was sent with the first request.
         (request.method, request.target, request.script) = (Method::GET, path, Some(script));
-        request.extras = ClientExtras::default();
+        let fragment = request.extras.fragment.take();
+        request.extras = ClientExtras { fragment, ..ClientExtras::default() };
         // The first script has used up the capture; the statements of the next one would be unknown.
         request.capture = None;
     }

@@ -4,14 +4,14 @@
 //! | step | condition |
 //! |---|---|
 //! | a stored page answers | the application has confirmed the visitor's cookies, and it is fresh |
-//! | a visitor is confirmed | the response to one of the visitor's page requests could be shared, and set no cookie |
+//! | a visitor is confirmed for a host | the response to such a request for a page could be shared, and set no cookie |
 //! | a response is stored | `public` with a lifetime; `esi=on`, or a fragment of a confirmed visitor; to a request with no fields but those of shared pages |
 //! | a request loses its other fields | the last response under its key could be shared |
 //!
 //! Invariants: the key has the values of all vary cookies, and a part that no other key has, so
 //! these pages never answer a visitor without a session. A cookie that an attacker invents is not
 //! confirmed, because the plugin then sets the right vary cookie or forbids caching. Confirmation
-//! ends with `private.lifetime_max`, and with a response that sets a session cookie. Out of scope:
+//! ends with `private.lifetime_max`, and with a response that sets a session or vary cookie. Out of scope:
 //! stale pages, validation, collapsing. A lock guards the marks for one look-up.
 
 use crate::body::ResponseBody;
@@ -41,6 +41,9 @@ const SIGNED_IN_PART: &[u8] = b"\nsigned-in";
 /// The parameter in the URL of a fragment of LiteSpeed's plugin for WordPress. For such a request the plugin
 /// does not compare the vary cookie with the session, so the response confirms nobody.
 const FRAGMENT_PARAMETER: &str = "lsesi";
+
+/// The parameter in the URL of a request to WordPress's REST API, in the form without a path.
+const REST_PARAMETER: &str = "rest_route";
 
 /// How long the marks of a page stay that it could be shared, in milliseconds.
 const KNOWN_MS: u64 = 24 * 60 * 60 * 1000;
@@ -74,10 +77,6 @@ impl SignedInMarks {
         all.insert(mark, now_ms.saturating_add(for_ms));
     }
 
-    fn remove(&self, mark: u128) {
-        self.lock().remove(&mark);
-    }
-
     fn mark(&self, subject: MarkOf, of: &[u8]) -> u128 {
         let [high, low] = self.keys.each_ref().map(|key| u128::from(key.hash_one((&subject, of))));
         high << 64 | low
@@ -92,8 +91,10 @@ impl SignedInMarks {
 pub struct SignedInRequest {
     /// The key of the shared page.
     key: Vec<u8>,
-    /// The mark of the visitor's cookies.
+    /// The mark that the visitor's cookies are confirmed for this host.
     visitor: u128,
+    /// The mark that they are not valid any more.
+    ended: u128,
     subject: Subject,
 }
 
@@ -120,14 +121,21 @@ impl SignedInRequest {
         if !crate::esi::is_litespeeds(site) || !site.config.rules.shares_by_vary_cookies(plan) {
             return None;
         }
+        if is_uncorrected(target, headers) {
+            return None;
+        }
         let subject = match &client.extras.fragment {
             Some(fragment) if fragment.sharing == FragmentSharing::OneVisitor => return None,
             Some(_) => Subject::Fragment,
             None if has_parameter(target, FRAGMENT_PARAMETER) => Subject::FragmentAlone,
             None => Subject::Page,
         };
-        let visitor = visitor_mark(site, headers)?;
-        Some(SignedInRequest { key: [key, SIGNED_IN_PART].concat(), visitor, subject })
+        let cookies = site.config.rules.session_and_vary_cookies(&AsSent(headers))?;
+        let visitor = site
+            .signed_in
+            .mark(MarkOf::Visitor, &[target.host.as_bytes(), b"\n", &cookies].concat());
+        let ended = site.signed_in.mark(MarkOf::Ended, &cookies);
+        Some(SignedInRequest { key: [key, SIGNED_IN_PART].concat(), visitor, ended, subject })
     }
 
     /// The cache key of the shared page.
@@ -136,7 +144,8 @@ impl SignedInRequest {
     }
 
     fn is_confirmed(&self, site: &Site) -> bool {
-        site.signed_in.has(self.visitor, site.clock.now().0)
+        let now_ms = site.clock.now().0;
+        site.signed_in.has(self.visitor, now_ms) && !site.signed_in.has(self.ended, now_ms)
     }
 
     /// The fields with which the request goes to the origin: those of shared pages, if the response is expected
@@ -177,11 +186,7 @@ impl SignedInRequest {
         match self.subject {
             Subject::FragmentAlone => return None,
             Subject::Fragment if !self.is_confirmed(site) => return None,
-            Subject::Fragment => {}
-            Subject::Page => {
-                let for_ms = u64::try_from(copies.lifetime_max.as_millis()).unwrap_or(u64::MAX);
-                site.signed_in.add(self.visitor, (now_ms, for_ms));
-            }
+            Subject::Fragment | Subject::Page => {}
         }
         let outgoing = forward::outgoing(&sent.head.headers);
         let mut names = outgoing.keys().filter(|name| **name != header::VIA);
@@ -189,8 +194,12 @@ impl SignedInRequest {
             sent.is_normal && names.all(|name| is_of_shared_pages(site, name.as_str()));
         if !is_as_shared {
             site.signed_in.add(page_mark(site, &self.key), (now_ms, KNOWN_MS));
+            return None;
         }
-        is_as_shared.then_some(stored)
+        if self.subject == Subject::Page {
+            site.signed_in.add(self.visitor, (now_ms, lifetime_ms(copies)));
+        }
+        Some(stored)
     }
 
     /// The response, if the application declares it as one for all visitors with these vary cookies.
@@ -259,10 +268,27 @@ fn is_of_shared_pages(site: &Site, name: &str) -> bool {
 /// Ends the confirmation of the visitor that sent these lines.
 pub fn forget(site: &Site, request: &HeaderMap) {
     if crate::esi::is_litespeeds(site)
-        && let Some(visitor) = visitor_mark(site, request)
+        && let Some(copies) = &site.config.private
+        && let Some(cookies) = site.config.rules.session_and_vary_cookies(&AsSent(request))
     {
-        site.signed_in.remove(visitor);
+        // A response that is on its way must not confirm them again.
+        let ended = site.signed_in.mark(MarkOf::Ended, &cookies);
+        site.signed_in.add(ended, (site.clock.now().0, lifetime_ms(copies)));
     }
+}
+
+fn lifetime_ms(copies: &PrivateCopies) -> u64 {
+    u64::try_from(copies.lifetime_max.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Whether the plugin does not correct a wrong vary cookie in the response to this request: the REST API, and
+/// requests of its own crawler (`vary.cls.php`, `can_change_vary`).
+fn is_uncorrected(target: &TargetUri, headers: &HeaderMap) -> bool {
+    let mut agents = headers.get_all(header::USER_AGENT).iter();
+    let path = target.path_and_query.split('?').next().unwrap_or_default();
+    agents.any(|agent| crate::litespeed::is_crawler(agent.as_bytes()))
+        || path.contains("/wp-json")
+        || has_parameter(target, REST_PARAMETER)
 }
 
 fn stored(
@@ -289,11 +315,6 @@ fn stored(
     Some(serve::page(facts, found, answer, now, &status))
 }
 
-fn visitor_mark(site: &Site, headers: &HeaderMap) -> Option<u128> {
-    let cookies = site.config.rules.session_and_vary_cookies(&AsSent(headers))?;
-    Some(site.signed_in.mark(MarkOf::Visitor, &cookies))
-}
-
 fn page_mark(site: &Site, key: &[u8]) -> u128 {
     site.signed_in.mark(MarkOf::Page, key)
 }
@@ -301,7 +322,11 @@ fn page_mark(site: &Site, key: &[u8]) -> u128 {
 /// The subject of a mark.
 #[derive(Hash)]
 enum MarkOf {
+    /// A host with the cookies of a visitor that are confirmed for it.
     Visitor,
+    /// The cookies of a visitor that are not valid any more, on any host.
+    Ended,
+    /// The key of a page that could be shared.
     Page,
 }
 
@@ -324,8 +349,6 @@ mod tests {
         let marks = SignedInMarks::default();
         marks.add(1, (1_000, 50));
         assert!(marks.has(1, 1_049) && !marks.has(1, 1_050) && !marks.has(2, 1_000));
-        marks.remove(1);
-        assert!(!marks.has(1, 1_000));
         for mark in 0..=MARKS_MAX as u128 {
             marks.add(mark, (2_000, 50));
         }

@@ -42,7 +42,11 @@ impl Page {
             Part::Include(include) => Some(include),
             Part::Text(_) | Part::Inline(_) => None,
         });
-        let is_sub = |include: &&Include<'_>| include.combine == Combine::Sub;
+        // Shared fragments are requested alone, because what a combined response has depends on the page.
+        let is_sub = |include: &&Include<'_>| {
+            include.combine == Combine::Sub
+                && self.context_of(include).sharing == FragmentSharing::OneVisitor
+        };
         let Some(main) = includes.clone().find(|include| include.combine == Combine::Main) else {
             return given;
         };
@@ -109,6 +113,7 @@ impl Page {
         if form.len() > COMBINED_BYTES_MAX || headers.contains_key(header::AUTHORIZATION) {
             return None;
         }
+        self.take(&self.left, 1)?;
         self.site.counters.requests.add();
         self.site.counters.fragments.add();
         let _turn = self.turns.acquire().await;
@@ -127,6 +132,9 @@ impl Page {
             self.take(&self.bytes_left, piece.len())?;
             content.extend_from_slice(&piece);
         }
+        if response.body.ended().against_storing().is_some() {
+            return None;
+        }
         let content = Bytes::from(content);
         store.keep(&response.headers, &content);
         let template = Template::read_as(&content, EsiDialect::LiteSpeed);
@@ -144,7 +152,7 @@ impl Page {
             Part::Inline(inline) => Some(inline),
             Part::Text(_) | Part::Include(_) => None,
         });
-        let found = inlines.filter_map(|inline| {
+        let found = inlines.filter(|inline| inline.is_closed).filter_map(|inline| {
             let name = resolve(&inline.name, target, &self.site.config.hosts)?;
             Some((name.path_and_query, content.slice(inline.content.clone())))
         });
@@ -172,7 +180,7 @@ impl Page {
         (content, target): (Bytes, TargetUri),
         (dialect, depth): (EsiDialect, usize),
     ) -> Whole {
-        if depth > DEPTH_MAX {
+        if depth > DEPTH_MAX || self.take(&self.bytes_left, content.len()).is_none() {
             return Ok(VecDeque::new());
         }
         self.put_together(content, target, (dialect, depth)).await

@@ -29,6 +29,15 @@ use std::sync::Arc;
 /// Maximum number of inline contents that a template may store.
 const INLINES_MAX: usize = 100;
 
+/// For whom inline contents may be stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InlineSharing {
+    /// As their element says.
+    AsDeclared,
+    /// Private ones only.
+    OwnerOnly,
+}
+
 /// A fragment to be stored: the response, its key, and its owner if it is private.
 type Fragment = (StoredResponse, Vec<u8>, Option<Owner>);
 
@@ -49,15 +58,23 @@ impl Render {
             kept.extend_from_slice(&content[at..inline.element.start]);
             at = inline.element.end;
             if number < INLINES_MAX {
-                let media_type = stored.headers.get(header::CONTENT_TYPE);
-                self.store_inline(media_type, inline, content.slice(inline.content.clone()));
+                let fields = (&stored.headers, InlineSharing::AsDeclared);
+                self.store_inline(fields, inline, content.slice(inline.content.clone()));
             }
         }
         kept.extend_from_slice(&content[at..]);
         Bytes::from(kept)
     }
 
-    fn store_inline(&self, media_type: Option<&HeaderValue>, inline: &Inline<'_>, content: Bytes) {
+    fn store_inline(
+        &self,
+        (page, sharing): (&HeaderMap, InlineSharing),
+        inline: &Inline<'_>,
+        content: Bytes,
+    ) {
+        if !inline.is_closed {
+            return;
+        }
         let site = &self.site;
         let named = resolve(&inline.name, &self.ask.target, &site.config.hosts);
         let Some(named) = named else { return };
@@ -69,10 +86,13 @@ impl Render {
             tags: None,
             sharing: FragmentSharing::AsDeclared,
         }));
-        let headers = fields_of(media_type, inline);
+        let headers = fields_of(page.get(header::CONTENT_TYPE), inline);
         let (plan, key) = plan(site, &Method::GET, &self.ask.headers, &target, &client);
         let fragment = match plan.handling {
-            Handling::Store => self.for_everybody(&plan, key, &headers),
+            Handling::Store if self.may_store_for_everybody(page, sharing, &plan) => {
+                self.for_everybody(&plan, key, &headers)
+            }
+            Handling::Store => None,
             Handling::Bypass(BypassBecause::SessionCookie) => {
                 self.for_owner(&plan, (&named, &client), &headers)
             }
@@ -94,6 +114,26 @@ impl Render {
             // A refusal means that the fragment is requested instead.
             let _ = page.put(|new| site.store.insert(key, variant, &made_from, lease, new));
         }
+    }
+
+    /// Whether the page that contains the content is the same for all clients with this plan: both depend on the
+    /// same request fields and cookies.
+    fn may_store_for_everybody(
+        &self,
+        page: &HeaderMap,
+        sharing: InlineSharing,
+        plan: &Plan,
+    ) -> bool {
+        let (rules, sent) = (&self.site.config.rules, AsSent(&*self.ask.headers));
+        let key_parts = |plan: &Plan| {
+            let mut key = Vec::new();
+            rules.write_key(plan, &PlannedFields::new(rules, *plan, &sent), &mut key);
+            key
+        };
+        sharing == InlineSharing::AsDeclared
+            && self.ask.plan.handling == Handling::Store
+            && !page.contains_key(header::VARY)
+            && key_parts(&self.ask.plan) == key_parts(plan)
     }
 
     /// The fragment as one for all clients with this plan.
@@ -171,14 +211,15 @@ impl InlineStore {
     /// Stores the inline contents of the response with these header fields.
     pub fn keep(self, headers: &HeaderMap, content: &Bytes) {
         let Some(render) = self.0 else { return };
-        let media_type = headers.get(header::CONTENT_TYPE);
+        // The application knows the page around the fragments, so their contents are for this visitor.
+        let fields = (headers, InlineSharing::OwnerOnly);
         let template = Template::read_as(content, EsiDialect::LiteSpeed);
         let inlines = template.parts.iter().filter_map(|part| match part {
             Part::Inline(inline) => Some(inline),
             Part::Text(_) | Part::Include(_) => None,
         });
         for inline in inlines.take(INLINES_MAX) {
-            render.store_inline(media_type, inline, content.slice(inline.content.clone()));
+            render.store_inline(fields, inline, content.slice(inline.content.clone()));
         }
     }
 }
