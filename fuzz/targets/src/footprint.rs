@@ -107,6 +107,23 @@ fn changes(schema: &SqlSchema, reads: &Reads, table: TableId) {
 mod tests {
     use super::*;
 
+    /// A statement with conditions of several kinds, on each table.
+    const STATEMENT: &[u8] =
+        br"SELECT p.post_title FROM wp_posts p JOIN wp_postmeta m ON m.post_parent = p.ID
+        LEFT JOIN wp_terms t ON t.ID = m.score AND t.post_title LIKE '%lantern\%\_'
+        WHERE p.post_status IN ('publish', 'draft') AND p.post_date <= '2026-01-02 00:00:00'
+        AND NOT (m.post_title = 'publish' OR m.raw IS NULL)";
+
+    /// Saves the reads again after a change of their format: `cargo test -p fuzz-targets -- --ignored record`.
+    #[test]
+    #[ignore = "writes into fuzz/corpus"]
+    fn record() {
+        let reads = StatementReader::new(schema()).read(STATEMENT, SqlMode::default());
+        let saved = reads.expect("it can be read").save().expect("within the limits");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/footprint/saved");
+        std::fs::write(path, saved).expect("a file");
+    }
+
     #[test]
     fn the_corpus_has_saved_reads() {
         let bytes = include_bytes!("../../corpus/footprint/saved");

@@ -15,7 +15,7 @@
 //! have other names, and no cookie contains a line feed. All sizes are limited.
 
 use crate::compile::SiteRules;
-use crate::cookies::{CookieKind, cookie_glob, pairs};
+use crate::cookies::{CookieKind, UnknownCookies, cookie_glob, pairs};
 use crate::glob::Glob;
 use crate::plan::{BypassBecause, Handling, Plan};
 use crate::rule::Rule;
@@ -206,9 +206,10 @@ impl SiteRules {
         let has_classes = |rule: &Rule| {
             rule.device_classes || !rule.languages.is_empty() || rule.country_header.is_some()
         };
+        let bypasses_unknown = self.lists.unknown == UnknownCookies::Bypass;
         plan.handling == Handling::Bypass(BypassBecause::SessionCookie)
             && plan.cookies.vary
-            && !plan.cookies.unknown
+            && !(plan.cookies.unknown && bypasses_unknown)
             && !plan.rule.is_some_and(|at| has_classes(&self.rules[at]))
     }
 

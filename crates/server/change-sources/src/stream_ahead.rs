@@ -94,8 +94,10 @@ impl StreamAhead {
     /// Reads ahead up to a position, for at most this time. Returns whether it is reached: then
     /// [`StreamAhead::changes`] has all changes between the last returned transaction and the position.
     pub async fn read_to(&mut self, end: &Position, until: Instant) -> bool {
-        while !self.stream.has_read(end) {
+        // After a break the look-up may have been made on another server.
+        while self.broken.is_some() || !self.stream.has_read(end) {
             if self.broken.is_some()
+                || Instant::now() >= until
                 || self.ahead.len() >= TRANSACTIONS_MAX
                 || self.changes().count() > ROWS_MAX
             {

@@ -30,7 +30,9 @@ pub(super) fn first_rows(
     let (SetExpr::Select(select), None) = (&*query.body, &query.with) else { return None };
     let [source] = block.sources.as_slice() else { return None };
     let table = schema.table(source.table?);
-    if block.is_inexact || !table.is_logged_first || !is_plain(select) {
+    // `FOR UPDATE SKIP LOCKED` leaves rows out.
+    let is_locking = !query.locks.is_empty();
+    if block.is_inexact || is_locking || !table.is_logged_first || !is_plain(select) {
         return None;
     }
     let count = limit(query.limit_clause.as_ref()?, literals)?;
@@ -56,9 +58,7 @@ fn is_plain(select: &Select) -> bool {
             item,
             SelectItem::Wildcard(_)
                 | SelectItem::QualifiedWildcard(..)
-                | SelectItem::UnnamedExpr(
-                    Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)
-                )
+                | SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_))
         )
     };
     let is_grouped = !matches!(

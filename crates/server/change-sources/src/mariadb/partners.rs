@@ -106,7 +106,8 @@ fn read(kind: SqlColumnKind, value: &Option<Vec<u8>>) -> SqlValue<'static> {
         return if is_null { SqlValue::Null } else { SqlValue::Unknown };
     };
     match str::from_utf8(bytes) {
-        Ok(text) if text.chars().count() <= TEXT_MAX => SqlValue::Text(text.to_owned().into()),
+        // The server cuts texts after characters, and others after bytes.
+        Ok(text) if text.len() <= TEXT_MAX => SqlValue::Text(text.to_owned().into()),
         _ => SqlValue::Unknown,
     }
 }
@@ -139,12 +140,15 @@ mod tests {
 
     #[test]
     fn a_long_value_is_unknown() {
-        let text = |len: usize| Some("ü".repeat(len).into_bytes());
+        let text = |len: usize| Some("x".repeat(len).into_bytes());
         let kind = SqlColumnKind::Text { is_case_sensitive: true };
         assert!(matches!(read(kind, &text(TEXT_MAX)), SqlValue::Text(_)));
         assert_eq!(read(kind, &text(TEXT_MAX + 1)), SqlValue::Unknown);
         assert_eq!(read(kind, &None), SqlValue::Null);
         assert_eq!(read(SqlColumnKind::Opaque, &None), SqlValue::Unknown);
         assert_eq!(read(SqlColumnKind::Bytes, &Some(vec![0xff])), SqlValue::Unknown);
+        // Cut by the server after 2,049 bytes, at the end of a character.
+        let cut = "ü".repeat(1_024) + "x";
+        assert_eq!(read(SqlColumnKind::Bytes, &Some(cut.into_bytes())), SqlValue::Unknown);
     }
 }

@@ -16,6 +16,7 @@ use crate::source::{
 };
 use config::Database;
 use footprint::schema::SqlSchema;
+use mysql_replication::position::MariaDbGtid;
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::packet::Packet;
 use mysql_replication::wire::response::ServerErrorKind;
@@ -268,7 +269,7 @@ impl Stream {
             Position::Place(_) => self.transactions.position().file.clone().map(Position::Place),
             _ => self.position(),
         };
-        own.is_some_and(|own| own.has_all(end))
+        own.is_some_and(|own| own.has_all(end) && are_of_one_server(&own, end))
     }
 
     async fn read(&mut self, packet: &Packet) -> Result<StreamRead, StreamFault> {
@@ -374,6 +375,17 @@ fn watched(config: &Database, read: TableDefinitions) -> Tables {
 /// The error for a stream that the server has ended.
 fn ended() -> StreamFault {
     ConnectionError::Io(io::ErrorKind::UnexpectedEof.into()).into()
+}
+
+/// Whether the last GTIDs of each domain are of the same server. Otherwise their numbers need not ascend in the log
+/// (`gtid_strict_mode=OFF`).
+fn are_of_one_server(own: &Position, end: &Position) -> bool {
+    let (Position::MariaDb(own), Position::MariaDb(end)) = (own, end) else { return true };
+    let is_of_one = |gtid: &MariaDbGtid| {
+        let same = |own: &&MariaDbGtid| own.domain == gtid.domain && own.server == gtid.server;
+        own.last().iter().any(|own| same(&own))
+    };
+    end.last().iter().all(is_of_one)
 }
 
 /// Returns a random server ID for this replication client, so that no other client has the same
