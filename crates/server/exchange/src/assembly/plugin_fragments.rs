@@ -42,11 +42,14 @@ impl Page {
             Part::Include(include) => Some(include),
             Part::Text(_) | Part::Inline(_) => None,
         });
-        // Shared fragments are requested alone, because what a combined response has depends on the page.
-        let is_sub = |include: &&Include<'_>| {
-            include.combine == Combine::Sub
-                && self.context_of(include).sharing == FragmentSharing::OneVisitor
+        // Public fragments are requested alone: those of a combined response depend on the page, so they
+        // could not be stored for all.
+        let is_public = |include: &Include<'_>| {
+            let control = include.cache_control.as_deref().unwrap_or_default();
+            control.split(',').any(|word| word.trim().eq_ignore_ascii_case("public"))
         };
+        let is_sub =
+            |include: &&Include<'_>| include.combine == Combine::Sub && !is_public(include);
         let Some(main) = includes.clone().find(|include| include.combine == Combine::Main) else {
             return given;
         };
