@@ -285,9 +285,8 @@ fn lifetime_ms(copies: &PrivateCopies) -> u64 {
 /// requests of its own crawler (`vary.cls.php`, `can_change_vary`).
 fn is_uncorrected(target: &TargetUri, headers: &HeaderMap) -> bool {
     let mut agents = headers.get_all(header::USER_AGENT).iter();
-    let path = target.path_and_query.split('?').next().unwrap_or_default();
     agents.any(|agent| crate::litespeed::is_crawler(agent.as_bytes()))
-        || path.contains("/wp-json")
+        || target.path_and_query.contains("/wp-json")
         || has_parameter(target, REST_PARAMETER)
 }
 

@@ -42,11 +42,9 @@ impl Page {
             Part::Include(include) => Some(include),
             Part::Text(_) | Part::Inline(_) => None,
         });
-        // Public fragments are requested alone: those of a combined response depend on the page, so they
-        // could not be stored for all.
+        // Public fragments are requested alone: those of a combined response depend on the page.
         let is_public = |include: &Include<'_>| {
-            let control = include.cache_control.as_deref().unwrap_or_default();
-            control.split(',').any(|word| word.trim().eq_ignore_ascii_case("public"))
+            include.cache_control.as_deref().is_some_and(|said| said.contains("public"))
         };
         let is_sub =
             |include: &&Include<'_>| include.combine == Combine::Sub && !is_public(include);
