@@ -243,12 +243,10 @@ impl Index {
     #[must_use]
     pub fn find_touched(&self, event: &RowEvent<'_>) -> FoundStatements {
         let mut found = FoundStatements::default();
-        let is_touched =
-            |id: &StatementId| self.reads(*id).is_some_and(|reads| reads.touched_by(event));
         for id in self.candidates(event) {
             match Groups::of_id(id) {
                 Some(group) => self.find_in_group(event, group, &mut found),
-                None if is_touched(&id) => drop(found.touched.insert(id)),
+                None if self.is_touched(id, event) => drop(found.touched.insert(id)),
                 None => {}
             }
         }
@@ -265,9 +263,12 @@ impl Index {
         rows: Option<&[SqlRow<'_>]>,
     ) -> Vec<StatementId> {
         let Some(group) = self.groups.get(lookup.group) else { return Vec::new() };
-        let is_touched =
-            |id: &StatementId| self.reads(*id).is_some_and(|reads| reads.touched_by(event));
-        group.within(lookup.bounds(rows)).filter(is_touched).collect()
+        let found = group.within(lookup.bounds(rows));
+        found.filter(|id| self.is_touched(*id, event)).collect()
+    }
+
+    fn is_touched(&self, id: StatementId, event: &RowEvent<'_>) -> bool {
+        self.reads(id).is_some_and(|reads| reads.touched_by(event))
     }
 
     /// Finds what a changed row touches in a group.
@@ -277,10 +278,8 @@ impl Index {
             match group.reads.nearest(&self.schema, at, row) {
                 RowInGroup::Outside => {}
                 RowInGroup::Unknown => {
-                    let is_touched = |id: &StatementId| {
-                        self.reads(*id).is_some_and(|reads| reads.touched_by(event))
-                    };
-                    found.touched.extend(group.within(0..=u64::MAX).filter(is_touched));
+                    let all = group.within(0..=u64::MAX);
+                    found.touched.extend(all.filter(|id| self.is_touched(*id, event)));
                 }
                 RowInGroup::Nearest(lookup) => {
                     let has_bounds = group.within(lookup.side()).next().is_some();

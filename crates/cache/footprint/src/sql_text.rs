@@ -6,7 +6,7 @@
 use crate::schema::SqlColumnKind;
 use std::fmt::Write as _;
 
-/// The maximum length of a selected text in characters; of a longer one, one more is selected.
+/// The maximum length of a selected text in bytes. One character more is selected, so that a longer one is noticed.
 pub const TEXT_MAX: usize = 2_048;
 /// The longest integer in digits, with its sign.
 const INTEGER_MAX: usize = 20;

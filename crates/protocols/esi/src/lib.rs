@@ -127,6 +127,22 @@ impl Include<'_> {
 }
 
 impl<'t> Template<'t> {
+    /// Returns the include elements, in their order.
+    pub fn includes(&self) -> impl Iterator<Item = &Include<'t>> + Clone {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Include(include) => Some(include),
+            Part::Text(_) | Part::Inline(_) => None,
+        })
+    }
+
+    /// Returns the inline elements, in their order, also those without an end tag.
+    pub fn inlines(&self) -> impl Iterator<Item = &Inline<'t>> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Inline(inline) => Some(inline),
+            Part::Text(_) | Part::Include(_) => None,
+        })
+    }
+
     /// Parses a template. Parsing cannot fail: text that is not a supported element stays text.
     ///
     /// ```

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::told::told;
+use common::told::{compare, told};
 use common::{Follower, server};
 use harness::MariaDb;
 use mysql_replication::Limits;
@@ -130,19 +130,6 @@ fn numbers_are_told_as_their_type_has_them_written() {
     let shown = server.sql_in("news", select).expect("rows");
     assert_eq!(*told, format!("+numbers({},<inexact>,<inexact>)", shown.trim()));
     assert!(shown.contains("00042") && shown.contains("000012.50") && shown.contains("1.50"));
-}
-
-/// The server writes some floating-point numbers with an exponent: these have no canonical text.
-fn compare(told: &str, expected: &str, which: &str) {
-    for (place, (told, expected)) in told.split(',').zip(expected.split(',')).enumerate() {
-        let is_long =
-            || expected.parse::<f64>().is_ok_and(|number| !(1e-4..1e6).contains(&number.abs()));
-        assert!(
-            told == expected || told == "<inexact>" && is_long(),
-            "{which}, part {place}: {told:?} is not {expected:?}"
-        );
-    }
-    assert_eq!(told.split(',').count(), expected.split(',').count(), "{which}");
 }
 
 /// Makes the recordings that the fuzzer and `tests/damaged.rs` start from: `cargo test -p mysql-replication

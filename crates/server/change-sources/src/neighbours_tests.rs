@@ -17,7 +17,7 @@ const ARTICLES: &str =
 const MINUTES: usize = 60;
 
 /// A page that shows the result of a statement.
-struct Shown {
+struct Page {
     sql: String,
     result: Vec<Vec<Option<Vec<u8>>>>,
     reads: PageReads,
@@ -53,14 +53,14 @@ impl Stage {
         MariaDbConnection::open(self.server.socket()).expect("a connection")
     }
 
-    async fn shown(&self, connection: &mut MariaDbConnection, sql: String) -> Shown {
+    async fn shown(&self, connection: &mut MariaDbConnection, sql: String) -> Page {
         let reads = self.page(&sql).await;
         let lease = self.site.store.lease();
         let result = connection.rows(&sql).expect("rows").rows;
-        Shown { sql, result, reads, lease }
+        Page { sql, result, reads, lease }
     }
 
-    fn is_purged(&self, page: &Shown) -> bool {
+    fn is_purged(&self, page: &Page) -> bool {
         let store = &self.site.store;
         let mut dependencies = store.dependencies(self.site.name, b"/");
         for tag in page.reads.tags() {

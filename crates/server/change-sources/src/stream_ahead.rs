@@ -94,13 +94,16 @@ impl StreamAhead {
     /// Reads ahead up to a position, for at most this time. Returns whether it is reached: then
     /// [`StreamAhead::changes`] has all changes between the last returned transaction and the position.
     pub async fn read_to(&mut self, end: &Position, until: Instant) -> bool {
-        // After a break the look-up may have been made on another server.
-        while self.broken.is_some() || !self.stream.has_read(end) {
-            if self.broken.is_some()
-                || Instant::now() >= until
-                || self.ahead.len() >= TRANSACTIONS_MAX
-                || self.changes().count() > ROWS_MAX
-            {
+        loop {
+            // After a break the look-up may have been made on another server.
+            if self.broken.is_some() {
+                return false;
+            }
+            if self.stream.has_read(end) {
+                return true;
+            }
+            let is_full = self.ahead.len() >= TRANSACTIONS_MAX || self.changes().count() > ROWS_MAX;
+            if is_full || Instant::now() >= until {
                 return false;
             }
             if self.returned.is_none() {
@@ -113,7 +116,6 @@ impl StreamAhead {
                 Err(broken) => self.broken = Some(broken),
             }
         }
-        true
     }
 
     /// The changed rows of the transactions that were read ahead.

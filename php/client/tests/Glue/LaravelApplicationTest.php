@@ -19,6 +19,7 @@ use Pagewell\RequestScope;
 use Pagewell\SocketClient;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;
+use Pagewell\Tests\Support\DiscardingClient;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\AssertionFailedError;
 use PHPUnit\Framework\Attributes\TestWith;
@@ -198,12 +199,7 @@ final class LaravelApplicationTest extends TestCase
     /** As Octane does it: one process, and an event after each request. */
     public function testAWorkerThatAnswersAThousandRequestsKeepsNothingOfThem(): void
     {
-        Configuration::set(new class () implements \Pagewell\InvalidationClient {
-            public function invalidate(\Pagewell\Invalidation $invalidation): \Pagewell\InvalidationResult
-            {
-                return new \Pagewell\InvalidationResult();
-            }
-        });
+        Configuration::set(new DiscardingClient());
         $right = 0;
         $ask = function (int $rounds) use (&$right): int {
             for ($n = 0; $n < $rounds; $n++) {

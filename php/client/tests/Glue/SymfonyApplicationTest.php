@@ -14,6 +14,7 @@ use Pagewell\RequestScope;
 use Pagewell\Symfony\Profiler\PageCollector;
 use Pagewell\Symfony\Profiler\PageReport;
 use Pagewell\Testing\RecordingClient;
+use Pagewell\Tests\Support\DiscardingClient;
 use PHPUnit\Framework\TestCase;
 use Symfony\Component\Console\Input\ArrayInput;
 use Symfony\Component\Console\Output\BufferedOutput;
@@ -146,12 +147,7 @@ final class SymfonyApplicationTest extends TestCase
     /** As a worker does it: one kernel, whose services are reset between requests. */
     public function testAWorkerThatAnswersAThousandRequestsKeepsNothingOfThem(): void
     {
-        Configuration::set(new class () implements \Pagewell\InvalidationClient {
-            public function invalidate(\Pagewell\Invalidation $invalidation): \Pagewell\InvalidationResult
-            {
-                return new \Pagewell\InvalidationResult();
-            }
-        });
+        Configuration::set(new DiscardingClient());
         $right = 0;
         $ask = function (int $rounds) use (&$right): int {
             for ($n = 0; $n < $rounds; $n++) {

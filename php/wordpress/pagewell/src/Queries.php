@@ -4,8 +4,8 @@
  * The dependencies of a page with a query for posts (WP_Query): the posts it found, and the posts
  * that it could have found.
  *
- * The second part is in QueryLists. Queries are recorded when they begin and read when the page is complete. Most of them (get_posts)
- * run without WordPress's filters for results.
+ * The second part is in QueryLists. Queries are recorded when they begin and read when the page is
+ * complete. Most of them (get_posts) run without WordPress's filters for results.
  */
 
 declare(strict_types=1);

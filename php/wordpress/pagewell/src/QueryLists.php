@@ -22,11 +22,11 @@ final class QueryLists
     /** Conditions on a post's text, and on other columns of it. */
     private const OF_TEXTS = ['s', 'title', 'exact', 'post_mime_type', 'ping_status', 'comment_status'];
 
-    /** Orders that depend on these, too. */
-    private const TEXT_ORDERS = ['title', 'post_title', 'name', 'post_name', 'relevance', 'comment_count'];
-
-    /** Of these, the orders that titles and URLs suffice for. */
+    /** Orders that titles and URLs suffice for. */
     private const TITLE_ORDERS = ['title', 'post_title', 'name', 'post_name'];
+
+    /** Orders that depend on texts, too. */
+    private const TEXT_ORDERS = [...self::TITLE_ORDERS, 'relevance', 'comment_count'];
 
     /** Conditions on custom fields. */
     private const OF_META = ['meta_key', 'meta_value', 'meta_value_num', 'meta_query'];
@@ -68,7 +68,7 @@ final class QueryLists
         if ($types === []) {
             return [];
         }
-        $isOfText = array_filter(array_intersect_key($vars, array_flip(self::OF_TEXTS))) !== [] || self::asksForMeta($query);
+        $isOfText = self::has($vars, self::OF_TEXTS) || self::asksForMeta($query);
         if (!$isOfText && array_diff(self::orders($vars), self::PLAIN_ORDERS) === []) {
             return self::archive($query) ?? [...self::each('list', $types), ...QueryTerms::conditions($query)];
         }
@@ -88,7 +88,7 @@ final class QueryLists
     {
         $vars = $query->query_vars;
         $tags = [];
-        if ($query->is_category() || $query->is_tag() || $query->is_tax() || array_filter(array_intersect_key($vars, array_flip(self::TERMS)))) {
+        if ($query->is_category() || $query->is_tag() || $query->is_tax() || self::has($vars, self::TERMS)) {
             if (!QueryTerms::isNarrow($query)) {
                 return null;
             }
@@ -124,8 +124,8 @@ final class QueryLists
     {
         global $wpdb;
         $sql = (string) ($query->request ?? '');
-        $asksForTerms = array_filter(array_intersect_key($query->query_vars, array_flip(self::TERMS))) !== [] || ($query->tax_query->queries ?? []) !== [];
-        return array_filter(array_intersect_key($query->query_vars, array_flip(self::OF_META))) !== [] || str_contains($sql, $wpdb->postmeta) || str_contains($sql, 'post_modified')
+        $asksForTerms = self::has($query->query_vars, self::TERMS) || ($query->tax_query->queries ?? []) !== [];
+        return self::has($query->query_vars, self::OF_META) || str_contains($sql, $wpdb->postmeta) || str_contains($sql, 'post_modified')
             || (!$asksForTerms && str_contains($sql, $wpdb->term_relationships));
     }
 
@@ -178,6 +178,17 @@ final class QueryLists
         $types = array_map('strval', array_values((array) $type));
         $types = in_array('any', $types, true) ? array_values(get_post_types(['exclude_from_search' => false])) : $types;
         return array_values(array_filter($types, Tags::isData(...)));
+    }
+
+    /**
+     * Whether a query has one of these arguments.
+     *
+     * @param array<string, mixed> $vars
+     * @param list<string> $names
+     */
+    private static function has(array $vars, array $names): bool
+    {
+        return array_filter(array_intersect_key($vars, array_flip($names))) !== [];
     }
 
     /**

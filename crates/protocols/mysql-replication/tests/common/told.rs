@@ -70,3 +70,17 @@ fn row(row: &Row<'_>) -> String {
     };
     row.values().iter().map(text).collect::<Vec<String>>().join(",")
 }
+
+/// Compares a row as text with the row that the server selects. The server writes some floating-point numbers with an
+/// exponent: these have no canonical text.
+pub fn compare(told: &str, expected: &str, which: &str) {
+    for (place, (told, expected)) in told.split(',').zip(expected.split(',')).enumerate() {
+        let is_long =
+            || expected.parse::<f64>().is_ok_and(|number| !(1e-4..1e6).contains(&number.abs()));
+        assert!(
+            told == expected || told == "<inexact>" && is_long(),
+            "{which}, part {place}: {told:?} is not {expected:?}"
+        );
+    }
+    assert_eq!(told.split(',').count(), expected.split(',').count(), "{which}");
+}

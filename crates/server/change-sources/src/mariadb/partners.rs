@@ -1,7 +1,7 @@
 //! Look-ups of the rows that have a value in a column: the partners that a changed row needs in joins.
 //!
-//! Values and names are written by `footprint::sql_text`. Rows have the form of the rows in the stream (`followed`), apart from long values and
-//! columns that no condition tests, which are unknown. Not here: how many look-ups are made, and how long they take
+//! Values and names are written by `footprint::sql_text`. Rows have the form of the rows in the stream (`followed`),
+//! apart from long values and columns that no condition tests, which are unknown. Not here: how many look-ups are made, and how long they take
 //! (`crate::partner_search`).
 
 use super::connection::Connection;
@@ -106,7 +106,7 @@ fn read(kind: SqlColumnKind, value: &Option<Vec<u8>>) -> SqlValue<'static> {
         return if is_null { SqlValue::Null } else { SqlValue::Unknown };
     };
     match str::from_utf8(bytes) {
-        // The server cuts texts after characters, and others after bytes.
+        // The server cuts after characters, or after bytes: what is shorter than both is not cut.
         Ok(text) if text.len() <= TEXT_MAX => SqlValue::Text(text.to_owned().into()),
         _ => SqlValue::Unknown,
     }

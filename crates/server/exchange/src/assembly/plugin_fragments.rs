@@ -14,7 +14,7 @@ use crate::render::InlineStore;
 use crate::signed_in::shared_fields;
 use bytes::Bytes;
 use config::target::TargetUri;
-use esi::{Combine, EsiDialect, Include, Part, Template};
+use esi::{Combine, EsiDialect, Include, Template};
 use http::{HeaderValue, Request, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Switch};
 use site_state::client::{Client, FragmentRequest, FragmentSharing};
@@ -38,16 +38,11 @@ impl Page {
             return HashMap::new();
         }
         let mut given = self.inlines(content, template, target);
-        let includes = template.parts.iter().filter_map(|part| match part {
-            Part::Include(include) => Some(include),
-            Part::Text(_) | Part::Inline(_) => None,
-        });
+        let includes = template.includes();
         // Public fragments are requested alone: those of a combined response depend on the page.
-        let is_public = |include: &Include<'_>| {
-            include.cache_control.as_deref().is_some_and(|said| said.contains("public"))
+        let is_sub = |include: &&Include<'_>| {
+            include.combine == Combine::Sub && !says_any(include, &["public"])
         };
-        let is_sub =
-            |include: &&Include<'_>| include.combine == Combine::Sub && !is_public(include);
         let Some(main) = includes.clone().find(|include| include.combine == Combine::Main) else {
             return given;
         };
@@ -149,11 +144,7 @@ impl Page {
         template: &Template<'_>,
         target: &TargetUri,
     ) -> HashMap<String, Bytes> {
-        let inlines = template.parts.iter().filter_map(|part| match part {
-            Part::Inline(inline) => Some(inline),
-            Part::Text(_) | Part::Include(_) => None,
-        });
-        let found = inlines.filter(|inline| inline.is_closed).filter_map(|inline| {
+        let found = template.inlines().filter(|inline| inline.is_closed).filter_map(|inline| {
             let name = resolve(&inline.name, target, &self.site.config.hosts)?;
             Some((name.path_and_query, content.slice(inline.content.clone())))
         });
@@ -196,11 +187,7 @@ impl Page {
 
     /// The page and the include element, for the request of a fragment.
     fn context_of(&self, include: &Include<'_>) -> FragmentRequest {
-        let for_one = ["private", "shared", "no-cache", "no-store"];
-        let control = include.cache_control.as_deref().unwrap_or_default();
-        let mut words = control.split(',').map(str::trim);
-        let is_for_one =
-            words.any(|word| for_one.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let is_for_one = says_any(include, &["private", "shared", "no-cache", "no-store"]);
         let sharing =
             if is_for_one { FragmentSharing::OneVisitor } else { FragmentSharing::AsDeclared };
         // No field that purges a tag can contain a control character, so it cannot be part of a tag.
@@ -208,4 +195,11 @@ impl Page {
         let tags = tags.and_then(|tags| HeaderValue::from_bytes(tags.as_bytes()).ok());
         FragmentRequest { tags, sharing, ..self.context.clone() }
     }
+}
+
+/// Whether the element's `cache-control` has one of these words.
+fn says_any(include: &Include<'_>, known: &[&str]) -> bool {
+    let control = include.cache_control.as_deref().unwrap_or_default();
+    let mut words = control.split(',').map(str::trim);
+    words.any(|word| known.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }

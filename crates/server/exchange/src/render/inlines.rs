@@ -14,7 +14,7 @@ use crate::owner_copies;
 use crate::plan::plan;
 use crate::private;
 use crate::site::Site;
-use ::esi::{EsiDialect, Inline, Part, Template};
+use ::esi::{EsiDialect, Inline, Template};
 use bytes::Bytes;
 use config::target::TargetUri;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
@@ -48,13 +48,11 @@ impl Render {
             return content;
         }
         let template = Template::read_as(&content, EsiDialect::LiteSpeed);
-        let mut inlines = template.parts.iter().filter_map(|part| match part {
-            Part::Inline(inline) => Some(inline),
-            Part::Text(_) | Part::Include(_) => None,
-        });
-        let Some(first) = inlines.next() else { return content };
+        if template.inlines().next().is_none() {
+            return content;
+        }
         let (mut kept, mut at) = (Vec::with_capacity(content.len()), 0);
-        for (number, inline) in std::iter::once(first).chain(inlines).enumerate() {
+        for (number, inline) in template.inlines().enumerate() {
             kept.extend_from_slice(&content[at..inline.element.start]);
             at = inline.element.end;
             if number < INLINES_MAX {
@@ -214,11 +212,7 @@ impl InlineStore {
         // The application knows the page around the fragments, so their contents are for this visitor.
         let fields = (headers, InlineSharing::OwnerOnly);
         let template = Template::read_as(content, EsiDialect::LiteSpeed);
-        let inlines = template.parts.iter().filter_map(|part| match part {
-            Part::Inline(inline) => Some(inline),
-            Part::Text(_) | Part::Include(_) => None,
-        });
-        for inline in inlines.take(INLINES_MAX) {
+        for inline in template.inlines().take(INLINES_MAX) {
             render.store_inline(fields, inline, content.slice(inline.content.clone()));
         }
     }

@@ -1,0 +1,22 @@
+<?php
+
+/**
+ * A client for tests of what a worker keeps in memory: it keeps nothing itself.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Support;
+
+use Pagewell\Invalidation;
+use Pagewell\InvalidationClient;
+use Pagewell\InvalidationResult;
+
+/** Accepts each invalidation, and forgets it. */
+final class DiscardingClient implements InvalidationClient
+{
+    public function invalidate(Invalidation $invalidation): InvalidationResult
+    {
+        return new InvalidationResult();
+    }
+}
