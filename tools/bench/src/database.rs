@@ -188,13 +188,11 @@ fn throughput(rows: &Rows, amount: &Amount) -> Result<FollowRate, String> {
     let transactions = amount.rows.div_ceil(amount.of_a_transaction);
     let next = AtomicUsize::new(0);
     let (clock, cpu_before) = (Stopwatch::start(), cpu::seconds(pid));
-    let rows_of = match amount.of {
-        Kind::Mariadb => format!("seq_1_to_{}", amount.of_a_transaction),
-        Kind::Postgres => format!("generate_series(1, {}) AS seq", amount.of_a_transaction),
-    };
-    let statement = format!(
-        "INSERT INTO other (item, body) SELECT seq, 'a comment of some words' FROM {rows_of}"
-    );
+    // Every database understands this.
+    let values: Vec<String> = (1..=amount.of_a_transaction)
+        .map(|item| format!("({item}, 'a comment of some words')"))
+        .collect();
+    let statement = format!("INSERT INTO other (item, body) VALUES {}", values.join(", "));
     each(WRITERS, |_| {
         let mut sql = rows.sql()?;
         while next.fetch_add(1, Ordering::Relaxed) < transactions as usize {
