@@ -224,3 +224,25 @@ async fn a_table_of_an_engine_without_transactions_has_no_look_ups() {
     stage.committed().await;
     assert!(stage.is_purged(&page) && stage.neighbours() == (0, 0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_row_is_a_neighbour_while_a_transaction_is_prepared_since_before_the_connection() {
+    const PREPARED: &str =
+        "XA START 'old'; INSERT INTO visit (page) VALUES (1); XA END 'old'; XA PREPARE 'old'";
+    let stage = Stage::start_with("items", &format!("{ARTICLES}{PREPARED}")).await;
+    let mut connection = stage.connect();
+    for minute in [10, 20, 30] {
+        connection.rows(&insert(minute, minute)).expect("a row");
+    }
+    stage.committed().await;
+    let mut first = stage.shown(&mut connection, next(5)).await;
+    connection.rows(&insert(40, 40)).expect("a row");
+    stage.committed().await;
+    assert!(stage.is_purged(&first) && stage.neighbours() == (0, 1));
+    connection.rows("XA ROLLBACK 'old'").expect("its end");
+    stage.committed().await;
+    first = stage.shown(&mut connection, next(5)).await;
+    connection.rows(&insert(41, 41)).expect("a row");
+    stage.committed().await;
+    assert!(!stage.is_purged(&first) && stage.neighbours() == (1, 1));
+}

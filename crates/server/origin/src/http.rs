@@ -5,10 +5,12 @@
 //!
 //! Header sections of responses are validated strictly before hyper parses them (`strict`). A request
 //! with content gets a connection of its own. The reason: an origin that does not read the content
-//! might parse it as the next request, and send the result to another client.
+//! might parse it as the next request, and send the result to another client. Other requests that are not
+//! safe do as well, because they cannot be sent again over a new connection, as safe ones are if the
+//! origin has closed the idle one.
 
 use super::places::Places;
-use super::strict::{Reuse, StrictConnector};
+use super::strict::{self, Reuse, StrictConnector};
 use super::{
     HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
     log_failure,
@@ -24,9 +26,8 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_cache::Failure;
 use hyper::body::Incoming;
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
+use hyper_util::client::legacy::{Client, Error as ClientError, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use site_state::client::ClientExtras;
 use site_state::limit_hits::{Limit, LimitHits};
 use site_state::propagation::Propagation;
 use site_state::trailers::{self, Trailers};
@@ -38,14 +39,16 @@ use tokio::sync::OwnedSemaphorePermit;
 const IDLE: Duration = Duration::from_secs(4);
 
 const CHUNKED: HeaderValue = HeaderValue::from_static("chunked");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 type UploadBody = UnsyncBoxBody<Bytes, UploadFailed>;
 
 /// An HTTP server that generates the pages.
 pub struct HttpOrigin {
-    /// For requests without content, on connections that are reused.
+    /// For safe requests without content, on connections that are reused.
     client: Client<StrictConnector, UploadBody>,
-    /// For requests with content, each on a connection of its own.
+    /// For other requests, each on a connection of its own: a connection that is reused may turn out to be dead, and
+    /// the request cannot be sent a second time (RFC 9110 section 9.2.2).
     client_once: Client<StrictConnector, UploadBody>,
     authority: uri::Authority,
     places: Places,
@@ -123,49 +126,61 @@ impl HttpOrigin {
 
     async fn ask(&self, request: &mut OriginRequest) -> Result<PendingResponse, Unsent> {
         let place = self.places.enter().await?;
-        let (client, flaw) = match &request.body {
-            RequestBody::Empty => (&self.client, None),
-            RequestBody::Stream(upload) => (&self.client_once, Some(upload.flaw())),
-        };
-        let ClientExtras { interims, trailers, .. } = request.extras.clone();
-        let url = request.url();
-        request.progress.note();
-        let mut outgoing = self.outgoing(request)?;
-        if let Some(interims) = interims {
-            let config = self.config.clone();
-            hyper::ext::on_informational(&mut outgoing, move |interim| {
-                let internal = &config.policy.internal_fields;
-                interims.pass(interim.status(), interim.headers(), internal);
-            });
-        }
+        let (trailers, url) = (request.extras.trailers, request.url());
         let wait = self.config.limits.origin_timeout;
-        match tokio::time::timeout(wait, client.request(outgoing)).await {
+        match tokio::time::timeout(wait, self.exchange(request, &url)).await {
             Err(_) => {
                 self.places.limit_hits.note(Limit::OriginTimeout);
                 log_failure(&url, Failure::TimedOut, NO_ANSWER);
                 Err(Failure::TimedOut.into())
             }
-            Ok(Err(error)) => {
-                if let Some(refusal) = flaw.and_then(|flaw| flaw.get()) {
-                    return Err(Unsent::Client(refusal));
-                }
-                let failure = failure_of(&error);
-                if is_too_long(&error) {
-                    request.progress.note_too_long();
-                }
-                if error.is_connect() && matches!(failure, Failure::TimedOut) {
-                    self.places.limit_hits.note(Limit::OriginConnectTimeout);
-                }
-                if error.is_connect() {
-                    let error = innermost(&error);
-                    tracing::warn!(event = "origin-refused", address = %self.authority, error);
-                } else {
-                    log_failure(&url, failure, &innermost(&error))
-                }
-                Err(failure.into())
-            }
-            Ok(Ok(response)) => Ok(PendingResponse { response, place, trailers, url }),
+            Ok(response) => Ok(PendingResponse { response: response?, place, trailers, url }),
         }
+    }
+
+    /// Sends the request over an idle connection or a new one, and reads the head of the response.
+    async fn exchange(
+        &self,
+        request: &mut OriginRequest,
+        url: &str,
+    ) -> Result<::http::Response<Incoming>, Unsent> {
+        let flaw = match &request.body {
+            RequestBody::Empty if request.method.is_safe() => {
+                request.progress.note();
+                match self.client.request(self.outgoing(request, Reuse::Pooled)?).await {
+                    Ok(response) => return Ok(response),
+                    // Other idle connections may be dead, too.
+                    Err(error) if strict::is_closed_while_idle(&error) => None,
+                    Err(error) => return Err(self.failed(&error, request, url).into()),
+                }
+            }
+            RequestBody::Empty => None,
+            RequestBody::Stream(upload) => Some(upload.flaw()),
+        };
+        request.progress.note();
+        let sent = self.client_once.request(self.outgoing(request, Reuse::Once)?).await;
+        sent.map_err(|error| match flaw.and_then(|flaw| flaw.get()) {
+            Some(refusal) => Unsent::Client(refusal),
+            None => self.failed(&error, request, url).into(),
+        })
+    }
+
+    /// Reports why there is no response.
+    fn failed(&self, error: &ClientError, request: &OriginRequest, url: &str) -> Failure {
+        let failure = failure_of(error);
+        if is_too_long(error) {
+            request.progress.note_too_long();
+        }
+        if error.is_connect() && matches!(failure, Failure::TimedOut) {
+            self.places.limit_hits.note(Limit::OriginConnectTimeout);
+        }
+        if error.is_connect() {
+            let error = innermost(error);
+            tracing::warn!(event = "origin-refused", address = %self.authority, error);
+        } else {
+            log_failure(url, failure, &innermost(error))
+        }
+        failure
     }
 
     fn response(&self, asked: PendingResponse) -> OriginResponse {
@@ -191,6 +206,7 @@ impl HttpOrigin {
     fn outgoing(
         &self,
         request: &mut OriginRequest,
+        reuse: Reuse,
     ) -> Result<::http::Request<UploadBody>, Failure> {
         let target = request.target.parse::<uri::PathAndQuery>();
         let uri = Uri::builder()
@@ -220,14 +236,23 @@ impl HttpOrigin {
                     // Without this field hyper omits the content of GET and HEAD.
                     None => drop(headers.insert(header::TRANSFER_ENCODING, CHUNKED)),
                 }
-                headers.append(header::CONNECTION, HeaderValue::from_static("close"));
                 upload.boxed_unsync()
             }
         };
+        if reuse == Reuse::Once && !headers.contains_key(header::UPGRADE) {
+            headers.append(header::CONNECTION, CLOSE);
+        }
         let mut outgoing = ::http::Request::new(body);
         *outgoing.method_mut() = request.method.clone();
         *outgoing.uri_mut() = uri;
         *outgoing.headers_mut() = headers;
+        if let Some(interims) = request.extras.interims.clone() {
+            let config = self.config.clone();
+            hyper::ext::on_informational(&mut outgoing, move |interim| {
+                let internal = &config.policy.internal_fields;
+                interims.pass(interim.status(), interim.headers(), internal);
+            });
+        }
         Ok(outgoing)
     }
 }
@@ -284,7 +309,7 @@ fn forwarded(
 }
 
 /// The kind of failure, as far as the client library's error reveals it.
-fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
+fn failure_of(error: &ClientError) -> Failure {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(inner) = cause {
         if let Some(io) = inner.downcast_ref::<std::io::Error>() {
@@ -312,7 +337,7 @@ fn failure_of(error: &hyper_util::client::legacy::Error) -> Failure {
 }
 
 /// Whether the header section of the response exceeded the maximum length.
-fn is_too_long(error: &hyper_util::client::legacy::Error) -> bool {
+fn is_too_long(error: &ClientError) -> bool {
     let first: &(dyn std::error::Error + 'static) = error;
     std::iter::successors(Some(first), |error| error.source())
         .filter_map(|error| error.downcast_ref::<hyper::Error>())

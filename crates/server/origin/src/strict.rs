@@ -16,10 +16,12 @@
 //! | `Over` | another protocol, or the last response of the connection | |
 //!
 //! A pooled connection carries no request content ([`Reuse::Pooled`]). So bytes that are written during
-//! or after content are the next request.
+//! or after content are the next request. If the connection ends before the first byte of its response, the
+//! origin may have closed it while it was idle: the error is [`ClosedWhileIdle`].
 
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -38,6 +40,26 @@ pub enum Reuse {
     Pooled,
     /// For a single request, which may have content.
     Once,
+}
+
+/// A connection that had been used before ended without a byte of the response: the origin may have closed it before
+/// the request reached it.
+#[derive(Debug)]
+pub struct ClosedWhileIdle;
+
+impl fmt::Display for ClosedWhileIdle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the origin closed a connection that was kept")
+    }
+}
+
+impl std::error::Error for ClosedWhileIdle {}
+
+/// Whether the cause of an error is [`ClosedWhileIdle`]: a safe request can be sent again (RFC 9112 section 9.3.1).
+pub fn is_closed_while_idle(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut causes = causes.filter_map(|error| error.downcast_ref::<io::Error>());
+    causes.any(|error| error.get_ref().is_some_and(|inner| inner.is::<ClosedWhileIdle>()))
 }
 
 /// Connects to an HTTP origin.
@@ -67,7 +89,8 @@ impl Service<http::Uri> for StrictConnector {
         let (connecting, reuse) = (self.connector.call(uri), self.reuse);
         Box::pin(async move {
             let stream = connecting.await?.into_inner();
-            Ok(TokioIo::new(StrictStream { stream, reuse, check: HeadCheck::default() }))
+            let check = HeadCheck::default();
+            Ok(TokioIo::new(StrictStream { stream, reuse, check, waiting: Waiting::No }))
         })
     }
 }
@@ -77,13 +100,40 @@ pub struct StrictStream {
     stream: TcpStream,
     reuse: Reuse,
     check: HeadCheck,
+    waiting: Waiting,
+}
+
+/// Whether a request other than the first of its connection waits for the first byte of its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waiting {
+    No,
+    Yes,
 }
 
 impl StrictStream {
     fn is_written(&mut self) {
         if self.check.state == State::Content && self.reuse == Reuse::Pooled {
             self.check = HeadCheck::default();
+            self.waiting = Waiting::Yes;
         }
+    }
+
+    /// The result of reading or writing. `is_end`: there is nothing more to read.
+    fn checked(
+        &self,
+        result: io::Result<usize>,
+        is_end: impl Fn(usize) -> bool,
+    ) -> io::Result<usize> {
+        let is_closed = match &result {
+            Ok(bytes) => is_end(*bytes),
+            Err(error) => {
+                matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+            }
+        };
+        if is_closed && self.waiting == Waiting::Yes {
+            return Err(io::Error::other(ClosedWhileIdle));
+        }
+        result
     }
 }
 
@@ -101,7 +151,9 @@ impl AsyncRead for StrictStream {
     ) -> Poll<io::Result<()>> {
         let strict = self.get_mut();
         let before = out.filled().len();
-        ready!(Pin::new(&mut strict.stream).poll_read(cx, out))?;
+        let read = ready!(Pin::new(&mut strict.stream).poll_read(cx, out));
+        strict.checked(read.map(|()| out.filled().len() - before), |bytes| bytes == 0)?;
+        strict.waiting = Waiting::No;
         let checked = strict.check.read(&out.filled()[before..]);
         Poll::Ready(checked.map_err(|flaw| io::Error::new(io::ErrorKind::InvalidData, flaw)))
     }
@@ -115,7 +167,8 @@ impl AsyncWrite for StrictStream {
     ) -> Poll<io::Result<usize>> {
         let strict = self.get_mut();
         strict.is_written();
-        Pin::new(&mut strict.stream).poll_write(cx, bytes)
+        let written = ready!(Pin::new(&mut strict.stream).poll_write(cx, bytes));
+        Poll::Ready(strict.checked(written, |_| false))
     }
 
     fn poll_write_vectored(
@@ -125,7 +178,8 @@ impl AsyncWrite for StrictStream {
     ) -> Poll<io::Result<usize>> {
         let strict = self.get_mut();
         strict.is_written();
-        Pin::new(&mut strict.stream).poll_write_vectored(cx, pieces)
+        let written = ready!(Pin::new(&mut strict.stream).poll_write_vectored(cx, pieces));
+        Poll::Ready(strict.checked(written, |_| false))
     }
 
     fn is_write_vectored(&self) -> bool {

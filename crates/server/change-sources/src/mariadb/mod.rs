@@ -30,6 +30,7 @@ use config::DatabaseServer;
 use connection::Connection;
 use footprint::SqlRow;
 use mysql_replication::position::{FilePosition, GtidList};
+use mysql_replication::wire::query::QueryLimits;
 use naming::Naming;
 use site_state::footprints::NearestRows;
 
@@ -94,7 +95,8 @@ impl Session {
     }
 
     /// Looks up the rows near changed rows, and then a position of the log: rows that a look-up has seen were in the log
-    /// before they were visible. `None`: the account may not see such a position.
+    /// before they were visible. `None`: the account may not see such a position, or a transaction is prepared (XA),
+    /// whose rows may be visible before its commit is in the log.
     ///
     /// # Errors
     /// The connection failed, and cannot be used again.
@@ -109,8 +111,18 @@ impl Session {
         for query in queries {
             all.push(self.find(query).await?);
         }
+        // In this order: a commit that has ended before the question is in the log before its end.
+        if self.has_prepared().await? {
+            return Ok(None);
+        }
         let end = self.naming.log_end(&mut self.connection).await?;
         Ok(end.map(|end| (all, end)))
+    }
+
+    /// Whether a transaction is prepared (XA), or may be: MySQL shows them to accounts with `XA_RECOVER_ADMIN` only.
+    async fn has_prepared(&mut self) -> Result<bool, ConnectionError> {
+        let prepared = self.connection.try_query("XA RECOVER", QueryLimits::default()).await?;
+        Ok(prepared.is_none_or(|transactions| !transactions.rows.is_empty()))
     }
 
     /// MariaDB 12.3 can write the log within InnoDB (`binlog_storage_engine`); the order is not known there.

@@ -3,7 +3,7 @@
 
 use acceptance::{Raw, asked, asked_again, before_origin};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 
 const GET: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -86,7 +86,7 @@ fn trailers_are_sent_to_clients_that_accept_them() {
     assert_eq!(client.until("\r\n\r\n"), "2\r\nok\r\n0\r\nx-sum: 7\r\n\r\n");
     // Another client gets the same response without trailers.
     client.send("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
-    let head = asked_again(&mut at_origin);
+    let (mut at_origin, head) = asked(&origin);
     assert!(!head.contains("te: "), "{head}");
     say(&mut at_origin, CHUNKED);
     let head = client.until("\r\n\r\n");
@@ -99,7 +99,7 @@ fn trailers_are_sent_to_clients_that_accept_them() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("curl can be started");
-    asked_again(&mut at_origin);
+    let (mut at_origin, _) = asked(&origin);
     say(&mut at_origin, CHUNKED);
     let out = curl.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&out.stdout);
@@ -118,4 +118,44 @@ fn trailers_of_a_request_reach_the_origin() {
     let (mut at_origin, head) = asked(&origin);
     assert!(head.contains("trailer: x-sum, x-forwarded-for, x_real_ip\r\n"), "{head}");
     assert_eq!(asked_again(&mut at_origin), "2\r\nok\r\n0\r\nx-sum: 7\r\n\r\n");
+}
+
+/// RFC 9112 section 9.3.1: safe requests can be sent again.
+#[test]
+fn a_connection_that_the_origin_closes_while_it_is_idle_fails_no_safe_request() {
+    let (pagewell, origin, _site) = before_origin("");
+    let send = |line: &str| Raw::with(&pagewell, format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    let mut first = send("GET /first");
+    let (mut kept, _) = asked(&origin);
+    say(&mut kept, OK);
+    assert_eq!(first.answer().status, 200);
+    // With its request read the connection ends, otherwise it is reset.
+    for end in ["read", "unread"] {
+        let mut again = send("GET /again");
+        match end {
+            "read" => assert!(asked_again(&mut kept).starts_with("get /again ")),
+            _ => assert_eq!(kept.peek(&mut [0]).expect("a request"), 1),
+        }
+        drop(kept);
+        let (mut fresh, head) = asked(&origin);
+        assert!(head.starts_with("get /again ") && head.contains("\r\nconnection: close\r\n"));
+        say(&mut fresh, OK);
+        assert_eq!(again.answer().content, "ok", "{end}");
+        let mut next = send("GET /next");
+        (kept, _) = asked(&origin);
+        say(&mut kept, OK);
+        assert_eq!(next.answer().status, 200);
+    }
+    // Nothing else is sent twice: a request that is not safe has a connection of its own, and a new connection was
+    // not idle.
+    for line in ["DELETE /once", "GET /new"] {
+        let mut once = send(line);
+        let (stream, head) = asked(&origin);
+        assert!(head.starts_with(&line.to_ascii_lowercase()), "{head}");
+        drop(stream);
+        assert_eq!(once.answer().status, 502, "{line}");
+        origin.set_nonblocking(true).expect("can be set");
+        assert!(origin.accept().is_err(), "{line} was sent again");
+        let _ = kept.shutdown(Shutdown::Both);
+    }
 }

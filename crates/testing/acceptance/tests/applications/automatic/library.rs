@@ -57,6 +57,7 @@ const LARAVEL: [(&str, &str); 7] = [
         "bootstrap/app.php",
         "require __DIR__ . '/../app.php';
         $app = new Illuminate\\Foundation\\Application(dirname(__DIR__));
+        method_exists($app, 'dontMergeFrameworkConfiguration') && $app->dontMergeFrameworkConfiguration();
         $app->singleton(Illuminate\\Contracts\\Http\\Kernel::class, Illuminate\\Foundation\\Http\\Kernel::class);
         $app->singleton(Illuminate\\Contracts\\Debug\\ExceptionHandler::class, Illuminate\\Foundation\\Exceptions\\Handler::class);
         return $app;",
@@ -187,7 +188,8 @@ const SYMFONY: [(&str, &str); 3] = [
     ),
     (
         "public/index.php",
-        "require 'Symfony/Bundle/FrameworkBundle/autoload.php';
+        "class_exists('Composer\\InstalledVersions') || require_once 'Composer/InstalledVersions.php';
+        require 'Symfony/Bundle/FrameworkBundle/autoload.php';
         require 'Doctrine/DBAL/autoload.php';
         require __DIR__ . '/../php/client/autoload.php';
         require __DIR__ . '/../pages.php';
