@@ -98,6 +98,20 @@ final class WordPressAdminTest extends TestCase
         self::assertStringStartsWith('Error: Pagewell is not at', $this->cli("'explain', ['/ferry/']"));
     }
 
+    public function testTheReadersOfAPageByCommand(): void
+    {
+        self::$blog->command('wp_insert_post(["post_type" => "page", "post_title" => "Latest", "post_name" => "latest", "post_status" => "publish", "post_content" => "<!-- wp:latest-posts {\"postsToShow\":3} /-->"]);');
+        self::get('/latest/');
+        $text = $this->cli("'explain', ['/latest/'], ['readers' => true]", $this->resolved());
+        self::assertStringContainsString('  hit          It is answered from the cache.', $text);
+        self::assertMatchesRegularExpression('~^  read by      core/latest-posts: .*\bname:\d+~m', $text);
+        self::assertMatchesRegularExpression('~^  read by      page: .*\bcalled:latest\b~m', $text);
+        self::assertTrue(self::hits('/latest/'), 'the page that visitors get stays');
+        self::assertStringNotContainsString('read by', $this->cli("'explain', ['/latest/']", $this->resolved()), 'only if it is wanted');
+        self::assertStringContainsString('Error: The response, with status 200, names no readers', $this->cli("'explain', ['/latest/?preview=1'], ['readers' => true]", $this->resolved()));
+        self::assertStringContainsString('Error: The page cannot be rendered: No route.', $this->cli("'explain', ['/latest/'], ['readers' => true]", 'add_filter("pre_http_request", fn () => new WP_Error("no", "No route."));'));
+    }
+
     public function testTheAdminBarSaysWhetherVisitorsGetThePageFromTheCache(): void
     {
         self::assertStringContainsString('Not cached yet', $this->bar('/tug/'));
@@ -144,10 +158,17 @@ final class WordPressAdminTest extends TestCase
         self::$blog->forget();
     }
 
-    private function cli(string $call): string
+    /** @param string $plugin what else the site has as a plugin */
+    private function cli(string $call, string $plugin = ''): string
     {
-        self::$blog->plugin('require ' . var_export(__DIR__ . '/../stand-ins/wp-cli.php', true) . ';');
+        self::$blog->plugin('require ' . var_export(__DIR__ . '/../stand-ins/wp-cli.php', true) . "; $plugin");
         return self::$blog->command("WP_CLI::run('pagewell', $call);");
+    }
+
+    /** Code with which WordPress finds its own host, which no name server has, at Pagewell's address. */
+    private function resolved(): string
+    {
+        return 'add_filter("pre_http_request", fn ($made, $options, $url) => str_starts_with($url, "http://blog.test/") ? wp_remote_get(' . var_export(self::$pagewell->address(), true) . ' . substr($url, 16), ["headers" => ["Host" => "blog.test"]] + $options) : $made, 10, 3); define("WP_ACCESSIBLE_HOSTS", "127.0.0.1");';
     }
 
     /** The texts of the entry, as on the page at this path. */

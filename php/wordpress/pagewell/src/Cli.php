@@ -133,9 +133,11 @@ final class Cli
         array_map(\WP_CLI::line(...), $found->lines());
         if (isset($options['readers'])) {
             $response = wp_remote_get(add_query_arg(Readers::PARAMETER, Readers::key(), $found->url), ['redirection' => 0, 'timeout' => 30]);
-            is_wp_error($response) && \WP_CLI::error("The page cannot be rendered: {$response->get_error_message()}.");
-            foreach ((array) wp_remote_retrieve_header($response, 'x-pagewell-readers') as $line) {
-                \WP_CLI::line('  read by      ' . implode(': ', explode(' ', (string) $line, 2)));
+            is_wp_error($response) && \WP_CLI::error('The page cannot be rendered: ' . rtrim($response->get_error_message(), '.') . '.');
+            $readers = array_filter((array) wp_remote_retrieve_header($response, 'x-pagewell-readers'), 'strlen');
+            $readers === [] && \WP_CLI::error('The response, with status ' . wp_remote_retrieve_response_code($response) . ', names no readers: the plugin does not offer this page to Pagewell.');
+            foreach ($readers as $line) {
+                \WP_CLI::line('  read by      ' . implode(': ', explode(' ', $line, 2)));
             }
         }
     }
