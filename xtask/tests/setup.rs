@@ -126,7 +126,7 @@ fn what_is_missing_is_listed_by_package() {
     machine.has("chromedriver", FOUND);
     machine.has("php", "[ \"$1\" != -r ] && echo pdo_mysql && echo mbstring && echo dom");
     let rest = format!(
-        "composer fcgiwrap mediawiki memcached openssl php php-doctrine-dbal php-laravel-framework php-memcache php-memcached \
+        "composer fcgiwrap mediawiki memcached openssl php php-doctrine-dbal php-doctrine-orm php-laravel-framework php-memcache php-memcached \
          php-nyholm-psr7 php-pgsql php-psr-http-client php-sqlite3 php-symfony-dependency-injection php-symfony-expression-language \
          php-symfony-framework-bundle php-symfony-http-kernel php-symfony-messenger php-symfony-security-bundle \
          php-symfony-twig-bundle php-symfony-web-profiler-bundle php-symfony-yaml php-twig phpunit postgresql \

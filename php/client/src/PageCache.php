@@ -27,12 +27,12 @@ interface PageCache
      *
      * @throws InvalidTag|UseAfterHeaders see Pagewell\uses()
      */
-    public function uses(string $kind, int|string ...$ids): void;
+    public function uses(string $kind, int|string|object ...$ids): void;
 
     /**
      * Declares which rows of a set the page shows, and limits its TTL.
      *
-     * @param list<int|string> $ids     the ids of the rows shown; may be empty
+     * @param list<int|string|object> $ids     the ids of the rows shown; may be empty
      * @param int              $seconds the maximum TTL
      *
      * @throws InvalidTag|InvalidLifetime|UseAfterHeaders see Pagewell\usesList()
@@ -71,7 +71,7 @@ interface PageCache
      *
      * @throws PagewellException see Pagewell\changed()
      */
-    public function changed(int|string|null ...$said): void;
+    public function changed(int|string|object|null ...$said): void;
 
     /**
      * Declares that a write has changed data with these tags, unchanged.
@@ -85,7 +85,7 @@ interface PageCache
      *
      * @throws PagewellException see Pagewell\changedSoftly()
      */
-    public function changedSoftly(int|string|null ...$said): void;
+    public function changedSoftly(int|string|object|null ...$said): void;
 
     /**
      * Like changed(), but calls the control interface at once.
@@ -94,7 +94,7 @@ interface PageCache
      *
      * @throws ChangeBeforeCommit|PagewellException see Pagewell\changedNow()
      */
-    public function changedNow(int|string|null ...$said): int;
+    public function changedNow(int|string|object|null ...$said): int;
 
     /**
      * Purges pages at once, by URL, by tag, or all of them.

@@ -14,7 +14,7 @@ namespace Pagewell;
 /** The page cache of whichever request is running. */
 final class RequestPageCache implements PageCache
 {
-    public function uses(string $kind, int|string ...$ids): void
+    public function uses(string $kind, int|string|object ...$ids): void
     {
         RequestScope::current()->uses($kind, ...$ids);
     }
@@ -44,7 +44,7 @@ final class RequestPageCache implements PageCache
         RequestScope::current()->signedIn();
     }
 
-    public function changed(int|string|null ...$said): void
+    public function changed(int|string|object|null ...$said): void
     {
         RequestScope::current()->changed(...$said);
     }
@@ -54,12 +54,12 @@ final class RequestPageCache implements PageCache
         RequestScope::current()->changedTags(...$tags);
     }
 
-    public function changedSoftly(int|string|null ...$said): void
+    public function changedSoftly(int|string|object|null ...$said): void
     {
         RequestScope::current()->changedSoftly(...$said);
     }
 
-    public function changedNow(int|string|null ...$said): int
+    public function changedNow(int|string|object|null ...$said): int
     {
         return RequestScope::current()->changedNow(...$said);
     }

@@ -72,15 +72,15 @@ final class RequestScope
     }
 
     /** @throws InvalidTag|UseAfterHeaders see Pagewell\uses() */
-    public function uses(string $kind, int|string ...$ids): void
+    public function uses(string $kind, int|string|object ...$ids): void
     {
-        $this->declare("uses('$kind')")->uses($kind, ...$ids);
+        $this->declare("uses('$kind')")->uses($kind, ...RowKey::ids($kind, $ids));
     }
 
-    /** @param list<int|string> $ids see Pagewell\usesList() */
+    /** @param list<int|string|object> $ids see Pagewell\usesList() */
     public function usesList(string $kind, array $ids, int $seconds): void
     {
-        $this->declare("usesList('$kind')")->usesList($kind, $ids, $seconds);
+        $this->declare("usesList('$kind')")->usesList($kind, RowKey::ids($kind, $ids), $seconds);
     }
 
     /** @throws InvalidTag|UseAfterHeaders see Pagewell\usesTags() */
@@ -116,9 +116,9 @@ final class RequestScope
     }
 
     /** @throws PagewellException see Pagewell\changed() */
-    public function changed(int|string|null ...$said): void
+    public function changed(int|string|object|null ...$said): void
     {
-        $this->accept(ChangeArguments::call('changed', $said), PendingChanges::one(Changes::byControl()->changed(...$said)));
+        $this->accept(ChangeArguments::call('changed', $said = RowKey::arguments($said)), PendingChanges::one(Changes::byControl()->changed(...$said)));
     }
 
     /** @throws PagewellException see Pagewell\changedTags() */
@@ -128,15 +128,15 @@ final class RequestScope
     }
 
     /** @throws PagewellException see Pagewell\changedSoftly() */
-    public function changedSoftly(int|string|null ...$said): void
+    public function changedSoftly(int|string|object|null ...$said): void
     {
-        $this->accept(ChangeArguments::call('changedSoftly', $said), PendingChanges::one(Changes::byControl()->changed(...$said), soft: true));
+        $this->accept(ChangeArguments::call('changedSoftly', $said = RowKey::arguments($said)), PendingChanges::one(Changes::byControl()->changed(...$said), soft: true));
     }
 
     /** @throws PagewellException see Pagewell\changedNow() */
-    public function changedNow(int|string|null ...$said): int
+    public function changedNow(int|string|object|null ...$said): int
     {
-        $changes = Changes::byControl()->changed(...$said);
+        $changes = Changes::byControl()->changed(...($said = RowKey::arguments($said)));
         if ($this->dispatcher->isInTransaction()) {
             throw new ChangeBeforeCommit(ChangeArguments::call('changedNow', $said) . ' while a transaction is open. Call it after the commit, or call changed(), which waits for it.');
         }

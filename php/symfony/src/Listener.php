@@ -6,7 +6,8 @@
  *
  *     event                                     what happens
  *     kernel.request (main)                     the state of the request begins
- *     kernel.controller_arguments (main)        usesOf(controller, attributes of the request); FosHttpCache\Tag
+ *     kernel.controller_arguments (main)        usesOf(controller, its arguments and the attributes of the request);
+ *                                               FosHttpCache\Tag
  *     kernel.response (main, after the session) lines are added to the response, unless the visitor is
  *                                               signed in; waiting changes are sent
  *     kernel.finish_request (main)              without a response: changes are sent anyway
@@ -27,6 +28,7 @@ use Pagewell\Configuration;
 use Pagewell\InvalidationClient;
 use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
+use Pagewell\RowKey;
 use Pagewell\Symfony\FosHttpCache\Tag;
 use Pagewell\Symfony\Profiler\PageReport;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
@@ -95,8 +97,9 @@ final class Listener implements EventSubscriberInterface
                 default => $controller,
             };
             $request = $event->getRequest();
-            usesOf($name, $request->attributes->all());
-            $tags = Tag::of($controller, ['request' => $request] + $request->attributes->all());
+            $parameters = self::parameters($controller(...), $event->getArguments(), $request->attributes->all());
+            usesOf($name, $parameters);
+            $tags = Tag::of($controller, ['request' => $request] + $request->attributes->all() + $parameters);
             if ($request->isMethodSafe()) {
                 $tags === [] || usesTags(...$tags);
             } else {
@@ -136,6 +139,24 @@ final class Listener implements EventSubscriberInterface
     {
         RequestScope::current()->flushOrLog();
         OutboxDelivery::attempt(Configuration::client($this->client));
+    }
+
+    /**
+     * The values for `{name}` in the attributes of a controller. A row among the arguments precedes the text
+     * of the URL that has its name: `{slug:news}` and `News $news`.
+     *
+     * @param array<mixed>         $arguments  of the controller, in order
+     * @param array<string, mixed> $attributes of the request
+     *
+     * @return array<string, mixed>
+     */
+    private static function parameters(\Closure $controller, array $arguments, array $attributes): array
+    {
+        $names = array_map(static fn (\ReflectionParameter $one): string => $one->getName(), (new \ReflectionFunction($controller))->getParameters());
+        $count = min(count($names), count($arguments));
+        $named = $count === 0 ? [] : array_combine(array_slice($names, 0, $count), array_slice(array_values($arguments), 0, $count));
+        $rows = array_filter($named, static fn (mixed $one): bool => is_object($one) && RowKey::isRow($one));
+        return $rows + $attributes + $named;
     }
 
     /**

@@ -14,6 +14,7 @@ namespace Pagewell\Dependencies;
 
 use Pagewell\Exception\UnknownParameter;
 use Pagewell\RequestScope;
+use Pagewell\RowKey;
 
 /**
  * The declarations of one controller.
@@ -120,13 +121,7 @@ final class Statement
     /** Returns the key of a row that a framework has already fetched. */
     private static function id(mixed $value): ?string
     {
-        $id = match (true) {
-            !is_object($value) => $value,
-            method_exists($value, 'getKey') => $value->getKey(),
-            method_exists($value, 'getId') => $value->getId(),
-            $value instanceof \BackedEnum => $value->value,
-            default => $value->id ?? ($value instanceof \Stringable ? (string) $value : null),
-        };
+        $id = is_object($value) ? RowKey::of($value) : $value;
         return is_int($id) || (is_string($id) && $id !== '') ? (string) $id : null;
     }
 }

@@ -36,15 +36,16 @@ use Pagewell\Exception\UnreadableResponse;
  * log has a line. In an open transaction that the library knows of, the change waits for the
  * commit.
  *
- * @param int|string|null ...$said the kind that was written; its id, or null if it is unknown; and, by name,
- *                                 its parents, as kind: id. A parent may have any name, also `kind` and `id`
+ * @param int|string|object|null ...$said the kind that was written; its id, or null if it is unknown; and, by name,
+ *                                        its parents, as kind: id. A parent may have any name, also `kind` and `id`.
+ *                                        A row with an id, such as an entity of Doctrine, may stand for its id
  *
  * @throws InvalidTag           a name is empty, or a parent came without its kind
  * @throws ChangeOnSafeMethod   the request is a GET, HEAD, OPTIONS or TRACE, and the control interface is switched off
  * @throws ChangeAfterHeaders   the header section has been sent, and the control interface is switched off
  * @throws ChangeOutsideRequest there is no response (a command, a cron job), and the control interface is switched off
  */
-function changed(int|string|null ...$said): void
+function changed(int|string|object|null ...$said): void
 {
     RequestScope::current()->changed(...$said);
 }
@@ -71,7 +72,7 @@ function changedTags(string ...$tags): void
  *
  * @throws PagewellException as changed()
  */
-function changedSoftly(int|string|null ...$said): void
+function changedSoftly(int|string|object|null ...$said): void
 {
     RequestScope::current()->changedSoftly(...$said);
 }
@@ -85,7 +86,7 @@ function changedSoftly(int|string|null ...$said): void
  * @throws ChangeBeforeCommit a transaction is open
  * @throws PagewellException  PagewellUnreachable, InvalidationRefused, UnreadableResponse, InvalidConfiguration: see InvalidationClient
  */
-function changedNow(int|string|null ...$said): int
+function changedNow(int|string|object|null ...$said): int
 {
     return RequestScope::current()->changedNow(...$said);
 }

@@ -24,13 +24,14 @@ use Pagewell\Exception\UseAfterHeaders;
  *     uses('news', 4);       // this one
  *     uses('news', 4, 7, 9); // these
  *
- * @param string     $kind   a kind of data, named by the application; often a table
- * @param int|string ...$ids ids of that kind; none means the kind as a whole
+ * @param string            $kind   a kind of data, named by the application; often a table
+ * @param int|string|object ...$ids ids of that kind, or rows that have one, such as entities of Doctrine; none means
+ *                                  the kind as a whole
  *
- * @throws InvalidTag      the kind or an id is empty, or an id came with a name (`news: 4`)
+ * @throws InvalidTag      the kind or an id is empty, a row has no id, or an id came with a name (`news: 4`)
  * @throws UseAfterHeaders the header section has been sent, so it cannot contain this dependency
  */
-function uses(string $kind, int|string ...$ids): void
+function uses(string $kind, int|string|object ...$ids): void
 {
     RequestScope::current()->uses($kind, ...$ids);
 }
@@ -87,7 +88,7 @@ function freshFor(int $seconds): void
  * A change of these rows purges the page at once. Rows that are new in the set appear within the
  * time.
  *
- * @param list<int|string> $ids     the ids of the rows shown; may be empty
+ * @param list<int|string|object> $ids     the ids of the rows shown; may be empty
  * @param int              $seconds the maximum TTL
  *
  * @throws InvalidTag      an id is empty

@@ -19,16 +19,16 @@ use Illuminate\Support\Facades\Facade;
 /**
  * The page cache of the running request.
  *
- * @method static void uses(string $kind, int|string ...$ids)
+ * @method static void uses(string $kind, int|string|object ...$ids)
  * @method static void usesList(string $kind, array $ids, int $seconds)
  * @method static void usesTags(string ...$tags)
  * @method static void freshFor(int $seconds)
  * @method static void notCached()
  * @method static void signedIn()
- * @method static void changed(int|string|null ...$said)
+ * @method static void changed(int|string|object|null ...$said)
  * @method static void changedTags(string ...$tags)
- * @method static void changedSoftly(int|string|null ...$said)
- * @method static int changedNow(int|string|null ...$said)
+ * @method static void changedSoftly(int|string|object|null ...$said)
+ * @method static int changedNow(int|string|object|null ...$said)
  * @method static int invalidate(array $urls = [], array $tags = [], bool $all = false, bool $soft = false)
  * @method static int flush()
  * @method static \Pagewell\Refusal|null refusal()

@@ -1,0 +1,138 @@
+<?php
+
+/**
+ * Rows that are objects, such as entities of Doctrine, where an id is wanted: uses('news', $news).
+ *
+ *     the object has                              its id
+ *     getRouteKey() and getKey()                  getKey(): a model of Eloquent
+ *     getId(), getKey() or a public `id`          that, the first of them
+ *     none of these, but a string form            that: a UUID, for instance
+ *     a case of a backed enumeration              its value
+ *
+ * An id that is itself an object counts by the same rules. Before the first flush() and after a removal,
+ * Doctrine's entities have none: then a page cannot depend on it, and a change is one of an unknown row.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell;
+
+use Pagewell\Exception\InvalidTag;
+
+/**
+ * Turns objects into ids.
+ *
+ * @internal
+ */
+final class RowKey
+{
+    /** How many objects an id may lie below each other. */
+    private const DEPTH = 3;
+
+    private function __construct()
+    {
+    }
+
+    /**
+     * The ids of uses(), of rows or as they are.
+     *
+     * @param array<int|string, int|string|object> $ids
+     *
+     * @return array<int|string, int|string>
+     *
+     * @throws InvalidTag an object has no id
+     */
+    public static function ids(string $kind, array $ids): array
+    {
+        foreach ($ids as $name => $id) {
+            if (is_object($id)) {
+                $hint = self::hasKey($id) ? 'this %s has no id yet. Save it first' : 'a %s has no id that can be read. Pass the id itself';
+                $ids[$name] = self::of($id) ?? throw new InvalidTag(sprintf("uses('%s', …): $hint.", $kind, $id::class));
+            }
+        }
+        return $ids;
+    }
+
+    /**
+     * The arguments of changed(), with ids in place of rows; null for a row without one.
+     *
+     * @param array<int|string, int|string|object|null> $said
+     *
+     * @return array<int|string, int|string|null>
+     *
+     * @throws InvalidTag the kind is an object, or an object cannot have an id
+     */
+    public static function arguments(array $said): array
+    {
+        $kind = $said[0] ?? $said['kind'] ?? '';
+        if (is_object($kind)) {
+            $class = $kind::class;
+            throw new InvalidTag("changed(): the first argument is the kind that was written, a string, and not a $class. The row is the second: changed('news', \$news).");
+        }
+        foreach ($said as $name => $value) {
+            if (is_object($value)) {
+                $said[$name] = self::of($value);
+                if ($said[$name] === null && !self::hasKey($value)) {
+                    throw new InvalidTag(sprintf("changed('%s', …): a %s has no id that can be read. Pass the id itself.", $kind, $value::class));
+                }
+            }
+        }
+        return $said;
+    }
+
+    /** Returns the id of an object; null if it has none. */
+    public static function of(object $row): int|string|null
+    {
+        return match (true) {
+            self::hasKey($row) => self::own($row),
+            // The string form of a row that hides its id is a title, or the like.
+            property_exists($row, 'id') => null,
+            default => self::text($row),
+        };
+    }
+
+    /** Whether it is a row with an id, or a UUID, and no other object with a string form. */
+    public static function isRow(object $value): bool
+    {
+        return (self::hasKey($value) && self::own($value) !== null) || $value instanceof \Symfony\Component\Uid\AbstractUid || $value instanceof \Ramsey\Uuid\UuidInterface;
+    }
+
+    /** Whether the class has an id that can be read. */
+    public static function hasKey(object $row): bool
+    {
+        return $row instanceof \BackedEnum || self::answers($row, 'getId') || self::answers($row, 'getKey') || isset($row->id)
+            || (property_exists($row, 'id') && (new \ReflectionProperty($row, 'id'))->isPublic());
+    }
+
+    private static function own(object $row, int $depth = 1): int|string|null
+    {
+        $isModel = self::answers($row, 'getRouteKey') && self::answers($row, 'getKey');
+        try {
+            $id = match (true) {
+                $row instanceof \BackedEnum => $row->value,
+                !$isModel && self::answers($row, 'getId') => $row->getId(),
+                self::answers($row, 'getKey') => $row->getKey(),
+                default => $row->id ?? null,
+            };
+        } catch (\Error) {
+            // A typed property without a value: the entity is not saved yet, or removed.
+            return null;
+        }
+        if (is_object($id)) {
+            return $depth < self::DEPTH && self::hasKey($id) ? self::own($id, $depth + 1) : self::text($id);
+        }
+        return is_int($id) || (is_string($id) && $id !== '') ? $id : null;
+    }
+
+    private static function text(object $value): ?string
+    {
+        $text = $value instanceof \Stringable ? (string) $value : '';
+        return $text === '' ? null : $text;
+    }
+
+    /** Whether it declares this method for everybody; one that __call() makes up does not count. */
+    private static function answers(object $row, string $method): bool
+    {
+        return method_exists($row, $method) && is_callable([$row, $method]);
+    }
+}
