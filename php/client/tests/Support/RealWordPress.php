@@ -189,9 +189,9 @@ final class RealWordPress
     }
 
     /** From here on its object cache is outside of the process. */
-    public function cacheOutside(RealMemcached $memcached): void
+    public function cacheOutside(RealMemcached|RealRedis $server): void
     {
-        $this->environment['WP_MEMCACHED'] = $memcached->socket();
+        $this->environment[$server instanceof RealRedis ? 'WP_REDIS' : 'WP_MEMCACHED'] = $server->socket();
         copy(__DIR__ . '/../../../wordpress/tests/site/object-cache.php', "{$this->directory}/site/wp-content/object-cache.php");
     }
 

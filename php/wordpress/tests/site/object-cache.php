@@ -2,16 +2,83 @@
 
 /**
  * An object cache outside of the process, as a site with one has it in wp-content/object-cache.php:
- * in memcached, with what was read before kept for the running request.
- *
- * Where memcached is, WP_MEMCACHED says: a Unix socket.
+ * in memcached, Redis or Valkey (WP_MEMCACHED or WP_REDIS is the Unix socket of the server), with
+ * what was read before kept for the running request.
  */
+
+/** Values in memcached. */
+final class MemcachedValues
+{
+    private Memcached $server;
+
+    public function __construct(string $socket)
+    {
+        $this->server = new Memcached();
+        $this->server->addServer($socket, 0);
+    }
+
+    /** @return array{mixed}|null null: there is none */
+    public function read(string $name): ?array
+    {
+        $value = $this->server->get($name);
+        return $this->server->getResultCode() === Memcached::RES_SUCCESS ? [$value] : null;
+    }
+
+    public function write(string $how, string $name, mixed $value, int $seconds): bool
+    {
+        return $this->server->$how($name, $value, $seconds);
+    }
+
+    public function delete(string $name): bool
+    {
+        return $this->server->delete($name);
+    }
+
+    public function flush(): bool
+    {
+        return $this->server->flush();
+    }
+}
+
+/** The same in Redis or Valkey, as the usual plugins store them: serialized, one key each. */
+final class RedisValues
+{
+    private Redis $server;
+
+    public function __construct(string $socket)
+    {
+        $this->server = new Redis();
+        $this->server->connect($socket);
+    }
+
+    public function read(string $name): ?array
+    {
+        $text = $this->server->get($name);
+        return is_string($text) ? [unserialize($text)] : null;
+    }
+
+    public function write(string $how, string $name, mixed $value, int $seconds): bool
+    {
+        $options = ['add' => ['nx'], 'set' => [], 'replace' => ['xx']][$how] + ($seconds > 0 ? ['ex' => $seconds] : []);
+        return $this->server->set($name, serialize($value), $options) === true;
+    }
+
+    public function delete(string $name): bool
+    {
+        return $this->server->del($name) === 1;
+    }
+
+    public function flush(): bool
+    {
+        return $this->server->flushDB();
+    }
+}
 
 final class OutsideCache
 {
     public static self $one;
 
-    private Memcached $store;
+    private MemcachedValues|RedisValues $store;
 
     /** @var array<string, mixed> */
     private array $read = [];
@@ -24,8 +91,8 @@ final class OutsideCache
 
     public function __construct()
     {
-        $this->store = new Memcached();
-        $this->store->addServer(getenv('WP_MEMCACHED'), 0);
+        $redis = (string) getenv('WP_REDIS');
+        $this->store = $redis === '' ? new MemcachedValues((string) getenv('WP_MEMCACHED')) : new RedisValues($redis);
     }
 
     public function groups(array $groups, bool $arePassing): void
@@ -37,9 +104,9 @@ final class OutsideCache
     {
         $name = $this->name($key, $group);
         if (($force || !array_key_exists($name, $this->read)) && !isset($this->passing[$group])) {
-            $value = $this->store->get($name);
-            if ($this->store->getResultCode() === Memcached::RES_SUCCESS) {
-                $this->read[$name] = $value;
+            $stored = $this->store->read($name);
+            if ($stored !== null) {
+                $this->read[$name] = $stored[0];
             }
         }
         $found = array_key_exists($name, $this->read);
@@ -59,7 +126,7 @@ final class OutsideCache
         }
         $name = $this->name($key, $group);
         $value = is_object($value) ? clone $value : $value;
-        $done = isset($this->passing[$group]) || $this->store->$how($name, $value, $seconds);
+        $done = isset($this->passing[$group]) || $this->store->write($how, $name, $value, $seconds);
         unset($this->read[$name]);
         $done && $this->read[$name] = $value;
         return $done;
