@@ -12,7 +12,7 @@
  * which no row tells of. docs/decisions/0086-capture.md has the reasons.
  */
 
-return new class {
+return new class () {
     /** Statements that return no rows. */
     private const WRITES = '~^\s*(?:INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE)\b~i';
 

@@ -21,7 +21,7 @@
  * PHP 7.4 to 8.4.
  */
 
-return new class {
+return new class () {
     private const STATEMENTS_MAX = 10000;
     private const OPTIONS_MAX = 10000;
     private const BYTES_MAX = 4 << 20;

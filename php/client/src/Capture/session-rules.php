@@ -9,7 +9,7 @@
  * The file returns an object of its own, without a name, as report.php does. PHP 7.4 to 8.4.
  */
 
-return new class {
+return new class () {
     /** The commands that run statements, or change what they mean, in the names of mysqlnd's statistics. */
     private const COMMANDS = ['com_query', 'com_stmt_execute', 'com_field_list', 'com_change_user', 'com_init_db'];
 

@@ -105,7 +105,7 @@ final class WordPressExactTest extends TestCase
     public function testABlockIsNamedForWhatItReads(): void
     {
         $key = self::$blog->command('echo Pagewell\WordPress\Readers::key();');
-        $readers = fn (string $key): array => self::$pagewell->ask('GET', "/latest/?pagewell_readers=$key", '', 'Host: blog.test')[1]['x-pagewell-readers'] ?? [];
+        $readers = static fn (string $key): array => self::$pagewell->ask('GET', "/latest/?pagewell_readers=$key", '', 'Host: blog.test')[1]['x-pagewell-readers'] ?? [];
         $lines = $readers($key);
         self::assertCount(1, preg_grep('~^core/latest-comments (.* )?latest:5( |$)~', $lines), implode("\n", $lines));
         self::assertSame([], preg_grep('~^core/page-list .*latest:5~', $lines));
@@ -140,7 +140,7 @@ final class WordPressExactTest extends TestCase
 
     public function testOfASettingsPageCountsWhatPagesMayShow(): void
     {
-        $saved = fn (string $option): string => self::$blog->post("\$GLOBALS['pagenow'] = 'options.php'; update_option('$option', bin2hex(random_bytes(4)));")[1];
+        $saved = static fn (string $option): string => self::$blog->post("\$GLOBALS['pagenow'] = 'options.php'; update_option('$option', bin2hex(random_bytes(4)));")[1];
         self::assertSame(['"site"', '"settings:uploads"', '"settings:commenting"', ''], array_map($saved, ['of_a_plugin', 'upload_path', 'comment_registration', 'comment_moderation']));
     }
 
@@ -158,7 +158,7 @@ final class WordPressExactTest extends TestCase
 
     public function testBookkeepingOfUsersIsNotShown(): void
     {
-        $written = fn (string $key): string => self::$blog->post("update_user_meta(1, '$key', bin2hex(random_bytes(4)));")[1];
+        $written = static fn (string $key): string => self::$blog->post("update_user_meta(1, '$key', bin2hex(random_bytes(4)));")[1];
         self::assertSame(array_fill(0, 6, ''), array_map($written, ['session_tokens', 'wp_user-settings', 'wp_dashboard_quick_press_last_post_id', 'edit_post_per_page', 'metaboxhidden_post', 'last_login']));
         self::assertSame(array_fill(0, 3, '"user:1", "users"'), array_map($written, ['description', 'work', 'editor_of']));
         self::assertSame('', self::$blog->post("add_filter('pagewell_ignored_meta', fn () => ['work']); update_user_meta(1, 'work', 'x');")[1]);

@@ -38,7 +38,7 @@ final class WordPressSettingsTest extends TestCase
         yield 'registered, by nobody' => ["register_setting('tides', 'tide_table'); $save", true];
         yield 'registered, added and deleted' => ["register_setting('tides', 'tide_more'); add_option('tide_more', 1); delete_option('tide_more');", true];
         yield "on a plugin's own page" => ["$admin \$GLOBALS['pagenow'] = 'admin.php'; $save", true];
-        yield "on one under a type of posts" => ["$admin \$GLOBALS['pagenow'] = 'edit.php'; \$_REQUEST['page'] = 'tides'; $save", true];
+        yield 'on one under a type of posts' => ["$admin \$GLOBALS['pagenow'] = 'edit.php'; \$_REQUEST['page'] = 'tides'; $save", true];
         yield 'by admin-post' => ["$admin \$GLOBALS['pagenow'] = 'admin-post.php'; $save", true];
         yield "by a plugin's REST route" => ["define('REST_REQUEST', true); wp_set_current_user(1); \$GLOBALS['wp']->query_vars['rest_route'] = '/tides/v1/table'; $save", true];
         yield 'by AJAX of a plugin' => ["$admin define('DOING_AJAX', true); \$GLOBALS['core_actions_post'] = ['heartbeat']; \$_REQUEST['action'] = 'tides'; $save", true];

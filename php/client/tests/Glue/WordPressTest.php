@@ -90,7 +90,7 @@ final class WordPressTest extends TestCase
 
     public function testManyRowsBecomeOneThatSaysEverything(): void
     {
-        self::$blog->command(self::JOURNAL . "for (\$id = 1; \$id <= 100; \$id++) { Journal::keep([\"post:\$id\"]); }");
+        self::$blog->command(self::JOURNAL . 'for ($id = 1; $id <= 100; $id++) { Journal::keep(["post:$id"]); }');
         self::assertCount(100, self::$blog->pending());
         $this->change('post:101');
         self::assertSame(['site'], self::$blog->pending());

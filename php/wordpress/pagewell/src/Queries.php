@@ -58,8 +58,6 @@ final class Queries
 
     /**
      * A query has run, with filters: filter `the_posts`.
-     *
-     * @param mixed $posts
      */
     public static function found(mixed $posts, mixed $query = null): mixed
     {

@@ -93,30 +93,30 @@ final class BlockThemeTest extends TestCase
         $theme = self::THEME;
         $text = static fn (string $words): string => "<!-- wp:paragraph --><p>$words</p><!-- /wp:paragraph -->";
         $template = static fn (string $words): array => ['content' => '<!-- wp:template-part {"slug":"header","theme":"' . $theme . '"} /-->' . $text($words) . '<!-- wp:post-title /--><!-- wp:post-content /-->'];
-        $styles = fn (): int => (int) self::$blog->command('wp_set_current_user(1); echo WP_Theme_JSON_Resolver::get_user_global_styles_post_id();');
+        $styles = static fn (): int => (int) self::$blog->command('wp_set_current_user(1); echo WP_Theme_JSON_Resolver::get_user_global_styles_post_id();');
         return [
-            'the template of posts is another one' => [fn () => $editor->rest('POST', "wp/v2/templates/$theme//single", $template('Of a post')), true],
-            'and again' => [fn () => $editor->rest('POST', "wp/v2/templates/$theme//single", $template('Of one post')), true],
-            'a template for one page is new' => [fn () => $editor->rest('POST', 'wp/v2/templates', ['slug' => 'page-about', 'theme' => $theme, 'title' => 'About', 'status' => 'publish', ...$template('Of us only')]), true],
-            'the header is another one' => [fn () => $editor->rest('POST', "wp/v2/template-parts/$theme//header", ['content' => $text('Head') . '<!-- wp:site-title /--><!-- wp:navigation /-->']), true],
-            'the template of posts is the theme\'s again' => [fn () => $editor->rest('DELETE', "wp/v2/templates/$theme//single?force=true"), true],
-            'the styles are others' => [fn () => $editor->rest('POST', 'wp/v2/global-styles/' . $styles(), ['styles' => ['color' => ['background' => '#123456']]]), true],
-            'styles with CSS' => [fn () => $editor->rest('POST', 'wp/v2/global-styles/' . $styles(), ['styles' => ['css' => '.a { color: red; }', 'color' => ['text' => '#654321']]]), true],
+            'the template of posts is another one' => [static fn () => $editor->rest('POST', "wp/v2/templates/$theme//single", $template('Of a post')), true],
+            'and again' => [static fn () => $editor->rest('POST', "wp/v2/templates/$theme//single", $template('Of one post')), true],
+            'a template for one page is new' => [static fn () => $editor->rest('POST', 'wp/v2/templates', ['slug' => 'page-about', 'theme' => $theme, 'title' => 'About', 'status' => 'publish', ...$template('Of us only')]), true],
+            'the header is another one' => [static fn () => $editor->rest('POST', "wp/v2/template-parts/$theme//header", ['content' => $text('Head') . '<!-- wp:site-title /--><!-- wp:navigation /-->']), true],
+            'the template of posts is the theme\'s again' => [static fn () => $editor->rest('DELETE', "wp/v2/templates/$theme//single?force=true"), true],
+            'the styles are others' => [static fn () => $editor->rest('POST', 'wp/v2/global-styles/' . $styles(), ['styles' => ['color' => ['background' => '#123456']]]), true],
+            'styles with CSS' => [static fn () => $editor->rest('POST', 'wp/v2/global-styles/' . $styles(), ['styles' => ['css' => '.a { color: red; }', 'color' => ['text' => '#654321']]]), true],
             'a synced pattern is another one' => [fn () => $this->change('blocks', 'notice', ['content' => $text('High tide.')]), true],
             'a synced pattern is a draft' => [fn () => $this->change('blocks', 'notice', ['status' => 'draft']), true],
             'and is published' => [fn () => $this->change('blocks', 'notice', ['status' => 'publish']), true],
-            'an unused pattern is new' => [fn () => $editor->rest('POST', 'wp/v2/blocks', ['title' => 'Unused', 'content' => $text('No one sees it'), 'status' => 'publish']), false],
+            'an unused pattern is new' => [static fn () => $editor->rest('POST', 'wp/v2/blocks', ['title' => 'Unused', 'content' => $text('No one sees it'), 'status' => 'publish']), false],
             'the navigation has another link' => [fn () => $this->change('navigation', 'main', ['content' => '<!-- wp:navigation-link {"label":"Ferry","type":"post","kind":"post-type","id":4,"url":"http://blog.test/ferry/"} /--><!-- wp:page-list /-->']), true],
             'a page that the navigation lists has another title' => [fn () => $this->change('pages', 'find', ['title' => 'Search']), true],
-            'a post of a query loop is new' => [fn () => $editor->rest('POST', 'wp/v2/posts', ['title' => 'Lamp', 'slug' => 'lamp', 'content' => 'Lit.', 'status' => 'publish']), true],
+            'a post of a query loop is new' => [static fn () => $editor->rest('POST', 'wp/v2/posts', ['title' => 'Lamp', 'slug' => 'lamp', 'content' => 'Lit.', 'status' => 'publish']), true],
             'and has another text' => [fn () => $this->change('posts', 'lamp', ['content' => 'Not lit.']), true],
             'and goes' => [fn () => $this->change('posts', 'lamp', ['status' => 'draft']), true],
-            'a newer navigation replaces the fallback' => [fn () => $editor->rest('POST', 'wp/v2/navigation', ['title' => 'Other', 'content' => '<!-- wp:navigation-link {"label":"Other","url":"http://other.test/"} /-->', 'status' => 'publish']), true],
-            'the site has another title' => [fn () => $editor->rest('POST', 'wp/v2/settings', ['title' => 'The Quay']), true],
-            'posts are on another page' => [fn () => $editor->rest('POST', 'wp/v2/settings', ['show_on_front' => 'page', 'page_on_front' => 9]), true],
-            'and on the front page' => [fn () => $editor->rest('POST', 'wp/v2/settings', ['show_on_front' => 'posts']), true],
-            'search engines shall not come' => [fn () => self::$blog->command('update_option("blog_public", "0");'), true],
-            'and may' => [fn () => self::$blog->command('update_option("blog_public", "1");'), true],
+            'a newer navigation replaces the fallback' => [static fn () => $editor->rest('POST', 'wp/v2/navigation', ['title' => 'Other', 'content' => '<!-- wp:navigation-link {"label":"Other","url":"http://other.test/"} /-->', 'status' => 'publish']), true],
+            'the site has another title' => [static fn () => $editor->rest('POST', 'wp/v2/settings', ['title' => 'The Quay']), true],
+            'posts are on another page' => [static fn () => $editor->rest('POST', 'wp/v2/settings', ['show_on_front' => 'page', 'page_on_front' => 9]), true],
+            'and on the front page' => [static fn () => $editor->rest('POST', 'wp/v2/settings', ['show_on_front' => 'posts']), true],
+            'search engines shall not come' => [static fn () => self::$blog->command('update_option("blog_public", "0");'), true],
+            'and may' => [static fn () => self::$blog->command('update_option("blog_public", "1");'), true],
         ];
     }
 
