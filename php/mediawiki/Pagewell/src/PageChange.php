@@ -65,7 +65,7 @@ final class PageChange
         $names = $database->selectFieldValues(
             ['revision', 'actor'],
             'actor_name',
-            ['rev_page' => $title->getArticleID(\Title::READ_LATEST)],
+            ['rev_page' => $title->getArticleID($title::READ_LATEST)],
             __METHOD__,
             ['DISTINCT', 'LIMIT' => self::LINKS_MAX + 1],
             ['actor' => ['JOIN', 'actor_id = rev_actor']],

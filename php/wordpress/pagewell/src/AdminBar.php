@@ -55,7 +55,8 @@ final class AdminBar
             wp_die(esc_html__('Sorry, you are not allowed to do this.', 'pagewell'), '', ['response' => 403]);
         }
         check_admin_referer(self::PURGE);
-        $url = esc_url_raw(wp_unslash((string) ($_GET['url'] ?? '')));
+        $url = $_GET['url'] ?? null;
+        $url = is_string($url) ? esc_url_raw(wp_unslash($url)) : '';
         if (!PageState::isOurs($url)) {
             wp_die(esc_html__('This is not a page of this site.', 'pagewell'), '', ['response' => 400]);
         }

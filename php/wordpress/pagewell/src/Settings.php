@@ -67,7 +67,7 @@ final class Settings
         }
         if (wp_doing_ajax()) {
             $core = [...(array) ($GLOBALS['core_actions_get'] ?? []), ...(array) ($GLOBALS['core_actions_post'] ?? [])];
-            return in_array((string) ($_REQUEST['action'] ?? ''), $core, true);
+            return in_array($_REQUEST['action'] ?? '', $core, true);
         }
         // The settings page of a plugin may be below that of a post type.
         return !is_admin() || (!isset($_REQUEST['page']) && in_array($GLOBALS['pagenow'] ?? '', self::CONTENT, true));
