@@ -12,7 +12,11 @@ declare(strict_types=1);
 
 namespace Pagewell\Capture;
 
-/** A connection whose statements are captured. */
+/**
+ * A connection whose statements are captured.
+ *
+ * @internal
+ */
 final class CapturedConnection
 {
     /** @var \WeakReference<\PDO> */

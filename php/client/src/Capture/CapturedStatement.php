@@ -10,7 +10,11 @@ declare(strict_types=1);
 
 namespace Pagewell\Capture;
 
-/** A prepared statement of a captured connection. */
+/**
+ * A prepared statement of a captured connection.
+ *
+ * @internal
+ */
 class CapturedStatement extends \PDOStatement
 {
     /** @var array<int|string, array{mixed, int}> value and type by position or name; the value may be a reference */

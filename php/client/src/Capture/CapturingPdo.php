@@ -10,7 +10,11 @@ declare(strict_types=1);
 
 namespace Pagewell\Capture;
 
-/** A PDO connection whose statements are captured. */
+/**
+ * A PDO connection whose statements are captured.
+ *
+ * @internal
+ */
 class CapturingPdo extends \PDO
 {
     public function __construct(string $dsn, ?string $username = null, #[\SensitiveParameter] ?string $password = null, ?array $options = null)

@@ -22,7 +22,11 @@ declare(strict_types=1);
 
 namespace Pagewell\Capture;
 
-/** The capture of the running request. */
+/**
+ * The capture of the running request.
+ *
+ * @internal
+ */
 final class StatementCapture
 {
     private static ?self $running = null;
