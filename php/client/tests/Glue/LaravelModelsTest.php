@@ -80,6 +80,7 @@ final class LaravelModelsTest extends TestCase
         yield 'a counter of another model' => [$comment, static fn (Comment $made) => $made->increment('owner_id'), ['comments', 'comments:1', 'news:4']];
         yield 'that counter, and then touched by a comment' => [$nothing, static fn () => (new Comment(['text' => 'First!']))->news()->associate(tap(Article::query()->find(4))->increment('views'))->save(), $one];
         yield 'nothing written' => [static fn () => Article::query()->find(4), static fn (Article $made) => $made->fill(['title' => 'unsaved']), []];
+        yield 'said by hand, with the model in place of its id' => [static fn () => Article::query()->find(4), static fn (Article $made) => \Pagewell\changed('stories', $made, shelves: $made), ['shelves:4', 'stories', 'stories:4']];
         $tag = static fn () => [Article::query()->find(4), Tag::query()->create(['name' => 'harbour'])];
         $pivot = ['news:4', 'news_tag', 'news_tag:*', 'tags:1'];
         yield 'attached' => [$tag, static fn (array $made) => $made[0]->tags()->attach($made[1]->id), $pivot];
