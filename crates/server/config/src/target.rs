@@ -1,10 +1,12 @@
 //! The target URI of a request, determined from the request line and Host as in RFC 9110 section 7.1,
-//! and the cache key.
+//! the cache key, and the targets of references in a page (RFC 3986 section 5.2).
 //!
 //! The key consists of scheme, host, path and query. The host is in lower case and without the scheme's
 //! default port; path and query are normalised (see `site_rules::KeyForm`). Apart from that
 //! normalisation, path and query stay unchanged, because PHP distinguishes different bytes.
 
+use crate::Hosts;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Uri, header};
 
 /// The target URI of a request.
@@ -124,6 +126,56 @@ impl TargetUri {
         self
     }
 
+    /// Resolves a reference in this page (RFC 3986 section 5.2). `None` if it is not of the same site. Dot
+    /// segments are removed later, with those of every request.
+    pub fn resolve(&self, reference: &str, hosts: &Hosts) -> Option<TargetUri> {
+        let reference = reference.trim().split('#').next()?;
+        let after_scheme = ["http:", "https:"].iter().find_map(|scheme| {
+            let is_it = reference.get(..scheme.len())?.eq_ignore_ascii_case(scheme);
+            is_it.then(|| &reference[scheme.len()..])
+        });
+        let rest = after_scheme.unwrap_or(reference);
+        let of_site = match rest.strip_prefix("//") {
+            Some(rest) => {
+                let at = rest.find(['/', '?']).unwrap_or(rest.len());
+                let (host, path) = rest.split_at(at);
+                let own_port = if self.scheme == "https" { ":443" } else { ":80" };
+                let host = host.strip_suffix(own_port).unwrap_or(host);
+                // A page that all hosts of the site share may refer to a host other than the requested one.
+                let mut own = hosts.all().chain([&self.host]);
+                if !own.any(|own| host.eq_ignore_ascii_case(own)) {
+                    return None;
+                }
+                path
+            }
+            None if after_scheme.is_some() => return None,
+            None => rest,
+        };
+        let path = self.path();
+        let directory = &path[..path.rfind('/').map_or(0, |at| at + 1)];
+        let path_and_query = match of_site.as_bytes() {
+            [] if after_scheme.is_none() && rest.is_empty() => return None,
+            [] => "/".to_owned(),
+            [b'/', ..] => of_site.to_owned(),
+            [b'?', ..] if of_site.len() == rest.len() => format!("{path}{of_site}"),
+            [b'?', ..] => format!("/{of_site}"),
+            _ => format!("{directory}{of_site}"),
+        };
+        path_and_query.parse::<PathAndQuery>().ok()?;
+        let (scheme, host) = (self.scheme, self.host.clone());
+        Some(TargetUri { scheme, host, path_and_query, normal: None, written: None })
+    }
+
+    /// Whether the query may have a parameter of this name, in any way in which PHP reads it.
+    pub fn may_have_parameter(&self, name: &str) -> bool {
+        let query = self.path_and_query.split_once('?').map_or("", |(_, query)| query);
+        // An encoded letter could hide the name. PHP also takes `name[x]` for the name.
+        query.split('&').any(|pair| {
+            let written = pair.split('=').next().unwrap_or_default();
+            written.contains('%') || written.trim_start_matches('+').starts_with(name)
+        })
+    }
+
     /// Writes the cache key into `out`, which is cleared first.
     pub fn write_key(&self, out: &mut Vec<u8>) {
         out.clear();
@@ -184,6 +236,7 @@ pub fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OtherHosts;
 
     fn read(uri: &str, host: Option<&str>) -> Result<TargetUri, TargetError> {
         let mut headers = HeaderMap::new();
@@ -218,5 +271,70 @@ mod tests {
         assert_eq!(read("a", Some("a")), Err(TargetError::FormInvalid));
         assert_eq!(read("https://a/", Some("a")), Err(TargetError::FormInvalid));
         assert_eq!(read("http://u@a/", Some("a")), Err(TargetError::FormInvalid));
+    }
+
+    #[test]
+    fn a_reference_stays_within_the_site() {
+        let aliases = vec!["www.example.org".to_owned()];
+        let hosts = Hosts { canonical: None, aliases, others: OtherHosts::Serve };
+        let page = TargetUri {
+            scheme: "https",
+            host: "example.org:8443".into(),
+            path_and_query: "/news/4?full".into(),
+            normal: None,
+            written: None,
+        };
+        let cases = [
+            ("/box", Some("/box")),
+            (" /box?of=me#top ", Some("/box?of=me")),
+            ("box", Some("/news/box")),
+            ("../box", Some("/news/../box")),
+            ("?short", Some("/news/4?short")),
+            ("//EXAMPLE.org:8443/box", Some("/box")),
+            ("http://www.example.org/box", Some("/box")),
+            ("http://example.org:8443/box", Some("/box")),
+            ("HTTPS://example.org:8443", Some("/")),
+            ("https://example.org:8443?a", Some("/?a")),
+            ("https://example.org/box", None),
+            ("//other.test/box", None),
+            ("https://example.org:8443@other.test/box", None),
+            ("//user@example.org:8443/box", None),
+            ("https:/box", None),
+            ("", None),
+            ("#top", None),
+            ("/a b", None),
+            ("/a\r\nx: y", None),
+            ("/ä", Some("/ä")),
+        ];
+        for (reference, expected) in cases {
+            let found = page.resolve(reference, &hosts);
+            let path = found.as_ref().map(|target| target.path_and_query.as_str());
+            assert_eq!(path, expected, "{reference:?}");
+        }
+        let plain = TargetUri { host: "example.org".into(), ..page.clone() };
+        for reference in ["https://example.org:443/box", "//example.org/box"] {
+            assert_eq!(plain.resolve(reference, &hosts).expect("its own").path_and_query, "/box");
+        }
+        // Another scheme is not another host: the result is a path, which is not requested over the
+        // network.
+        let odd = page.resolve("file:///etc/passwd", &hosts).expect("a path");
+        assert_eq!((odd.scheme, &*odd.path_and_query), ("https", "/news/file:///etc/passwd"));
+    }
+
+    #[test]
+    fn a_parameter_is_found_in_every_spelling() {
+        let target = |path_and_query: &str| TargetUri {
+            scheme: "https",
+            host: "example.org".into(),
+            path_and_query: path_and_query.into(),
+            normal: None,
+            written: None,
+        };
+        for url in ["/?lsesi=nonce", "/?a=1&lsesi=x", "/?lsesi[]=x", "/?%6csesi=x", "/?+lsesi=x"] {
+            assert!(target(url).may_have_parameter("lsesi"), "{url}");
+        }
+        for url in ["/", "/?a=lsesi", "/lsesi", "/?a=%6c"] {
+            assert!(!target(url).may_have_parameter("lsesi"), "{url}");
+        }
     }
 }

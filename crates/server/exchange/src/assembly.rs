@@ -21,7 +21,6 @@ use crate::serve;
 use crate::signed_in::shared_fields;
 use crate::site::Site;
 use bytes::Bytes;
-use config::Hosts;
 use config::log::Seldom;
 use config::target::TargetUri;
 use esi::{Combine, EsiDialect, Include, Part, Template};
@@ -43,7 +42,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of fragments per page, nested fragments included.
-const FRAGMENTS_MAX: usize = 100;
+pub(crate) const FRAGMENTS_MAX: usize = 100;
 
 /// Maximum depth: a page, its fragments, and their fragments.
 const DEPTH_MAX: usize = 3;
@@ -319,7 +318,7 @@ impl Page {
         depth: usize,
     ) -> Whole {
         let (hosts, missing) = (&self.site.config.hosts, (&include, dialect));
-        let asked = |src: &str| self.asked(resolve(src, &page, hosts), missing, depth);
+        let asked = |src: &str| self.asked(page.resolve(src, hosts), missing, depth);
         let reason = match asked(&include.src).await {
             Ok(pieces) => return Ok(pieces),
             Err(reason) => reason,
@@ -420,100 +419,10 @@ impl Page {
     }
 }
 
-/// Resolves a reference in a page (RFC 3986 section 5.2). `None` if it is not of the same site. Dot
-/// segments are removed later, with those of every request.
-pub(crate) fn resolve(reference: &str, page: &TargetUri, hosts: &Hosts) -> Option<TargetUri> {
-    let reference = reference.trim().split('#').next()?;
-    let after_scheme = ["http:", "https:"].iter().find_map(|scheme| {
-        let is_it = reference.get(..scheme.len())?.eq_ignore_ascii_case(scheme);
-        is_it.then(|| &reference[scheme.len()..])
-    });
-    let rest = after_scheme.unwrap_or(reference);
-    let of_site = match rest.strip_prefix("//") {
-        Some(rest) => {
-            let at = rest.find(['/', '?']).unwrap_or(rest.len());
-            let (host, path) = rest.split_at(at);
-            let own_port = if page.scheme == "https" { ":443" } else { ":80" };
-            let host = host.strip_suffix(own_port).unwrap_or(host);
-            // A page that all hosts of the site share may refer to a host other than the requested one.
-            let mut own = hosts.all().chain([&page.host]);
-            if !own.any(|own| host.eq_ignore_ascii_case(own)) {
-                return None;
-            }
-            path
-        }
-        None if after_scheme.is_some() => return None,
-        None => rest,
-    };
-    let path = page.path();
-    let directory = &path[..path.rfind('/').map_or(0, |at| at + 1)];
-    let path_and_query = match of_site.as_bytes() {
-        [] if after_scheme.is_none() && rest.is_empty() => return None,
-        [] => "/".to_owned(),
-        [b'/', ..] => of_site.to_owned(),
-        [b'?', ..] if of_site.len() == rest.len() => format!("{path}{of_site}"),
-        [b'?', ..] => format!("/{of_site}"),
-        _ => format!("{directory}{of_site}"),
-    };
-    path_and_query.parse::<PathAndQuery>().ok()?;
-    let (scheme, host) = (page.scheme, page.host.clone());
-    Some(TargetUri { scheme, host, path_and_query, normal: None, written: None })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{resolve, say_whose};
-    use config::target::TargetUri;
-    use config::{Hosts, OtherHosts};
+    use super::say_whose;
     use http::{HeaderMap, HeaderName, HeaderValue};
-
-    #[test]
-    fn fragments_are_of_the_same_site() {
-        let aliases = vec!["www.example.org".to_owned()];
-        let hosts = Hosts { canonical: None, aliases, others: OtherHosts::Serve };
-        let page = TargetUri {
-            scheme: "https",
-            host: "example.org:8443".into(),
-            path_and_query: "/news/4?full".into(),
-            normal: None,
-            written: None,
-        };
-        let cases = [
-            ("/box", Some("/box")),
-            (" /box?of=me#top ", Some("/box?of=me")),
-            ("box", Some("/news/box")),
-            ("../box", Some("/news/../box")),
-            ("?short", Some("/news/4?short")),
-            ("//EXAMPLE.org:8443/box", Some("/box")),
-            ("http://www.example.org/box", Some("/box")),
-            ("http://example.org:8443/box", Some("/box")),
-            ("HTTPS://example.org:8443", Some("/")),
-            ("https://example.org:8443?a", Some("/?a")),
-            ("https://example.org/box", None),
-            ("//other.test/box", None),
-            ("https://example.org:8443@other.test/box", None),
-            ("//user@example.org:8443/box", None),
-            ("https:/box", None),
-            ("", None),
-            ("#top", None),
-            ("/a b", None),
-            ("/a\r\nx: y", None),
-            ("/ä", Some("/ä")),
-        ];
-        for (reference, expected) in cases {
-            let found = resolve(reference, &page, &hosts);
-            let path = found.as_ref().map(|target| target.path_and_query.as_str());
-            assert_eq!(path, expected, "{reference:?}");
-        }
-        let plain = TargetUri { host: "example.org".into(), ..page.clone() };
-        for reference in ["https://example.org:443/box", "//example.org/box"] {
-            assert_eq!(resolve(reference, &plain, &hosts).expect("its own").path_and_query, "/box");
-        }
-        // Another scheme is not another host: the result is a path, which is not requested over the
-        // network.
-        let odd = resolve("file:///etc/passwd", &page, &hosts).expect("a path");
-        assert_eq!((odd.scheme, &*odd.path_and_query), ("https", "/news/file:///etc/passwd"));
-    }
 
     #[test]
     fn nobody_keeps_what_was_put_together_for_another() {

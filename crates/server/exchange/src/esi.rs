@@ -39,6 +39,12 @@ pub fn announce(site: &Site, headers: &mut HeaderMap) {
     }
 }
 
+/// The value of a response field that an element's attribute stands for. Control characters count as commas: no field
+/// that purges a tag can contain one, so none can be part of a tag.
+pub(crate) fn field_value(attribute: &str) -> Option<HeaderValue> {
+    HeaderValue::from_bytes(attribute.replace(char::is_control, ",").as_bytes()).ok()
+}
+
 /// Whether LiteSpeed's ESI is enabled.
 pub fn is_litespeeds(site: &Site) -> bool {
     site.config.dialects.litespeed_esi == FieldUse::Obey

@@ -27,7 +27,7 @@ mod task;
 use admission::Admission;
 pub use decoded::{is_stream, understand};
 pub use fields::ExtraFields;
-pub use inlines::InlineStore;
+pub use inlines::{IncludeTags, InlineStore};
 pub use parts::Ranges;
 use stale::{on_failure, stale_on};
 pub use superseded::end_private_copies;

@@ -6,11 +6,11 @@
 //! fragment that the response lacks is requested alone. Invariant: a combined request is no write: it
 //! invalidates nothing, unless its response says so.
 
-use super::{DEPTH_MAX, FRAGMENTS_MAX, Page, Whole, resolve};
-use crate::esi::template_dialect;
+use super::{DEPTH_MAX, FRAGMENTS_MAX, Page, Whole};
+use crate::esi::{field_value, template_dialect};
 use crate::exchange::dispatch;
 use crate::forward;
-use crate::render::InlineStore;
+use crate::render::{IncludeTags, InlineStore};
 use crate::signed_in::shared_fields;
 use bytes::Bytes;
 use config::target::TargetUri;
@@ -48,7 +48,7 @@ impl Page {
         };
         let mut missing = Vec::new();
         for sub in includes.filter(is_sub).take(FRAGMENTS_MAX) {
-            let Some(address) = resolve(&sub.src, target, &self.site.config.hosts) else {
+            let Some(address) = target.resolve(&sub.src, &self.site.config.hosts) else {
                 continue;
             };
             if given.contains_key(&address.path_and_query) {
@@ -59,12 +59,13 @@ impl Page {
                 None => missing.push(&*sub.src),
             }
         }
-        let Some(main_target) = resolve(&main.src, target, &self.site.config.hosts) else {
+        let Some(main_target) = target.resolve(&main.src, &self.site.config.hosts) else {
             return given;
         };
         // A single fragment is requested alone, because its response then has its own header fields.
         if missing.len() > 1 {
-            let combined = Box::pin(self.combined(main_target, main, &missing));
+            let tags = IncludeTags::of(&self.site, template, target);
+            let combined = Box::pin(self.combined((main_target, main), &missing, &tags));
             given.extend(timeout_at(self.until, combined).await.ok().flatten().unwrap_or_default());
         }
         given
@@ -86,9 +87,9 @@ impl Page {
     /// Requests several fragments together. Returns those that the response has.
     async fn combined(
         &self,
-        target: TargetUri,
-        main: &Include<'_>,
+        (target, main): (TargetUri, &Include<'_>),
         addresses: &[&str],
+        tags: &IncludeTags,
     ) -> Option<HashMap<String, Bytes>> {
         let mut form = String::new();
         for address in addresses {
@@ -132,7 +133,7 @@ impl Page {
             return None;
         }
         let content = Bytes::from(content);
-        store.keep(&response.headers, &content);
+        store.keep(&response.headers, &content, tags);
         let template = Template::read_as(&content, EsiDialect::LiteSpeed);
         Some(self.inlines(&content, &template, &target))
     }
@@ -145,7 +146,7 @@ impl Page {
         target: &TargetUri,
     ) -> HashMap<String, Bytes> {
         let found = template.inlines().filter(|inline| inline.is_closed).filter_map(|inline| {
-            let name = resolve(&inline.name, target, &self.site.config.hosts)?;
+            let name = target.resolve(&inline.name, &self.site.config.hosts)?;
             Some((name.path_and_query, content.slice(inline.content.clone())))
         });
         found.take(FRAGMENTS_MAX).collect()
@@ -161,7 +162,7 @@ impl Page {
         if given.is_empty() {
             return None;
         }
-        let src = resolve(&include.src, target, &self.site.config.hosts)?;
+        let src = target.resolve(&include.src, &self.site.config.hosts)?;
         let content = given.get(&src.path_and_query)?.clone();
         Some((content, src))
     }
@@ -190,9 +191,7 @@ impl Page {
         let is_for_one = says_any(include, &["private", "shared", "no-cache", "no-store"]);
         let sharing =
             if is_for_one { FragmentSharing::OneVisitor } else { FragmentSharing::AsDeclared };
-        // No field that purges a tag can contain a control character, so it cannot be part of a tag.
-        let tags = include.cache_tag.as_deref().map(|tags| tags.replace(char::is_control, ","));
-        let tags = tags.and_then(|tags| HeaderValue::from_bytes(tags.as_bytes()).ok());
+        let tags = include.cache_tag.as_deref().and_then(field_value);
         FragmentRequest { tags, sharing, ..self.context.clone() }
     }
 }

@@ -3,11 +3,12 @@
 //!
 //! Invariants: a stored template has no inline elements, so no other client gets their contents with the
 //! page. A private content is stored as a copy of the render's client alone, a public one only if the
-//! client has no session. Each is stored under the lease of the render, with the tags and the lifetime
-//! of its element. The assembly of a page that is not stored inserts the contents itself.
+//! client has no session. Each is stored under the lease of the render, with the lifetime and the tags of
+//! its element, and with the tags of the include elements of the page that insert it. The assembly of a
+//! page that is not stored inserts the contents itself.
 
 use super::{ExtraFields, Ranges, Render, RenderPermit, RenderRequest};
-use crate::assembly::resolve;
+use crate::assembly::FRAGMENTS_MAX;
 use crate::codings;
 use crate::esi;
 use crate::owner_copies;
@@ -24,6 +25,7 @@ use site_rules::{BypassBecause, Handling, Owner, Plan, PlannedFields};
 use site_state::client::{Client, FragmentRequest, FragmentSharing};
 use site_state::page::{NewPage, variant};
 use site_state::request_fields::{AsSent, read_facts};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Maximum number of inline contents that a template may store.
@@ -41,6 +43,29 @@ enum InlineSharing {
 /// A fragment to be stored: the response, its key, and its owner if it is private.
 type Fragment = (StoredResponse, Vec<u8>, Option<Owner>);
 
+/// The tags that the include elements of a page give to their fragments, by the normalised addresses of these.
+pub struct IncludeTags(HashMap<String, Vec<HeaderValue>>);
+
+impl IncludeTags {
+    /// Reads the elements of a template, which is the content of `page`.
+    pub fn of(site: &Site, template: &Template<'_>, page: &TargetUri) -> IncludeTags {
+        let mut all: HashMap<String, Vec<HeaderValue>> = HashMap::new();
+        for include in template.includes().take(FRAGMENTS_MAX) {
+            let tags = include.cache_tag.as_deref().and_then(esi::field_value);
+            let target = page.resolve(&include.src, &site.config.hosts);
+            if let (Some(tags), Some(target)) = (tags, target) {
+                let target = site.shared(&target).unwrap_or(target);
+                all.entry(target.page().to_owned()).or_default().push(tags);
+            }
+        }
+        IncludeTags(all)
+    }
+
+    fn for_fragment(&self, target: &TargetUri) -> &[HeaderValue] {
+        self.0.get(target.page()).map_or(&[], Vec::as_slice)
+    }
+}
+
 impl Render {
     /// The content without inline elements. Their contents are stored as fragments.
     pub(super) fn without_inlines(&self, stored: &StoredResponse, content: Bytes) -> Bytes {
@@ -51,13 +76,14 @@ impl Render {
         if template.inlines().next().is_none() {
             return content;
         }
+        let tags = IncludeTags::of(&self.site, &template, &self.ask.target);
         let (mut kept, mut at) = (Vec::with_capacity(content.len()), 0);
         for (number, inline) in template.inlines().enumerate() {
             kept.extend_from_slice(&content[at..inline.element.start]);
             at = inline.element.end;
             if number < INLINES_MAX {
                 let fields = (&stored.headers, InlineSharing::AsDeclared);
-                self.store_inline(fields, inline, content.slice(inline.content.clone()));
+                self.store_inline(fields, (inline, &tags), content.slice(inline.content.clone()));
             }
         }
         kept.extend_from_slice(&content[at..]);
@@ -67,14 +93,14 @@ impl Render {
     fn store_inline(
         &self,
         (page, sharing): (&HeaderMap, InlineSharing),
-        inline: &Inline<'_>,
+        (inline, tags): (&Inline<'_>, &IncludeTags),
         content: Bytes,
     ) {
         if !inline.is_closed {
             return;
         }
         let site = &self.site;
-        let named = resolve(&inline.name, &self.ask.target, &site.config.hosts);
+        let named = self.ask.target.resolve(&inline.name, &site.config.hosts);
         let Some(named) = named else { return };
         let target = site.shared(&named).unwrap_or_else(|| named.clone());
         let mut client = self.ask.client.clone();
@@ -84,7 +110,8 @@ impl Render {
             tags: None,
             sharing: FragmentSharing::AsDeclared,
         }));
-        let headers = fields_of(page.get(header::CONTENT_TYPE), inline);
+        let media_type = page.get(header::CONTENT_TYPE);
+        let headers = fields_of(media_type, inline, tags.for_fragment(&target));
         let (plan, key) = plan(site, &Method::GET, &self.ask.headers, &target, &client);
         let fragment = match plan.handling {
             Handling::Store if self.may_store_for_everybody(page, sharing, &plan) => {
@@ -206,31 +233,32 @@ impl InlineStore {
         InlineStore(Some(Render::for_nobody(site, ask, RenderPermit::Solo(lease)).0))
     }
 
-    /// Stores the inline contents of the response with these header fields.
-    pub fn keep(self, headers: &HeaderMap, content: &Bytes) {
+    /// Stores the inline contents of the response with these header fields. `tags` are those of the page for which
+    /// the contents are.
+    pub fn keep(self, headers: &HeaderMap, content: &Bytes, tags: &IncludeTags) {
         let Some(render) = self.0 else { return };
         // The application knows the page around the fragments, so their contents are for this visitor.
         let fields = (headers, InlineSharing::OwnerOnly);
         let template = Template::read_as(content, EsiDialect::LiteSpeed);
         for inline in template.inlines().take(INLINES_MAX) {
-            render.store_inline(fields, inline, content.slice(inline.content.clone()));
+            render.store_inline(fields, (inline, tags), content.slice(inline.content.clone()));
         }
     }
 }
 
-/// The header fields of a fragment, as its own response would have them.
-fn fields_of(media_type: Option<&HeaderValue>, inline: &Inline<'_>) -> HeaderMap {
+/// The header fields of a fragment, as its own response would have them. `tags` are those of include elements.
+fn fields_of(
+    media_type: Option<&HeaderValue>,
+    inline: &Inline<'_>,
+    tags: &[HeaderValue],
+) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let attributes = [
-        (CACHE_CONTROL_FIELD, Some(&inline.cache_control)),
-        ("x-litespeed-tag", inline.cache_tag.as_ref()),
-    ];
-    for (name, value) in attributes {
-        // No field that purges a tag can contain a control character, so it cannot be part of a tag.
-        let value = value.map(|value| value.replace(char::is_control, ","));
-        if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
-            headers.append(HeaderName::from_static(name), value);
-        }
+    let of_inline = inline.cache_tag.as_deref().and_then(esi::field_value);
+    for tags in of_inline.iter().chain(tags) {
+        headers.append(HeaderName::from_static("x-litespeed-tag"), tags.clone());
+    }
+    if let Some(control) = esi::field_value(&inline.cache_control) {
+        headers.insert(HeaderName::from_static(CACHE_CONTROL_FIELD), control);
     }
     if let Some(media_type) = media_type {
         headers.insert(header::CONTENT_TYPE, media_type.clone());
