@@ -126,6 +126,11 @@ impl NominatedFields {
         self.cookies.iter().map(|(name, value)| (name.as_slice(), value.as_deref()))
     }
 
+    /// Whether a cookie of this name is nominated: all that the application can read of it selects the response.
+    pub fn has_cookie(&self, name: &CookieName<'_>) -> bool {
+        self.cookies.iter().any(|(known, _)| CookieName::of(known).is_same(name))
+    }
+
     /// Whether nothing is nominated: every request for the page selects the response.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.cookies.is_empty()

@@ -7,8 +7,8 @@ use exchange::{Lines, NOW, after, headers, request, reuse, store, store_for, sto
 use http::Method;
 use http_cache::litespeed::Scope;
 use http_cache::{
-    FieldUse, ForwardReason, LifetimeSource, NotStored, Policy, Reuse, StoredResponse, Verdict,
-    freshen,
+    CookieName, FieldUse, ForwardReason, LifetimeSource, NotStored, Policy, Reuse, StoredResponse,
+    Verdict, freshen,
 };
 
 const LSCACHE: &str = "x-litespeed-cache-control";
@@ -119,6 +119,12 @@ fn named_cookies_select_the_copy() {
     let dotted = [PUBLIC, ("x-litespeed-vary", "cookie=a_b")];
     let page = store_for(&Method::GET, &[], 200, &dotted, &policy).expect("storable");
     assert!(!selects(&page, &[("cookie", "a.b=1")]));
+    for (name, is_named) in
+        [("a_b", true), ("a.b", true), ("a_b[x]", true), ("a", false), ("", false)]
+    {
+        let name = CookieName::of(name.as_bytes());
+        assert_eq!(page.nominated().has_cookie(&name), is_named, "{name:?}");
+    }
 }
 
 #[test]

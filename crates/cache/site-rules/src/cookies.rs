@@ -14,6 +14,7 @@
 
 use crate::glob::{Case, Glob, Star};
 use crate::known::{SCRIPT_COOKIES, SESSION_COOKIES};
+use crate::owner::LITESPEED_OWNERS;
 use crate::rule::NamedCondition;
 use http_cache::CookieName;
 use http_cache::cookie_name::folded;
@@ -21,6 +22,9 @@ use http_cache::litespeed::is_vary_reading;
 
 /// Pagewell's own cookie, which marks a client that has just sent a write.
 pub const AFTER_WRITE_COOKIE: &str = "pagewell-wrote";
+
+/// The maximum number of cookies of a request that are looked through, or reported, for an explanation.
+pub const COOKIES_REPORTED_MAX: usize = 64;
 
 /// The purpose of a cookie; the strictest comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -125,6 +129,8 @@ pub(crate) struct CookieLists {
     own_script: Names,
     script: Names,
     session: Names,
+    /// The logins of applications that have a LiteSpeed plugin, without Drupal's.
+    logins: Names,
     /// The cookies in conditions of rules.
     conditions: Vec<Condition>,
     /// Whether a name in a rule has several readings itself.
@@ -156,6 +162,9 @@ impl CookieLists {
             own_script: Names::of_cookies(script.iter().map(String::as_str))?,
             script: Names::of_cookies(SCRIPT_COOKIES.iter().copied())?,
             session: Names::of_cookies(SESSION_COOKIES.iter().copied())?,
+            logins: Names::of_cookies(
+                LITESPEED_OWNERS.iter().copied().filter(|name| !name.ends_with("SESS*")),
+            )?,
             conditions: Vec::new(),
             has_odd_conditions: false,
             unknown,
@@ -184,6 +193,18 @@ impl CookieLists {
             false
         });
         strictest
+    }
+
+    /// Whether every reading of the name is a login: a session cookie that the site names, or that of an
+    /// application with a LiteSpeed plugin.
+    pub(crate) fn is_login(&self, name: &CookieName<'_>) -> bool {
+        let mut is_login = !self.evades_a_rule(name);
+        name.any(|reading| {
+            is_login &=
+                self.own_session.have(reading) || self.logins.have(reading) || is_drupals(reading);
+            false
+        });
+        is_login
     }
 
     fn evades_a_rule(&self, name: &CookieName<'_>) -> bool {
@@ -215,6 +236,12 @@ impl CookieLists {
 /// Joomla names its session cookie with 32 hexadecimal digits.
 fn is_hash(name: &[u8]) -> bool {
     name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Drupal names its session cookie `SESS` or, over HTTPS, `SSESS`, with 32 hexadecimal digits.
+fn is_drupals(name: &[u8]) -> bool {
+    let plain = name.strip_prefix(b"S").filter(|rest| rest.starts_with(b"S")).unwrap_or(name);
+    plain.strip_prefix(b"SESS").is_some_and(is_hash)
 }
 
 #[cfg(test)]

@@ -23,12 +23,13 @@ mod owner;
 mod plan;
 pub mod raw;
 mod revise;
+mod role;
 mod rule;
 mod view;
 
 pub use agent::Agent;
 pub use compile::{RuleError, SiteRules, Surroundings};
-pub use cookies::{AFTER_WRITE_COOKIE, CookieKind, UnknownCookies};
+pub use cookies::{AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, UnknownCookies};
 pub use duration::parse_duration;
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
@@ -40,4 +41,5 @@ pub use owner::{
 };
 pub use plan::{BypassBecause, Handling, Load, Plan, Ruling, key_without_vary};
 pub use revise::{IgnoredFields, Refusal, Revision};
+pub use role::{NoRole, RoleCookies};
 pub use view::{Peer, PlannedFields, RequestView};

@@ -15,14 +15,9 @@
 //! have other names, and no cookie contains a line feed. All sizes are limited.
 
 use crate::compile::SiteRules;
-use crate::cookies::{CookieKind, UnknownCookies, cookie_glob, pairs};
+use crate::cookies::{CookieKind, cookie_glob, pairs};
 use crate::glob::Glob;
-use crate::plan::{BypassBecause, Handling, Plan};
-use crate::rule::Rule;
 use http_cache::{CookieName, Fields};
-
-/// The vary value of visitors who have commented without an account.
-const COMMENTER: &[u8] = b"commenter";
 
 /// The minimum length in bytes of a value that identifies an owner. Shorter values could be guessed, or be
 /// common to many clients.
@@ -195,45 +190,6 @@ impl SiteRules {
                 Ok(Owner { cookies, key })
             }
         }
-    }
-}
-
-impl SiteRules {
-    /// Whether signed-in visitors with the same vary cookies may share a page under this plan, if the application
-    /// declares that (LiteSpeed's ESI). Not if the site distinguishes clients by more than cookies, because the
-    /// request for such a page goes to the application unchanged.
-    pub fn shares_by_vary_cookies(&self, plan: &Plan) -> bool {
-        let has_classes = |rule: &Rule| {
-            rule.device_classes || !rule.languages.is_empty() || rule.country_header.is_some()
-        };
-        let bypasses_unknown = self.lists.unknown == UnknownCookies::Bypass;
-        plan.handling == Handling::Bypass(BypassBecause::SessionCookie)
-            && plan.cookies.vary
-            && !(plan.cookies.unknown && bypasses_unknown)
-            && !plan.rule.is_some_and(|at| has_classes(&self.rules[at]))
-    }
-
-    /// Whether a line of Set-Cookie sets a cookie that selects a variant.
-    pub fn sets_vary_cookie(&self, line: &[u8]) -> bool {
-        pairs(line).next().is_some_and(|pair| self.lists.kind(&pair.name) == CookieKind::Vary)
-    }
-
-    /// The cookies that identify a visitor to the application, with those that select a variant: one part for
-    /// each, in order. `None` if they are longer than [`OWNER_KEY_BYTES_MAX`], or if LiteSpeed's plugin would not
-    /// correct the variant: that of commenters (`vary.cls.php`, `_update_default_vary`).
-    pub fn session_and_vary_cookies(&self, fields: &dyn Fields) -> Option<Vec<u8>> {
-        let (mut found, mut is_commenter) = (Vec::new(), false);
-        fields.values("cookie", &mut |line| {
-            for pair in pairs(line) {
-                if matches!(self.lists.kind(&pair.name), CookieKind::Session | CookieKind::Vary) {
-                    found.extend_from_slice(OWNER_PART);
-                    found.extend_from_slice(pair.written);
-                    is_commenter |=
-                        pair.written.windows(COMMENTER.len()).any(|part| part == COMMENTER);
-                }
-            }
-        });
-        (found.len() <= OWNER_KEY_BYTES_MAX && !is_commenter).then_some(found)
     }
 }
 

@@ -14,15 +14,14 @@
 
 use crate::agent::Agent;
 use crate::compile::SiteRules;
-use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, UnknownCookies, pairs};
+use crate::cookies::{
+    AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, Pair, UnknownCookies, pairs,
+};
 use crate::language;
 use crate::rule::Rule;
 use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
 use http_cache::{CookieName, Fields, Policy, StoredFacts};
-
-/// The maximum number of cookies in which those that cause a bypass are reported.
-const COOKIES_REPORTED_MAX: usize = 64;
 
 /// The load of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

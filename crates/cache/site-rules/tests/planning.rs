@@ -6,8 +6,8 @@ use http_cache::{Fields, Policy, RequestFacts, StoredResponse, Timestamp, storab
 use proptest::prelude::*;
 use site_rules::raw::{Cookies, Keys, Rule};
 use site_rules::{
-    BypassBecause, Handling, Load, Peer, Plan, PlannedFields, Refusal, RequestView, Secret,
-    SiteRules, Surroundings,
+    BypassBecause, COOKIES_REPORTED_MAX, Handling, Load, NoRole, Peer, Plan, PlannedFields,
+    Refusal, RequestView, Secret, SiteRules, Surroundings,
 };
 
 #[derive(serde::Deserialize, Default)]
@@ -94,29 +94,86 @@ fn signed_in_visitors_share_by_vary_cookies_alone() {
         let rules = rules(config);
         rules.shares_by_vary_cookies(&plan(&rules, "/a", &[("cookie", cookies)]))
     };
-    assert!(shares("", "PHPSESSID=1; _lscache_vary=x; theme=dark"));
-    for cookies in ["PHPSESSID=1", "_lscache_vary=x", "theme=dark; _lscache_vary=x", ""] {
-        assert!(!shares("", cookies), "{cookies}");
-    }
     let both = "PHPSESSID=1; _lscache_vary=x; theme=dark";
-    for config in [
-        "[cookies]\nunknown = \"bypass\"",
-        "[[rule]]\ndevice_classes = true",
-        "[[rule]]\nlanguage = [\"de\", \"en\"]",
-        "[[rule]]\nbypass = true",
-        "[[rule]]\nshared_with_sessions = true",
+    assert_eq!(shares("", both), Ok(()));
+    for (cookies, reason) in [
+        ("PHPSESSID=1", NoRole::NoVaryCookie),
+        ("_lscache_vary=x", NoRole::NoSession),
+        ("theme=dark; _lscache_vary=x", NoRole::NoSession),
+        ("", NoRole::NoSession),
     ] {
-        assert!(!shares(config, both), "{config}");
+        assert_eq!(shares("", cookies), Err(reason), "{cookies}");
+    }
+    for (config, reason) in [
+        ("[cookies]\nunknown = \"bypass\"", NoRole::UnknownCookie),
+        ("[[rule]]\ndevice_classes = true", NoRole::RuleDistinguishes),
+        ("[[rule]]\nlanguage = [\"de\", \"en\"]", NoRole::RuleDistinguishes),
+        ("[[rule]]\nbypass = true", NoRole::NoSession),
+        ("[[rule]]\nshared_with_sessions = true", NoRole::NoSession),
+    ] {
+        assert_eq!(shares(config, both), Err(reason), "{config}");
     }
     let rules = rules("");
-    let of = |line| rules.session_and_vary_cookies(&headers(&[("cookie", line)]));
+    let of = |line: &str| rules.session_and_vary_cookies(&headers(&[("cookie", line)]));
     let marked = of(both).expect("short");
     assert_eq!(marked, b"\nowner PHPSESSID=1\nowner _lscache_vary=x");
-    assert_eq!(of("_ga=2; theme=light; PHPSESSID=1; _lscache_vary=x"), Some(marked.clone()));
+    assert_eq!(of("_ga=2; theme=light; PHPSESSID=1; _lscache_vary=x"), Ok(marked.clone()));
     for other in ["PHPSESSID=2; _lscache_vary=x", "PHPSESSID=1; _lscache_vary=y", "PHPSESSID=1"] {
-        assert_ne!(of(other), Some(marked.clone()), "{other}");
+        assert_ne!(of(other), Ok(marked.clone()), "{other}");
     }
-    assert_eq!(of(&format!("PHPSESSID={}", "x".repeat(5_000))), None);
+    let long = format!("PHPSESSID={}", "x".repeat(5_000));
+    assert_eq!(of(&long), Err(NoRole::TooLong));
+    assert_eq!(of("PHPSESSID=1; _lscache_vary=commenter"), Err(NoRole::Commenter));
+}
+
+/// The cookies that the origin gets for a page of a role, and the names of those that may not decide what is in it.
+fn of_role(config: &str, cookies: &str) -> (String, String) {
+    let (rules, lines) = (rules(config), headers(&[("cookie", cookies)]));
+    let all = rules.role_cookies(&plan(&rules, "/a", &[("cookie", cookies)]), &lines);
+    let forwarded = String::from_utf8(all.forwarded).expect("text");
+    assert_eq!(all.leaves_some_out, forwarded != cookies, "{cookies}");
+    (forwarded, all.at_large.join(","))
+}
+
+#[test]
+fn no_cookie_of_one_visitor_is_in_the_page_of_a_role() {
+    let role = "wordpress_logged_in_a=1; _lscache_vary=x";
+    let with = |more: &str| format!("{role}; {more}");
+    assert_eq!(of_role("", role), (role.into(), String::new()));
+    assert_eq!(of_role("", &with("_ga=1; cmplz_banner=2")), (role.into(), String::new()));
+    let hash = "0123456789abcdef0123456789abcdef";
+    for drupals in [format!("SESS{hash}=1"), format!("SSESS{hash}=1")] {
+        assert_eq!(of_role("", &with(&drupals)), (with(&drupals), String::new()));
+    }
+    // A name that only looks like a session is not the login, nor is a name that can be read as another.
+    for (more, names) in [
+        ("theme=dark", "theme"),
+        ("user_color=red; cart_note=x", "user_color,cart_note"),
+        ("0123456789abcdef0123456789abcdef=x", "0123456789abcdef0123456789abcdef"),
+        ("wp-postpass_1=x", "wp-postpass_1"),
+        ("session_lang=x; SESSx=1", "session_lang,SESSx"),
+        ("theme[PHPSESSID=x", "theme[PHPSESSID"),
+        ("PHPSESSID[x]=x", "PHPSESSID[x]"),
+        ("nameless", ""),
+    ] {
+        let (forwarded, at_large) = of_role("", &with(more));
+        assert_eq!((forwarded, &*at_large), (with(more), names), "{more}");
+    }
+    let rules = rules("");
+    let nameless = rules.role_cookies(&rules.plain_plan(), &headers(&[("cookie", "nameless")]));
+    assert_eq!(nameless.at_large, ["".into()]);
+    let many = "theme=1; ".repeat(COOKIES_REPORTED_MAX) + "evil=1; worse=2";
+    let many = rules.role_cookies(&rules.plain_plan(), &headers(&[("cookie", &many)]));
+    assert_eq!(many.at_large.len(), COOKIES_REPORTED_MAX + 1);
+    assert_eq!((&*many.at_large[0], many.at_large.last()), ("theme", Some(&"".into())));
+
+    let own = "cookies.session = [\"gate\"]\ncookies.ignore = [\"wp-settings-*\"]";
+    let expected = with("gate=1");
+    assert_eq!(of_role(own, &with("gate=1; wp-settings-1=a")), (expected, String::new()));
+    assert_eq!(of_role("cookies.unknown = \"ignore\"", &with("theme=1")).0, role);
+    let rule = "[[rule]]\nvary_cookies = [\"theme\"]\nignore_cookies = [\"user_*\"]";
+    assert_eq!(of_role(rule, &with("user_a=1; theme=2")), (with("theme=2"), String::new()));
+    assert_eq!(of_role(rule, &with("theme[x]=2")).1, "", "the key has the whole pair");
 }
 
 #[test]

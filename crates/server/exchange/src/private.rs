@@ -67,14 +67,15 @@ impl Keep {
         }
     }
 
-    /// The response as a page that signed-in visitors share, if it may be one.
+    /// The response as a page that signed-in visitors share, if it may be one
+    /// ([`SignedInRequest::storable`]).
     fn shareable(
         &self,
         site: &Site,
         copies: &PrivateCopies,
         head: &http::request::Parts,
         response: &OriginResponse,
-    ) -> Option<StoredResponse> {
+    ) -> Result<Option<StoredResponse>, &'static str> {
         let sent = SentRequest {
             target: &self.target,
             is_normal: self.is_normal,
@@ -83,7 +84,8 @@ impl Keep {
             plan: &self.plan,
             request_time: self.request_time,
         };
-        self.shared.as_ref()?.storable(site, copies, sent, response)
+        let shared = self.shared.as_ref();
+        shared.map_or(Ok(None), |shared| shared.storable(site, copies, sent, response))
     }
 }
 
@@ -98,7 +100,7 @@ pub async fn answer(
     (plan, page_key): (Plan, Vec<u8>),
 ) -> Response<ResponseBody> {
     let headers = request.headers();
-    let shared = SignedInRequest::of(site, &target, client, (&plan, &page_key), headers);
+    let shared = SignedInRequest::of(site, &target, client, (&plan, &page_key), headers).ok();
     let owner = match site.config.rules.owner(&copies.cookies, &AsSent(headers)) {
         Ok(owner) => Some(Arc::new(owner)),
         Err(NoOwner::Nobody) if shared.is_some() => None,
@@ -127,7 +129,7 @@ pub async fn answer(
         return response;
     }
     tell_bypassed(site, headers, &target, &plan, BypassBecause::SessionCookie.as_str());
-    if let Some(fields) = shared.as_ref().and_then(|shared| shared.fields(site, headers)) {
+    if let Some(fields) = shared.as_ref().and_then(|shared| shared.fields(site, &plan, headers)) {
         *request.headers_mut() = fields;
     }
     let normal = site.shared(&target);
@@ -213,12 +215,14 @@ pub async fn take(
     response: OriginResponse,
 ) -> Keeping {
     let Some(copies) = &site.config.private else { return Keeping::PassOn(response, None) };
-    if let Some(stored) = keep.shareable(site, copies, head, &response) {
+    let shareable = keep.shareable(site, copies, head, &response);
+    if let Ok(Some(stored)) = shareable {
         keep.end_copies(site, response.status, "not-kept");
         let key = keep.shared.take().map(SignedInRequest::into_key).unwrap_or_default();
         return store(site, keep, head, (key, None), stored, response).await;
     }
-    let stored = match storable(site, copies, &keep, head, &response) {
+    let own = || storable(site, copies, &keep, head, &response);
+    let stored = match shareable.and_then(|_| own()) {
         Ok(Some(stored)) => stored,
         Ok(None) => {
             keep.end_copies(site, response.status, "not-kept");

@@ -12,7 +12,7 @@
 //! | the site itself | `state`, `phase` (of the process), `runtime` |
 //! | changes | `changes`, `pending_changes`, `propagation`, `journal`, `cluster`, `successor` |
 //! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `terms`, `uncovered_tags` |
-//! | requests | `client`, `request_fields`, `refusal`, `trailers`, `per_address` |
+//! | requests | `client`, `request_fields`, `refusal`, `trailers`, `per_address`, `signed_in_marks` |
 //! | the memcached port | `memcached_keys`, `memcached_leases` |
 //! | observation | `clock`, `counters`, `limit_hits` (limits), `history`, `traces`, `panics` |
 //! | memory | `release_memory` returns unused memory to the system |
@@ -56,6 +56,7 @@ pub mod refusal;
 pub mod release_memory;
 pub mod request_fields;
 pub mod runtime;
+pub mod signed_in_marks;
 mod state;
 pub mod successor;
 pub mod terms;

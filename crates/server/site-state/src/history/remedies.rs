@@ -58,6 +58,10 @@ const REMEDIES: &[(&str, &str)] = &[
         "field-not-in-key",
         "Name the request field on which the response depends in Vary or in keys.fields.",
     ),
+    (
+        "cookie-not-in-key",
+        "Name the cookie in cookies.ignore if pages do not depend on it, in vary_cookies of a rule if they do, or in cookies.session if it is the visitor's login.",
+    ),
     ("vary-of-one-client", "Vary by a cookie that a rule names (vary_cookies), or send private."),
     (
         "sendfile",

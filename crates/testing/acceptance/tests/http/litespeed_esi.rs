@@ -165,6 +165,37 @@ fn an_invented_session_gets_no_page_of_those_who_are_signed_in() {
     assert_eq!(blog.page(&ADMIN).render, shared.render, "and it stays");
 }
 
+/// PHP prints a cookie into the page and into a public fragment. A visitor who sends it sees it, and no other
+/// visitor of the role does, whether the cookie is unknown or on the list of those for scripts.
+#[test]
+fn a_cookie_of_one_visitor_is_not_in_the_page_of_the_role() {
+    let blog = Blog::start();
+    let get = |visitor: &Visitor, more: &str| {
+        let response = blog.get("/a-post/", Some(&format!("{}{more}", visitor.cookies)));
+        (response.text(), cache_status(&response).to_owned())
+    };
+    for (cookie, may_be_seen) in [("; theme=evil", true), ("; cmplz_theme=evil", false)] {
+        let (text, status) = get(&ERIN, cookie);
+        assert!(text.contains("<body class=\"evil\">"), "{cookie}: {text}");
+        assert!(!status.contains("stored"), "{cookie}: {status}");
+        for _ in 0..2 {
+            let (text, status) = get(&ERIN, cookie);
+            assert!(!status.contains("stored") || !text.contains("evil"), "{cookie}: {status}");
+            assert!(may_be_seen || !text.contains("evil"), "{cookie}: {text}");
+        }
+        for visitor in [&CARL, &ERIN, &CARL] {
+            let (text, status) = get(visitor, "");
+            assert!(!text.contains("evil"), "{cookie}: {status}: {text}");
+        }
+        blog.set("title", "next");
+        blog.set("recent", "next");
+    }
+    let (text, status) = get(&CARL, "; theme=evil");
+    assert!(text.contains("evil") && status.contains("cookie-not-in-key"), "{status}: {text}");
+    let (text, status) = get(&CARL, "");
+    assert!(status.contains("stored") && !text.contains("evil"), "{status}: {text}");
+}
+
 /// An element in the text of somebody else is text, unless the response has `esi=on`.
 #[test]
 fn an_element_in_a_comment_is_text() {

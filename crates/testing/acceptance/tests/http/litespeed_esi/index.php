@@ -54,7 +54,7 @@ if (isset($_GET['lsesi'])) {
         'admin-bar' => "<div id=\"wpadminbar\">Howdy, $user on {$_SERVER['ESI_REFERER']}</div>",
         'comment-form' => "<form>Logged in as $user</form>",
         'nonce' => substr(md5("{$data('tick')} $user"), 0, 10),
-        'widget' => "<ul>{$data('recent')} $render</ul>",
+        'widget' => "<ul>{$data('recent')} $render" . ($_COOKIE['theme'] ?? '') . '</ul>',
         'inline' => "mine is $user",
     };
     exit;
@@ -74,6 +74,7 @@ if ($path === '/comment-only') {
 $nonce = element('nonce', ['action' => 'wp_rest', '_ls_silence' => true], '', " as-var='1'");
 $inline = preg_replace('/^<esi:include src=(.*) cache-control.*/', "<esi:inline name=$1 cache-control='private,max-age=1800,no-vary' cache-tag='a7f_I'>", element('inline', ['id' => 1], 'private'));
 ?>
+<body class="<?= htmlspecialchars($_COOKIE['theme'] ?? $_COOKIE['cmplz_theme'] ?? 'plain') ?>">
 <h1><?= $data('title') ?></h1><i><?= $render ?></i>
 <script>/* <![CDATA[ */ var api = {"nonce":"<?= $nonce ?>"}; /* ]]> */</script>
 <?= element('widget', ['id' => 'recent-posts-2'], 'no-vary') ?>

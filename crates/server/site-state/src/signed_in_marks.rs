@@ -1,0 +1,79 @@
+//! Marks of signed-in visitors, for pages that they share (LiteSpeed's ESI): whose cookies the application has
+//! confirmed, whose cookies are not valid any more, and which pages could be shared.
+//!
+//! Invariants: a mark is a keyed hash, so no client can compute it, and no cookie is stored. The number of
+//! marks is limited; a lost one costs a request to the origin. The lock is held for one look-up. Not here:
+//! the decisions by these marks (`exchange::signed_in`).
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The maximum number of marks of a site (32 bytes each).
+const MARKS_MAX: usize = 65_536;
+
+/// The marks of a site: which visitors the application has confirmed, and which pages could be shared. A lost
+/// mark costs a request to the origin.
+#[derive(Default)]
+pub struct SignedInMarks {
+    /// By hash; the value is the time at which the mark ends, in milliseconds since 1970.
+    ends_ms: Mutex<HashMap<u128, u64>>,
+    /// The secret keys of the hashes: a visitor cannot find other cookies with the same mark.
+    keys: [RandomState; 2],
+}
+
+impl SignedInMarks {
+    /// Whether the mark is set and has not ended.
+    pub fn has(&self, mark: u128, now_ms: u64) -> bool {
+        self.lock().get(&mark).is_some_and(|ends_ms| now_ms < *ends_ms)
+    }
+
+    /// Sets the mark at the time `now_ms` for `for_ms` milliseconds.
+    pub fn add(&self, mark: u128, (now_ms, for_ms): (u64, u64)) {
+        let mut all = self.lock();
+        if all.len() >= MARKS_MAX {
+            all.retain(|_, ends_ms| now_ms < *ends_ms);
+        }
+        if all.len() >= MARKS_MAX {
+            all.clear();
+        }
+        all.insert(mark, now_ms.saturating_add(for_ms));
+    }
+
+    /// The mark of a subject, given by its key or its cookies.
+    pub fn mark(&self, subject: MarkOf, of: &[u8]) -> u128 {
+        let [high, low] = self.keys.each_ref().map(|key| u128::from(key.hash_one((&subject, of))));
+        high << 64 | low
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u128, u64>> {
+        self.ends_ms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The subject of a mark.
+#[derive(Hash)]
+pub enum MarkOf {
+    /// A host with the cookies of a visitor that are confirmed for it.
+    Visitor,
+    /// The cookies of a visitor that are not valid any more, on any host.
+    Ended,
+    /// The key of a page that could be shared.
+    Page,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_end_and_are_bounded() {
+        let marks = SignedInMarks::default();
+        marks.add(1, (1_000, 50));
+        assert!(marks.has(1, 1_049) && !marks.has(1, 1_050) && !marks.has(2, 1_000));
+        for mark in 0..=MARKS_MAX as u128 {
+            marks.add(mark, (2_000, 50));
+        }
+        assert!(marks.lock().len() <= MARKS_MAX && marks.has(MARKS_MAX as u128, 2_000));
+    }
+}
