@@ -2,6 +2,7 @@
 //! result is a [`Judgement`] with an [`ExplainVerdict`]; `sentence.rs` puts both into words. Nothing
 //! is counted, stored or sent to the origin.
 
+use super::role::Role;
 use super::{ExplainRequest, client};
 use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
@@ -66,6 +67,8 @@ pub(super) struct Judgement {
     pub(super) cookies: Vec<Box<str>>,
     /// Whether the client may get a private copy instead.
     pub(super) may_be_private: bool,
+    /// The URL as a page that signed-in visitors share (LiteSpeed's ESI).
+    pub(super) role: Role,
     /// The stored page for such a request, if there is one.
     pub(super) page: Option<SharedPage>,
     /// The number of variants under the key.
@@ -91,13 +94,23 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let facts = read_facts(method, headers);
     let peek = |site: &Site, key: &[u8]| site.store.peek(site.store.key(key));
     let (candidates, decided) = decide_by(site, &facts, headers, (&plan, &key), peek);
+    let role = Role::of(asked, &shared, (&plan, &key), &facts);
+    let key = role.state().map_or(key, |state| state.key.clone());
     let plain = || key_without_vary(&key);
     let remembered = site.history.of_key(&key).or_else(|| site.history.of_key(&plain()?));
     let (verdict, reason, page) = match facts.method {
         _ if is_redirected(site, target.scheme) => {
             (ExplainVerdict::Answered, Some("to-https"), None)
         }
-        Kind::Get | Kind::Head => verdict_with_page(asked, &shared, &plan, &candidates, decided),
+        Kind::Get | Kind::Head => match role.state().map(|state| (state.is_confirmed, &state.page))
+        {
+            Some((true, Some(page))) => (ExplainVerdict::Hit, None, Some(page.clone())),
+            of_role => {
+                let (verdict, reason, page) =
+                    verdict_with_page(asked, &shared, &plan, &candidates, decided);
+                (verdict, reason, of_role.map_or(page, |(_, page)| page.clone()))
+            }
+        },
         _ => (ExplainVerdict::Bypass, Some(ForwardReason::Method.as_str()), None),
     };
     let fields = site_state::request_fields::AsSent(headers);
@@ -117,6 +130,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         reason: reason_now(verdict, reason, page.as_ref(), remembered.as_ref()),
         target: shared,
         key,
+        role,
         verdict,
         page,
         remembered,

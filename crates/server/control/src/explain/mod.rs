@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `judge` | determines how a request would be answered |
 //! | `page` | describes the stored page, and what would purge it |
+//! | `role` | describes the pages that signed-in visitors share |
 //! | `sentence` | summarises the verdict in a sentence |
 //! | `lists` | lists a tag's pages, the last changes, the top causes of misses |
 //! | `text` | formats explanations for the terminal |
@@ -17,6 +18,7 @@
 mod judge;
 mod lists;
 mod page;
+mod role;
 mod sentence;
 pub mod text;
 

@@ -10,6 +10,16 @@ use site_state::page::SharedPage;
 
 /// Returns the sentence. `now_ms` is the time, in milliseconds since 1970.
 pub(super) fn of(judged: &Judgement, now_ms: u64) -> String {
+    let of_role = match judged.verdict {
+        ExplainVerdict::Hit => judged.role.hit(),
+        ExplainVerdict::Bypass => judged.role.forwarded(),
+        ExplainVerdict::Stale | ExplainVerdict::Render | ExplainVerdict::Answered => None,
+    };
+    of_role.unwrap_or_else(|| of_page(judged, now_ms) + &judged.role.addition())
+}
+
+/// Returns the sentence about a page that no role has for itself.
+fn of_page(judged: &Judgement, now_ms: u64) -> String {
     let reason = judged.reason.unwrap_or_default();
     match judged.verdict {
         ExplainVerdict::Hit => "It is answered from the cache.".into(),
@@ -55,6 +65,11 @@ fn because(judged: &Judgement, reason: &str) -> String {
 
 /// Returns advice on the verdict.
 pub(super) fn remedy(judged: &Judgement) -> Option<&'static str> {
+    if judged.verdict == ExplainVerdict::Bypass
+        && let Some(remedy) = judged.role.remedy()
+    {
+        return Some(remedy);
+    }
     match judged.page.as_ref().map(|page| StaleCause::of(judged, page)) {
         Some(StaleCause::Marked) => Some("Nothing: the next request refreshes it."),
         Some(StaleCause::NoCache) => {

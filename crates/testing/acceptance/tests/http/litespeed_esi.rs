@@ -2,8 +2,9 @@
 //! (`litespeed_esi/index.php`). Signed-in visitors share a page, and nobody sees the fragments of another.
 //! Single rules are tested in `tests/scenarios/litespeed`.
 
-use acceptance::{Site, cache_status, client, is_hit};
-use harness::{Pagewell, Request, Response};
+use acceptance::{Site, binary, cache_status, client, is_hit};
+use harness::{Address, Pagewell, Request, Response};
+use std::process::Command;
 
 const APPLICATION: &str = include_str!("litespeed_esi/index.php");
 const ON: &str = "[dialects]\nlitespeed_esi = true\n[php]\nchildren = 4\n";
@@ -194,6 +195,34 @@ fn a_cookie_of_one_visitor_is_not_in_the_page_of_the_role() {
     assert!(text.contains("evil") && status.contains("cookie-not-in-key"), "{status}: {text}");
     let (text, status) = get(&CARL, "");
     assert!(status.contains("stored") && !text.contains("evil"), "{status}: {text}");
+}
+
+/// `pagewell explain` knows the page of the role, and shows no value of a cookie.
+#[test]
+fn the_page_of_the_role_is_explained() {
+    let blog = Blog::start();
+    let explain = |visitor: Option<&Visitor>| {
+        let Address::Tcp(admin) = blog.pagewell.admin() else { panic!("a TCP address") };
+        let mut command = Command::new(binary());
+        command.args(["explain", "/a-post/", "--admin", &admin.to_string()]);
+        for cookie in visitor.into_iter().flat_map(|visitor| visitor.cookies.split("; ")) {
+            command.args(["--cookie", cookie]);
+        }
+        let output = command.output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let none = explain(Some(&ERIN));
+    assert!(none.contains("no fresh page is cached for signed-in visitors"), "{none}");
+    blog.page(&ERIN);
+    let erin = explain(Some(&ERIN));
+    assert!(erin.contains("hit ") && erin.contains("signed-in visitors with the same"), "{erin}");
+    assert!(erin.contains("vary _lscache_vary=…\n"), "{erin}");
+    assert!(erin.contains("a7f_Po.301") && !erin.contains("1795380427"), "{erin}");
+    let carl = explain(Some(&CARL));
+    assert!(carl.contains("has not confirmed the visitor's cookies"), "{carl}");
+    let stranger = explain(None);
+    assert!(stranger.contains("1 other page is cached for signed-in visitors"), "{stranger}");
 }
 
 /// An element in the text of somebody else is text, unless the response has `esi=on`.
