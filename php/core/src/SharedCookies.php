@@ -36,8 +36,8 @@ final class SharedCookies
         'borlabs-cookie*', '_iub_cs-*', 'cookie_notice_accepted', 'moove_gdpr_*', 'didomi_token', 'tarteaucitron', 'axeptio_*', 'klaro', 'usprivacy',
         'real_cookie_banner*', 'cc_cookie*', 'FCCDCF', 'uc_*', 'usercentrics*', 'acceptCookies', 'cookies_accepted', 'cookieControl*', 'civicAllow*',
         '__cf_bm', '__cflb', '__cfruid', '_cfuvid', 'cf_clearance', '__cfduid', 'AWSALB*', 'AWSELB*', 'incap_ses_*', 'visid_incap_*', 'nlbi_*',
-        'ak_bmsc', 'bm_sv', 'bm_sz', '_abck', 'ARRAffinity*', 'wordpress_test_cookie', 'has_js', 'litespeed_hash', 'PrestaShop-lsc', 'testcookie',
-        'cookietest',
+        'ak_bmsc', 'bm_sv', 'bm_sz', '_abck', 'ARRAffinity*', 'wordpress_test_cookie', 'has_js', 'wp-settings-*', 'litespeed_hash', 'PrestaShop-lsc',
+        'testcookie', 'cookietest',
     ];
 
     /** Pagewell keeps a copy of a page for each value of these (docs/decisions/0023). */

@@ -147,6 +147,8 @@ pub const SCRIPT_COOKIES: &[&str] = &[
     // Applications: test cookies for cookie or script support
     "wordpress_test_cookie",
     "has_js",
+    // WordPress: how a user has arranged the administration, which is not cached
+    "wp-settings-*",
     // The crawler of LiteSpeed's plugin identifies itself by it. It has a further meaning only together
     // with litespeed_role.
     "litespeed_hash",
