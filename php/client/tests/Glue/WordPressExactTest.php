@@ -23,7 +23,7 @@ final class WordPressExactTest extends TestCase
 
     private const PAGES = [
         ...self::POSTS, '/', '/feed/', '/comments/feed/', '/category/ships/', '/category/birds/', '/author/ada/', '/2026/03/', '/?s=ferry', '/?p=6',
-        '/about/', '/about/team/', '/depth/', '/picture/', '/latest/', '/join/', '/all/', '/nothing/', '/category/crabs/', '/author/eve/',
+        '/about/', '/about/team/', '/depth/', '/picture/', '/latest/', '/join/', '/all/', '/nothing/', '/category/crabs/', '/author/eve/', '/wp-sitemap.xml', '/robots.txt',
     ];
 
     /** Where posts are listed, with what they say. */
@@ -72,7 +72,7 @@ final class WordPressExactTest extends TestCase
         self::assertSame([], self::dropped(), 'all pages are kept');
         self::$blog->command('require_once ABSPATH . "wp-admin/includes/admin.php"; $find = fn ($path, $type = "post") => get_page_by_path($path, OBJECT, $type)->ID; ' . $script);
         sort($dropped);
-        self::assertSame($dropped, self::dropped(), self::$blog->command(RealWordPress::JOURNAL . 'echo json_encode(Journal::lately()[0]);'));
+        self::assertSame($dropped, self::dropped(), self::$blog->command(RealWordPress::JOURNAL . 'echo json_encode(array_slice(Journal::lately(), 0, 3)); echo json_encode(Control::explain("http://blog.test/wp-sitemap.xml"));'));
     }
 
     /** @return iterable<string, array{string, list<string>}> */
@@ -89,14 +89,17 @@ final class WordPressExactTest extends TestCase
         yield 'an old comment' => ['wp_insert_comment(["comment_post_ID" => $find("gull"), "comment_author" => "Zoe", "comment_content" => "Old", "comment_approved" => 1, "comment_date" => "2026-04-01 12:00:00"]);', ['/gull/', '/feed/', '/comments/feed/']];
         yield 'another that goes' => ['wp_delete_comment(get_comments(["post_id" => $find("gull")])[0]->comment_ID, true);', ['/gull/', '/feed/', '/comments/feed/']];
         yield 'a new comment' => ['wp_insert_comment(["comment_post_ID" => $find("gull"), "comment_author" => "Zoe", "comment_content" => "New", "comment_approved" => 1]);', ['/gull/', '/feed/', '/comments/feed/', '/latest/']];
+        yield 'another category without posts' => ['wp_insert_term("Eels", "category");', ['/all/']];
         yield 'a category without posts' => ['wp_insert_term("Crabs", "category");', ['/category/crabs/', '/all/']];
         yield 'its meta' => ['update_term_meta(get_term_by("slug", "crabs", "category")->term_id, "colour", "red");', ['/category/crabs/', '/all/']];
         yield 'a user' => ['wp_insert_user(["user_login" => "eve", "user_pass" => "secret-of-eve", "user_email" => "eve@blog.test", "role" => "subscriber"]);', ['/author/eve/']];
+        yield 'their role' => ['(new WP_User(get_user_by("login", "eve")->ID))->set_role("editor");', ['/author/eve/']];
         yield 'what is written when WordPress has ended' => ['$id = $find("depth", "page"); register_shutdown_function(fn () => register_shutdown_function(fn () => update_post_meta($id, "depth", "9 m")));', ['/depth/']];
         yield 'past WordPress, when it has ended' => ['$id = $find("gull"); register_shutdown_function(function () use ($id) { $GLOBALS["wpdb"]->update("wp_posts", ["post_content" => "Gone."], ["ID" => $id]); clean_post_cache($id); });', self::ofGull()];
         yield 'who may register' => ['update_option("users_can_register", 1);', ['/join/']];
         yield 'who may comment' => ['update_option("comment_registration", 1);', self::POSTS];
-        yield 'how feeds are' => ['update_option("rss_use_excerpt", 1);', ['/feed/', '/comments/feed/']];
+        yield 'how feeds are' => ['update_option("rss_use_excerpt", 1);', ['/feed/']];
+        yield 'how long feeds are' => ['update_option("posts_per_rss", 3);', ['/feed/', '/comments/feed/']];
         yield 'what a menu adds by itself' => ['update_option("nav_menu_options", ["auto_add" => [1]]);', []];
         yield 'with what format a post begins' => ['update_option("default_post_format", "aside");', []];
         yield 'the same rules for addresses' => ['flush_rewrite_rules();', []];
@@ -141,7 +144,7 @@ final class WordPressExactTest extends TestCase
     public function testOfASettingsPageCountsWhatPagesMayShow(): void
     {
         $saved = static fn (string $option): string => self::$blog->post("\$GLOBALS['pagenow'] = 'options.php'; update_option('$option', bin2hex(random_bytes(4)));")[1];
-        self::assertSame(['"site"', '"settings:uploads"', '"settings:commenting"', ''], array_map($saved, ['of_a_plugin', 'upload_path', 'comment_registration', 'comment_moderation']));
+        self::assertSame(['"site"', '"setting:upload_path"', '"setting:comment_registration"', ''], array_map($saved, ['of_a_plugin', 'upload_path', 'comment_registration', 'comment_moderation']));
     }
 
     public function testNoRuleForAddressesIsNewWhenAllAreMadeAnew(): void
@@ -154,6 +157,31 @@ final class WordPressExactTest extends TestCase
         // The rules before another process cleared them are unknown.
         self::$blog->command("update_option('rewrite_rules', '');");
         self::assertSame('"site"', self::$blog->post('flush_rewrite_rules();')[1]);
+    }
+
+    /** The index of sitemaps shows how many there are: one for each 2,000 posts of a type. */
+    public function testTheIndexOfSitemapsIsDroppedWhenTheirNumberChanges(): void
+    {
+        self::$blog->plugin("add_action('init', fn () => register_post_type('wreck', ['public' => true]));");
+        $texts = 'post_content, post_excerpt, to_ping, pinged, post_content_filtered';
+        self::$blog->rows("INSERT INTO wp_posts (post_title, post_name, post_status, post_type, post_date, $texts) SELECT seq, CONCAT('wreck-', seq), 'publish', 'wreck', '2020-01-01' + INTERVAL seq HOUR, '', '', '', '', '' FROM seq_1_to_1999");
+        self::$blog->command('do_action("pagewell_changed", "site");');
+        $shown = static fn (): int => preg_match_all('/wp-sitemap-posts-wreck-/', self::$pages->ask('/wp-sitemap.xml')[0]);
+        $wreck = 'wp_insert_post(["post_title" => "New", "post_type" => "wreck", "post_status" => "publish"]);';
+        self::assertSame([1, true], [$shown(), self::$pages->isKept('/wp-sitemap.xml')]);
+        self::$blog->command($wreck);
+        self::assertTrue(self::$pages->isKept('/wp-sitemap.xml'), 'with 2,000 it has the same');
+        self::$blog->command($wreck);
+        self::assertSame([false, 2], [self::$pages->isKept('/wp-sitemap.xml'), $shown()]);
+        self::$blog->command('wp_delete_post($wpdb->get_var("SELECT MAX(ID) FROM wp_posts WHERE post_type = \'wreck\'"), true);');
+        self::assertSame([false, 1], [self::$pages->isKept('/wp-sitemap.xml'), $shown()]);
+        // What others write meanwhile may be missing in the count within a transaction.
+        self::$blog->command("\$wpdb->query('START TRANSACTION'); $wreck \$wpdb->query('COMMIT');");
+        self::assertSame([false, 2], [self::$pages->isKept('/wp-sitemap.xml'), $shown()]);
+        $reported = self::$blog->post($wreck)[1];
+        self::assertStringContainsString('"pages:post/wreck:1", "pages:post/wreck:3"', $reported);
+        self::$blog->command('foreach ($wpdb->get_col("SELECT ID FROM wp_posts WHERE post_type = \'wreck\' ORDER BY ID DESC LIMIT 4") as $id) { wp_trash_post($id); }');
+        self::assertSame([false, 1], [self::$pages->isKept('/wp-sitemap.xml'), $shown()]);
     }
 
     public function testBookkeepingOfUsersIsNotShown(): void

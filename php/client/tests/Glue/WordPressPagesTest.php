@@ -22,8 +22,8 @@ class WordPressPagesTest extends TestCase
     /** How many changes happen before all pages are looked at. */
     protected const TOGETHER = 1;
 
-    /** Purged pages ÷ changed pages. Searches, the index of sitemaps and roles of users are not exact. */
-    private const RATIO_MAX = 1.55;
+    /** Purged pages ÷ changed pages. Searches, and pages with the names of authors, are not exact. */
+    private const RATIO_MAX = 1.25;
 
     private const PAGES = [
         '/', '/feed/', '/comments/feed/', '/ferry/', '/gull/', '/tern/', '/about/', '/about/team/', '/lamp/', '/new/',
@@ -59,6 +59,7 @@ class WordPressPagesTest extends TestCase
         'what belongs to a post is written past everything, but for its copies' => '$GLOBALS["wpdb"]->update("wp_posts", ["post_title" => "Tug boats", "post_date" => "2026-03-09 12:00:00"], ["ID" => $find("tug")]); clean_post_cache($find("tug"));',
         'a post becomes a page' => 'set_post_type($find("tern"), "page");',
         'and is one again, with another text' => 'wp_update_post(["ID" => $find("tern", "page"), "post_type" => "post", "post_content" => "Of terns."]);',
+        'a second post gets a tag' => 'wp_set_post_tags($find("ferry"), "quay", true);',
         'a post loses a tag' => 'wp_remove_object_terms($find("new"), "quay", "post_tag");',
         'how many posts a tag has is counted anew' => '$GLOBALS["wpdb"]->update("wp_term_taxonomy", ["count" => 9], ["taxonomy" => "post_tag"]); wp_update_term_count_now([get_term_by("slug", "quay", "post_tag")->term_taxonomy_id], "post_tag");',
         'another is on top, by the option' => 'update_option("sticky_posts", [$find("gull")]);',

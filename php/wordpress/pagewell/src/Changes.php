@@ -123,6 +123,7 @@ final class Changes
      */
     private static function tell(): void
     {
+        SitemapPages::end();
         $carried = self::$carried;
         $fresh = self::names(array_diff_key($carried, self::$noted));
         $pending = self::$pending ?? new Pending();

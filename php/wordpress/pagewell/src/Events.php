@@ -34,7 +34,7 @@ final class Events
         'deleted_post_meta' => [3, [PostEvents::class, 'metaWritten']],
         'post_stuck' => [1, [PostEvents::class, 'stuck']],
         'post_unstuck' => [1, [PostEvents::class, 'stuck']],
-        // Terms: term:ID, terms:TAXONOMY, filled:TAXONOMY, in:TERM and those above.
+        // Terms: term:ID, terms:TAXONOMY, filled:TAXONOMY, tree:TAXONOMY, slug:TAXONOMY/NAME, in:TERM and those above.
         'created_term' => [3, [TermEvents::class, 'created']],
         'edit_terms' => [2, [TermEvents::class, 'edited']],
         'edited_term' => [3, [TermEvents::class, 'editedTerm']],
@@ -54,7 +54,7 @@ final class Events
         'added_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
         'updated_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
         'deleted_comment_meta' => [3, [CommentEvents::class, 'metaWritten']],
-        // Users, their meta, their roles: user:ID, users, by:ID.
+        // Users, their meta: user:ID, users, by:ID. Their roles: role:ID, roles.
         'user_register' => [1, [SiteEvents::class, 'userWritten']],
         'profile_update' => [2, [SiteEvents::class, 'profileUpdated']],
         'added_user_meta' => [3, [SiteEvents::class, 'userMetaWritten']],
@@ -88,7 +88,7 @@ final class Events
         'wp_delete_site' => [1, [SiteEvents::class, 'blogWritten']],
         // Posts for which no other hook reports a change until the request ends.
         'clean_post_cache' => [2, [Strays::class, 'cleaned']],
-        'deleted_post' => [1, [Strays::class, 'deleted']],
+        'deleted_post' => [2, [Strays::class, 'deleted']],
         'deleted_user' => [2, [Strays::class, 'inherited']],
         'shutdown' => [0, [self::class, 'end']],
         // Names from another plugin: do_action('pagewell_changed', 'post:4').

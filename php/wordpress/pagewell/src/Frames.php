@@ -22,7 +22,7 @@ final class Frames
     private const OF_TERMS = ['core/categories' => 'showPostCounts', 'WP_Widget_Categories' => 'count'];
 
     /** How far up the stack a caller is looked for. */
-    private const CALLERS = 12;
+    private const CALLERS = 20;
 
     /** @var list<array{string, array<mixed>}> name, attributes */
     private static array $frames = [];
@@ -48,7 +48,7 @@ final class Frames
      */
     public static function widget(mixed $instance, mixed $widget, mixed $arguments): mixed
     {
-        if (!is_array($instance) || !$widget instanceof \WP_Widget || !isset((self::OF_TITLES + self::OF_TERMS)[$widget::class]) || $widget->is_preview() || in_array('the_widget', self::callers(), true)) {
+        if (!is_array($instance) || !$widget instanceof \WP_Widget || !isset((self::OF_TITLES + self::OF_TERMS)[$widget::class]) || $widget->is_preview() || self::isIn('the_widget')) {
             return $instance;
         }
         self::within($widget::class, $instance, static fn () => $widget->widget((array) $arguments, $instance));
@@ -80,7 +80,44 @@ final class Frames
     /** Whether WordPress asks which classes the body has: whether a page has children. */
     public static function isOfBodyClass(): bool
     {
-        return in_array('get_body_class', self::callers(), true);
+        return self::isIn('get_body_class');
+    }
+
+    /** Whether this function or method (`Class::method`) is running. */
+    public static function isIn(string $caller): bool
+    {
+        return in_array($caller, self::callers(), true);
+    }
+
+    /**
+     * Returns the callers of the running hook after these, or none if others have called it. So code of a
+     * plugin that runs within a function of WordPress does not count as that function.
+     *
+     * @return list<string>
+     */
+    public static function after(string ...$first): array
+    {
+        $callers = self::callers();
+        foreach ($callers as $at => $caller) {
+            if (preg_match('/^(apply_filters|do_action)(_ref_array)?$/', $caller) === 1) {
+                return array_slice($callers, $at + 1, count($first)) === $first ? [...array_slice($callers, $at + 1 + count($first)), ''] : [];
+            }
+        }
+        return [];
+    }
+
+    /** Whether WordPress loads the terms of posts into its object cache, and shows nothing yet: hooks `get_term`, `get_terms`. */
+    public static function isInAdvance(): bool
+    {
+        return self::after('get_term', 'get_object_term_cache', 'wp_queue_posts_for_term_meta_lazyload') !== []
+            || self::after('get_term', 'WP_Term_Query::populate_terms', 'WP_Term_Query::get_terms', 'WP_Term_Query::query', 'get_terms', 'wp_get_object_terms', 'update_object_term_cache') !== []
+            || self::after('get_terms', 'wp_get_object_terms', 'update_object_term_cache') !== [];
+    }
+
+    /** Whether WordPress loads the sticky posts of the query for the front page: hook `posts_pre_query`. */
+    public static function isOfSticky(): bool
+    {
+        return self::after('WP_Query::get_posts', 'WP_Query::query', 'get_posts', 'WP_Query::get_posts', 'WP_Query::query', 'WP::query_posts') !== [];
     }
 
     /**

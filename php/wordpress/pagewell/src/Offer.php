@@ -150,6 +150,7 @@ final class Offer
     {
         Page::uses(Tags::SITE, ...(is_multisite() ? [Tags::NETWORK] : []));
         Queries::finish();
+        SitemapPages::finish();
         $shown = get_queried_object();
         if ($shown instanceof \WP_Post) {
             Page::usesText($shown->ID);

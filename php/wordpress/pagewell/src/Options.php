@@ -4,12 +4,12 @@
  * The effects of a written option on pages.
  *
  *     WordPress's own settings, theme, widgets          site: every page
- *     those of comments, feeds, registration            settings:KIND: pages that depend on them (Sources)
+ *     those of comments, feeds, registration            setting:OPTION: pages that depend on it (Sources)
  *     any other setting (Settings): saved by            site
  *     REST, on a plugin's own page, by `wp option`
  *     sticky posts                                      these posts, and lists
  *     rewrite rules                                     what Routes finds, if they differ
- *     roles                                             users
+ *     roles                                             users, roles
  *
  * Options in which plugins store notes have no effect.
  */
@@ -75,16 +75,11 @@ final class Options
 
     private static function written(string $option, mixed $before, mixed $after): void
     {
-        foreach (self::FEW as $kind => $names) {
-            if (in_array($option, $names, true)) {
-                Changes::add("settings:$kind");
-                return;
-            }
-        }
         match (true) {
+            in_array($option, array_merge(...array_values(self::FEW)), true) => Changes::add("setting:$option"),
             $option === 'sticky_posts' => self::stuck((array) $before, (array) $after),
             $option === 'rewrite_rules' => self::routed($before, $after),
-            str_ends_with($option, 'user_roles') => Changes::add('users'),
+            str_ends_with($option, 'user_roles') => Changes::add('users', 'roles'),
             self::isOfSite($option) => Changes::add(Tags::SITE),
             default => null,
         };

@@ -55,6 +55,12 @@ final class Page
         }
     }
 
+    /** Whether the page depends on this already. */
+    public static function has(string $tag): bool
+    {
+        return isset(self::$tags[Tags::full($tag)]);
+    }
+
     /** Adds a dependency on a post with its custom fields. */
     public static function usesPost(int $id): void
     {

@@ -143,9 +143,12 @@ final class PostEvents
                 Changes::add("name:$id", "names:$type", ...array_map(static fn (\WP_Post $post): string => "children:$post->post_parent", array_values(array_filter([$after, $before], static fn (?\WP_Post $post): bool => (int) $post?->post_parent > 0))));
             }
             if ($lists) {
+                // A deleted post is counted after its deletion (Strays).
+                $after === null || self::isCounted($type, $after) === self::isCounted($type, $before) || SitemapPages::turned("post/$type");
                 Changes::add("list:$type", 'list', Tags::NOWHERE);
-                self::place($after);
-                self::place($before);
+                $comes = self::isSeen($after) !== self::isSeen($before) || $after?->post_type !== $before?->post_type;
+                self::place($after, $comes);
+                self::place($before, $comes);
                 self::isSameAuthor($after, $before) || self::authorTurns($type, $after, $before);
             }
             if (self::isSeen($after) !== self::isSeen($before) || $after?->post_password !== $before?->post_password) {
@@ -174,18 +177,18 @@ final class PostEvents
     }
 
     /** Adds all lists that contain, or contained, a post. */
-    private static function place(?\WP_Post $post): void
+    private static function place(?\WP_Post $post, bool $comes): void
     {
         if (!self::isSeen($post)) {
             return;
         }
         // Old URLs of a post lead to it (wp_old_slug_redirect).
         $names = [$post->post_name, ...array_slice((array) get_post_meta($post->ID, '_wp_old_slug'), 0, self::OLD_NAMES_MAX)];
-        Changes::add("by:$post->post_author", ...Tags::called($names), ...Tags::dates($post->post_date));
+        Changes::add("by:$post->post_author", ...((int) $post->post_author === 0 ? ["by:0/$post->post_type"] : []), ...Tags::called($names), ...Tags::dates($post->post_date));
         foreach (get_object_taxonomies($post->post_type) as $taxonomy) {
             $terms = Tags::isTaxonomy($taxonomy) ? wp_get_object_terms($post->ID, $taxonomy, ['fields' => 'tt_ids']) : [];
             if (is_array($terms) && $terms !== []) {
-                Changes::add(...TermEvents::numbers($taxonomy), ...TermEvents::containing(array_map('intval', $terms), $taxonomy));
+                Changes::add(...($comes ? TermEvents::numbers($taxonomy) : []), ...TermEvents::containing(array_map('intval', $terms), $taxonomy));
             }
         }
         foreach (self::neighbours($post) as $neighbour) {
@@ -202,8 +205,10 @@ final class PostEvents
     private static function authorTurns(string $type, ?\WP_Post $after, ?\WP_Post $before): void
     {
         global $wpdb;
-        Changes::add("written:$type");
-        foreach (array_filter([$after, $before], self::isSeen(...)) as $post) {
+        // A post of a command or an import may have no author.
+        $written = array_filter([$after, $before], static fn (?\WP_Post $post): bool => self::isSeen($post) && (int) $post?->post_author > 0);
+        $written === [] || Changes::add("written:$type");
+        foreach ($written as $post) {
             $other = $wpdb->prepare("SELECT 1 FROM $wpdb->posts WHERE post_author = %d AND post_type = %s AND post_status = 'publish' AND ID <> %d LIMIT 1", $post->post_author, $post->post_type, $post->ID);
             $wpdb->get_var($other) === null && Changes::add('authors');
         }
@@ -233,6 +238,12 @@ final class PostEvents
             array_push($ids, ...array_map('intval', $found));
         }
         return $ids;
+    }
+
+    /** Whether sitemaps of this type have it. */
+    private static function isCounted(string $type, ?\WP_Post $post): bool
+    {
+        return $post?->post_type === $type && $post->post_status === 'publish';
     }
 
     /** Whether visitors without a login can see it. An attachment has its parent's status. */

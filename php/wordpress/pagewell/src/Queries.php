@@ -44,7 +44,8 @@ final class Queries
         // Another plugin may query before get_pages() does.
         $isOfPages = is_array(self::$pagesFollow) && $query->query === self::$pagesFollow;
         self::$pagesFollow = $isOfPages ? null : self::$pagesFollow;
-        if (($isOfPages && $posts === null && !QueryLists::asksForMeta($query)) || self::isUnused($query)) {
+        $isNamed = $posts === null && (($isOfPages && !QueryLists::asksForMeta($query)) || SitemapPages::isCountOf($query));
+        if ($isNamed || self::isUnused($query)) {
             self::$silent[] = $query;
             return $posts;
         }
@@ -70,7 +71,9 @@ final class Queries
     /** Whether the query is for the posts of the front page, in a request that shows none: robots.txt, the icon, sitemaps. */
     private static function isUnused(\WP_Query $query): bool
     {
-        $isUnused = $query->is_main_query() && ($query->is_robots() || $query->is_favicon() || self::isSitemap($query));
+        $main = $GLOBALS['wp_the_query'] ?? null;
+        // Sticky posts are a query of its own.
+        $isUnused = $main instanceof \WP_Query && ($main->is_robots() || $main->is_favicon() || self::isSitemap($main)) && ($query === $main || Frames::isOfSticky());
         if ($isUnused && (int) ($query->query_vars['paged'] ?? 0) > 1) {
             // Its status may be 404 if the front page has no such page.
             Page::uses('list:post');

@@ -34,6 +34,12 @@ final class QueryLists
     /** Maximum number of authors that are named individually. */
     private const AUTHORS_MAX = 50;
 
+    /** Filters by which a plugin may change the conditions of a query, or its joins. */
+    private const FILTERS = [
+        'posts_search', 'posts_where', 'posts_where_paged', 'posts_where_request', 'posts_join', 'posts_join_paged', 'posts_join_request',
+        'posts_clauses', 'posts_clauses_request', 'posts_request', 'posts_request_ids', 'posts_groupby', 'posts_groupby_request',
+    ];
+
     /** Conditions on terms. */
     private const TERMS = [
         'cat', 'category_name', 'category__in', 'category__not_in', 'category__and',
@@ -96,7 +102,8 @@ final class QueryLists
         }
         if ($query->is_author()) {
             // WordPress shows the posts without an author for an unknown name.
-            $tags[] = 'by:' . (int) ($vars['author'] ?? 0);
+            $author = (int) ($vars['author'] ?? 0);
+            array_push($tags, ...($author === 0 && self::isPlain() ? ['in:*', ...self::each('by:0', self::types($query), '/')] : ["by:$author"]));
         }
         if ($query->is_date() && (int) ($vars['year'] ?? 0) > 0) {
             $tags[] = self::date($vars);
@@ -191,13 +198,19 @@ final class QueryLists
         return array_filter(array_intersect_key($vars, array_flip($names))) !== [];
     }
 
+    /** Whether no plugin can change the SQL of a query, so that its arguments say what it finds. */
+    private static function isPlain(): bool
+    {
+        return array_filter(self::FILTERS, has_filter(...)) === [];
+    }
+
     /**
      * @param list<string> $types
      *
      * @return list<string>
      */
-    private static function each(string $what, array $types): array
+    private static function each(string $what, array $types, string $between = ':'): array
     {
-        return array_map(static fn (string $type): string => "$what:$type", $types);
+        return array_map(static fn (string $type): string => "$what$between$type", $types);
     }
 }

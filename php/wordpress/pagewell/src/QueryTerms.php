@@ -4,7 +4,7 @@
  * The dependencies of a query for posts on its conditions on terms.
  *
  *     a term that exists          in:7, whatever enters or leaves it, and its own name and place
- *     one that does not exist     terms:TAXONOMY, because it may come
+ *     one that does not exist     slug:TAXONOMY/NAME, because it may come; terms:TAXONOMY if it is no plain slug
  *     any other condition         terms:TAXONOMY, too, and any data of posts (Queries)
  *
  * If every result is in one of the named terms, nothing else can enter the list (isNarrow).
@@ -53,7 +53,12 @@ final class QueryTerms
         foreach ($clauses as ['taxonomy' => $taxonomy, 'terms' => $terms, 'field' => $field]) {
             foreach ((array) $terms as $value) {
                 $term = get_term_by($field, $value, $taxonomy);
-                $tags[] = $term instanceof \WP_Term ? "in:$term->term_taxonomy_id" : "terms:$taxonomy";
+                $slug = $field === 'slug' && is_string($value) ? Tags::slug($taxonomy, $value) : null;
+                array_push($tags, ...match (true) {
+                    $term instanceof \WP_Term => ["in:$term->term_taxonomy_id"],
+                    $slug !== null => [$slug, 'slug:*', 'terms:*', 'in:*'],
+                    default => ["terms:$taxonomy"],
+                });
             }
         }
         return array_values(array_unique($tags));

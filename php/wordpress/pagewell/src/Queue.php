@@ -20,6 +20,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
+use Pagewell\WordPress\Core\Front;
+
 /** Stores names, and sends those that are old enough. */
 final class Queue
 {
@@ -65,19 +67,29 @@ final class Queue
 
     private static int $pausedUntil = 0;
 
-    private static bool $isInTransaction = false;
+    /** Null: queries are not looked at. */
+    private static ?bool $isInTransaction = null;
 
     private static bool $isTurning = false;
 
-    /** Registers the hooks; only a long-running process sends names while it runs. */
+    /** Registers the hooks where something may be written; only a long-running process sends names while it runs. */
     public static function listen(): void
     {
-        if (self::isLong()) {
+        if (self::isLong() || Front::isUnsafe() || is_admin()) {
+            self::$isInTransaction = false;
             add_filter('query', self::queried(...), PHP_INT_MAX);
+        }
+        if (self::isLong()) {
             foreach (array_filter(self::BEFORE) as $before => $after) {
                 add_action($after, static fn (mixed $id) => self::release($before, $id), PHP_INT_MAX);
             }
         }
+    }
+
+    /** Whether a query may find the database as it was when a transaction began. */
+    public static function mayBeInTransaction(): bool
+    {
+        return self::$isInTransaction !== false;
     }
 
     /** @param array<string, true> $tags full names, see Tags::full() */
@@ -105,6 +117,7 @@ final class Queue
     {
         if (self::$holder === null && self::turn()) {
             Strays::turn();
+            SitemapPages::end();
         }
     }
 

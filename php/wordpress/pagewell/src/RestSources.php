@@ -80,10 +80,11 @@ final class RestSources
 
     private static function terms(mixed $query, mixed $request, string $taxonomy): mixed
     {
-        if (Tags::isTaxonomy($taxonomy)) {
+        $post = is_numeric($request['post'] ?? null) ? (int) $request['post'] : 0;
+        if (Tags::isTaxonomy($taxonomy) && $post === 0) {
             Page::uses("terms:$taxonomy");
         }
-        Page::usesText(is_numeric($post = $request['post'] ?? null) ? (int) $post : 0);
+        Page::usesText($post);
         return $query;
     }
 
@@ -91,7 +92,7 @@ final class RestSources
     private static function term(mixed $response, mixed $term): mixed
     {
         if ($term instanceof \WP_Term && Tags::isTaxonomy($term->taxonomy)) {
-            Page::uses("term:$term->term_id", "terms:$term->taxonomy");
+            Page::uses("term:$term->term_id", "counts:$term->taxonomy");
         }
         return $response;
     }

@@ -102,10 +102,13 @@ final class SiteEvents
         }
     }
 
-    /** Any user data that a theme may show, and the roles, by which user lists select. */
+    /** Any user data that a theme may show. Roles have a name of their own, because few pages depend on them. */
     public static function userMetaWritten(mixed $ids, int $user, string $key): void
     {
-        if (!preg_match(self::SILENT_USER_META, $key) && !in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true)) {
+        // In a network, a role also says that a user belongs to the blog.
+        if (Tags::isOfRoles($key) && !is_multisite()) {
+            Changes::add("role:$user", 'roles');
+        } elseif (!preg_match(self::SILENT_USER_META, $key) && !in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true)) {
             self::userWritten($user);
         }
     }
@@ -122,7 +125,7 @@ final class SiteEvents
         self::userWritten($user);
         Changes::add("by:$user", 'authors', 'modified');
         if ($heir !== null) {
-            Changes::add('by:' . (int) $heir, 'every');
+            Changes::add('by:' . (int) $heir, 'every', ...((int) $heir === 0 ? array_map(static fn (string $type): string => "by:0/$type", array_values(get_post_types())) : []));
             self::inherited($user);
         }
     }

@@ -54,7 +54,7 @@ final class Sources
         'get_term' => [1, [TermSources::class, 'term']],
         'get_terms' => [3, [TermSources::class, 'terms']],
         'pre_get_terms' => [1, [TermSources::class, 'termsAsked']],
-        'get_user_metadata' => [2, [self::class, 'userSecond']],
+        'get_user_metadata' => [3, [self::class, 'userMeta']],
         'get_the_author_display_name' => [2, [self::class, 'userSecond']],
         'get_the_author_nickname' => [2, [self::class, 'userSecond']],
         'get_the_author_description' => [2, [self::class, 'userSecond']],
@@ -66,7 +66,11 @@ final class Sources
         'get_comments_number' => [2, [CommentSources::class, 'commentsSecond']],
         'wp_get_nav_menu_items' => [2, [self::class, 'menu']],
         'wp_nav_menu_args' => [1, [self::class, 'menus']],
+        'wp_sitemaps_index_entry' => [4, [SitemapPages::class, 'entry']],
     ];
+
+    /** Functions that look up a user for the name and URL only. */
+    private const NAMING = ['get_author_posts_url', 'wp_list_authors'];
 
     /**
      * Registers the table, the filters for options that few pages read, and the action by which
@@ -79,9 +83,10 @@ final class Sources
         }
         foreach (Options::FEW as $kind => $options) {
             foreach ($options as $option) {
-                add_filter("pre_option_$option", static fn (mixed $value): mixed => self::setting($value, $kind), PHP_INT_MAX);
+                add_filter("pre_option_$option", static fn (mixed $value): mixed => self::setting($value, $kind, $option), PHP_INT_MAX);
             }
         }
+        add_action('wp_loaded', TermSources::listenToTrees(...), PHP_INT_MAX);
         add_action('pagewell_uses', Page::uses(...), 10, 100);
     }
 
@@ -114,7 +119,7 @@ final class Sources
 
     public static function uploads(mixed $directory): mixed
     {
-        Page::uses('settings:uploads');
+        Page::uses('settings:uploads', ...array_map(static fn (string $option): string => "setting:$option", Options::FEW['uploads']));
         return $directory;
     }
 
@@ -125,9 +130,9 @@ final class Sources
         return $url;
     }
 
-    private static function setting(mixed $value, string $kind): mixed
+    private static function setting(mixed $value, string $kind, string $option): mixed
     {
-        Page::uses("settings:$kind");
+        Page::uses("settings:$kind", "setting:$option");
         return $value;
     }
 
@@ -174,12 +179,31 @@ final class Sources
         return $calendar;
     }
 
-    /** WordPress reads the meta of each user that it looks up, for the roles. */
     public static function userSecond(mixed $shown, mixed $user): mixed
     {
         if ((int) $user > 0) {
             Page::uses('user:' . (int) $user);
         }
+        return $shown;
+    }
+
+    /** WordPress reads the roles of each user that it looks up. Its own functions in NAMING do not use them. */
+    public static function userMeta(mixed $shown, mixed $user, mixed $key = ''): mixed
+    {
+        $user = (int) $user;
+        $isOfRoles = (string) $key === '' || Tags::isOfRoles((string) $key);
+        if ($user <= 0 || (Page::has("user:$user") && (!$isOfRoles || Page::has("role:$user")))) {
+            return self::userSecond($shown, $user);
+        }
+        $reader = $isOfRoles ? Frames::after('get_metadata_raw', 'get_metadata', 'get_user_meta', 'WP_User::get_caps_data', 'WP_User::for_site', 'WP_User::init') : [];
+        $isOfSitemap = array_slice($reader, 0, 3) === ['WP_User::__construct', 'WP_User_Query::query', 'WP_User_Query::__construct'];
+        if ($isOfSitemap && $reader[3] === 'WP_Sitemaps_Users::get_max_num_pages') {
+            // The index of sitemaps counts users.
+            return $shown;
+        }
+        $isOfUrl = $isOfSitemap && $reader[3] === 'WP_Sitemaps_Users::get_url_list' && !has_filter('wp_sitemaps_users_entry');
+        $isOfName = array_slice($reader, 0, 2) === ['get_user_by', 'get_userdata'] && in_array($reader[2] ?? '', self::NAMING, true);
+        Page::uses("user:$user", ...($isOfRoles && !$isOfName && !$isOfUrl ? ["role:$user"] : []));
         return $shown;
     }
 
@@ -191,7 +215,8 @@ final class Sources
         $byPosts = !empty($asked['has_published_posts']);
         // A sitemap has the URLs of these users, and no other data of them.
         $isOfUrls = $byPosts && (string) get_query_var('sitemap') !== '';
-        Page::uses(...($isOfUrls ? [] : ['users']), ...($byCount ? ['list'] : []), ...($byPosts ? ['authors'] : []));
+        $byRoles = preg_match('/capabilities|user_level/', ($query->query_from ?? '') . ($query->query_where ?? '') . ($query->query_orderby ?? '')) === 1;
+        Page::uses(...($isOfUrls && !$byRoles ? [] : ['users']), ...($byRoles ? ['roles'] : []), ...($byCount ? ['list'] : []), ...($byPosts ? ['authors'] : []));
         return $query;
     }
 

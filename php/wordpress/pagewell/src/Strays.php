@@ -41,9 +41,10 @@ final class Strays
         unset(self::$posts[get_current_blog_id() . "/$id"]);
     }
 
-    public static function deleted(int $id): void
+    public static function deleted(int $id, mixed $post = null): void
     {
         self::$gone[get_current_blog_id() . "/$id"] = true;
+        $post instanceof \WP_Post && SitemapPages::turned("post/$post->post_type");
     }
 
     /** A user was deleted; SiteEvents has reported the new author of the posts. */

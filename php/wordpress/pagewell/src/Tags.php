@@ -13,6 +13,7 @@
  *     modified             when a post was modified last
  *     sticky · stuck:4     which posts are on top of the front page; whether post 4 is
  *     in:7 by:3 date:2026-11   which posts are in a term, by an author, of a year, month or day
+ *     by:0/post            which posts of a type have no author
  *     called:tern          which posts have this at the end of their URL, or had
  *     guess:tern           which posts have a URL that ends in a name with this beginning (GUESSED)
  *     children:4           which posts are below post 4, and their titles and URLs
@@ -20,12 +21,17 @@
  *     term:7               a term
  *     terms:category · filled:category  which terms a taxonomy has; which of them posts are in
  *     counts:category      how many posts are in the terms of a taxonomy
+ *     slug:category/fish   whether a taxonomy has a term with this slug
+ *     tree:category        which terms are below which
+ *     pages:post/page:2    whether the sitemaps of a type have two pages (SitemapPages)
  *     user:3 · users       an author; which users there are
+ *     role:3 · roles       the roles of a user; which users have which
  *     authors              which users have published posts, of any type
  *     written:post         how many posts of a type the users have published
  *     comments:4 · comments · latest:10  the comments of a post; all comments; the ten latest
  *     menu:2 · menus       a menu; which menus there are
- *     settings:comments    settings on which few pages depend (Options)
+ *     setting:NAME         an option on which few pages depend (Options)
+ *     settings:comments    all of its kind; only for purges by hand and database rows
  *     nowhere              which URLs have no page
  *     route:har · routes   what rewrite rules make of URLs with this beginning; of any (Routes)
  *     robots sitemaps rest all responses of this kind; only for purges by hand
@@ -80,7 +86,7 @@ final class Tags
         $tag = (string) preg_replace_callback('/[^\x21-\x7e]/', static fn (array $byte): string => sprintf('%%%02X', ord($byte[0])), $tag);
         return match (true) {
             !is_multisite() || $tag === self::NETWORK => $tag,
-            preg_match('/^users?(:|$)/', $tag) === 1 => self::NETWORK . "/$tag",
+            preg_match('/^(users?|roles?)(:|$)/', $tag) === 1 => self::NETWORK . "/$tag",
             default => get_current_blog_id() . "/$tag",
         };
     }
@@ -143,6 +149,12 @@ final class Tags
         return !in_array($taxonomy, self::SILENT_TAXONOMIES, true);
     }
 
+    /** Whether this meta of a user is the roles, on a blog or in a network. */
+    public static function isOfRoles(string $key): bool
+    {
+        return str_ends_with($key, 'capabilities');
+    }
+
     /** Whether WordPress itself shows this meta of a post, in lists as well. */
     public static function isShownMeta(string $key): bool
     {
@@ -187,6 +199,15 @@ final class Tags
     {
         $names = array_values(array_filter(array_map(sanitize_title_for_query(...), explode('/', $path)), static fn (string $name): bool => $name !== ''));
         return $names === [] ? [self::NOWHERE] : [...array_map(static fn (string $name): string => "called:$name", $names), 'guess:' . substr((string) end($names), 0, self::GUESSED)];
+    }
+
+    /**
+     * Returns the name for whether a taxonomy has a term with this slug; null if the database might compare it
+     * in a way of its own. Letters that are equal in some collation are the same here.
+     */
+    public static function slug(string $taxonomy, string $slug): ?string
+    {
+        return preg_match('/^[A-Za-z0-9_-]+$/D', $slug) === 1 ? "slug:$taxonomy/" . strtr(strtolower($slug), 'jyvw', 'iiuu') : null;
     }
 
     /** @return list<string> the names for the lists of a taxonomy's terms */

@@ -24,7 +24,9 @@ final class TermEvents
     public static function created(int $term, int $place, string $taxonomy): void
     {
         if (Tags::isTaxonomy($taxonomy)) {
-            Changes::add("terms:$taxonomy");
+            $new = get_term($term, $taxonomy);
+            $isOnTop = $new instanceof \WP_Term && (int) $new->parent === 0;
+            Changes::add("terms:$taxonomy", ($new instanceof \WP_Term ? Tags::slug($taxonomy, $new->slug) : null) ?? 'slug:*', ...($isOnTop ? [] : ["tree:$taxonomy"]));
         }
     }
 
@@ -33,7 +35,8 @@ final class TermEvents
     {
         $found = get_term($term, $taxonomy);
         if (Tags::isTaxonomy($taxonomy) && $found instanceof \WP_Term) {
-            Changes::add("term:$term", ...self::listsWith($found), ...self::containing([$found->term_taxonomy_id], $taxonomy));
+            // As it is now, and as it was: another request may have written in between.
+            Changes::add("term:$term", "tree:$taxonomy", Tags::slug($taxonomy, $found->slug) ?? 'slug:*', ...self::listsWith($found), ...self::containing([$found->term_taxonomy_id], $taxonomy));
         }
     }
 
@@ -49,8 +52,9 @@ final class TermEvents
         if (!Tags::isTaxonomy($taxonomy)) {
             return;
         }
+        SitemapPages::turned("term/$taxonomy");
         foreach ((array) $posts as $post) {
-            Changes::add('post:' . (int) $post, 'text:' . (int) $post, 'name:' . (int) $post);
+            Changes::add('post:' . (int) $post, 'text:' . (int) $post, ...(PostEvents::hasTermsInUrl((string) get_post_type((int) $post)) ? ['name:' . (int) $post] : []));
         }
         Changes::add('every');
         foreach (get_taxonomy($taxonomy)->object_type ?? [] as $type) {
@@ -69,7 +73,9 @@ final class TermEvents
     {
         [$before, $after] = [self::$counts[$place] ?? null, self::count($place)];
         if (Tags::isTaxonomy($taxonomy) && $before !== $after) {
-            Changes::add("counts:$taxonomy", ...($before === null || ($before === 0) !== ($after === 0) ? ["filled:$taxonomy"] : []));
+            $turns = $before === null || ($before === 0) !== ($after === 0);
+            Changes::add("counts:$taxonomy", ...($turns ? ["filled:$taxonomy"] : []));
+            $turns && SitemapPages::turned("term/$taxonomy");
         }
     }
 
@@ -81,8 +87,9 @@ final class TermEvents
      */
     public static function numbers(string $taxonomy): array
     {
-        $callback = get_taxonomy($taxonomy)->update_count_callback ?? '';
-        return ["counts:$taxonomy", ...(in_array($callback, self::COUNTERS, true) ? [] : ["filled:$taxonomy"])];
+        $isKnown = in_array(get_taxonomy($taxonomy)->update_count_callback ?? '', self::COUNTERS, true);
+        $isKnown || SitemapPages::turned("term/$taxonomy");
+        return ["counts:$taxonomy", ...($isKnown ? [] : ["filled:$taxonomy"])];
     }
 
     private static function count(int $place): int
