@@ -175,7 +175,7 @@ final class WordPressExactTest extends TestCase
         self::assertSame([false, 2], [self::$pages->isKept('/wp-sitemap.xml'), $shown()]);
         self::$blog->command('wp_delete_post($wpdb->get_var("SELECT MAX(ID) FROM wp_posts WHERE post_type = \'wreck\'"), true);');
         self::assertSame([false, 1], [self::$pages->isKept('/wp-sitemap.xml'), $shown()]);
-        // What others write meanwhile may be missing in the count within a transaction.
+        // In a transaction, the count may miss the writes of others.
         self::$blog->command("\$wpdb->query('START TRANSACTION'); $wreck \$wpdb->query('COMMIT');");
         self::assertSame([false, 2], [self::$pages->isKept('/wp-sitemap.xml'), $shown()]);
         $reported = self::$blog->post($wreck)[1];

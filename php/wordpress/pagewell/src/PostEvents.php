@@ -149,7 +149,7 @@ final class PostEvents
                 $comes = self::isSeen($after) !== self::isSeen($before) || $after?->post_type !== $before?->post_type;
                 self::place($after, $comes);
                 self::place($before, $comes);
-                self::isSameAuthor($after, $before) || self::authorTurns($type, $after, $before);
+                self::isSameAuthor($after, $before) || SiteEvents::writtenBy($type, ...array_filter([$after, $before], self::isSeen(...)));
             }
             if (self::isSeen($after) !== self::isSeen($before) || $after?->post_password !== $before?->post_password) {
                 CommentEvents::turnedWith($id);
@@ -199,19 +199,6 @@ final class PostEvents
     private static function isSameAuthor(?\WP_Post $after, ?\WP_Post $before): bool
     {
         return self::isSeen($after) && self::isSeen($before) && $after->post_author === $before->post_author && $after->post_type === $before->post_type;
-    }
-
-    /** A user has more or fewer published posts of this type: maybe the first, or not even one. */
-    private static function authorTurns(string $type, ?\WP_Post $after, ?\WP_Post $before): void
-    {
-        global $wpdb;
-        // A post of a command or an import may have no author.
-        $written = array_filter([$after, $before], static fn (?\WP_Post $post): bool => self::isSeen($post) && (int) $post?->post_author > 0);
-        $written === [] || Changes::add("written:$type");
-        foreach ($written as $post) {
-            $other = $wpdb->prepare("SELECT 1 FROM $wpdb->posts WHERE post_author = %d AND post_type = %s AND post_status = 'publish' AND ID <> %d LIMIT 1", $post->post_author, $post->post_type, $post->ID);
-            $wpdb->get_var($other) === null && Changes::add('authors');
-        }
     }
 
     /**

@@ -113,6 +113,21 @@ final class SiteEvents
         }
     }
 
+    /**
+     * Users have more or fewer published posts of this type: maybe the first, or not even one. A post of a
+     * command or an import may have no author.
+     */
+    public static function writtenBy(string $type, \WP_Post ...$posts): void
+    {
+        global $wpdb;
+        foreach ($posts as $post) {
+            if ((int) $post->post_author > 0) {
+                $other = $wpdb->prepare("SELECT 1 FROM $wpdb->posts WHERE post_author = %d AND post_type = %s AND post_status = 'publish' AND ID <> %d LIMIT 1", $post->post_author, $post->post_type, $post->ID);
+                Changes::add("written:$type", ...($wpdb->get_var($other) === null ? ['authors'] : []));
+            }
+        }
+    }
+
     /** A user is removed from the network's current blog; the posts there get another author, or none. */
     public static function userRemoved(int $user, mixed $blog, mixed $heir): void
     {

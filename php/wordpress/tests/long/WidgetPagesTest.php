@@ -13,6 +13,8 @@ use Pagewell\Tests\Support\RealWordPress;
 
 final class WidgetPagesTest extends WordPressPagesTest
 {
+    protected const RATIO_MAX = 1.15;
+
     protected static function prepare(RealWordPress $blog): void
     {
         $widgets = [
