@@ -143,8 +143,8 @@ final class PostEvents
                 Changes::add("name:$id", "names:$type", ...array_map(static fn (\WP_Post $post): string => "children:$post->post_parent", array_values(array_filter([$after, $before], static fn (?\WP_Post $post): bool => (int) $post?->post_parent > 0))));
             }
             if ($lists) {
-                // A deleted post is counted after its deletion (Strays).
-                $after === null || self::isCounted($type, $after) === self::isCounted($type, $before) || SitemapPages::turned("post/$type");
+                // After a deletion it is counted once more (Strays).
+                self::isCounted($type, $after) === self::isCounted($type, $before) || SitemapPages::turned("post/$type");
                 Changes::add("list:$type", 'list', Tags::NOWHERE);
                 $comes = self::isSeen($after) !== self::isSeen($before) || $after?->post_type !== $before?->post_type;
                 self::place($after, $comes);
@@ -188,7 +188,7 @@ final class PostEvents
         foreach (get_object_taxonomies($post->post_type) as $taxonomy) {
             $terms = Tags::isTaxonomy($taxonomy) ? wp_get_object_terms($post->ID, $taxonomy, ['fields' => 'tt_ids']) : [];
             if (is_array($terms) && $terms !== []) {
-                Changes::add(...($comes ? TermEvents::numbers($taxonomy) : []), ...TermEvents::containing(array_map('intval', $terms), $taxonomy));
+                Changes::add(...TermEvents::numbers($taxonomy, $comes), ...TermEvents::containing(array_map('intval', $terms), $taxonomy));
             }
         }
         foreach (self::neighbours($post) as $neighbour) {

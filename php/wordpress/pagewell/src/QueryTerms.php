@@ -53,7 +53,7 @@ final class QueryTerms
         foreach ($clauses as ['taxonomy' => $taxonomy, 'terms' => $terms, 'field' => $field]) {
             foreach ((array) $terms as $value) {
                 $term = get_term_by($field, $value, $taxonomy);
-                $slug = $field === 'slug' && is_string($value) ? Tags::slug($taxonomy, $value) : null;
+                $slug = $field === 'slug' && is_string($value) ? Tags::slug($taxonomy, sanitize_title_for_query($value)) : null;
                 array_push($tags, ...match (true) {
                     $term instanceof \WP_Term => ["in:$term->term_taxonomy_id"],
                     $slug !== null => [$slug, 'slug:*', 'terms:*', 'in:*'],

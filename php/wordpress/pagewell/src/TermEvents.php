@@ -83,13 +83,15 @@ final class TermEvents
      * Returns the names for the numbers of posts in the terms of a taxonomy. Which terms have posts is found
      * where WordPress writes the numbers (counted); a plugin may write them in its own way.
      *
+     * @param bool $comes whether a post comes or goes, so that WordPress counts another number
+     *
      * @return list<string>
      */
-    public static function numbers(string $taxonomy): array
+    public static function numbers(string $taxonomy, bool $comes = true): array
     {
         $isKnown = in_array(get_taxonomy($taxonomy)->update_count_callback ?? '', self::COUNTERS, true);
         $isKnown || SitemapPages::turned("term/$taxonomy");
-        return ["counts:$taxonomy", ...($isKnown ? [] : ["filled:$taxonomy"])];
+        return $isKnown ? ($comes ? ["counts:$taxonomy"] : []) : ["counts:$taxonomy", "filled:$taxonomy"];
     }
 
     private static function count(int $place): int
