@@ -11,13 +11,28 @@
  * Text Domain:       pagewell
  * Domain Path:       /languages
  *
- * Starts the two halves of the plugin: Sources and Offer for pages that are rendered, Events and
- * Changes for data that is written. There is nothing to configure; see README.md beside this file.
+ * Starts the two halves of the plugin: pages that are rendered, and data that is written. There is
+ * nothing to configure; see README.md beside this file.
+ *
+ *     src/Read    what a page depends on, and whether it may be cached
+ *     src/Write   which names a write changes
+ *     src/Tell    how changes reach Pagewell: at once, or later from the database
+ *     src/Admin   screens of the administration
+ *     src/Cli     commands of WP-CLI
+ *     src/Core    copies of the PHP library (php/core)
+ *     src         what reading and writing share: names, URLs, sitemaps
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress;
+
+use Pagewell\WordPress\Admin\AdminBar;
+use Pagewell\WordPress\Admin\Screen;
+use Pagewell\WordPress\Admin\SiteHealth;
+use Pagewell\WordPress\Cli\Commands;
+use Pagewell\WordPress\Read\Offer;
+use Pagewell\WordPress\Tell\Changes;
 
 defined('ABSPATH') || exit;
 
@@ -26,7 +41,7 @@ const VERSION = '0.1.0';
 
 spl_autoload_register(static function (string $class): void {
     $name = str_starts_with($class, __NAMESPACE__ . '\\') ? substr($class, strlen(__NAMESPACE__) + 1) : '';
-    if (preg_match('/^(Core\\\\(Exception\\\\)?)?[A-Za-z]+$/D', $name) === 1 && is_file($file = __DIR__ . '/src/' . strtr($name, '\\', '/') . '.php')) {
+    if (preg_match('/^((Admin|Cli|Core|Core\\\\Exception|Read|Tell|Write)\\\\)?[A-Za-z]+$/D', $name) === 1 && is_file($file = __DIR__ . '/src/' . strtr($name, '\\', '/') . '.php')) {
         require $file;
     }
 });
@@ -36,7 +51,7 @@ add_action('init', static fn (): bool => load_plugin_textdomain('pagewell', fals
 Screen::register();
 AdminBar::register();
 SiteHealth::register();
-Cli::register();
+Commands::register();
 if (($_SERVER['REQUEST_METHOD'] ?? '') === 'GET' && PHP_SAPI !== 'cli' && !is_admin() && !wp_doing_cron()) {
     Offer::begin();
 }

@@ -9,11 +9,11 @@
 
 declare(strict_types=1);
 
-use Pagewell\WordPress\Journal;
+use Pagewell\WordPress\Tell\Journal;
 
 defined('WP_UNINSTALL_PLUGIN') || exit;
 
-foreach (['Tags', 'Pending', 'Journal'] as $class) {
+foreach (['Tags', 'Tell/Pending', 'Tell/Journal'] as $class) {
     require_once __DIR__ . "/src/$class.php";
 }
 

@@ -24,7 +24,7 @@ final class WordPressControlTest extends TestCase
         try {
             $plugin = __DIR__ . '/../../../wordpress/pagewell/src';
             $calls = "define('ABSPATH', '/'); function is_multisite() { return false; } define('PAGEWELL_ADMIN', '" . trim((string) fgets($pipes[1])) . "'); spl_autoload_register(static fn (string \$class) => require '$plugin/' . strtr(substr(\$class, 19), '\\\\', '/') . '.php');"
-                . ' echo Pagewell\WordPress\Control::invalidate(array_fill(0, 1000, str_repeat("x", 8000)));';
+                . ' echo Pagewell\WordPress\Tell\Control::invalidate(array_fill(0, 1000, str_repeat("x", 8000)));';
             [$code, $printed] = RealPagewell::command($calls, []);
             self::assertSame(0, $code);
             self::assertStringEndsWith('did not answer within 3 seconds', $printed);

@@ -107,7 +107,7 @@ final class WordPressExactTest extends TestCase
 
     public function testABlockIsNamedForWhatItReads(): void
     {
-        $key = self::$blog->command('echo Pagewell\WordPress\Readers::key();');
+        $key = self::$blog->command('echo Pagewell\WordPress\Read\Readers::key();');
         $readers = static fn (string $key): array => self::$pagewell->ask('GET', "/latest/?pagewell_readers=$key", '', 'Host: blog.test')[1]['x-pagewell-readers'] ?? [];
         $lines = $readers($key);
         self::assertCount(1, preg_grep('~^core/latest-comments (.* )?latest:5( |$)~', $lines), implode("\n", $lines));

@@ -93,7 +93,7 @@ final class WordPressSettingsTest extends TestCase
 
     private function notice(): string
     {
-        $page = self::$blog->command("wp_set_current_user(1); require_once ABSPATH . 'wp-admin/includes/admin.php'; (new \ReflectionMethod('Pagewell\WordPress\Screen', 'show'))->invoke(null);");
+        $page = self::$blog->command("wp_set_current_user(1); require_once ABSPATH . 'wp-admin/includes/admin.php'; (new \ReflectionMethod('Pagewell\WordPress\Admin\Screen', 'show'))->invoke(null);");
         return preg_match('~<div class="notice.*?</div>~s', $page, $found) === 1 ? $found[0] : '';
     }
 }

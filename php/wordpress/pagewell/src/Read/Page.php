@@ -1,0 +1,142 @@
+<?php
+
+/**
+ * The dependencies of the page being rendered, and its maximum lifetime.
+ *
+ * Collects only. Ids of one type are bounded: from IDS_MAX on, `texts:TYPE` (`every:`, `names:`) is
+ * used instead. With more names than Pagewell accepts, the page is not offered (Offer), because a
+ * shortened list would miss changes.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress\Read;
+
+use Pagewell\WordPress\Tags;
+
+/** Collects the dependencies of the running request. */
+final class Page
+{
+    /** Maximum number of posts of one type that are named individually. */
+    public const IDS_MAX = 200;
+
+    /** Maximum number of names of a page that Pagewell accepts. */
+    public const TAGS_MAX = 1000;
+
+    /**
+     * Maximum TTL of a page in seconds. A nonce in a form is valid for at least 12 hours, and data
+     * that no hook reports (a plugin's own query) should not remain for days.
+     */
+    public const LIFETIME_SECONDS_MAX = 36_000;
+
+    /**
+     * Kinds for which a database row may not identify the one concerned: `pagewell changes suggest
+     * --for wordpress`.
+     */
+    private const ANY = '/^(every|texts|names|in|beside|children|stuck|terms|filled|counts|menu|comments):/';
+
+    /** @var array<string, true> */
+    private static array $tags = [];
+
+    /** @var array<string, array<int, true>> ids by what is named and type */
+    private static array $named = [];
+
+    private static int $lifetimeSeconds = self::LIFETIME_SECONDS_MAX;
+
+    /** Adds dependencies, and those on any of their kind: `in:7` adds `in:*`. */
+    public static function uses(string ...$tags): void
+    {
+        foreach ($tags as $tag) {
+            if (count(self::$tags) <= self::TAGS_MAX) {
+                self::$tags[Tags::full($tag)] = true;
+                Readers::add(Tags::full($tag));
+                if (preg_match(self::ANY, $tag, $kind) === 1) {
+                    self::$tags[Tags::full("$kind[1]:*")] = true;
+                }
+            }
+        }
+    }
+
+    /** Whether the page depends on this already. */
+    public static function has(string $tag): bool
+    {
+        return isset(self::$tags[Tags::full($tag)]);
+    }
+
+    /** Adds a dependency on a post with its custom fields. */
+    public static function usesPost(int $id): void
+    {
+        self::usesOne($id, 'post', 'every');
+    }
+
+    /** Adds a dependency on a post without custom fields. */
+    public static function usesText(int $id): void
+    {
+        self::usesOne($id, 'text', 'texts');
+    }
+
+    /** Adds a dependency on the title and URL of a post only. */
+    public static function usesName(int $id): void
+    {
+        self::usesOne($id, 'name', 'names');
+    }
+
+    private static function usesOne(int $id, string $what, string $all): void
+    {
+        $type = $id > 0 ? get_post($id)->post_type ?? '' : '';
+        if (!Tags::isData($type)) {
+            return;
+        }
+        $named = Tags::full("$what/$type");
+        if (count(self::$named[$named] ?? []) >= self::IDS_MAX) {
+            self::uses("$all:$type");
+            return;
+        }
+        self::$named[$named][$id] = true;
+        self::uses("$what:$id");
+    }
+
+    /** Limits the TTL; the shortest of several times counts. */
+    public static function freshFor(int $seconds): void
+    {
+        self::$lifetimeSeconds = max(0, min($seconds, self::$lifetimeSeconds));
+    }
+
+    /**
+     * @return list<string> the names of the page; more than TAGS_MAX if it has too many
+     */
+    public static function tags(): array
+    {
+        // `post` includes `text`.
+        $isNeeded = static fn (string $tag): bool => !isset(self::$tags[(string) preg_replace('~^(\d+/)?text:~', '$1post:', $tag, 1, $found)]) || $found === 0;
+        return array_values(array_filter(array_map('strval', array_keys(self::$tags)), $isNeeded));
+    }
+
+    /** Of posts only the URLs matter: the response is a redirect to one of a list. */
+    public static function forgetTexts(): void
+    {
+        foreach (array_keys(self::$tags) as $tag) {
+            if (preg_match('~^(\d+/)?(?:text|post):(\d+)$~', (string) $tag, $found) === 1) {
+                unset(self::$tags[$tag]);
+                self::$tags["$found[1]name:$found[2]"] = true;
+            }
+        }
+    }
+
+    /** Whether the page contains a list of posts. */
+    public static function hasList(): bool
+    {
+        foreach (self::$tags as $tag => $_) {
+            if (preg_match('~^(\d+/)?(list|texts|every|names|in|by|date|nowhere|called|guess|beside|children|sticky)(:|$)~', (string) $tag)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Returns the maximum TTL, in seconds. */
+    public static function lifetimeSeconds(): int
+    {
+        return self::$lifetimeSeconds;
+    }
+}

@@ -1,0 +1,246 @@
+<?php
+
+/**
+ * Dependencies on the data that WordPress reads while it renders.
+ *
+ * One table: the hook, the number of its arguments, and the function that adds dependencies.
+ * Titles, URLs and pictures pass through hooks wherever they are shown, so a post in a menu, a
+ * widget or a block is detected like one in the loop. Each function returns its first argument,
+ * because most of these hooks are filters.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress\Read;
+
+use Pagewell\WordPress\Routes;
+use Pagewell\WordPress\SitemapPages;
+use Pagewell\WordPress\Tags;
+use Pagewell\WordPress\Write\Options;
+
+/** Listens while a page is rendered. */
+final class Sources
+{
+    /** Hook → number of arguments, function. */
+    private const TABLE = [
+        // Posts, in the order: queries, the loop, titles, URLs, pictures, neighbours, archives.
+        'posts_pre_query' => [2, [Queries::class, 'remember']],
+        'the_posts' => [2, [Queries::class, 'found']],
+        'the_post' => [1, [self::class, 'post']],
+        'wp_list_pages_excludes' => [1, [BlockSources::class, 'titlesFollow']],
+        'register_block_type_args' => [2, [BlockSources::class, 'registered']],
+        'get_pages_query_args' => [1, [Queries::class, 'pagesFollow']],
+        'get_pages' => [2, [BlockSources::class, 'pages']],
+        'the_title' => [2, [self::class, 'title']],
+        'post_link' => [2, [self::class, 'link']],
+        'page_link' => [2, [self::class, 'link']],
+        'post_type_link' => [2, [self::class, 'link']],
+        'attachment_link' => [2, [self::class, 'link']],
+        'post_thumbnail_id' => [2, [self::class, 'postSecond']],
+        'get_the_excerpt' => [2, [self::class, 'postSecond']],
+        'post_content' => [2, [self::class, 'postSecond']],
+        'post_excerpt' => [2, [self::class, 'postSecond']],
+        'get_post_metadata' => [3, [self::class, 'meta']],
+        'wp_get_attachment_url' => [2, [self::class, 'postSecond']],
+        'wp_get_attachment_image_src' => [2, [self::class, 'postSecond']],
+        'wp_get_attachment_metadata' => [2, [self::class, 'postSecond']],
+        'upload_dir' => [1, [self::class, 'uploads']],
+        'url_to_postid' => [1, [self::class, 'urls']],
+        'is_sticky' => [2, [Queries::class, 'isSticky']],
+        'pre_option_sticky_posts' => [1, [Queries::class, 'stickies']],
+        'get_next_post_where' => [5, [self::class, 'neighbour']],
+        'get_previous_post_where' => [5, [self::class, 'neighbour']],
+        'getarchives_where' => [2, [self::class, 'archives']],
+        'get_feed_build_date' => [1, [self::class, 'feedDate']],
+        'get_calendar' => [1, [self::class, 'calendar']],
+        'render_block' => [2, [BlockSources::class, 'block']],
+        'widget_display_callback' => [3, [Frames::class, 'widget']],
+        // Terms, users, comments, menus.
+        'get_term' => [1, [TermSources::class, 'term']],
+        'get_terms' => [3, [TermSources::class, 'terms']],
+        'pre_get_terms' => [1, [TermSources::class, 'termsAsked']],
+        'get_user_metadata' => [3, [self::class, 'userMeta']],
+        'get_the_author_display_name' => [2, [self::class, 'userSecond']],
+        'get_the_author_nickname' => [2, [self::class, 'userSecond']],
+        'get_the_author_description' => [2, [self::class, 'userSecond']],
+        'get_the_author_user_url' => [2, [self::class, 'userSecond']],
+        'author_link' => [2, [self::class, 'userSecond']],
+        'pre_user_query' => [1, [self::class, 'users']],
+        'wp_list_authors_args' => [1, [self::class, 'authors']],
+        'pre_get_comments' => [1, [CommentSources::class, 'comments']],
+        'get_comments_number' => [2, [CommentSources::class, 'commentsSecond']],
+        'wp_get_nav_menu_items' => [2, [self::class, 'menu']],
+        'wp_nav_menu_args' => [1, [self::class, 'menus']],
+        'wp_sitemaps_index_entry' => [4, [SitemapPages::class, 'entry']],
+    ];
+
+    /** Functions that look up a user for the name and URL only. */
+    private const NAMING = ['get_author_posts_url', 'wp_list_authors'];
+
+    /**
+     * Registers the table, the filters for options that few pages read, and the action by which
+     * themes and plugins declare other data.
+     */
+    public static function listen(): void
+    {
+        foreach (self::TABLE as $hook => [$arguments, $function]) {
+            add_filter($hook, $function, PHP_INT_MAX, $arguments);
+        }
+        foreach (Options::FEW as $kind => $options) {
+            foreach ($options as $option) {
+                add_filter("pre_option_$option", static fn (mixed $value): mixed => self::setting($value, $kind, $option), PHP_INT_MAX);
+            }
+        }
+        add_action('wp_loaded', TermSources::listenToTrees(...), PHP_INT_MAX);
+        add_action('pagewell_uses', Page::uses(...), 10, 100);
+    }
+
+    /** A post in a loop is shown with its author. */
+    public static function post(mixed $post): mixed
+    {
+        Page::usesText((int) ($post->ID ?? 0));
+        Page::uses('user:' . (int) ($post->post_author ?? 0));
+        return $post;
+    }
+
+    public static function title(mixed $title, mixed $post = 0): mixed
+    {
+        Page::usesName((int) (is_object($post) ? $post->ID ?? 0 : $post));
+        return $title;
+    }
+
+    public static function postSecond(mixed $shown, mixed $post = 0): mixed
+    {
+        Page::usesText((int) (is_object($post) ? $post->ID ?? 0 : $post));
+        return $shown;
+    }
+
+    /** Without a key, all meta is read. */
+    public static function meta(mixed $shown, mixed $post, mixed $key = ''): mixed
+    {
+        Tags::isShownMeta((string) $key) ? Page::usesText((int) $post) : Page::usesPost((int) $post);
+        return $shown;
+    }
+
+    public static function uploads(mixed $directory): mixed
+    {
+        Page::uses('settings:uploads', ...array_map(static fn (string $option): string => "setting:$option", Options::FEW['uploads']));
+        return $directory;
+    }
+
+    /** The post of another URL is looked up. */
+    public static function urls(mixed $url): mixed
+    {
+        Page::uses(Routes::ALL);
+        return $url;
+    }
+
+    private static function setting(mixed $value, string $kind, string $option): mixed
+    {
+        Page::uses("settings:$kind", "setting:$option");
+        return $value;
+    }
+
+    /** A URL also contains the names of all parent pages. */
+    public static function link(mixed $link, mixed $post): mixed
+    {
+        $id = (int) (is_object($post) ? $post->ID ?? 0 : $post);
+        Page::usesName($id);
+        foreach ((array) get_post_ancestors($id) as $above) {
+            Page::usesName((int) $above);
+        }
+        return $link;
+    }
+
+    /** The previous or next post: of its type, or (rarely) of those in the same term. */
+    public static function neighbour(mixed $where, mixed $inTerm, mixed $excluded, mixed $taxonomy, mixed $post): mixed
+    {
+        if ($post instanceof \WP_Post) {
+            Page::uses($inTerm || !empty($excluded) ? "texts:$post->post_type" : "beside:$post->ID");
+        }
+        return $where;
+    }
+
+    public static function archives(mixed $where, mixed $asked): mixed
+    {
+        Page::uses('list:' . (is_array($asked) ? $asked['post_type'] ?? 'post' : 'post'));
+        return $where;
+    }
+
+    /** A feed without entries has the date of the last modified post. */
+    public static function feedDate(mixed $date): mixed
+    {
+        if (($GLOBALS['wp_query'] ?? null)?->posts === []) {
+            Page::uses('modified');
+        }
+        return $date;
+    }
+
+    /** The calendar marks the days with posts, and today. */
+    public static function calendar(mixed $calendar): mixed
+    {
+        Page::uses('list:post');
+        Page::freshFor((new \DateTimeImmutable('tomorrow', wp_timezone()))->getTimestamp() - time());
+        return $calendar;
+    }
+
+    public static function userSecond(mixed $shown, mixed $user): mixed
+    {
+        if ((int) $user > 0) {
+            Page::uses('user:' . (int) $user);
+        }
+        return $shown;
+    }
+
+    /** WordPress reads the roles of each user that it looks up. Its own functions in NAMING do not use them. */
+    public static function userMeta(mixed $shown, mixed $user, mixed $key = ''): mixed
+    {
+        $user = (int) $user;
+        $isOfRoles = (string) $key === '' || Tags::isOfRoles((string) $key);
+        if ($user <= 0 || (Page::has("user:$user") && (!$isOfRoles || Page::has("role:$user")))) {
+            return self::userSecond($shown, $user);
+        }
+        $reader = $isOfRoles ? Frames::after('get_metadata_raw', 'get_metadata', 'get_user_meta', 'WP_User::get_caps_data', 'WP_User::for_site', 'WP_User::init') : [];
+        $isOfSitemap = array_slice($reader, 0, 3) === ['WP_User::__construct', 'WP_User_Query::query', 'WP_User_Query::__construct'];
+        if ($isOfSitemap && $reader[3] === 'WP_Sitemaps_Users::get_max_num_pages') {
+            // The index of sitemaps counts users.
+            return $shown;
+        }
+        $isOfUrl = $isOfSitemap && $reader[3] === 'WP_Sitemaps_Users::get_url_list' && !has_filter('wp_sitemaps_users_entry');
+        $isOfName = array_slice($reader, 0, 2) === ['get_user_by', 'get_userdata'] && in_array($reader[2] ?? '', self::NAMING, true);
+        Page::uses("user:$user", ...($isOfRoles && !$isOfName && !$isOfUrl ? ["role:$user"] : []));
+        return $shown;
+    }
+
+    /** A list of users; a query for those with posts also depends on these. */
+    public static function users(mixed $query): mixed
+    {
+        $asked = (array) ($query->query_vars ?? []);
+        $byCount = str_contains((string) wp_json_encode($asked['orderby'] ?? ''), 'post_count');
+        $byPosts = !empty($asked['has_published_posts']);
+        // A sitemap has the URLs of these users, and no other data of them.
+        $isOfUrls = $byPosts && (string) get_query_var('sitemap') !== '';
+        $byRoles = preg_match('/capabilities|user_level/', ($query->query_from ?? '') . ($query->query_where ?? '') . ($query->query_orderby ?? '')) === 1;
+        Page::uses(...($isOfUrls && !$byRoles ? [] : ['users']), ...($byRoles ? ['roles'] : []), ...($byCount ? ['list'] : []), ...($byPosts ? ['authors'] : []));
+        return $query;
+    }
+
+    /** A list of authors may show the number of their posts, by a query without a hook. */
+    public static function authors(mixed $asked): mixed
+    {
+        Page::uses('users', 'written:post');
+        return $asked;
+    }
+
+    public static function menu(mixed $items, mixed $menu): mixed
+    {
+        Page::uses('menu:' . (int) ($menu->term_id ?? 0));
+        return $items;
+    }
+
+    public static function menus(mixed $asked): mixed
+    {
+        Page::uses('menus');
+        return $asked;
+    }
+}
