@@ -169,7 +169,10 @@ fn no_cookie_of_one_visitor_is_in_the_page_of_a_role() {
 
     let own = "cookies.session = [\"gate\"]\ncookies.ignore = [\"layout-*\"]";
     let expected = with("gate=1");
-    assert_eq!(of_role(own, &with("gate=1; layout-1=a; wp-settings-1=a")), (expected, String::new()));
+    assert_eq!(
+        of_role(own, &with("gate=1; layout-1=a; wp-settings-1=a")),
+        (expected, String::new())
+    );
     assert_eq!(of_role("cookies.unknown = \"ignore\"", &with("theme=1")).0, role);
     let rule = "[[rule]]\nvary_cookies = [\"theme\"]\nignore_cookies = [\"user_*\"]";
     assert_eq!(of_role(rule, &with("user_a=1; theme=2")), (with("theme=2"), String::new()));
