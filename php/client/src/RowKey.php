@@ -6,10 +6,11 @@
  *     the object has                              its id
  *     getRouteKey() and getKey()                  getKey(): a model of Eloquent
  *     getId(), getKey() or a public `id`          that, the first of them
- *     none of these, but a string form            that: a UUID, for instance
+ *     none of these: a UUID of Symfony or Ramsey  its text
  *     a case of a backed enumeration              its value
  *
- * An id that is itself an object counts by the same rules. Before the first flush() and after a removal,
+ * An id that is itself an object counts by the same rules. The string form of any other object is no id: it
+ * may be a title, which changes. Before the first flush() and after a removal,
  * Doctrine's entities have none: then a page cannot depend on it, and a change is one of an unknown row.
  */
 
@@ -83,18 +84,18 @@ final class RowKey
     /** Returns the id of an object; null if it has none. */
     public static function of(object $row): int|string|null
     {
-        return match (true) {
-            self::hasKey($row) => self::own($row),
-            // The string form of a row that hides its id is a title, or the like.
-            property_exists($row, 'id') => null,
-            default => self::text($row),
-        };
+        return self::hasKey($row) ? self::own($row) : self::text($row);
     }
 
-    /** Whether it is a row with an id, or a UUID, and no other object with a string form. */
+    /** Whether it is a row with an id, or a UUID. */
     public static function isRow(object $value): bool
     {
-        return (self::hasKey($value) && self::own($value) !== null) || $value instanceof \Symfony\Component\Uid\AbstractUid || $value instanceof \Ramsey\Uuid\UuidInterface;
+        try {
+            return self::of($value) !== null;
+        } catch (\Throwable) {
+            // Any object can be an argument of a controller, and its getId() may throw.
+            return false;
+        }
     }
 
     /** Whether the class has an id that can be read. */
@@ -126,8 +127,7 @@ final class RowKey
 
     private static function text(object $value): ?string
     {
-        $text = $value instanceof \Stringable ? (string) $value : '';
-        return $text === '' ? null : $text;
+        return $value instanceof \Symfony\Component\Uid\AbstractUid || $value instanceof \Ramsey\Uuid\UuidInterface ? (string) $value : null;
     }
 
     /** Whether it declares this method for everybody; one that __call() makes up does not count. */

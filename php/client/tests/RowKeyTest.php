@@ -39,13 +39,22 @@ final class RowKeyTest extends TestCase
         yield 'an entity' => [new KeyedRow(4), 4];
         yield 'a model of Eloquent' => [new ModelRow(), 4];
         yield 'a public id' => [(object) ['id' => 'a'], 'a'];
-        yield 'a UUID as id' => [new KeyedRow(new TextOnly('0b9e')), '0b9e'];
-        yield 'a UUID' => [new TextOnly('0b9e'), '0b9e'];
+        yield 'a UUID as id' => [new KeyedRow(RowUuid::of('0b9e')), '0b9e'];
+        yield 'a UUID' => [RowUuid::of('0b9e'), '0b9e'];
         yield 'an enumeration' => [KeyedCase::Late, 'late'];
         yield 'a row as id' => [new KeyedRow(new KeyedRow(7)), 7];
         yield 'not saved yet' => [new KeyedRow(), null];
         yield 'an empty id' => [new KeyedRow(''), null];
         yield 'an id that is hidden, with a title' => [new HiddenRow(), null];
+        yield 'a row whose parent hides its id, with a title' => [new class () extends HiddenParent {
+            public function __toString(): string
+            {
+                return 'A title';
+            }
+        }, null];
+        yield 'a title' => [new Title(), null];
+        yield 'a title as id' => [new KeyedRow(new Title()), null];
+        yield 'several rows' => [new \ArrayObject([new KeyedRow(4)]), null];
         yield 'a method that is made up' => [new AnyMethod(), null];
         $circle = new KeyedRow();
         $circle->refer($circle);
@@ -147,15 +156,35 @@ final class HiddenRow
     }
 }
 
-final class TextOnly
+abstract class HiddenParent
 {
-    public function __construct(private readonly string $text)
-    {
-    }
+    private int $id = 4;
+}
 
+final class Title
+{
     public function __toString(): string
     {
-        return $this->text;
+        return 'A title';
+    }
+}
+
+/** Made when it is asked for, because its parent may be a stand-in. */
+final class RowUuid
+{
+    public static function of(string $text): object
+    {
+        class_exists(\Symfony\Component\Uid\AbstractUid::class) || require_once __DIR__ . '/stand-ins/symfony-uid.php';
+        return new class ($text) extends \Symfony\Component\Uid\AbstractUid {
+            public function __construct(private readonly string $text)
+            {
+            }
+
+            public function __toString(): string
+            {
+                return $this->text;
+            }
+        };
     }
 }
 

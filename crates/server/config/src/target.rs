@@ -169,10 +169,11 @@ impl TargetUri {
     /// Whether the query may have a parameter of this name, in any way in which PHP reads it.
     pub fn may_have_parameter(&self, name: &str) -> bool {
         let query = self.path_and_query.split_once('?').map_or("", |(_, query)| query);
-        // An encoded letter could hide the name. PHP also takes `name[x]` for the name.
+        // An encoded letter could hide the name. PHP also takes `name[x]` for the name, and these for `_`.
         query.split('&').any(|pair| {
             let written = pair.split('=').next().unwrap_or_default();
-            written.contains('%') || written.trim_start_matches('+').starts_with(name)
+            let read = written.trim_start_matches('+').replace(['.', '+', '[', ' '], "_");
+            written.contains('%') || read.starts_with(name)
         })
     }
 
@@ -332,6 +333,9 @@ mod tests {
         };
         for url in ["/?lsesi=nonce", "/?a=1&lsesi=x", "/?lsesi[]=x", "/?%6csesi=x", "/?+lsesi=x"] {
             assert!(target(url).may_have_parameter("lsesi"), "{url}");
+        }
+        for url in ["/?rest.route=/", "/?rest+route=/", "/?rest[route=/", "/?rest_route[]=/"] {
+            assert!(target(url).may_have_parameter("rest_route"), "{url}");
         }
         for url in ["/", "/?a=lsesi", "/lsesi", "/?a=%6c"] {
             assert!(!target(url).may_have_parameter("lsesi"), "{url}");

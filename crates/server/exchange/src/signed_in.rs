@@ -334,12 +334,13 @@ fn lifetime_ms(copies: &PrivateCopies) -> u64 {
     u64::try_from(copies.lifetime_max.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether the plugin does not correct a wrong vary cookie in the response to this request: the REST API, and
-/// requests of its own crawler (`vary.cls.php`, `can_change_vary`).
+/// Whether the plugin may not correct a wrong vary cookie in the response to this request: the REST API, AJAX, and
+/// requests of its own crawler (`vary.cls.php`, `can_change_vary`). WordPress also decodes the path once.
 fn is_uncorrected(target: &TargetUri, headers: &HeaderMap) -> bool {
     let mut agents = headers.get_all(header::USER_AGENT).iter();
     agents.any(|agent| crate::litespeed::is_crawler(agent.as_bytes()))
-        || target.path_and_query.contains("/wp-json")
+        || ["/wp-json", "/admin-ajax.php"].iter().any(|part| target.path_and_query.contains(part))
+        || target.path().contains('%')
         || target.may_have_parameter(REST_PARAMETER)
 }
 

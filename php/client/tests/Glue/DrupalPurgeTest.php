@@ -59,6 +59,10 @@ final class DrupalPurgeTest extends TestCase
         };
         $this->purge($client, [new Invalidation('url', $url)]);
         self::assertSame(['https://blog.test/b'], $client->calls()[2]->urls);
+        $GLOBALS['base_path'] = '/below/';
+        $this->purge($client, [new Invalidation('path', 'news/1')]);
+        unset($GLOBALS['base_path']);
+        self::assertSame(['/below/news/1'], $client->calls()[3]->urls);
         self::assertSame([], $this->log);
     }
 

@@ -64,3 +64,11 @@ namespace Drupal\purge\Plugin\Purge\Purger {
         }
     }
 }
+
+namespace {
+    /** The directory of Drupal below the host. */
+    function base_path(): string
+    {
+        return $GLOBALS['base_path'] ?? '/';
+    }
+}

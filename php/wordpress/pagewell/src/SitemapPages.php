@@ -8,10 +8,10 @@
  *     pages:post/page        the index has any number of them
  *     pages:term/category:1  the same for a taxonomy
  *
- * The index has the number in its name. After a write, every other number is outdated: those next to the
- * number that is counted then, and all that the request may have passed. So the order in which concurrent
- * requests write and count does not matter: the last one to count finds the last number. In a transaction
- * a request may not see what others have written, so it names any number.
+ * The index has the number in its name. After the write of one post, the numbers next to the one that is
+ * counted then are outdated. So the order in which concurrent requests write and count does not matter, unless
+ * thousands do at once: the last one to count finds the last number. Any number is outdated after a request
+ * with several, and in a transaction, in which a request may not see what others have written.
  *
  * Counted once per command, or per turn of a long one (Queue); in a request whose response reports the
  * change, at once.
@@ -32,9 +32,6 @@ final class SitemapPages
 {
     /** URLs of a sitemap by default. With another number (filter wp_sitemaps_max_urls), the names of lists are used. */
     private const URLS = 2000;
-
-    /** Maximum number of names per type and write. */
-    private const NAMES_MAX = 20;
 
     /** Maximum number of counts per type in one request; above it, any number is outdated. */
     private const COUNTS_MAX = 20;
@@ -105,7 +102,7 @@ final class SitemapPages
         if (Front::canCarry()) {
             // The response must say it before its header section is sent.
             $times = self::$told[$place] = (self::$told[$place] ?? 0) + 1;
-            Changes::add(...($times <= self::COUNTS_MAX ? self::outdated($type, 1) : ["pages:$type"]));
+            Changes::add(...($times <= self::COUNTS_MAX ? self::outdated($type) : ["pages:$type"]));
             return;
         }
         self::$turned[$place] = (self::$turned[$place] ?? 0) + 1;
@@ -120,22 +117,20 @@ final class SitemapPages
             [$blog, $type] = explode(' ', $place, 2);
             $elsewhere = is_multisite() && (int) $blog !== get_current_blog_id();
             $elsewhere && switch_to_blog((int) $blog);
-            Changes::add(...self::outdated($type, $times));
+            Changes::add(...($times === 1 ? self::outdated($type) : ["pages:$type"]));
             $elsewhere && restore_current_blog();
         }
     }
 
     /** @return list<string> */
-    private static function outdated(string $type, int $times): array
+    private static function outdated(string $type): array
     {
         $count = Queue::mayBeInTransaction() ? null : self::count($type);
         if ($count === null) {
             return ["pages:$type"];
         }
         $now = self::pages($count);
-        $passed = range(min($now - 1, self::pages($count - $times)), max($now + 1, self::pages($count + $times)));
-        $outdated = array_values(array_filter($passed, static fn (int $pages): bool => $pages >= 0 && $pages !== $now));
-        return count($outdated) > self::NAMES_MAX ? ["pages:$type"] : array_map(static fn (int $pages): string => "pages:$type:$pages", $outdated);
+        return ["pages:$type:" . ($now + 1), ...($now > 0 ? ["pages:$type:" . ($now - 1)] : [])];
     }
 
     private static function pages(int $count): int

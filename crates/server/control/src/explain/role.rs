@@ -6,11 +6,13 @@
 
 use super::ExplainRequest;
 use config::target::TargetUri;
+use exchange::plan::bypassing_field;
 use exchange::signed_in::{RoleState, SignedInRequest, is_key_of_role};
 use exchange::site::Site;
+use http::{HeaderMap, Method};
 use http_cache::{FieldUse, RequestFacts};
 use page_store::ChangeTarget;
-use site_rules::{BypassBecause, Handling, NoRole, Plan};
+use site_rules::{BypassBecause, Handling, NoOwner, NoRole, Plan};
 use site_state::history::remedies::remedy;
 use site_state::request_fields::AsSent;
 
@@ -38,7 +40,11 @@ impl Role {
         facts: &RequestFacts<'_>,
     ) -> Role {
         let (site, headers) = (&asked.site, &asked.headers);
-        if site.config.dialects.litespeed_esi == FieldUse::Ignore {
+        let is_read = matches!(asked.method, Method::GET | Method::HEAD);
+        if site.config.dialects.litespeed_esi == FieldUse::Ignore || !is_read {
+            return Role::Unused;
+        }
+        if bypasses_before(site, plan, headers) {
             return Role::Unused;
         }
         let client = super::client(target.scheme);
@@ -55,6 +61,7 @@ impl Role {
         }
     }
 
+    /// The pages of other visitors under this URL.
     fn of_others(site: &Site, target: &TargetUri) -> Role {
         let url = ChangeTarget::Url(target.page().as_bytes());
         let pages = site.store.pages(site.name, &url, 0, PAGES_MAX).pages;
@@ -175,4 +182,13 @@ fn reason_and_advice(reason: NoRole) -> (Option<&'static str>, Option<&'static s
         ),
     };
     (Some(why), Some(advice))
+}
+
+/// Whether `exchange::private` forwards the request before it looks for a shared page.
+fn bypasses_before(site: &Site, plan: &Plan, headers: &HeaderMap) -> bool {
+    let rules = &site.config.rules;
+    let owner =
+        site.config.private.as_ref().map(|copies| rules.owner(&copies.cookies, &AsSent(headers)));
+    matches!(owner, Some(Err(reason)) if reason != NoOwner::Nobody)
+        || bypassing_field(rules, plan, headers).is_some()
 }

@@ -8,7 +8,6 @@
 //! page that is not stored inserts the contents itself.
 
 use super::{ExtraFields, Ranges, Render, RenderPermit, RenderRequest};
-use crate::assembly::FRAGMENTS_MAX;
 use crate::codings;
 use crate::esi;
 use crate::owner_copies;
@@ -50,7 +49,7 @@ impl IncludeTags {
     /// Reads the elements of a template, which is the content of `page`.
     pub fn of(site: &Site, template: &Template<'_>, page: &TargetUri) -> IncludeTags {
         let mut all: HashMap<String, Vec<HeaderValue>> = HashMap::new();
-        for include in template.includes().take(FRAGMENTS_MAX) {
+        for include in template.includes() {
             let tags = include.cache_tag.as_deref().and_then(esi::field_value);
             let target = page.resolve(&include.src, &site.config.hosts);
             if let (Some(tags), Some(target)) = (tags, target) {

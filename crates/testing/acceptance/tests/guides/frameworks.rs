@@ -199,8 +199,8 @@ fn symfony() {
     machine.write("/var/www/app/config/bundles.php", &format!("<?php\n{bundles}"));
     // The ellipses of the controller: first that of the page, then that of the write.
     let controller =
-        guide.next(path, "php").replacen('…', "return new Response('News: ' . $id->title());", 1);
-    let controller = controller.replacen('…', "$id->setTitle('new');", 1);
+        guide.next(path, "php").replacen('…', "return new Response('News: ' . $news->title());", 1);
+    let controller = controller.replacen('…', "$news->setTitle('new');", 1);
     let uses = "use App\\News;\nuse Symfony\\Component\\HttpFoundation\\RedirectResponse;\n\
                 use Symfony\\Component\\HttpFoundation\\Response;\nuse Symfony\\Component\\Routing\\Annotation\\Route;\n";
     machine.write(

@@ -87,6 +87,8 @@ final class RestSources
             Page::uses("terms:$taxonomy");
         }
         Page::usesText($post);
+        // The post may not exist yet.
+        $post === 0 || Page::uses("text:$post");
         return $query;
     }
 

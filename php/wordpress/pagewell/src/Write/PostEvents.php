@@ -102,7 +102,7 @@ final class PostEvents
     /** Whether the URLs of posts of this type may contain their terms. Pages have none there. */
     public static function hasTermsInUrl(string $type): bool
     {
-        return !in_array($type, ['post', 'page', 'attachment'], true) || ($type !== 'page' && str_contains((string) get_option('permalink_structure'), '%category%'));
+        return !in_array($type, ['post', 'page', 'attachment'], true) || ($type !== 'page' && preg_match('/%(?!(year|monthnum|day|hour|minute|second|post_id|postname|author)%)\w+%/', (string) get_option('permalink_structure')) === 1);
     }
 
     public static function metaWritten(mixed $ids, int $post, string $key): void
@@ -151,7 +151,7 @@ final class PostEvents
                 $comes = self::isSeen($after) !== self::isSeen($before) || $after?->post_type !== $before?->post_type;
                 self::place($after, $comes);
                 self::place($before, $comes);
-                self::isSameAuthor($after, $before) || SiteEvents::writtenBy($type, ...array_filter([$after, $before], self::isSeen(...)));
+                self::isSameAuthor($after, $before) || SiteEvents::writtenBy($type, self::isSeen($after) ? $after : null, self::isSeen($before) ? $before : null);
             }
             if (self::isSeen($after) !== self::isSeen($before) || $after?->post_password !== $before?->post_password) {
                 CommentEvents::turnedWith($id);

@@ -119,13 +119,16 @@ final class SiteEvents
     /**
      * Users have more or fewer published posts of this type: maybe the first, or not even one. A post of a
      * command or an import may have no author.
+     *
+     * Of posts that are published at the same time, the one with the smallest id finds no other before it. Of
+     * those that go, the last one to look finds none at all.
      */
-    public static function writtenBy(string $type, \WP_Post ...$posts): void
+    public static function writtenBy(string $type, ?\WP_Post $comes, ?\WP_Post $goes): void
     {
         global $wpdb;
-        foreach ($posts as $post) {
-            if ((int) $post->post_author > 0) {
-                $other = $wpdb->prepare("SELECT 1 FROM $wpdb->posts WHERE post_author = %d AND post_type = %s AND post_status = 'publish' AND ID <> %d LIMIT 1", $post->post_author, $post->post_type, $post->ID);
+        foreach (['<' => $comes, '<>' => $goes] as $which => $post) {
+            if ((int) $post?->post_author > 0) {
+                $other = $wpdb->prepare("SELECT 1 FROM $wpdb->posts WHERE post_author = %d AND post_type = %s AND post_status = 'publish' AND ID $which %d LIMIT 1", $post->post_author, $post->post_type, $post->ID);
                 Changes::add("written:$type", ...($wpdb->get_var($other) === null ? ['authors'] : []));
             }
         }

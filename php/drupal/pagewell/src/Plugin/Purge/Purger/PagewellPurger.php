@@ -79,7 +79,7 @@ final class PagewellPurger extends PurgerBase
             match ($one->getType()) {
                 'tag' => $tags[] = Tag::raw($expression),
                 'url' => $urls[] = $expression,
-                'path' => $urls[] = '/' . ltrim($expression, '/'),
+                'path' => $urls[] = base_path() . ltrim($expression, '/'),
                 'everything' => $isAll = true,
                 default => throw new InvalidTag("There is no purge by {$one->getType()}."),
             };

@@ -24,7 +24,7 @@ final class NewsResolver implements Resolver
     public function resolve(Request $request, ArgumentMetadata $argument): iterable
     {
         if ($this->supports($request, $argument)) {
-            yield new News((int) $request->attributes->get($argument->getName()));
+            yield new News((int) $request->attributes->get('id'));
         }
     }
 }
