@@ -130,7 +130,7 @@ final class SitemapPages
             return ["pages:$type"];
         }
         $now = self::pages($count);
-        return ["pages:$type:" . ($now + 1), ...($now > 0 ? ["pages:$type:" . ($now - 1)] : [])];
+        return [...($now > 0 ? ["pages:$type:" . ($now - 1)] : []), "pages:$type:" . ($now + 1)];
     }
 
     private static function pages(int $count): int
