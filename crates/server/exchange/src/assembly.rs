@@ -42,7 +42,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 /// Maximum number of fragments per page, nested fragments included.
-pub(crate) const FRAGMENTS_MAX: usize = 100;
+const FRAGMENTS_MAX: usize = 100;
 
 /// Maximum depth: a page, its fragments, and their fragments.
 const DEPTH_MAX: usize = 3;

@@ -89,6 +89,32 @@ impl Keep {
     }
 }
 
+/// The owner of the private copies that may answer a request with these fields. `None` if there is none: then only a
+/// page that signed-in visitors share may answer it.
+///
+/// # Errors
+/// The reason to forward the request without a look at either, as in the `detail` of Cache-Status.
+pub fn owner(
+    site: &Site,
+    copies: &PrivateCopies,
+    plan: &Plan,
+    shared: Option<&SignedInRequest>,
+    headers: &HeaderMap,
+) -> Result<Option<Owner>, &'static str> {
+    let rules = &site.config.rules;
+    let owner = match rules.owner(&copies.cookies, &AsSent(headers)) {
+        Ok(owner) => Some(owner),
+        Err(NoOwner::Nobody) if shared.is_some() => None,
+        Err(reason) => return Err(reason.as_str()),
+    };
+    // A fragment of a page is not a copy of the page. Neither is a response that depends on a field
+    // which identifies the client.
+    match bypassing_field(rules, plan, headers) {
+        Some(because) => Err(because.as_str()),
+        None => Ok(owner),
+    }
+}
+
 /// Answers a GET or HEAD with a session cookie by its owner's copy, or forwards it. The response
 /// may then be stored as a private copy.
 pub async fn answer(
@@ -101,25 +127,17 @@ pub async fn answer(
 ) -> Response<ResponseBody> {
     let headers = request.headers();
     let shared = SignedInRequest::of(site, &target, client, (&plan, &page_key), headers).ok();
-    let owner = match site.config.rules.owner(&copies.cookies, &AsSent(headers)) {
-        Ok(owner) => Some(Arc::new(owner)),
-        Err(NoOwner::Nobody) if shared.is_some() => None,
+    let owner = match owner(site, copies, &plan, shared.as_ref(), headers) {
+        Ok(owner) => owner,
         Err(reason) => {
-            tell_bypassed(site, headers, &target, &plan, reason.as_str());
-            let why = passed_on(reason.as_str());
+            tell_bypassed(site, headers, &target, &plan, reason);
+            let why = passed_on(reason);
             return forward::pass_bypassed(site, request, target, client, why, None).await;
         }
     };
-    // A fragment of a page is not a copy of the page. Neither is a response that depends on a field
-    // which identifies the client.
-    if let Some(because) = bypassing_field(&site.config.rules, &plan, headers) {
-        tell_bypassed(site, headers, &target, &plan, because.as_str());
-        let why = passed_on(because.as_str());
-        return forward::pass_bypassed(site, request, target, client, why, None).await;
-    }
     let own = owner.map(|owner| {
         let key = key_of(site, (&target, client), &plan, &owner, headers);
-        (owner, key)
+        (Arc::new(owner), key)
     });
     let facts = read_facts(request.method(), headers);
     let own_copy =

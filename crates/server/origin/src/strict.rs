@@ -118,22 +118,14 @@ impl StrictStream {
         }
     }
 
-    /// The result of reading or writing. `is_end`: there is nothing more to read.
-    fn checked(
-        &self,
-        result: io::Result<usize>,
-        is_end: impl Fn(usize) -> bool,
-    ) -> io::Result<usize> {
-        let is_closed = match &result {
-            Ok(bytes) => is_end(*bytes),
-            Err(error) => {
-                matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
-            }
-        };
+    /// The error for a connection that has ended with this one.
+    fn ended(&self, error: io::Error) -> io::Error {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        let is_closed = matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof);
         if is_closed && self.waiting == Waiting::Yes {
-            return Err(io::Error::other(ClosedWhileIdle));
+            return io::Error::other(ClosedWhileIdle);
         }
-        result
+        error
     }
 }
 
@@ -151,8 +143,11 @@ impl AsyncRead for StrictStream {
     ) -> Poll<io::Result<()>> {
         let strict = self.get_mut();
         let before = out.filled().len();
-        let read = ready!(Pin::new(&mut strict.stream).poll_read(cx, out));
-        strict.checked(read.map(|()| out.filled().len() - before), |bytes| bytes == 0)?;
+        ready!(Pin::new(&mut strict.stream).poll_read(cx, out))
+            .map_err(|error| strict.ended(error))?;
+        if out.filled().len() == before && strict.waiting == Waiting::Yes {
+            return Poll::Ready(Err(strict.ended(io::ErrorKind::UnexpectedEof.into())));
+        }
         strict.waiting = Waiting::No;
         let checked = strict.check.read(&out.filled()[before..]);
         Poll::Ready(checked.map_err(|flaw| io::Error::new(io::ErrorKind::InvalidData, flaw)))
@@ -167,8 +162,8 @@ impl AsyncWrite for StrictStream {
     ) -> Poll<io::Result<usize>> {
         let strict = self.get_mut();
         strict.is_written();
-        let written = ready!(Pin::new(&mut strict.stream).poll_write(cx, bytes));
-        Poll::Ready(strict.checked(written, |_| false))
+        let written = Pin::new(&mut strict.stream).poll_write(cx, bytes);
+        written.map_err(|error| strict.ended(error))
     }
 
     fn poll_write_vectored(
@@ -178,8 +173,8 @@ impl AsyncWrite for StrictStream {
     ) -> Poll<io::Result<usize>> {
         let strict = self.get_mut();
         strict.is_written();
-        let written = ready!(Pin::new(&mut strict.stream).poll_write_vectored(cx, pieces));
-        Poll::Ready(strict.checked(written, |_| false))
+        let written = Pin::new(&mut strict.stream).poll_write_vectored(cx, pieces);
+        written.map_err(|error| strict.ended(error))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -10,8 +10,9 @@
  *
  * The index has the number in its name. After the write of one post, the numbers next to the one that is
  * counted then are outdated. So the order in which concurrent requests write and count does not matter, unless
- * thousands do at once: the last one to count finds the last number. Any number is outdated after a request
- * with several, and in a transaction, in which a request may not see what others have written.
+ * thousands do at once: the last one to count finds the last number. Any number is outdated after a command
+ * with several, after a response that reports more than COUNTS_MAX, and in a transaction, in which a request
+ * may not see what others have written.
  *
  * Counted once per command, or per turn of a long one (Queue); in a request whose response reports the
  * change, at once.

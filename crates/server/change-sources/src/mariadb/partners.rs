@@ -1,8 +1,8 @@
 //! Look-ups of the rows that have a value in a column: the partners that a changed row needs in joins.
 //!
 //! Values and names are written by `footprint::sql_text`. Rows have the form of the rows in the stream (`followed`),
-//! apart from long values and columns that no condition tests, which are unknown. Not here: how many look-ups are made, and how long they take
-//! (`crate::partner_search`).
+//! apart from long values and columns that no condition tests, which are unknown. Not here: how many look-ups are made,
+//! and how long they take (`crate::partner_search`).
 
 use super::connection::Connection;
 use crate::fault::ConnectionError;

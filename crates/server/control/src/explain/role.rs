@@ -6,13 +6,14 @@
 
 use super::ExplainRequest;
 use config::target::TargetUri;
-use exchange::plan::bypassing_field;
+use exchange::esi::is_litespeeds;
+use exchange::private::owner;
 use exchange::signed_in::{RoleState, SignedInRequest, is_key_of_role};
 use exchange::site::Site;
-use http::{HeaderMap, Method};
-use http_cache::{FieldUse, RequestFacts};
+use http::Method;
+use http_cache::RequestFacts;
 use page_store::ChangeTarget;
-use site_rules::{BypassBecause, Handling, NoOwner, NoRole, Plan};
+use site_rules::{BypassBecause, Handling, NoRole, Plan};
 use site_state::history::remedies::remedy;
 use site_state::request_fields::AsSent;
 
@@ -41,14 +42,16 @@ impl Role {
     ) -> Role {
         let (site, headers) = (&asked.site, &asked.headers);
         let is_read = matches!(asked.method, Method::GET | Method::HEAD);
-        if site.config.dialects.litespeed_esi == FieldUse::Ignore || !is_read {
-            return Role::Unused;
-        }
-        if bypasses_before(site, plan, headers) {
+        if !is_litespeeds(site) || !is_read {
             return Role::Unused;
         }
         let client = super::client(target.scheme);
+        let is_forwarded = |request: &SignedInRequest| {
+            let copies = site.config.private.as_ref();
+            copies.is_some_and(|copies| owner(site, copies, plan, Some(request), headers).is_err())
+        };
         match (plan.handling, SignedInRequest::of(site, target, &client, (plan, key), headers)) {
+            (_, Ok(request)) if is_forwarded(&request) => Role::Unused,
             (_, Ok(request)) => {
                 let cookies = site.config.rules.role_cookies(plan, &AsSent(headers));
                 Role::Shared(request.state(site, facts, headers, plan), cookies.at_large)
@@ -182,13 +185,4 @@ fn reason_and_advice(reason: NoRole) -> (Option<&'static str>, Option<&'static s
         ),
     };
     (Some(why), Some(advice))
-}
-
-/// Whether `exchange::private` forwards the request before it looks for a shared page.
-fn bypasses_before(site: &Site, plan: &Plan, headers: &HeaderMap) -> bool {
-    let rules = &site.config.rules;
-    let owner =
-        site.config.private.as_ref().map(|copies| rules.owner(&copies.cookies, &AsSent(headers)));
-    matches!(owner, Some(Err(reason)) if reason != NoOwner::Nobody)
-        || bypassing_field(rules, plan, headers).is_some()
 }
