@@ -43,8 +43,20 @@ final class RealMariaDb
             throw new \RuntimeException("$command[0] cannot be started");
         }
         $this->process = $process;
-        $this->execute([self::isMariaDb() ? 'mariadb-admin' : 'mysqladmin', '--no-defaults', "--socket={$this->directory}/db.sock", "--user={$this->account}", '--wait=30', '--connect-timeout=30', 'ping']);
+        $this->waitUntilItListens();
         $this->sql($sql);
+    }
+
+    /** mariadb-admin has a --wait, but asks only every five seconds. */
+    private function waitUntilItListens(): void
+    {
+        for ($attempts = 30_000; $attempts > 0 && proc_get_status($this->process)['running']; $attempts--) {
+            if (@stream_socket_client("unix://{$this->socket()}") !== false) {
+                return;
+            }
+            usleep(1000);
+        }
+        throw new \RuntimeException('the database does not listen: ' . file_get_contents("{$this->directory}/db.log"));
     }
 
     /** Runs statements, and returns the rows of their results without the names of columns. */
