@@ -41,6 +41,9 @@ class WordPressPagesTest extends TestCase
         'an item of the menu goes' => 'wp_delete_post(wp_get_nav_menu_items($main)[0]->ID, true);',
         'a post is published' => 'wp_insert_post(["post_title" => "Lamp", "post_name" => "lamp", "post_status" => "publish", "post_category" => [$ships], "tags_input" => "quay"]);',
         'a post is written where feeds have no entries' => 'wp_update_post(["ID" => $find("ferry"), "post_modified" => "2036-01-01 00:00:00", "post_content" => "Soon."]);',
+        'a post has another text' => 'wp_update_post(["ID" => $find("tern"), "post_content" => "Terns fly."]);',
+        'a post has another title' => 'wp_update_post(["ID" => $find("tern"), "post_title" => "Terns"]);',
+        'a comment comes' => 'wp_insert_comment(["comment_post_ID" => $find("ferry"), "comment_author" => "Ann", "comment_author_email" => "ann@blog.test", "comment_content" => "Second", "comment_approved" => 1]);',
         'an address comes to be' => 'wp_update_post(["ID" => $find("lamp"), "post_name" => "new"]);',
         'somebody comes to write' => 'wp_insert_user(["user_login" => "eve", "user_pass" => "secret-of-eve", "user_email" => "eve@blog.test", "role" => "author"]);',
         'and writes' => 'wp_insert_post(["post_title" => "Of Eve", "post_status" => "publish", "post_author" => get_user_by("login", "eve")->ID]);',
@@ -107,10 +110,12 @@ class WordPressPagesTest extends TestCase
         self::$blog->command('foreach (["about", "gull"] as $name) { $shown = get_page_by_path($name, OBJECT, ["post", "page"]); wp_update_post(["ID" => $shown->ID, "post_content" => ' . var_export($footer, true) . ']); }'
             . ' wp_insert_post(["post_title" => "Team", "post_name" => "team", "post_content" => "[authors]", "post_type" => "page", "post_status" => "publish", "post_parent" => get_page_by_path("about")->ID]);'
             . ' wp_insert_comment(["comment_post_ID" => get_page_by_path("ferry", OBJECT, "post")->ID, "comment_author" => "Joe", "comment_author_email" => "joe@blog.test", "comment_content" => "First", "comment_approved" => 1]);'
-            . ' foreach (["link" => "<!-- wp:navigation-link {\"label\":\"Team\",\"type\":\"page\",\"kind\":\"post-type\",\"id\":" . get_page_by_path("about/team")->ID . "} /-->", "latest" => "<!-- wp:latest-comments {\"commentsToShow\":2} /-->", "editors" => "[editors]", "trade" => "[trade]", "depth" => "[depth]"] as $name => $content) { wp_insert_post(["post_title" => $name, "post_name" => $name, "post_content" => $content, "post_type" => "page", "post_status" => "publish"]); }'
+            . ' foreach (["link" => "<!-- wp:navigation-link {\"label\":\"Team\",\"type\":\"page\",\"kind\":\"post-type\",\"id\":" . get_page_by_path("about/team")->ID . "} /-->", "latest" => "<!-- wp:latest-comments {\"commentsToShow\":2} /--><!-- wp:latest-posts {\"postsToShow\":2,\"displayAuthor\":true} /-->", "editors" => "[editors]", "trade" => "[trade]", "depth" => "[depth]"] as $name => $content) { wp_insert_post(["post_title" => $name, "post_name" => $name, "post_content" => $content, "post_type" => "page", "post_status" => "publish"]); }'
             . ' $picture = wp_insert_attachment(["post_title" => "Quay", "post_name" => "quay", "post_mime_type" => "image/png", "post_status" => "inherit"], "quay.png"); wp_update_attachment_metadata($picture, ["width" => 30, "height" => 20, "file" => "quay.png"]);'
             . ' wp_insert_post(["post_title" => "picture", "post_name" => "picture", "post_content" => wp_get_attachment_image($picture, "full"), "post_type" => "page", "post_status" => "publish"]);'
             . ' wp_insert_post(["post_title" => "gallery", "post_name" => "gallery", "post_content" => "[gallery ids=$picture size=full]", "post_type" => "page", "post_status" => "publish"]);'
+            // Databases return rows of the same second in any order.
+            . ' $GLOBALS["wpdb"]->query("UPDATE wp_posts SET post_date = post_date - INTERVAL ID MINUTE, post_date_gmt = post_date_gmt - INTERVAL ID MINUTE WHERE post_type = \'page\'");'
             . ' update_option("posts_per_page", 4);');
         self::$pages = new BlogPages(self::$pagewell);
     }

@@ -56,7 +56,7 @@ final class PageComparison
             if (str_contains($how, 'hit')) {
                 $this->pages->ask($path, 'PURGE');
                 [$anew, $made] = $this->pages->ask($path);
-                $anew === $shown || $this->old[] = "$path after: $happens";
+                $anew === $shown || $this->old[] = "$path after: $happens: " . self::difference($shown, $anew);
             } elseif ($this->isKept[$path]) {
                 $this->purged[] = "$path after: $happens";
             }
@@ -67,6 +67,13 @@ final class PageComparison
             $anew === $before || $this->changed[] = "$path after: $happens";
             $this->before[$path] = $anew;
         }
+    }
+
+    /** Returns the text around the first byte in which two contents differ: of the old one, then of the new one. */
+    private static function difference(string $old, string $new): string
+    {
+        $start = max(0, strspn($old ^ $new, "\0") - 80);
+        return var_export(substr($old, $start, 240), true) . ' is ' . var_export(substr($new, $start, 240), true);
     }
 
     /** Returns purged ÷ changed. */

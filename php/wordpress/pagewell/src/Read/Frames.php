@@ -21,6 +21,9 @@ final class Frames
     /** Blocks and widgets that list terms; with the attribute by which they show the numbers of posts. */
     private const OF_TERMS = ['core/categories' => 'showPostCounts', 'WP_Widget_Categories' => 'count'];
 
+    /** The loop of the latest posts since WordPress 7.1, from the hook `the_post` outwards. */
+    private const LOOP_OF_TITLES = ['WP_Query::setup_postdata', 'WP_Query::the_post', 'render_block_core_latest_posts'];
+
     /** How far up the stack a caller is looked for. */
     private const CALLERS = 20;
 
@@ -67,6 +70,15 @@ final class Frames
     {
         [$name, $attributes] = end(self::$frames) ?: ['', []];
         return isset(self::OF_TITLES[$name]) && empty($attributes[self::OF_TITLES[$name]]);
+    }
+
+    /**
+     * Whether a loop runs in which posts are shown by title and URL only: hook `the_post`, and hooks of functions
+     * that it calls.
+     */
+    public static function isLoopOfTitles(string ...$first): bool
+    {
+        return self::isOfTitles() && self::after(...$first, ...self::LOOP_OF_TITLES) !== [];
     }
 
     /** Whether a list of terms may show how many posts they have. */

@@ -59,23 +59,20 @@ final class Sources
         'get_term' => [1, [TermSources::class, 'term']],
         'get_terms' => [3, [TermSources::class, 'terms']],
         'pre_get_terms' => [1, [TermSources::class, 'termsAsked']],
-        'get_user_metadata' => [3, [self::class, 'userMeta']],
-        'get_the_author_display_name' => [2, [self::class, 'userSecond']],
-        'get_the_author_nickname' => [2, [self::class, 'userSecond']],
-        'get_the_author_description' => [2, [self::class, 'userSecond']],
-        'get_the_author_user_url' => [2, [self::class, 'userSecond']],
-        'author_link' => [2, [self::class, 'userSecond']],
-        'pre_user_query' => [1, [self::class, 'users']],
-        'wp_list_authors_args' => [1, [self::class, 'authors']],
+        'get_user_metadata' => [3, [UserSources::class, 'meta']],
+        'get_the_author_display_name' => [2, [UserSources::class, 'user']],
+        'get_the_author_nickname' => [2, [UserSources::class, 'user']],
+        'get_the_author_description' => [2, [UserSources::class, 'user']],
+        'get_the_author_user_url' => [2, [UserSources::class, 'user']],
+        'author_link' => [2, [UserSources::class, 'user']],
+        'pre_user_query' => [1, [UserSources::class, 'users']],
+        'wp_list_authors_args' => [1, [UserSources::class, 'authors']],
         'pre_get_comments' => [1, [CommentSources::class, 'comments']],
         'get_comments_number' => [2, [CommentSources::class, 'commentsSecond']],
         'wp_get_nav_menu_items' => [2, [self::class, 'menu']],
         'wp_nav_menu_args' => [1, [self::class, 'menus']],
         'wp_sitemaps_index_entry' => [4, [SitemapPages::class, 'entry']],
     ];
-
-    /** Functions that look up a user for the name and URL only. */
-    private const NAMING = ['get_author_posts_url', 'wp_list_authors'];
 
     /**
      * Registers the table, the filters for options that few pages read, and the action by which
@@ -95,9 +92,12 @@ final class Sources
         add_action('pagewell_uses', Page::uses(...), 10, 100);
     }
 
-    /** A post in a loop is shown with its author. */
+    /** A post in a loop is shown with its author, but in a list of titles. */
     public static function post(mixed $post): mixed
     {
+        if (Frames::isLoopOfTitles()) {
+            return $post;
+        }
         Page::usesText((int) ($post->ID ?? 0));
         Page::uses('user:' . (int) ($post->post_author ?? 0));
         return $post;
@@ -182,54 +182,6 @@ final class Sources
         Page::uses('list:post');
         Page::freshFor((new \DateTimeImmutable('tomorrow', wp_timezone()))->getTimestamp() - time());
         return $calendar;
-    }
-
-    public static function userSecond(mixed $shown, mixed $user): mixed
-    {
-        if ((int) $user > 0) {
-            Page::uses('user:' . (int) $user);
-        }
-        return $shown;
-    }
-
-    /** WordPress reads the roles of each user that it looks up. Its own functions in NAMING do not use them. */
-    public static function userMeta(mixed $shown, mixed $user, mixed $key = ''): mixed
-    {
-        $user = (int) $user;
-        $isOfRoles = (string) $key === '' || Tags::isOfRoles((string) $key);
-        if ($user <= 0 || (Page::has("user:$user") && (!$isOfRoles || Page::has("role:$user")))) {
-            return self::userSecond($shown, $user);
-        }
-        $reader = $isOfRoles ? Frames::after('get_metadata_raw', 'get_metadata', 'get_user_meta', 'WP_User::get_caps_data', 'WP_User::for_site', 'WP_User::init') : [];
-        $isOfSitemap = array_slice($reader, 0, 3) === ['WP_User::__construct', 'WP_User_Query::query', 'WP_User_Query::__construct'];
-        if ($isOfSitemap && $reader[3] === 'WP_Sitemaps_Users::get_max_num_pages') {
-            // The index of sitemaps counts users.
-            return $shown;
-        }
-        $isOfUrl = $isOfSitemap && $reader[3] === 'WP_Sitemaps_Users::get_url_list' && !has_filter('wp_sitemaps_users_entry');
-        $isOfName = array_slice($reader, 0, 2) === ['get_user_by', 'get_userdata'] && in_array($reader[2] ?? '', self::NAMING, true);
-        Page::uses("user:$user", ...($isOfRoles && !$isOfName && !$isOfUrl ? ["role:$user"] : []));
-        return $shown;
-    }
-
-    /** A list of users; a query for those with posts also depends on these. */
-    public static function users(mixed $query): mixed
-    {
-        $asked = (array) ($query->query_vars ?? []);
-        $byCount = str_contains((string) wp_json_encode($asked['orderby'] ?? ''), 'post_count');
-        $byPosts = !empty($asked['has_published_posts']);
-        // A sitemap has the URLs of these users, and no other data of them.
-        $isOfUrls = $byPosts && (string) get_query_var('sitemap') !== '';
-        $byRoles = preg_match('/capabilities|user_level/', ($query->query_from ?? '') . ($query->query_where ?? '') . ($query->query_orderby ?? '')) === 1;
-        Page::uses(...($isOfUrls && !$byRoles ? [] : ['users']), ...($byRoles ? ['roles'] : []), ...($byCount ? ['list'] : []), ...($byPosts ? ['authors'] : []));
-        return $query;
-    }
-
-    /** A list of authors may show the number of their posts, by a query without a hook. */
-    public static function authors(mixed $asked): mixed
-    {
-        Page::uses('users', 'written:post');
-        return $asked;
     }
 
     public static function menu(mixed $items, mixed $menu): mixed
