@@ -147,17 +147,17 @@ final class ChangeDispatcher
         if ($pending->isEmpty()) {
             return;
         }
-        $carried = $this->isCarried();
-        $isBoth = $carried && $this->chosenWay() === null;
-        $queue = $carried && !$isBoth && $pending->soft->isEmpty() ? null : $this->queue();
-        if ($carried && ($isBoth || $queue === null)) {
-            ($this->carry)((clone $pending->hard)->add($pending->soft));
+        $queue = $this->queue();
+        if (!$this->isCarried()) {
+            $queue === null
+                ? Configuration::log()->warn("pagewell: a commit came too late for the response to tell of it, and the control interface is off. Run: {$pending->command()}")
+                : $this->add($queue, $pending);
+            return;
         }
-        if ($queue !== null) {
-            $this->add($queue, $pending);
-        } elseif (!$carried) {
-            Configuration::log()->warn("pagewell: a commit came too late for the response to tell of it, and the control interface is off. Run: {$pending->command()}");
-        }
+        $isBoth = $this->chosenWay() === null;
+        ($this->carry)($queue === null || $isBoth ? (clone $pending->hard)->add($pending->soft) : clone $pending->hard);
+        $called = $isBoth ? $pending : PendingChanges::one($pending->soft, soft: true);
+        $queue === null || $called->isEmpty() || $this->add($queue, $called);
     }
 
     private function add(InvalidationQueue $queue, PendingChanges $pending): void

@@ -41,20 +41,29 @@ final class Configuration
     }
 
     /**
-     * Sets what the environment and PHP's log do not suffice for.
+     * Sets what the environment and PHP's log do not suffice for. What is not named stays as it is.
      *
-     * @param InvalidationClient|false|null               $client        called if no response can carry a change; false: such a change is refused
-     * @param \Psr\Log\LoggerInterface|\Closure(string): void|null $log receives failures; null: PHP's log
-     * @param ChangeDelivery|null                         $changes       whether responses carry changes; null: read from the environment
-     * @param list<string>|null                           $sharedCookies names of cookies that make no page personal; null: read from the environment
-     * @param Outbox|null                                 $outbox        keeps changes that could not be sent; null: the file in PAGEWELL_OUTBOX, if there is one
+     * @param InvalidationClient|false|null               $client        called if no response can carry a change; false: such a change is refused. Default: PAGEWELL_ADMIN
+     * @param \Psr\Log\LoggerInterface|\Closure(string): void|null $log receives failures. Default: PHP's log
+     * @param ChangeDelivery|null                         $changes       whether responses carry changes. Default: PAGEWELL_CHANGES
+     * @param list<string>|null                           $sharedCookies names of cookies that make no page personal. Default: PAGEWELL_SHARED_COOKIES
+     * @param Outbox|null                                 $outbox        keeps changes that could not be sent. Default: the file in PAGEWELL_OUTBOX, if there is one
      *
      * @throws InvalidConfiguration a name of a cookie is invalid
      */
     public static function set(InvalidationClient|false|null $client = null, \Psr\Log\LoggerInterface|\Closure|null $log = null, ?ChangeDelivery $changes = null, ?array $sharedCookies = null, ?Outbox $outbox = null): void
     {
-        self::$sharedCookies = $sharedCookies === null ? null : Environment::cookieNames($sharedCookies);
-        [self::$client, self::$log, self::$way, self::$outbox] = [$client, new Log($log), $changes, $outbox];
+        self::$sharedCookies = $sharedCookies === null ? self::$sharedCookies : Environment::cookieNames($sharedCookies);
+        self::$log = $log === null ? self::$log : new Log($log);
+        self::$client = $client ?? self::$client;
+        self::$way = $changes ?? self::$way;
+        self::$outbox = $outbox ?? self::$outbox;
+    }
+
+    /** Forgets what set() was given, for example between two tests. */
+    public static function reset(): void
+    {
+        self::$client = self::$log = self::$way = self::$outbox = self::$sharedCookies = null;
     }
 
     /**

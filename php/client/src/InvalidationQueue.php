@@ -110,7 +110,7 @@ final class InvalidationQueue
                 $site = $this->client instanceof SiteClient ? $this->client->site() : null;
                 $left = array_map(static fn (Invalidation $one): Invalidation => $one->for($one->site ?? $site), array_slice($calls, $at));
                 $then = OutboxDelivery::store($left) ? 'Changes wait in the outbox.'
-                    : "Pages made from what has changed may still be shown. When it is back: {$pending->command($this->client)}";
+                    : "Old pages may be served until they are purged: {$pending->command($this->client)}";
                 $this->log->warn("pagewell: {$failure->getMessage()} $then", $failure);
                 return;
             }

@@ -6,13 +6,17 @@
  *     the request, the job or the command ends    if a call is due (Outbox::isDue), within END_SECONDS
  *     flush()                                     all calls, due or not
  *
- * A failure of Pagewell or of the outbox breaks nothing: it is logged, and tried again later.
+ *
+ * A failure of Pagewell or of the outbox breaks nothing: it is logged, and tried again later. A call
+ * that Pagewell will never accept, such as one for a site that it does not know, is replaced by one
+ * for everything. So it holds up no other call, and no change is lost.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Exception\InvalidationRefused;
 use Pagewell\Exception\PagewellException;
 use Pagewell\Exception\PagewellUnreachable;
 
@@ -24,6 +28,9 @@ use Pagewell\Exception\PagewellUnreachable;
 final class OutboxDelivery
 {
     private const END_NANOSECONDS = 2_000_000_000;
+
+    /** Refusals of a call itself. Others are of the token or the address, which the operator corrects. */
+    private const NEVER = ['site-unknown', 'unreadable', 'too-large'];
 
     private function __construct()
     {
@@ -42,7 +49,7 @@ final class OutboxDelivery
                 if (hrtime(true) > $deadline) {
                     throw new PagewellUnreachable('There was no time left to send everything.');
                 }
-                $client->invalidate($call);
+                self::call($client, $call);
             });
         } catch (\Throwable $failure) {
             Configuration::log()->warn("pagewell: {$failure->getMessage()} Changes wait in the outbox.", $failure);
@@ -60,9 +67,24 @@ final class OutboxDelivery
     {
         $pages = 0;
         $client === null || Configuration::outbox()?->deliver(static function (Invalidation $call) use ($client, &$pages): void {
-            $pages += $client->invalidate($call)->pages;
+            $pages += self::call($client, $call)->pages;
         });
         return $pages;
+    }
+
+    /** @throws PagewellException see InvalidationClient::invalidate() */
+    private static function call(InvalidationClient $client, Invalidation $call): InvalidationResult
+    {
+        try {
+            return $client->invalidate($call);
+        } catch (InvalidationRefused $refused) {
+            if (!in_array($refused->reason, self::NEVER, true)) {
+                throw $refused;
+            }
+            $result = $client->invalidate(new Invalidation(all: true));
+            Configuration::log()->warn("pagewell: {$refused->getMessage()} The call waited in the outbox. All pages were purged instead.");
+            return $result;
+        }
     }
 
     /**

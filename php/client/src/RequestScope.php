@@ -44,7 +44,7 @@ final class RequestScope
 
     private bool $registered = false;
 
-    /** @param InvalidationClient|false|null $client as Configuration::set() takes it */
+    /** @param InvalidationClient|false|null $client as Configuration::reset() takes it */
     public function __construct(private readonly ResponseChannel $channel, InvalidationClient|false|null $client = null)
     {
         $this->header = new InvalidationHeader($channel);
@@ -74,13 +74,13 @@ final class RequestScope
     /** @throws InvalidTag|UseAfterHeaders see Pagewell\uses() */
     public function uses(string $kind, int|string|object ...$ids): void
     {
-        $this->declare("uses('$kind')")->uses($kind, ...RowKey::ids($kind, $ids));
+        $this->declare("uses('$kind')")->uses(Tag::kind('uses', $kind), ...RowKey::ids($kind, $ids));
     }
 
     /** @param list<int|string|object> $ids see Pagewell\usesList() */
     public function usesList(string $kind, array $ids, int $seconds): void
     {
-        $this->declare("usesList('$kind')")->usesList($kind, RowKey::ids($kind, $ids), $seconds);
+        $this->declare("usesList('$kind')")->usesList(Tag::kind('usesList', $kind), RowKey::ids($kind, $ids), $seconds);
     }
 
     /** @throws InvalidTag|UseAfterHeaders see Pagewell\usesTags() */
@@ -228,7 +228,8 @@ final class RequestScope
     {
         // No callback ran before sending: the page is not declared, but earlier changes have been sent.
         if (!$this->channel->isSent()) {
-            $this->channel->set($this->declaration->lines($this->channel->response()));
+            $response = $this->channel->response();
+            $this->channel->set([...$this->declaration->lines($response), ...$this->declaration->explanation($response)]);
             $this->header->write();
             $this->template->write();
         } elseif ($this->header->isMissed()) {

@@ -61,7 +61,7 @@ final class RowKey
      *
      * @return array<int|string, int|string|null>
      *
-     * @throws InvalidTag the kind is an object, or an object cannot have an id
+     * @throws InvalidTag the kind is an object or has a colon, or an object cannot have an id
      */
     public static function arguments(array $said): array
     {
@@ -70,6 +70,7 @@ final class RowKey
             $class = $kind::class;
             throw new InvalidTag("changed(): the first argument is the kind that was written, a string, and not a $class. The row is the second: changed('news', \$news).");
         }
+        Tag::kind('changed', (string) $kind);
         foreach ($said as $name => $value) {
             if (is_object($value)) {
                 $said[$name] = self::of($value);

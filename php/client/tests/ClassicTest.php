@@ -161,7 +161,7 @@ final class ClassicTest extends TestCase
         self::assertFalse($page->store('a page'));
         self::assertSame(\Pagewell\Refusal::NoLease, $page->refusal());
         self::assertFalse($this->isStored('/no-lease/'));
-        \Pagewell\Configuration::set();
+        \Pagewell\Configuration::reset();
         \Pagewell\RequestScope::begin();
     }
 
@@ -169,7 +169,7 @@ final class ClassicTest extends TestCase
     {
         [$status, , $content] = self::$site->ask('POST', '/away/4');
         self::assertSame([200, 'unbroken'], [$status, $content]);
-        self::assertStringContainsString("When it is back: pagewell invalidate --tag 'news' --tag 'news:4'", self::$site->log());
+        self::assertStringContainsString("Old pages may be served until they are purged: pagewell invalidate --tag 'news' --tag 'news:4'", self::$site->log());
     }
 
     /** The first with the library, the second by hand.
@@ -193,7 +193,7 @@ final class ClassicTest extends TestCase
         (new \Pagewell\SocketClient(self::$site->admin()))->invalidate(new \Pagewell\Invalidation(['news:4']));
         self::assertFalse($this->isStored("/manual/$which"));
         $_SERVER['REQUEST_URI'] = $before;
-        \Pagewell\Configuration::set();
+        \Pagewell\Configuration::reset();
         \Pagewell\RequestScope::begin();
     }
 

@@ -78,6 +78,8 @@ final class ContractTest extends TestCase
         }
         $channel->send();
 
-        self::assertSame([...$own, ...$vector['lines']], $channel->lines());
+        $isExplained = $vector['request']['method'] === 'GET' && !in_array($vector['refused'] ?? null, [null, 'nothing-declared', 'failed', 'cache-control'], true);
+        $explanation = $isExplained ? ["X-Pagewell-Refusal: {$vector['refused']}"] : [];
+        self::assertSame([...$own, ...$vector['lines'], ...$explanation], $channel->lines());
     }
 }

@@ -28,7 +28,7 @@ final class CredentialsTest extends TestCase
     protected function tearDown(): void
     {
         unset($_ENV['PAGEWELL_SHARED_COOKIES']);
-        Configuration::set();
+        Configuration::reset();
         RequestScope::begin();
     }
 
@@ -123,7 +123,7 @@ final class CredentialsTest extends TestCase
     {
         $channel = CollectingChannel::begin('GET');
         uses('news', 4);
-        self::assertSame(['Cache-Control: private, no-cache'], $channel->finish(200, []));
+        self::assertSame(['Cache-Control: private, no-cache', 'X-Pagewell-Refusal: request-unknown'], $channel->finish(200, []));
         $channel = CollectingChannel::begin('GET', credentials: Credentials::of('_ga=1'));
         uses('news', 4);
         self::assertContains('Cache-Groups: "news:4", "news:*"', $channel->finish(200, []));

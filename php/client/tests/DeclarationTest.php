@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests;
 
 use Pagewell\Changes;
+use Pagewell\Credentials;
 use Pagewell\Declaration;
 use Pagewell\Exception\InvalidLifetime;
 use Pagewell\Exception\InvalidTag;
@@ -135,12 +136,46 @@ final class DeclarationTest extends TestCase
         yield 'a page with a named id' => [static fn () => (new Declaration())->uses('comments', ...['news' => 4])];
         yield 'a kind too long' => [static fn () => (new Declaration())->uses(str_repeat('k', Tag::KIND_BYTES_MAX + 1))];
         yield 'a change with an empty kind' => [static fn () => (new Changes())->changed('')];
-        yield 'a change with an empty id' => [static fn () => (new Changes())->changed('news', '')];
         yield 'a change with an id of nothing' => [static fn () => (new Changes())->changed('comments', 17, 4)];
         yield 'a change without a kind' => [static fn () => (new Changes())->changed(news: 4)];
         yield 'a change of nothing' => [static fn () => (new Changes())->changed()];
-        yield 'a change with a parent of nothing' => [static fn () => (new Changes())->changed('comments', 17, news: null)];
-        yield 'a change with an empty named id' => [static fn () => (new Changes())->changed('comments', news: '')];
+    }
+
+    public function testAnIdThatTheDataDoesNotHaveIsUnknown(): void
+    {
+        self::assertSame(['comments', 'comments:17', 'news:*'], (new Changes())->changed('comments', 17, news: null)->tags());
+        self::assertSame(['comments', 'comments:*', 'news:*'], (new Changes())->changed('comments', '', news: '')->tags());
+        self::assertSame(['news', 'news:*'], (new Changes())->changed('news', '')->tags());
+    }
+
+    public function testAColonInAKindIsEncodedSoThatItIsNoId(): void
+    {
+        self::assertSame(['news%3A4'], (new Declaration())->uses('news:4')->tags());
+    }
+
+    public function testAnIdWithANameSaysHowToWriteIt(): void
+    {
+        $this->expectExceptionMessage("uses('news', id: …): ids have no names. Write uses('news', 4).");
+        (new Declaration())->uses('news', ...['id' => 4]);
+    }
+
+    /** @dataProvider ownFields */
+    #[DataProvider('ownFields')]
+    public function testAPageThatIsNotOfferedLosesTheLifetimeThatTheApplicationGaveIt(Declaration $page, Response $response): void
+    {
+        self::assertContains('Pagewell-Cache-Control: no-store', $page->lines($response));
+    }
+
+    /** @return iterable<string, array{Declaration, Response}> */
+    public static function ownFields(): iterable
+    {
+        $own = ['Pagewell-Cache-Control: max-age=3600'];
+        $many = (new Declaration())->uses('news', ...range(1, Declaration::TAGS_MAX + 1));
+        yield 'too many tags' => [$many, new Response(lines: $own)];
+        yield 'a fatal error' => [(new Declaration())->uses('news'), new Response(lines: $own, failed: true)];
+        yield 'no lifetime' => [(new Declaration())->uses('news')->freshFor(0), new Response(lines: $own)];
+        yield 'a session' => [(new Declaration())->uses('news'), new Response(lines: $own, session: true)];
+        yield 'the cookie of a visitor' => [(new Declaration())->uses('news'), new Response(lines: $own, credentials: Credentials::of('login=ada'))];
     }
 
     public function testAParentMayBeCalledAsTheFirstParametersAre(): void

@@ -39,7 +39,7 @@ final class EnvironmentTest extends TestCase
             putenv("PAGEWELL_$name");
             unset($_SERVER["PAGEWELL_$name"], $_ENV["PAGEWELL_$name"], $_SERVER["HTTP_PAGEWELL_$name"]);
         }
-        Configuration::set();
+        Configuration::reset();
         Configuration::ofFramework('', []);
         RequestScope::begin();
     }

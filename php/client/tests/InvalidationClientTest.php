@@ -42,9 +42,10 @@ final class InvalidationClientTest extends TestCase
 
     protected function tearDown(): void
     {
+        Configuration::reset();
         Configuration::set(log: static fn () => null);
         RequestScope::begin(client: false);
-        Configuration::set();
+        Configuration::reset();
         RequestScope::begin();
     }
 
@@ -164,7 +165,7 @@ final class InvalidationClientTest extends TestCase
         $channel->client->fail(new PagewellUnreachable('It is away.'));
         changed('news', 4);
         $channel->end();
-        self::assertSame(["pagewell: It is away. Pages made from what has changed may still be shown. When it is back: pagewell invalidate --tag 'news' --tag 'news:4'"], $this->logged);
+        self::assertSame(["pagewell: It is away. Old pages may be served until they are purged: pagewell invalidate --tag 'news' --tag 'news:4'"], $this->logged);
     }
 
     public function testALogThatFailsBreaksNothing(): void

@@ -9,10 +9,13 @@ declare(strict_types=1);
 namespace Pagewell\Tests;
 
 use Pagewell\Configuration;
+use Pagewell\Exception\InvalidationRefused;
 use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\FileOutbox;
 use Pagewell\Invalidation;
+use Pagewell\InvalidationClient;
+use Pagewell\InvalidationResult;
 use Pagewell\Outbox;
 use Pagewell\RequestScope;
 use Pagewell\TableOutbox;
@@ -45,9 +48,10 @@ final class OutboxTest extends TestCase
     protected function tearDown(): void
     {
         putenv('PAGEWELL_OUTBOX');
+        Configuration::reset();
         Configuration::set(log: static fn () => null);
         RequestScope::begin(client: false);
-        Configuration::set();
+        Configuration::reset();
         array_map(unlink(...), glob("$this->directory/*") ?: []);
         rmdir($this->directory);
     }
@@ -115,6 +119,78 @@ final class OutboxTest extends TestCase
         });
         $b = new Invalidation(urls: ['/b/'], site: 'example.org');
         self::assertEquals([new Invalidation(['a']), $b, $b, new Invalidation(['c']), new Invalidation(['d'])], $seen);
+    }
+
+    /** @dataProvider kinds */
+    #[DataProvider('kinds')]
+    public function testACallThatIsNeverAcceptedIsReplacedByEverythingAndHoldsUpNoOther(string $kind): void
+    {
+        $client = new class () implements InvalidationClient {
+            /** @var list<Invalidation> */
+            public array $accepted = [];
+
+            public function invalidate(Invalidation $invalidation): InvalidationResult
+            {
+                $invalidation->site === 'mistyped.example' && throw new InvalidationRefused('site-unknown', 'no site has this host', 404);
+                $this->accepted[] = $invalidation;
+                return new InvalidationResult(1, count($this->accepted));
+            }
+        };
+        $outbox = $this->outbox($kind);
+        $outbox->store(new Invalidation(['news:4'], site: 'mistyped.example'), new Invalidation(['news:5']));
+        Configuration::set($client, outbox: $outbox, log: function (string $text): void {
+            $this->logged[] = $text;
+        });
+        RequestScope::begin(new RecordingChannel(null), $client);
+        self::assertSame(2, flush());
+        self::assertEquals([new Invalidation(all: true), new Invalidation(['news:5'])], $client->accepted);
+        self::assertFalse($outbox->isDue());
+        self::assertStringContainsString('site-unknown', $this->logged[0]);
+    }
+
+    /** @dataProvider kinds */
+    #[DataProvider('kinds')]
+    public function testAboveItsBoundEverySiteHasACallForEverything(string $kind): void
+    {
+        $outbox = $this->outbox($kind);
+        $long = str_repeat('t', 1000);
+        foreach (['a.example', 'b.example'] as $site) {
+            $kind === 'table'
+                ? $outbox->store(...array_fill(0, intdiv(TableOutbox::ROWS_MAX, 2) + 1, new Invalidation(['t'], site: $site)))
+                : $outbox->store(new Invalidation(array_map(static fn (int $n): string => "$long$n", range(1, 2100)), site: $site));
+        }
+        $seen = [];
+        $outbox->deliver(static function (Invalidation $call) use (&$seen): void {
+            $seen[] = $call;
+        });
+        self::assertEquals([new Invalidation(all: true, site: 'a.example'), new Invalidation(all: true, site: 'b.example')], $seen);
+    }
+
+    public function testATableDoesNotTakeACallThatARollbackWouldRemove(): void
+    {
+        $pdo = new \PDO('sqlite::memory:');
+        ($outbox = new TableOutbox($pdo))->create();
+        $pdo->beginTransaction();
+        $this->expectExceptionMessage('give TableOutbox a connection of its own');
+        $outbox->store(new Invalidation(['news:4']));
+    }
+
+    public function testWhoeverMayWriteTheDirectoryMayWriteTheFiles(): void
+    {
+        chmod($this->directory, 0777);
+        $before = umask(0022);
+        $this->outbox('file')->store(new Invalidation(['news:4']));
+        umask($before);
+        foreach (['outbox', 'outbox.lock'] as $file) {
+            self::assertSame('0666', substr(sprintf('%o', (int) fileperms("$this->directory/$file")), -4), $file);
+        }
+        if (posix_geteuid() === 0) {
+            chown($this->directory, 'www-data');
+            unlink("$this->directory/outbox.lock");
+            $this->outbox('file')->store(new Invalidation(['news:5']));
+            clearstatcache();
+            self::assertSame(fileowner($this->directory), fileowner("$this->directory/outbox.lock"));
+        }
     }
 
     /** @dataProvider kinds */

@@ -36,7 +36,7 @@ final class PageCacheTest extends TestCase
         uses('news', 4);
         self::assertSame(Refusal::NotCached, RequestScope::current()->refusal());
         $channel->send();
-        self::assertSame(['Pagewell-Cache-Control: no-store'], $channel->lines());
+        self::assertSame(['Pagewell-Cache-Control: no-store', 'X-Pagewell-Refusal: not-cached'], $channel->lines());
         $this->expectException(UseAfterHeaders::class);
         notCached();
     }
@@ -53,7 +53,7 @@ final class PageCacheTest extends TestCase
         RequestScope::current()->signedIn();
         self::assertSame(Refusal::SignedIn, RequestScope::current()->refusal());
         $channel->send();
-        self::assertSame([...$own, ...$added], $channel->lines());
+        self::assertSame([...$own, ...$added, 'X-Pagewell-Refusal: signed-in'], $channel->lines());
         RequestScope::current()->signedIn(); // Too late to count; it is no error of the framework.
     }
 

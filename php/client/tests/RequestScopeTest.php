@@ -16,6 +16,7 @@ use Pagewell\Exception\ChangeOnSafeMethod;
 use Pagewell\Exception\ChangeOutsideRequest;
 use Pagewell\Exception\PagewellException;
 use Pagewell\Exception\UseAfterHeaders;
+use Pagewell\FileOutbox;
 use Pagewell\Invalidation;
 use Pagewell\InvalidationClient;
 use Pagewell\InvalidationResult;
@@ -28,6 +29,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
 use function Pagewell\changed;
+use function Pagewell\changedSoftly;
 use function Pagewell\freshFor;
 use function Pagewell\uses;
 
@@ -71,8 +73,8 @@ final class RequestScopeTest extends TestCase
         });
         changed('news', 4);
         $channel->end();
-        Configuration::set();
-        self::assertSame(["pagewell: no route to host Pages made from what has changed may still be shown. When it is back: pagewell invalidate --tag 'news' --tag 'news:4'"], $logged);
+        Configuration::reset();
+        self::assertSame(["pagewell: no route to host Old pages may be served until they are purged: pagewell invalidate --tag 'news' --tag 'news:4'"], $logged);
     }
 
     public function testWhatFailsAtTheEndKeepsNothingElseFromBeingDone(): void
@@ -150,12 +152,37 @@ final class RequestScopeTest extends TestCase
         $channel = RecordingChannel::install('POST');
         changed('news', 4);
         try {
-            changed('news', '');
-            self::fail('an empty id was taken');
+            changed('');
+            self::fail('an empty kind was taken');
         } catch (PagewellException) {
             $channel->send();
         }
         self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $channel->lines());
+    }
+
+    public function testAHardChangeIsOnTheResponseAlsoBesideASoftOne(): void
+    {
+        $client = new RecordingClient();
+        RequestScope::begin($channel = new RecordingChannel('POST'), $client);
+        $transaction = RequestScope::current()->transaction();
+        $transaction->begin();
+        changed('news', 4);
+        changedSoftly('views', 4);
+        $transaction->commit();
+        $channel->send();
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:4"'], $channel->lines());
+        self::assertEquals([new Invalidation(['views', 'views:4'], soft: true)], $client->calls());
+    }
+
+    public function testWhatIsNotNamedStaysAsItWasSet(): void
+    {
+        $outbox = new FileOutbox('/nowhere/at/all');
+        Configuration::set(outbox: $outbox);
+        Configuration::set(sharedCookies: ['currency']);
+        self::assertSame($outbox, Configuration::outbox());
+        self::assertSame(['currency'], Configuration::sharedCookies());
+        Configuration::reset();
+        self::assertSame([null, []], [Configuration::outbox(), Configuration::sharedCookies()]);
     }
 
     public function testAFrameworksResponseIsGivenOutWhenTheControlInterfaceHasBeenTold(): void
@@ -166,7 +193,7 @@ final class RequestScopeTest extends TestCase
         changed('news', 4);
         self::assertSame([], $channel->finish(303, []));
         self::assertSame(['news', 'news:4'], $client->tags());
-        Configuration::set();
+        Configuration::reset();
     }
 
     public function testTheNextRequestOfTheProcessBeginsWithNothing(): void

@@ -93,11 +93,12 @@ final class RowKeyTest extends TestCase
     public static function refused(): iterable
     {
         $class = KeyedRow::class;
+        yield 'a tag in place of a kind' => [static fn () => uses('news:4'), "uses('news:4'): a kind has no colon. Write uses('news', '4'), or usesTags('news:4') for a tag as it stands."];
+        yield 'its change' => [static fn () => changed('news:4'), "Write changed('news', '4'), or changedTags('news:4')"];
         yield 'an entity alone' => [static fn () => changed(new KeyedRow(4)), "changed(): the first argument is the kind that was written, a string, and not a $class. The row is the second: changed('news', \$news)."];
         yield 'a page of a row that is not saved' => [static fn () => uses('news', new KeyedRow()), "uses('news', …): this $class has no id yet. Save it first."];
         yield 'an object without an id' => [static fn () => uses('news', new \DateTimeImmutable()), "uses('news', …): a DateTimeImmutable has no id that can be read. Pass the id itself."];
-        yield 'its change' => [static fn () => changed('news', new HiddenRow()), "changed('news', …): a " . HiddenRow::class . ' has no id that can be read. Pass the id itself.'];
-        yield 'a parent that is removed' => [static fn () => changed('comments', 17, news: new KeyedRow()), "changed('comments', news: null): the id of 'news' is missing."];
+        yield 'the change of an object without an id' => [static fn () => changed('news', new HiddenRow()), "changed('news', …): a " . HiddenRow::class . ' has no id that can be read. Pass the id itself.'];
     }
 }
 

@@ -31,8 +31,8 @@ final class SocketClientTest extends TestCase
         RequestScope::begin(new RecordingChannel(null), new SocketClient('127.0.0.1:1', site: 'shop.example'));
         RequestScope::current()->changed('news', 4);
         RequestScope::current()->end();
-        self::assertStringEndsWith("When it is back: pagewell invalidate --site 'shop.example' --tag 'news' --tag 'news:4'", $logged[0]);
-        Configuration::set();
+        self::assertStringEndsWith("Old pages may be served until they are purged: pagewell invalidate --site 'shop.example' --tag 'news' --tag 'news:4'", $logged[0]);
+        Configuration::reset();
         RequestScope::begin();
     }
 

@@ -7,6 +7,8 @@
  *     changed('comments', 17, id: 4)       the same, with a parent of the kind `id`
  *     changed(kind: 'comments', id: 17)    without positions `kind` and `id` are the first two
  *
+ * An id that is null or empty is unknown: every page with rows of its kind counts as changed.
+ *
  * A parent may have any name, so changed() has no named PHP parameters.
  */
 
@@ -24,9 +26,9 @@ use Pagewell\Exception\InvalidTag;
 final class ChangeArguments
 {
     /**
-     * @param string                    $kind    the kind that was written
-     * @param int|string|null           $id      the row; null if unknown
-     * @param array<string, int|string> $parents kind => id of the parents
+     * @param string                         $kind    the kind that was written
+     * @param int|string|null                $id      the row; null if unknown
+     * @param array<string, int|string|null> $parents kind => id of the parents; null if unknown
      */
     private function __construct(
         public readonly string $kind,
@@ -38,7 +40,7 @@ final class ChangeArguments
     /**
      * @param array<int|string, int|string|null> $arguments as PHP collects them
      *
-     * @throws InvalidTag the kind is missing, or a parent has no kind or no id
+     * @throws InvalidTag the kind is missing, or a parent has no kind
      */
     public static function of(array $arguments): self
     {
@@ -54,12 +56,12 @@ final class ChangeArguments
         if (count($positional) > 2) {
             throw new InvalidTag("changed('$kind', …, $positional[2]): say what $positional[2] is the id of, as in changed('comments', news: 4).");
         }
+        // Whether an id is there depends on the data. The write is done, so it is no reason for an error.
+        $ids = [];
         foreach ($parents as $name => $shown) {
-            if ($shown === null) {
-                throw new InvalidTag("changed('$kind', $name: null): the id of '$name' is missing.");
-            }
+            $ids[(string) $name] = $shown === '' ? null : $shown;
         }
-        return new self($kind, $id, $parents);
+        return new self($kind, $id === '' ? null : $id, $ids);
     }
 
     /**

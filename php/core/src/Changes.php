@@ -73,16 +73,17 @@ final class Changes
     /**
      * Adds a change of a kind: of one row, or (without an id) of unknown rows.
      *
-     * @param int|string|null ...$said the kind, its id, and the parents by name: `news: 4`
+     * @param int|string|null ...$said the kind, its id, and the parents by name: `news: 4`; an id that is null or empty is unknown
      *
      * @throws InvalidTag a name is empty or too long, or a parent came without its kind
      */
     public function changed(int|string|null ...$said): self
     {
         $change = ChangeArguments::of($said);
-        $tags = [[$change->kind, $change->id === null ? Tag::any($change->kind) : Tag::one($change->kind, $change->id)]];
+        $tag = static fn (string $kind, int|string|null $id): string => $id === null ? Tag::any($kind) : Tag::one($kind, $id);
+        $tags = [[$change->kind, $tag($change->kind, $change->id)]];
         foreach ($change->parents as $kind => $id) {
-            $tags[] = [$kind, Tag::one($kind, $id)];
+            $tags[] = [$kind, $tag($kind, $id)];
         }
         $this->whole(Tag::whole($change->kind));
         foreach ($tags as [$kind, $tag]) {

@@ -30,6 +30,9 @@ final class ControlCalls
     /** Maximum length of a response, in bytes. An explanation may have all tags of a page. */
     public const ANSWER_BYTES_MAX = 1024 * 1024;
 
+    /** The message if something else than the admin interface answers. */
+    public const OTHER_PROGRAM = 'PAGEWELL_ADMIN names the address of another program than the admin interface of Pagewell: write the address of `admin` in its configuration, 127.0.0.1:8081 if there is none.';
+
     /**
      * @param \Closure(string, string): array{int, string} $send takes a path and a body, returns the status and the content
      * @param string|null                                  $site the site that calls are for; null means every site
@@ -61,7 +64,7 @@ final class ControlCalls
         } catch (\JsonException $fault) {
             throw new InvalidTag('The URL cannot be said in JSON: ' . $fault->getMessage(), 0, $fault);
         }
-        return Explanation::of($this->call('/v1/explain', $body)) ?? throw new UnreadableResponse('What answered is not Pagewell, or is another version of it.');
+        return Explanation::of($this->call('/v1/explain', $body)) ?? throw new UnreadableResponse(self::OTHER_PROGRAM);
     }
 
     /** @throws PagewellException see InvalidationClient::invalidate() */
@@ -73,18 +76,20 @@ final class ControlCalls
     /**
      * Reads the token; called for each call, so that a new token needs no restart.
      *
-     * @throws InvalidConfiguration it cannot be read, or is no token
+     * @throws InvalidConfiguration it cannot be read, or contains no token
      */
     public static function token(?string $file): ?string
     {
         if ($file === null) {
             return null;
         }
-        $token = trim((string) @file_get_contents($file, false, null, 0, 4096));
-        if (preg_match('/^[\x21-\x7e]+$/D', $token) !== 1) {
-            throw new InvalidConfiguration("$file cannot be read, or is no token.");
-        }
-        return $token;
+        $content = @file_get_contents($file, false, null, 0, 4096);
+        $token = trim((string) $content);
+        return match (true) {
+            $content === false => throw new InvalidConfiguration("The token file $file cannot be read by this user. Is it there, and may the user of PHP read it?"),
+            preg_match('/^[\x21-\x7e]+$/D', $token) !== 1 => throw new InvalidConfiguration("The token file $file must contain one line of printable ASCII without spaces."),
+            default => $token,
+        };
     }
 
     private function invalidateBatch(Invalidation $batch): InvalidationResult
@@ -104,7 +109,7 @@ final class ControlCalls
         $said = $this->call('/v1/invalidate', $batch->json());
         return is_int($said['dropped'] ?? null) && is_int($said['number'] ?? null)
             ? new InvalidationResult($said['dropped'], $said['number'])
-            : throw new UnreadableResponse('What answered, with status 200, is not Pagewell.');
+            : throw new UnreadableResponse(self::OTHER_PROGRAM);
     }
 
     /** @return array<mixed> the response, an object of JSON */
@@ -118,6 +123,6 @@ final class ControlCalls
         if ($status !== 200 && is_array($said) && is_string($said['error'] ?? null)) {
             throw new InvalidationRefused($said['error'], (string) ($said['explanation'] ?? ''), $status);
         }
-        throw new UnreadableResponse("What answered, with status $status, is not Pagewell.");
+        throw new UnreadableResponse("Status $status. " . self::OTHER_PROGRAM);
     }
 }

@@ -60,7 +60,7 @@ final class Declaration
     public function uses(string $kind, int|string ...$ids): self
     {
         if (!array_is_list($ids)) {
-            throw new InvalidTag(sprintf("uses('%s', %s: …): what a page uses has no further name; say uses('%2\$s', …).", $kind, array_key_first($ids)));
+            throw new InvalidTag(sprintf("uses('%s', %s: …): ids have no names. Write uses('%1\$s', %3\$s).", $kind, array_key_first($ids), var_export(reset($ids), true)));
         }
         $tags = $ids === [] ? [Tag::whole($kind)] : array_map(static fn (int|string $id): string => Tag::one($kind, $id), $ids);
         if ($ids !== []) {
@@ -172,23 +172,16 @@ final class Declaration
      *
      * A page that may be personal (a session, a cookie, Authorization, a signed-in visitor) gets
      * `private`, unless the application has set Cache-Control. Otherwise a rule that stores
-     * undeclared pages would store it. A page of a signed-in visitor, a failed page, or one with too
-     * many tags is not stored either, even if the application gives it a TTL.
+     * undeclared pages would store it. Such a page, a failed page, or one with too many tags is not
+     * stored either, even if the application gives it a TTL.
      *
      * @return list<string> `Name: value`
      */
     public function lines(Response $response): array
     {
         $refusal = $this->refusal($response);
-        $personal = in_array($refusal, [Refusal::SignedIn, Refusal::Session, Refusal::Authorization, Refusal::VisitorsCookie, Refusal::RequestUnknown, Refusal::SetCookie], true);
-        $broken = $refusal === Refusal::Failed && $response->failed;
-        if ($broken || $refusal === Refusal::ZeroLifetime || $refusal === Refusal::TooManyTags) {
-            return $response->has('Pagewell-Cache-Control') ? [] : ['Pagewell-Cache-Control: no-store'];
-        }
         if ($refusal !== null) {
-            // Added also to a field of the application: of several values, `no-store` counts.
-            $lines = $refusal === $this->said ? ['Pagewell-Cache-Control: no-store'] : [];
-            return [...$lines, ...($personal && !$response->has('Cache-Control') ? ['Cache-Control: private, no-cache'] : [])];
+            return $this->refusing($refusal, $response);
         }
         $lines = Tag::lines('Cache-Groups', $this->tags());
         if (!$response->has('Pagewell-Cache-Control')) {
@@ -198,6 +191,39 @@ final class Declaration
             $lines[] = 'Cache-Control: no-cache';
         }
         return $lines;
+    }
+
+    /**
+     * Returns the line that tells Pagewell why the page is not offered, for `pagewell explain`: where Pagewell
+     * would see only fields, of which the cause is unknown.
+     *
+     * @return list<string> `X-Pagewell-Refusal: set-cookie`; empty if the page is offered, or its fields say enough
+     */
+    public function explanation(Response $response): array
+    {
+        $refusal = in_array($response->method, ['GET', 'HEAD'], true) ? $this->refusal($response) : null;
+        $isExplained = match ($refusal) {
+            // The field that it has says enough, and the status does.
+            null, Refusal::CacheControl => false,
+            Refusal::Failed => $response->failed,
+            // The application's own fields may have it stored.
+            Refusal::Nothing => $response->forbidsStoring(),
+            default => true,
+        };
+        return $refusal !== null && $isExplained ? ["X-Pagewell-Refusal: {$refusal->value}"] : [];
+    }
+
+    /** @return list<string> the lines that keep a page from being stored */
+    private function refusing(Refusal $refusal, Response $response): array
+    {
+        $isNever = match (true) {
+            $refusal === $this->said, $refusal === Refusal::ZeroLifetime, $refusal === Refusal::TooManyTags => true,
+            $refusal === Refusal::Failed => $response->failed,
+            default => $refusal->isOfVisitor() && $response->has('Pagewell-Cache-Control'),
+        };
+        $isPrivate = ($refusal->isOfVisitor() || $refusal === Refusal::SetCookie) && !$response->has('Cache-Control');
+        // Added also to a field of the application: of several values, `no-store` counts.
+        return array_keys(array_filter(['Pagewell-Cache-Control: no-store' => $isNever, 'Cache-Control: private, no-cache' => $isPrivate]));
     }
 
     /** Returns the reason if the request may identify its visitor. */

@@ -7,9 +7,10 @@
  *     PATH.lock       held while PATH is read or changed
  *     PATH.delivery   held by the process that delivers, also while it waits for Pagewell
  *
- * All processes that use it need write access to its directory, which must not be served. Bounded:
- * above BYTES_MAX the calls are replaced by one for everything. A line that cannot be read counts as
- * one for everything, too.
+ * All processes that use it need write access to its directory, which must not be served. The files
+ * can be written by whoever may write the directory; those that root makes belong to its owner.
+ * Bounded: above BYTES_MAX the calls are replaced by one for everything, for each of their sites. A
+ * line that cannot be read counts as one for everything, too.
  */
 
 declare(strict_types=1);
@@ -35,14 +36,22 @@ final class FileOutbox implements Outbox
 
     public function store(Invalidation ...$calls): void
     {
-        $lines = implode('', array_map(static fn (Invalidation $call): string => $call->json() . "\n", $calls));
+        $lines = self::lines($calls);
         $this->locked('lock', function () use ($lines): void {
-            if (strlen($this->read()) + strlen($lines) > self::BYTES_MAX) {
-                $this->replace((new Invalidation(all: true))->json() . "\n");
-            } elseif (@file_put_contents($this->path, $lines, FILE_APPEND) !== strlen($lines)) {
-                throw new \RuntimeException("{$this->path} cannot be written.");
+            $all = $this->read() . $lines;
+            if (strlen($all) > self::BYTES_MAX) {
+                $waiting = array_map(Invalidation::ofJson(...), explode("\n", rtrim($all)));
+                $this->replace(self::lines(Invalidation::everythingInPlaceOf($waiting)));
+            } else {
+                $this->write($this->path, 'a', $lines);
             }
         });
+    }
+
+    /** @param array<Invalidation> $calls */
+    private static function lines(array $calls): string
+    {
+        return implode('', array_map(static fn (Invalidation $call): string => $call->json() . "\n", $calls));
     }
 
     public function isDue(): bool
@@ -88,10 +97,43 @@ final class FileOutbox implements Outbox
 
     private function replace(string $text): void
     {
-        $done = $text === '' ? @unlink($this->path) : @file_put_contents("{$this->path}.new", $text) === strlen($text) && @rename("{$this->path}.new", $this->path);
-        if (!$done) {
-            throw new \RuntimeException("{$this->path} cannot be written.");
+        $text === '' || $this->write("{$this->path}.new", 'w', $text);
+        if (!($text === '' ? @unlink($this->path) : @rename("{$this->path}.new", $this->path))) {
+            throw new \RuntimeException("{$this->path} cannot be replaced.");
         }
+    }
+
+    private function write(string $path, string $mode, string $text): void
+    {
+        $file = $this->open($path, $mode);
+        $written = @fwrite($file, $text);
+        if (!fclose($file) || $written !== strlen($text)) {
+            throw new \RuntimeException("$path cannot be written: is the disk full?");
+        }
+    }
+
+    /**
+     * Opens a file, and creates it for everybody who may write the directory.
+     *
+     * @return resource
+     */
+    private function open(string $path, string $mode)
+    {
+        $directory = dirname($this->path);
+        if (!file_exists($path)) {
+            $before = umask(~(int) @fileperms($directory) & 0777);
+            $created = @fopen($path, 'x');
+            umask($before);
+            // A command of root makes it for the processes of the site. A link is not followed.
+            $created !== false && function_exists('posix_geteuid') && posix_geteuid() === 0
+                && @lchown($path, (int) @fileowner($directory)) && @lchgrp($path, (int) @filegroup($directory));
+            $created === false || fclose($created);
+        }
+        $file = @fopen($path, $mode);
+        if ($file === false) {
+            throw new \RuntimeException("$path cannot be written: this user needs write access to it and to its directory.");
+        }
+        return $file;
     }
 
     /**
@@ -101,10 +143,7 @@ final class FileOutbox implements Outbox
      */
     private function locked(string $name, callable $does, int $how = LOCK_EX): mixed
     {
-        $lock = @fopen("{$this->path}.$name", 'c');
-        if ($lock === false) {
-            throw new \RuntimeException("{$this->path}.$name cannot be written.");
-        }
+        $lock = $this->open("{$this->path}.$name", 'c');
         try {
             return flock($lock, $how) ? $does() : null;
         } finally {

@@ -115,4 +115,10 @@ enum Refusal: string
 
     /** Output was flushed before the page was complete. */
     case SentEarly = 'sent-early';
+
+    /** Whether the page may be personal, whatever fields it has. */
+    public function isOfVisitor(): bool
+    {
+        return in_array($this, [self::SignedIn, self::Session, self::Authorization, self::VisitorsCookie, self::RequestUnknown], true);
+    }
 }

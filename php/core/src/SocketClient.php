@@ -117,7 +117,7 @@ final class SocketClient implements SiteClient, ExplanationClient
         $remote = $unix ? 'unix://' . substr($this->address, 5) : "tcp://{$this->address}";
         $socket = @stream_socket_client($remote, $code, $text, min($this->timeoutSeconds, self::CONNECT_SECONDS));
         if ($socket === false) {
-            throw new PagewellUnreachable("Pagewell is not at {$this->address}: $text", $code);
+            throw new PagewellUnreachable("Pagewell is not at {$this->address}: $text. Start it, or set PAGEWELL_ADMIN to its admin address.", $code);
         }
         stream_set_blocking($socket, false);
         return $socket;
@@ -162,7 +162,7 @@ final class SocketClient implements SiteClient, ExplanationClient
     {
         [$head, $content] = explode("\r\n\r\n", $answer, 2) + ['', ''];
         if (preg_match('~^HTTP/1\.[01] ([0-9]{3})[ \r]~', "$head\r", $found) !== 1) {
-            throw $answer === '' ? new PagewellUnreachable('Pagewell closed the connection without an answer.') : new UnreadableResponse('What answered does not speak HTTP.');
+            throw $answer === '' ? new PagewellUnreachable('Pagewell closed the connection without a response.') : new UnreadableResponse(ControlCalls::OTHER_PROGRAM);
         }
         return [(int) $found[1], $content];
     }

@@ -6,8 +6,10 @@
  *     (new TableOutbox($pdo))->create();                    // once, in a migration
  *     Configuration::set(outbox: new TableOutbox($pdo));
  *
- * MariaDB, MySQL, PostgreSQL and SQLite. Bounded: above ROWS_MAX the calls are replaced by one for
- * everything. Two processes may make the same call.
+ * It needs a connection of its own: what is stored within a transaction of the application would
+ * disappear with its rollback. MariaDB, MySQL, PostgreSQL and SQLite. Bounded: above ROWS_MAX the
+ * calls are replaced by one for everything, for each of their sites. Two processes may make the same
+ * call.
  */
 
 declare(strict_types=1);
@@ -21,7 +23,7 @@ final class TableOutbox implements Outbox
     public const ROWS_MAX = 1000;
 
     /**
-     * @param \PDO   $database     a connection of the application
+     * @param \PDO   $database     a connection that the application does not use itself
      * @param string $table        its name, perhaps with a schema
      * @param int    $pauseSeconds seconds after a failure, or a new call, in which nothing is tried
      */
@@ -45,9 +47,26 @@ final class TableOutbox implements Outbox
 
     public function store(Invalidation ...$calls): void
     {
+        if ($this->database->inTransaction()) {
+            throw new \RuntimeException("The outbox $this->table cannot store a call, because a transaction is open on its connection: give TableOutbox a connection of its own.");
+        }
+        $this->database->beginTransaction();
+        try {
+            $this->insert($calls);
+            $this->database->commit();
+        } catch (\Throwable $fault) {
+            $this->database->inTransaction() && $this->database->rollBack();
+            throw $fault;
+        }
+    }
+
+    /** @param array<Invalidation> $calls */
+    private function insert(array $calls): void
+    {
         if ((int) $this->run("SELECT COUNT(*) FROM $this->table")->fetchColumn() + count($calls) > self::ROWS_MAX) {
+            $waiting = array_map(Invalidation::ofJson(...), $this->run("SELECT call_body FROM $this->table")->fetchAll(\PDO::FETCH_COLUMN));
             $this->run("DELETE FROM $this->table");
-            $calls = [new Invalidation(all: true)];
+            $calls = Invalidation::everythingInPlaceOf([...$waiting, ...$calls]);
         }
         foreach ($calls as $call) {
             $this->run("INSERT INTO $this->table (call_body, due_at) VALUES (?, ?)", [$call->json(), time() + $this->pauseSeconds]);

@@ -20,6 +20,7 @@ namespace Pagewell\Bridge\Console;
 use Pagewell\Changes;
 use Pagewell\Exception\InvalidTag;
 use Pagewell\Exception\PagewellException;
+use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
 use Symfony\Component\Console\Command\Command;
@@ -63,7 +64,7 @@ final class InvalidateCommand extends Command
             $output->writeln($fault->getMessage(), OutputInterface::OUTPUT_RAW);
             return self::INVALID;
         } catch (PagewellException $failure) {
-            $output->writeln("{$failure->getMessage()} Nothing is known to be purged: run the command again.", OutputInterface::OUTPUT_RAW);
+            $output->writeln("{$failure->getMessage()}" . ($failure instanceof PagewellUnreachable ? ' It is unknown whether pages were purged: run the command again.' : ' No page was purged.'), OutputInterface::OUTPUT_RAW);
             return self::FAILURE;
         }
         $output->writeln($pages === 1 ? '1 page purged.' : "$pages pages purged.");
@@ -79,6 +80,9 @@ final class InvalidateCommand extends Command
      */
     private static function tagsOf(?string $kind, array $ids): array
     {
+        if (str_contains((string) $kind, ':')) {
+            throw new InvalidTag('A kind has no colon. Write the kind and its ids (' . strtr((string) $kind, ':', ' ') . "), or --tag=$kind for a tag as it stands.");
+        }
         $changes = Changes::byControl();
         foreach ($kind === null ? [] : ($ids === [] ? [null] : $ids) as $id) {
             $changes->changed($kind, $id);

@@ -81,7 +81,7 @@ final class Command
         if ($undeclared === []) {
             return 0;
         }
-        fwrite($err, 'pagewell-php: undeclared: ' . implode(', ', $undeclared) . "\nSay #[Uses(…)], or #[NotCached('why')].\n");
+        fwrite($err, 'pagewell-php: undeclared: ' . implode(', ', $undeclared) . "\nDeclare each: #[Uses(…)] for a page, #[Writes(…)] for a write, or #[NotCached('why')].\n");
         return 1;
     }
 

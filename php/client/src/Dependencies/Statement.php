@@ -107,7 +107,7 @@ final class Statement
         return [$kind, (string) preg_replace_callback(
             '/\{(\w+)\}/',
             static fn (array $found): string => self::id($parameters[$found[1]] ?? null)
-                ?? throw new UnknownParameter("#[Uses('$name')]: the route has no parameter '{$found[1]}' with an id."),
+                ?? throw new UnknownParameter(sprintf("#[Uses('%s')]: the route has no parameter '%s' with an id. Its parameters are: %s.", $name, $found[1], implode(', ', array_keys($parameters)) ?: 'none')),
             $id,
         )];
     }

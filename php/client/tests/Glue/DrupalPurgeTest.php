@@ -35,7 +35,7 @@ final class DrupalPurgeTest extends TestCase
 
     protected function tearDown(): void
     {
-        Configuration::set();
+        Configuration::reset();
         RequestScope::begin();
     }
 

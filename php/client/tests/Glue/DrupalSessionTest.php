@@ -39,7 +39,7 @@ final class DrupalSessionTest extends TestCase
 
     protected function tearDown(): void
     {
-        Configuration::set();
+        Configuration::reset();
         RequestScope::begin();
     }
 

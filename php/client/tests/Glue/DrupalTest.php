@@ -55,7 +55,7 @@ final class DrupalTest extends TestCase
 
     protected function tearDown(): void
     {
-        Configuration::set();
+        Configuration::reset();
         RequestScope::begin();
     }
 

@@ -26,7 +26,7 @@ final class FosHttpCacheTest extends TestCase
 
     protected function tearDown(): void
     {
-        Configuration::set();
+        Configuration::reset();
         RequestScope::begin();
     }
 

@@ -140,6 +140,7 @@ final class LaravelApplicationTest extends TestCase
      * @testWith ["pagewell:invalidate", {"kind": "news", "ids": ["4", "7"]}, 0, "0 pages purged.", ["news", "news:4", "news:7"]]
      *           ["pagewell:invalidate", {"kind": "news"}, 0, "0 pages purged.", ["news", "news:*"]]
      *           ["pagewell:invalidate", {"--tag": ["node:4"]}, 0, "0 pages purged.", ["node:4"]]
+     *           ["pagewell:invalidate", {"kind": "news:4"}, 2, "A kind has no colon. Write the kind and its ids (news 4), or --tag=news:4 for a tag as it stands.", []]
      *           ["pagewell:invalidate", {"kind": ""}, 2, "A kind of data needs a name; it was empty.", []]
      *           ["pagewell:invalidate", {}, 2, "Nothing is named to purge: write a kind and ids (news 4), --tag, --url or --all.", []]
      *           ["pagewell:explain", {"url": "/news/4"}, 1, "The configured client cannot explain pages: it is no ExplanationClient.", []]
@@ -150,6 +151,7 @@ final class LaravelApplicationTest extends TestCase
     #[TestWith(['pagewell:invalidate', ['kind' => 'news', 'ids' => ['4', '7']], 0, '0 pages purged.', ['news', 'news:4', 'news:7']])]
     #[TestWith(['pagewell:invalidate', ['kind' => 'news'], 0, '0 pages purged.', ['news', 'news:*']])]
     #[TestWith(['pagewell:invalidate', ['--tag' => ['node:4']], 0, '0 pages purged.', ['node:4']])]
+    #[TestWith(['pagewell:invalidate', ['kind' => 'news:4'], 2, 'A kind has no colon. Write the kind and its ids (news 4), or --tag=news:4 for a tag as it stands.', []])]
     #[TestWith(['pagewell:invalidate', ['kind' => ''], 2, 'A kind of data needs a name; it was empty.', []])]
     #[TestWith(['pagewell:invalidate', [], 2, 'Nothing is named to purge: write a kind and ids (news 4), --tag, --url or --all.', []])]
     #[TestWith(['pagewell:explain', ['url' => '/news/4'], 1, 'The configured client cannot explain pages: it is no ExplanationClient.', []])]
@@ -169,7 +171,7 @@ final class LaravelApplicationTest extends TestCase
         self::assertSame(['{"urls":["/about"],"soft":true}', '{"all":true}'], array_map(static fn ($call): string => $call->json(), $this->calls->calls()));
         $this->calls->fail(new PagewellUnreachable('Pagewell is <away>.'));
         self::assertSame(1, $console->call('pagewell:invalidate', ['--all' => true]));
-        self::assertSame('Pagewell is <away>. Nothing is known to be purged: run the command again.', trim($console->output()));
+        self::assertSame('Pagewell is <away>. It is unknown whether pages were purged: run the command again.', trim($console->output()));
     }
 
     public function testThePageIsExplainedByARealPagewell(): void

@@ -35,7 +35,7 @@ final class LaravelIncrementsTest extends TestCase
     protected function tearDown(): void
     {
         RequestScope::begin();
-        Configuration::set();
+        Configuration::reset();
         RequestScope::begin();
     }
 

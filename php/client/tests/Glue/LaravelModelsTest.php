@@ -34,7 +34,7 @@ final class LaravelModelsTest extends TestCase
     {
         RequestScope::begin(client: false);
         isset($this->site) && $this->site->stop();
-        Configuration::set();
+        Configuration::reset();
         Configuration::ofFramework('', []);
         RequestScope::begin();
     }

@@ -51,7 +51,7 @@ final class LaravelTest extends TestCase
     protected function tearDown(): void
     {
         RequestScope::begin(client: false);
-        Configuration::set();
+        Configuration::reset();
         RequestScope::begin();
     }
 

@@ -43,7 +43,7 @@ final class PsrClientTest extends TestCase
 
     protected function tearDown(): void
     {
-        Configuration::set();
+        Configuration::reset();
         RequestScope::begin();
     }
 
@@ -101,9 +101,9 @@ final class PsrClientTest extends TestCase
     {
         yield 'nobody' => [static fn () => throw new class ('Connection refused') extends \Exception implements ClientExceptionInterface {
         }, PagewellUnreachable::class, 'Pagewell is not at http://127.0.0.1:8081: Connection refused'];
-        yield 'a page' => [static fn () => new Response(200, [], '<!doctype html>'), UnreadableResponse::class, 'with status 200, is not Pagewell'];
-        yield 'a redirect' => [static fn () => new Response(302, ['Location' => '/']), UnreadableResponse::class, 'with status 302'];
-        yield 'without end' => [static fn () => new Response(200, [], str_repeat('[', 3_000_000)), UnreadableResponse::class, 'is not Pagewell'];
+        yield 'a page' => [static fn () => new Response(200, [], '<!doctype html>'), UnreadableResponse::class, 'Status 200. PAGEWELL_ADMIN names the address of another program'];
+        yield 'a redirect' => [static fn () => new Response(302, ['Location' => '/']), UnreadableResponse::class, 'Status 302. '];
+        yield 'without end' => [static fn () => new Response(200, [], str_repeat('[', 3_000_000)), UnreadableResponse::class, 'another program'];
         yield 'Pagewell, about the token' => [static fn () => new Response(401, [], '{"error":"token","explanation":"It is wrong."}'), InvalidationRefused::class, 'token'];
     }
 

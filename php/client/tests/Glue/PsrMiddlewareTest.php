@@ -178,7 +178,7 @@ final class PsrMiddlewareTest extends TestCase
         self::assertSame(['pagewell: Pagewell is away. Tried again later.'], $said);
         $this->client->fail(null);
         $this->ask('GET', static fn (): Response => new Response());
-        Configuration::set();
+        Configuration::reset();
         self::assertContains('news:5', $this->client->tags());
     }
 

@@ -55,7 +55,7 @@ final class SymfonyApplicationTest extends TestCase
         for ($n = 0; $n < 10 && self::exceptionHandler() !== $this->handler; $n++) {
             restore_exception_handler();
         }
-        Configuration::set();
+        Configuration::reset();
         Configuration::ofFramework('', []);
         RequestScope::begin();
     }

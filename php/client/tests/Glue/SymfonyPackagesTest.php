@@ -44,7 +44,7 @@ final class SymfonyPackagesTest extends TestCase
 
     protected function tearDown(): void
     {
-        Configuration::set();
+        Configuration::reset();
         Configuration::ofFramework('', []);
         RequestScope::begin();
     }
@@ -81,7 +81,7 @@ final class SymfonyPackagesTest extends TestCase
         $channel = RecordingChannel::install();
         $twig->render('none');
         $channel->send();
-        self::assertSame(['Pagewell-Cache-Control: no-store'], $channel->lines());
+        self::assertSame(['Pagewell-Cache-Control: no-store', 'X-Pagewell-Refusal: not-cached'], $channel->lines());
     }
 
     public function testTheChangesOfAMessageAreSentAfterItsHandlers(): void

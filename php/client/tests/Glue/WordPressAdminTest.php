@@ -83,7 +83,7 @@ final class WordPressAdminTest extends TestCase
         self::$blog->control(RealWordPress::AWAY);
         self::assertStringContainsString('Error: The pages were not purged: Pagewell is not at', $this->cli("'purge', [], ['all' => true]"));
         self::assertSame(['site'], self::$blog->pending());
-        self::assertStringEndsWith("refused.\n", $this->cli("'purge', ['/ferry/']"), 'a URL is not tried again');
+        self::assertStringEndsWith("its admin address.\n", $this->cli("'purge', ['/ferry/']"), 'a URL is not tried again');
         self::$blog->forget();
     }
 

@@ -31,7 +31,9 @@ final class RealMariaDb
         // The user that runs PHP may access the socket in it; only the server accesses the data.
         mkdir($this->directory, 0755);
         $this->user = posix_getpwuid(posix_geteuid())['name'] ?? 'root';
-        $common = ['--no-defaults', "--datadir={$this->directory}/data", "--user={$this->user}", '--skip-name-resolve'];
+        // A starting server removes the temporary tables of others in a directory that they share.
+        mkdir("{$this->directory}/tmp", 0700);
+        $common = ['--no-defaults', "--datadir={$this->directory}/data", "--tmpdir={$this->directory}/tmp", "--user={$this->user}", '--skip-name-resolve'];
         $this->account = self::isMariaDb() ? $this->user : 'root';
         $this->execute(self::isMariaDb()
             ? ['mariadb-install-db', ...$common, '--skip-test-db', '--auth-root-authentication-method=socket', "--auth-root-socket-user={$this->user}"]

@@ -37,7 +37,7 @@ trait InteractsWithPageCache
     protected function fakePageCache(): RecordingClient
     {
         Configuration::set($calls = new RecordingClient());
-        $this->beforeApplicationDestroyed(static fn () => Configuration::set());
+        $this->beforeApplicationDestroyed(static fn () => Configuration::reset());
         return $calls;
     }
 

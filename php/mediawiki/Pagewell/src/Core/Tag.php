@@ -49,6 +49,22 @@ final class Tag
     }
 
     /**
+     * Returns a kind that a program names. A colon in it is a tag by mistake: `news:4`.
+     *
+     * @param string $function for the message
+     *
+     * @throws InvalidTag it has a colon
+     */
+    public static function kind(string $function, string $kind): string
+    {
+        if (str_contains($kind, ':')) {
+            [$name, $id] = explode(':', $kind, 2);
+            throw new InvalidTag("$function('$kind'): a kind has no colon. Write $function('$name', '$id'), or {$function}Tags('$kind') for a tag as it stands.");
+        }
+        return $kind;
+    }
+
+    /**
      * Returns the tag of one row of a kind: `news:4`.
      *
      * An id too long for a tag is replaced by its SHA-256, on pages and changes alike.

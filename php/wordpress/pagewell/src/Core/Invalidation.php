@@ -36,6 +36,20 @@ final class Invalidation
     ) {
     }
 
+    /**
+     * Returns calls for everything in place of these: one for each of their sites. A call that could not be read
+     * is of every site.
+     *
+     * @param array<self|null> $calls
+     *
+     * @return list<self>
+     */
+    public static function everythingInPlaceOf(array $calls): array
+    {
+        $sites = array_unique(array_map(static fn (?self $call): ?string => $call?->site, $calls));
+        return array_values(array_map(static fn (?string $site): self => new self(all: true, site: $site), $sites));
+    }
+
     /** Whether it contains no tag and no URL, and is not for everything. */
     public function isEmpty(): bool
     {

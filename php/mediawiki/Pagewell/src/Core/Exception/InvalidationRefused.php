@@ -22,6 +22,6 @@ final class InvalidationRefused extends \RuntimeException implements PagewellExc
      */
     public function __construct(public readonly string $reason, string $explanation, public readonly int $status)
     {
-        parent::__construct("Pagewell refused: $reason ($explanation)", $status);
+        parent::__construct("Pagewell refused the call: $reason ($explanation).", $status);
     }
 }
