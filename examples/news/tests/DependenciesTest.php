@@ -78,7 +78,7 @@ final class DependenciesTest extends TestCase
         [$controller, $request] = self::controller($path);
         usesOf($controller, $request->parameters());
         $channel->send();
-        self::assertSame(['Pagewell-Cache-Control: no-store'], $channel->lines());
+        self::assertSame(['Pagewell-Cache-Control: no-store', 'X-Pagewell-Refusal: not-cached'], $channel->lines());
         self::assertNotNull(Reader::of($controller::class)->notCached, 'it is a decision');
     }
 

@@ -41,7 +41,7 @@ final class Configuration
     }
 
     /**
-     * Sets what the environment and PHP's log do not suffice for. What is not named stays as it is.
+     * Sets what the environment and PHP's log do not suffice for. Arguments that are not named keep their values.
      *
      * @param InvalidationClient|false|null               $client        called if no response can carry a change; false: such a change is refused. Default: PAGEWELL_ADMIN
      * @param \Psr\Log\LoggerInterface|\Closure(string): void|null $log receives failures. Default: PHP's log

@@ -18,9 +18,9 @@ use Pagewell\InvalidationClient;
 use Pagewell\InvalidationResult;
 use Pagewell\Outbox;
 use Pagewell\RequestScope;
-use Pagewell\TableOutbox;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;
+use Pagewell\Tests\Support\HasOutbox;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
@@ -31,7 +31,7 @@ use function Pagewell\uses;
 
 final class OutboxTest extends TestCase
 {
-    private string $directory;
+    use HasOutbox;
 
     private RecordingClient $client;
 
@@ -40,8 +40,7 @@ final class OutboxTest extends TestCase
 
     protected function setUp(): void
     {
-        $this->directory = sys_get_temp_dir() . '/pagewell-outbox-' . bin2hex(random_bytes(6));
-        mkdir($this->directory);
+        $this->makeDirectory();
         $this->client = new RecordingClient();
     }
 
@@ -52,15 +51,7 @@ final class OutboxTest extends TestCase
         Configuration::set(log: static fn () => null);
         RequestScope::begin(client: false);
         Configuration::reset();
-        array_map(unlink(...), glob("$this->directory/*") ?: []);
-        rmdir($this->directory);
-    }
-
-    /** @return iterable<string, array{string}> */
-    public static function kinds(): iterable
-    {
-        yield 'a file' => ['file'];
-        yield 'a table' => ['table'];
+        $this->removeDirectory();
     }
 
     /** @dataProvider kinds */
@@ -150,51 +141,6 @@ final class OutboxTest extends TestCase
 
     /** @dataProvider kinds */
     #[DataProvider('kinds')]
-    public function testAboveItsBoundEverySiteHasACallForEverything(string $kind): void
-    {
-        $outbox = $this->outbox($kind);
-        $long = str_repeat('t', 1000);
-        foreach (['a.example', 'b.example'] as $site) {
-            $kind === 'table'
-                ? $outbox->store(...array_fill(0, intdiv(TableOutbox::ROWS_MAX, 2) + 1, new Invalidation(['t'], site: $site)))
-                : $outbox->store(new Invalidation(array_map(static fn (int $n): string => "$long$n", range(1, 2100)), site: $site));
-        }
-        $seen = [];
-        $outbox->deliver(static function (Invalidation $call) use (&$seen): void {
-            $seen[] = $call;
-        });
-        self::assertEquals([new Invalidation(all: true, site: 'a.example'), new Invalidation(all: true, site: 'b.example')], $seen);
-    }
-
-    public function testATableDoesNotTakeACallThatARollbackWouldRemove(): void
-    {
-        $pdo = new \PDO('sqlite::memory:');
-        ($outbox = new TableOutbox($pdo))->create();
-        $pdo->beginTransaction();
-        $this->expectExceptionMessage('give TableOutbox a connection of its own');
-        $outbox->store(new Invalidation(['news:4']));
-    }
-
-    public function testWhoeverMayWriteTheDirectoryMayWriteTheFiles(): void
-    {
-        chmod($this->directory, 0777);
-        $before = umask(0022);
-        $this->outbox('file')->store(new Invalidation(['news:4']));
-        umask($before);
-        foreach (['outbox', 'outbox.lock'] as $file) {
-            self::assertSame('0666', substr(sprintf('%o', (int) fileperms("$this->directory/$file")), -4), $file);
-        }
-        if (posix_geteuid() === 0) {
-            chown($this->directory, 'www-data');
-            unlink("$this->directory/outbox.lock");
-            $this->outbox('file')->store(new Invalidation(['news:5']));
-            clearstatcache();
-            self::assertSame(fileowner($this->directory), fileowner("$this->directory/outbox.lock"));
-        }
-    }
-
-    /** @dataProvider kinds */
-    #[DataProvider('kinds')]
     public function testAfterAFailureItRests(string $kind): void
     {
         $outbox = $this->outbox($kind, pauseSeconds: 1000);
@@ -206,33 +152,6 @@ final class OutboxTest extends TestCase
         RequestScope::begin(new RecordingChannel(null), $this->client);
         self::assertSame(0, flush());
         self::assertEquals([new Invalidation(['news:4'])], $this->client->calls(), 'flush() does not wait');
-    }
-
-    /** @dataProvider kinds */
-    #[DataProvider('kinds')]
-    public function testItIsBounded(string $kind): void
-    {
-        $outbox = $this->outbox($kind);
-        $tags = array_fill(0, 5000, str_repeat('x', 1000));
-        $outbox->store(...array_fill(0, $kind === 'table' ? TableOutbox::ROWS_MAX : 1, new Invalidation(['news'])));
-        $outbox->store(new Invalidation($tags));
-        $outbox->store(new Invalidation(['after']));
-        $seen = [];
-        $outbox->deliver(static function (Invalidation $call) use (&$seen): void {
-            $seen[] = $call;
-        });
-        self::assertEquals([new Invalidation(all: true), new Invalidation(['after'])], $seen);
-    }
-
-    public function testALineThatIsDamagedCountsAsEverything(): void
-    {
-        file_put_contents("$this->directory/outbox", "{\"tags\":[\"a\"]}\n{\"tags\":[\"b\n{\"tags\":[4]}\n{}\n");
-        $seen = [];
-        (new FileOutbox("$this->directory/outbox"))->deliver(static function (Invalidation $call) use (&$seen): void {
-            $seen[] = $call;
-        });
-        $all = new Invalidation(all: true);
-        self::assertEquals([new Invalidation(['a']), $all, $all, $all], $seen);
     }
 
     public function testOnlyOneProcessDeliversAtATime(): void
@@ -272,16 +191,6 @@ final class OutboxTest extends TestCase
                 self::assertStringContainsString("PAGEWELL_OUTBOX is '$wrong': write the whole path of a file", $fault->getMessage());
             }
         }
-    }
-
-    private function outbox(string $kind, int $pauseSeconds = 0): Outbox
-    {
-        if ($kind === 'file') {
-            return new FileOutbox("$this->directory/outbox", $pauseSeconds);
-        }
-        $outbox = new TableOutbox(new \PDO('sqlite::memory:'), pauseSeconds: $pauseSeconds);
-        $outbox->create();
-        return $outbox;
     }
 
     private function uses(Outbox $outbox): void

@@ -194,23 +194,21 @@ final class Declaration
     }
 
     /**
-     * Returns the line that tells Pagewell why the page is not offered, for `pagewell explain`: where Pagewell
-     * would see only fields, of which the cause is unknown.
+     * Returns the line that tells Pagewell why the page is not offered, for `pagewell explain`. Fields alone
+     * do not show their cause.
      *
      * @return list<string> `X-Pagewell-Refusal: set-cookie`; empty if the page is offered, or its fields say enough
      */
     public function explanation(Response $response): array
     {
         $refusal = in_array($response->method, ['GET', 'HEAD'], true) ? $this->refusal($response) : null;
-        $isExplained = match ($refusal) {
-            // The field that it has says enough, and the status does.
-            null, Refusal::CacheControl => false,
-            Refusal::Failed => $response->failed,
+        return match (true) {
+            // The field that the page has says enough, and the status does.
+            $refusal === null, $refusal === Refusal::CacheControl, $refusal === Refusal::Failed && !$response->failed => [],
             // The application's own fields may have it stored.
-            Refusal::Nothing => $response->forbidsStoring(),
-            default => true,
+            $refusal === Refusal::Nothing && !$response->forbidsStoring() => [],
+            default => ["X-Pagewell-Refusal: {$refusal->value}"],
         };
-        return $refusal !== null && $isExplained ? ["X-Pagewell-Refusal: {$refusal->value}"] : [];
     }
 
     /** @return list<string> the lines that keep a page from being stored */

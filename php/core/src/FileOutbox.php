@@ -8,7 +8,7 @@
  *     PATH.delivery   held by the process that delivers, also while it waits for Pagewell
  *
  * All processes that use it need write access to its directory, which must not be served. The files
- * can be written by whoever may write the directory; those that root makes belong to its owner.
+ * have the permissions of the directory; those that root creates belong to its owner.
  * Bounded: above BYTES_MAX the calls are replaced by one for everything, for each of their sites. A
  * line that cannot be read counts as one for everything, too.
  */

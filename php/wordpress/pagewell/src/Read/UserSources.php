@@ -3,8 +3,8 @@
 /**
  * Dependencies on the users that WordPress reads while it renders.
  *
- * WordPress reads the roles of each user with the name. Who reads them is on the stack: where only the
- * name or the URL is shown, a change of the role does not matter. Each function returns its first
+ * WordPress reads the roles of each user with the name. The stack shows the reader: where only
+ * the name or the URL is shown, a change of the role does not matter. Each function returns its first
  * argument, because its hook (Sources) is a filter.
  */
 
