@@ -32,7 +32,7 @@ class WordPressPagesTest extends TestCase
         '/link/', '/latest/', '/editors/', '/trade/', '/picture/', '/gallery/', '/depth/', '/harbour/', '/author/eve/', '/?author=2', '/quay/', '/tag/quay/feed/',
         '/robots.txt', '/wp-sitemap.xml', '/wp-sitemap-posts-post-1.xml', '/wp-sitemap-posts-page-1.xml',
         '/wp-json/', '/wp-json/wp/v2/posts?_embed', '/wp-json/wp/v2/posts?orderby=title', '/wp-json/wp/v2/posts?sticky=true', '/wp-json/wp/v2/posts/4', '/wp-json/wp/v2/pages?slug=about,depth', '/wp-json/wp/v2/categories', '/wp-json/wp/v2/tags?post=4',
-        '/wp-json/wp/v2/users', '/wp-json/wp/v2/users/2', '/wp-json/wp/v2/comments', '/wp-json/wp/v2/comments?post=4&_embed', '/wp-json/wp/v2/media', '/wp-json/wp/v2/search?search=ferry', '/wp-json/oembed/1.0/embed?url=http://blog.test/ferry/',
+        '/wp-json/wp/v2/users', '/wp-json/wp/v2/users/2', '/wp-json/wp/v2/comments', '/wp-json/wp/v2/comments?post=4&_embed', '/wp-json/wp/v2/comments?post=6', '/wp-json/wp/v2/media', '/wp-json/wp/v2/search?search=ferry', '/wp-json/oembed/1.0/embed?url=http://blog.test/ferry/',
     ];
 
     /** What happens, and how: as a command of wp-cli or a job would do it. */
@@ -44,6 +44,7 @@ class WordPressPagesTest extends TestCase
         'a post has another text' => 'wp_update_post(["ID" => $find("tern"), "post_content" => "Terns fly."]);',
         'a post has another title' => 'wp_update_post(["ID" => $find("tern"), "post_title" => "Terns"]);',
         'a comment comes' => 'wp_insert_comment(["comment_post_ID" => $find("ferry"), "comment_author" => "Ann", "comment_author_email" => "ann@blog.test", "comment_content" => "Second", "comment_approved" => 1]);',
+        'a reply comes' => 'wp_insert_comment(["comment_post_ID" => $find("ferry"), "comment_parent" => $first, "comment_author" => "Bea", "comment_author_email" => "bea@blog.test", "comment_content" => "Third", "comment_approved" => 1]);',
         'an address comes to be' => 'wp_update_post(["ID" => $find("lamp"), "post_name" => "new"]);',
         'somebody comes to write' => 'wp_insert_user(["user_login" => "eve", "user_pass" => "secret-of-eve", "user_email" => "eve@blog.test", "role" => "author"]);',
         'and writes' => 'wp_insert_post(["post_title" => "Of Eve", "post_status" => "publish", "post_author" => get_user_by("login", "eve")->ID]);',
@@ -53,6 +54,7 @@ class WordPressPagesTest extends TestCase
         'a category has another name and address' => 'wp_update_term($ships, "category", ["name" => "Vessels", "slug" => "fish"]);',
         'a post is on top' => 'stick_post($find("tug"));',
         'a comment moves to another post' => 'wp_update_comment(["comment_ID" => $first, "comment_post_ID" => $find("tern")]);',
+        'a reply to it comes where it was' => 'wp_insert_comment(["comment_post_ID" => $find("ferry"), "comment_parent" => $first, "comment_author" => "Cid", "comment_author_email" => "cid@blog.test", "comment_content" => "Fourth", "comment_approved" => 1]);',
         'a comment goes' => 'wp_spam_comment($first);',
         'an author has another name and address' => 'wp_update_user(["ID" => $ada, "display_name" => "Ada K.", "user_nicename" => "ada-k"]);',
         'a post is thrown away' => 'wp_trash_post($find("buoy"));',

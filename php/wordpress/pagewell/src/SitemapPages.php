@@ -10,9 +10,9 @@
  *
  * The index has the number in its name. After the write of one post, the numbers next to the one that is
  * counted then are outdated. So the order in which concurrent requests write and count does not matter, unless
- * thousands do at once: the last one to count finds the last number. Any number is outdated after a command
- * with several, after a response that reports more than COUNTS_MAX, and in a transaction, in which a request
- * may not see what others have written.
+ * thousands do at once: the last one to count finds the last number. A command may write several, up to
+ * COUNTS_MAX, because so few change the number of pages by one at most. Any number is outdated after more, and
+ * in a transaction, in which a request may not see what others have written.
  *
  * Counted once per command, or per turn of a long one (Queue); in a request whose response reports the
  * change, at once.
@@ -118,7 +118,7 @@ final class SitemapPages
             [$blog, $type] = explode(' ', $place, 2);
             $elsewhere = is_multisite() && (int) $blog !== get_current_blog_id();
             $elsewhere && switch_to_blog((int) $blog);
-            Changes::add(...($times === 1 ? self::outdated($type) : ["pages:$type"]));
+            Changes::add(...($times <= self::COUNTS_MAX ? self::outdated($type) : ["pages:$type"]));
             $elsewhere && restore_current_blog();
         }
     }

@@ -28,7 +28,7 @@ final class CommentSources
     public static function comments(mixed $query): mixed
     {
         $asked = (array) ($query->query_vars ?? []);
-        $post = (int) ($asked['post_id'] ?? 0);
+        $post = (int) ($asked['post_id'] ?? 0) ?: self::postOfParent($asked['parent'] ?? '');
         $posts = $post > 0 ? [$post] : self::posts($asked);
         if ($posts !== []) {
             Page::uses(...array_map(static fn (int $post): string => "comments:$post", $posts));
@@ -49,6 +49,12 @@ final class CommentSources
     {
         $posts = array_values(array_filter(array_map('intval', array_filter((array) ($asked['post__in'] ?? []), is_scalar(...))), static fn (int $post): bool => $post > 0));
         return count($posts) <= self::POSTS_MAX ? $posts : [];
+    }
+
+    /** Replies are comments of the post of their parent; 0: the query is not for replies. */
+    private static function postOfParent(mixed $parent): int
+    {
+        return is_numeric($parent) && (int) $parent > 0 ? (int) (get_comment((int) $parent)->comment_post_ID ?? 0) : 0;
     }
 
     public static function commentsSecond(mixed $count, mixed $post): mixed

@@ -29,7 +29,7 @@ final class CommentEvents
     public static function turned(string $new, string $old, \WP_Comment $comment): void
     {
         if ($new !== $old && ($new === 'approved' || $old === 'approved')) {
-            self::changed((int) $comment->comment_post_ID, $comment->comment_date_gmt);
+            self::changed((array) $comment);
             self::pair((int) $comment->comment_post_ID, -1);
         }
     }
@@ -41,7 +41,7 @@ final class CommentEvents
     public static function moved(mixed $after, mixed $before): void
     {
         if (is_array($after) && ($before['comment_approved'] ?? '') === '1') {
-            self::changed((int) ($before['comment_post_ID'] ?? 0), (string) ($before['comment_date_gmt'] ?? ''));
+            self::changed((array) $before);
         }
     }
 
@@ -84,7 +84,7 @@ final class CommentEvents
     {
         $isSeen = $comment instanceof \WP_Comment && $comment->comment_approved === '1';
         if ($isSeen) {
-            self::changed((int) $comment->comment_post_ID, $comment->comment_date_gmt);
+            self::changed((array) $comment);
         }
         return $isSeen;
     }
@@ -94,10 +94,18 @@ final class CommentEvents
         self::$counted[$post] = (self::$counted[$post] ?? 0) + $step;
     }
 
-    /** Adds the changes for a comment of this date that is or was visible. */
-    private static function changed(int $post, string $date): void
+    /**
+     * Adds the changes for a comment that is or was visible. One that was moved may be a reply to a comment of
+     * another post.
+     *
+     * @param array<mixed> $comment its columns
+     */
+    private static function changed(array $comment): void
     {
-        Changes::add("comments:$post", 'comments', ...Tags::latestWith(self::later($date)));
+        $post = (int) ($comment['comment_post_ID'] ?? 0);
+        $parent = (int) ($comment['comment_parent'] ?? 0);
+        $ofParent = $parent > 0 ? (int) (get_comment($parent)->comment_post_ID ?? 0) : 0;
+        Changes::add("comments:$post", 'comments', ...($ofParent > 0 && $ofParent !== $post ? ["comments:$ofParent"] : []), ...Tags::latestWith(self::later((string) ($comment['comment_date_gmt'] ?? ''))));
     }
 
     /** Adds the changes for all comments of a post that is or was published. */
