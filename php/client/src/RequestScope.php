@@ -10,10 +10,9 @@
  *     sent, or a command            UseAfterHeaders              by the control interface, at the end
  *     a transaction is open         the same                     held until its commit, then as above
  *
- * The page's dependencies are sent at the last moment, because only then is it known whether the
- * page may be stored. Changes are set at once: if anything fails after the write, its response
- * still reports them. The response to a safe method cannot (RFC 9875 section 3). Sending ends the
- * state, so that each request of a PHP process begins with an empty one.
+ * The page's dependencies are sent at the last moment, because only then is it known whether the page may
+ * be stored. Changes are set at once: if anything fails after the write, its response still reports them.
+ * The response to a safe method cannot (RFC 9875 section 3). Sending ends the state.
  */
 
 declare(strict_types=1);
@@ -34,7 +33,6 @@ final class RequestScope
 
     private Declaration $declaration;
     private Template $template;
-
     private readonly InvalidationHeader $header;
 
     /** The changes on the response that was finished last. */
@@ -53,6 +51,8 @@ final class RequestScope
             $this->register();
         });
         $this->reset();
+        // A framework's page also says that it declares nothing.
+        $channel instanceof CollectingChannel && $this->register();
     }
 
     /** Returns the object of the running request. */
