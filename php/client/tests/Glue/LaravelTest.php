@@ -68,6 +68,7 @@ final class LaravelTest extends TestCase
         $response = $this->ask('GET', '/closure');
         self::assertSame(['closure', false], [$response->getContent(), $response->headers->has('Cache-Groups')]);
         self::assertSame('no-cache, private', $response->headers->get('Cache-Control'));
+        self::assertSame('nothing-declared', $response->headers->get('X-Pagewell-Refusal'));
     }
 
     public function testAFragmentIsAnElementWhereTheRequestSaysThatItIsUnderstood(): void
