@@ -199,6 +199,6 @@ final class FragmentTest extends TestCase
         self::assertSame(['Surrogate-Control: max-age=5, content="ESI/1.0"'], $channel->finish(200, ['surrogate-control: max-age=5']));
         $channel = CollectingChannel::begin('GET', false);
         self::assertSame('in place', fragment('/box', static fn (): string => 'in place'));
-        self::assertSame([], $channel->finish(200, []));
+        self::assertSame(['X-Pagewell-Refusal: nothing-declared'], $channel->finish(200, []));
     }
 }

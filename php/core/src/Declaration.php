@@ -194,19 +194,18 @@ final class Declaration
     }
 
     /**
-     * Returns the line that tells Pagewell why the page is not offered, for `pagewell explain`. Fields alone
-     * do not show their cause.
+     * Returns the line that tells Pagewell why the page is not offered, for `pagewell explain`.
+     *
+     * @param Refusal ...$silent reasons that are not told
      *
      * @return list<string> `X-Pagewell-Refusal: set-cookie`; empty if the page is offered, or its fields say enough
      */
-    public function explanation(Response $response): array
+    public function explanation(Response $response, Refusal ...$silent): array
     {
         $refusal = in_array($response->method, ['GET', 'HEAD'], true) ? $this->refusal($response) : null;
         return match (true) {
-            // The field that the page has says enough, and the status does.
-            $refusal === null, $refusal === Refusal::CacheControl, $refusal === Refusal::Failed && !$response->failed => [],
-            // The application's own fields may have it stored.
-            $refusal === Refusal::Nothing && !$response->forbidsStoring() => [],
+            $refusal === null, $refusal === Refusal::CacheControl, in_array($refusal, $silent, true) => [],
+            $refusal === Refusal::Failed && !$response->failed, $refusal === Refusal::Nothing && $response->mayBeStoredByItsFields() => [],
             default => ["X-Pagewell-Refusal: {$refusal->value}"],
         };
     }

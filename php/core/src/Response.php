@@ -65,6 +65,12 @@ final class Response
         return $this->hasDirective('public', 's-maxage');
     }
 
+    /** Whether fields of the application may have it stored, whatever it declares. */
+    public function mayBeStoredByItsFields(): bool
+    {
+        return $this->has('Pagewell-Cache-Control') || $this->has('Surrogate-Control') || $this->isMarkedShared();
+    }
+
     /** Whether the application sent `Vary: Cookie`, so that one copy is stored for each set of cookies. */
     public function variesByCookie(): bool
     {
