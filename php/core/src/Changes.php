@@ -11,8 +11,7 @@
  *     more than BYTES_MAX                  the same for the largest kinds, until three quarters are left
  *     still more than three quarters       replaced by everything: no tag is left
  *
- * In the field, everything is the token `*`, an extension of Pagewell. A tag of that name is `"*"`,
- * in quotes.
+ * In the field, everything is the token `*`, an extension of Pagewell. A tag of that name is `"*"`.
  */
 
 declare(strict_types=1);

@@ -196,7 +196,7 @@ final class Declaration
     /**
      * Returns the line that tells Pagewell why the page is not offered, for `pagewell explain`.
      *
-     * @param Refusal ...$silent reasons that are not told
+     * @param Refusal ...$silent reasons to leave out
      *
      * @return list<string> `X-Pagewell-Refusal: set-cookie`; empty if the page is offered, or its fields say enough
      */
