@@ -141,6 +141,47 @@ final class WordPressExactTest extends TestCase
         self::assertStringContainsString('You like nothing', self::$pages->ask('/taste/')[0]);
     }
 
+    /** @dataProvider failures */
+    #[DataProvider('failures')]
+    public function testAFailureOfTheRestApiIsNotKept(string $url, string $status): void
+    {
+        $draft = self::$blog->command('$made = get_page_by_path("soon", OBJECT, "post")->ID ?? wp_insert_post(["post_title" => "Soon", "post_name" => "soon", "post_status" => "draft"]); echo $made;');
+        foreach ([1, 2] as $time) {
+            [$shown, $why] = self::$pages->ask(sprintf($url, $draft));
+            self::assertStringContainsString($status, $shown);
+            self::assertStringContainsString('refusal: rest-route', $why, "request $time");
+        }
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function failures(): iterable
+    {
+        yield 'a draft' => ['/wp-json/wp/v2/posts/%d', ' 401 '];
+        yield 'a draft, in an envelope with status 200' => ['/wp-json/wp/v2/posts/%d?_envelope', '"status":401'];
+        yield 'the same at another URL' => ['/?rest_route=/wp/v2/posts/%d&_envelope=1', '"status":401'];
+        yield 'no user' => ['/wp-json/wp/v2/users/4711?_envelope', '"status":404'];
+        yield 'no route' => ['/wp-json/nothing/v1/here?_envelope', '"status":404'];
+        yield 'a nonce that is not valid' => ['/wp-json/wp/v2/posts/4?_wpnonce=0&_envelope', '"status":403'];
+        yield 'another method' => ['/wp-json/wp/v2/posts/4?_method=DELETE', ' 401 '];
+        yield 'a method without content' => ['/wp-json/wp/v2/posts/4?_method=HEAD', ' 200 '];
+    }
+
+    public function testWhatAResponseOfTheRestApiContainsHasToBeKnownToo(): void
+    {
+        $known = static fn (string $before, string $ask): string => self::$blog->command("$before Pagewell\WordPress\Read\RestSources::listen(); define('REST_REQUEST', true); http_response_code(200); \$ask = fn (\$route, \$method = 'GET') => rest_do_request(new WP_REST_Request(\$method, \$route)); \$ask('/wp/v2/posts'); $ask"
+            . " echo json_encode((new ReflectionMethod('Pagewell\WordPress\Read\RefusalCheck', 'isOtherRest'))->invoke(null));");
+        self::assertSame('false', $known('', ''));
+        self::assertSame('true', $known('', "\$ask('/wp/v2/posts/4711');"), 'a failure within');
+        self::assertSame('true', $known('', "apply_filters('rest_post_dispatch', new WP_REST_Response([], 404), null, null);"), 'embedded, without a route');
+        self::assertSame('true', $known("add_filter('rest_pre_dispatch', fn (\$made, \$server, \$request) => \$request->get_route() === '/wp/v2/tags' ? ['tides'] : \$made, 10, 3);", "\$ask('/wp/v2/tags');"), 'by a plugin');
+        self::assertSame('true', $known("add_filter('rest_dispatch_request', fn (\$made, \$request) => \$request->get_route() === '/wp/v2/tags' ? ['tides'] : \$made, 10, 2);", "\$ask('/wp/v2/tags');"), 'by a plugin, later');
+        foreach (['HTTP_X_HTTP_METHOD_OVERRIDE', 'HTTP_X_WP_NONCE'] as $field) {
+            self::assertSame('true', $known('', "\$_SERVER['$field'] = 'GET';"), $field);
+        }
+        self::$pages->ask('/wp-json/wp/v2/posts?_embed');
+        self::assertTrue(self::$pages->isKept('/wp-json/wp/v2/posts?_embed'), 'what is embedded in it is known');
+    }
+
     public function testOfASettingsPageCountsWhatPagesMayShow(): void
     {
         $saved = static fn (string $option): string => self::$blog->post("\$GLOBALS['pagenow'] = 'options.php'; update_option('$option', bin2hex(random_bytes(4)));")[1];

@@ -20,6 +20,12 @@ final class RefusalCheck
     /** Cookies without effect on pages. Pagewell removes those that only scripts read from the request. */
     private const HARMLESS_COOKIES = ['wordpress_test_cookie'];
 
+    /** Parameters of any REST route that hide a status, change the method, or name the visitor; `_jsonp` is for scripts of other sites. */
+    private const REST_PARAMETERS = ['_envelope', '_jsonp', '_method', '_wpnonce', 'password'];
+
+    /** Request fields with the same effect. Pagewell does not forward them, but another server may. */
+    private const REST_FIELDS = ['HTTP_X_HTTP_METHOD_OVERRIDE', 'HTTP_X_WP_NONCE'];
+
     /** Returns the reason why the page must not be stored; null if it may be. */
     public static function of(bool $canonical, bool $visitorsNonce, bool $byDevice, bool $signedIn = false): ?Refusal
     {
@@ -64,11 +70,12 @@ final class RefusalCheck
         return in_array($status, [200, 404, 410], true) || ($canonical && in_array($status, [301, 308], true));
     }
 
-    /** Whether it is a response of the REST API that is not known; one for a script of another site (JSONP), or with a post's password. */
+    /** Whether it is a response of the REST API whose data or status is unknown. */
     private static function isOtherRest(): bool
     {
         $isRest = defined('REST_REQUEST') && constant('REST_REQUEST');
-        return $isRest && (!RestSources::isKnown() || http_response_code() !== 200 || isset($_GET['_jsonp']) || isset($_GET['_method']) || isset($_GET['password']));
+        $isChanged = array_intersect_key($_GET, array_flip(self::REST_PARAMETERS)) !== [] || array_intersect_key($_SERVER, array_flip(self::REST_FIELDS)) !== [];
+        return $isRest && (!RestSources::isKnown() || http_response_code() !== 200 || $isChanged);
     }
 
     private static function hasVisitorsCookie(): bool

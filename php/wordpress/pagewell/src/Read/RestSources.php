@@ -7,6 +7,10 @@
  * filters of titles and URLs. The hooks `rest_prepare_…` pass each of them. Other routes are not offered, because what they read
  * is unknown, unless the filter `pagewell_rest_route` accepts them.
  *
+ * A response may contain others: `_embed` adds the linked ones, also those that fail. The
+ * change that ends a failure is unknown, like the data that a plugin returns in place of a route.
+ * Neither is offered.
+ *
  * A response does not link to a post's revisions, which visitors cannot read: the number of them
  * changes with each automatic save.
  */
@@ -26,17 +30,22 @@ final class RestSources
         'WP_REST_Search_Controller', 'WP_REST_Post_Types_Controller', 'WP_REST_Taxonomies_Controller', 'WP_REST_Post_Statuses_Controller', 'WP_oEmbed_Controller',
     ];
 
-    /** Whether a request was dispatched, to be answered with what is known; also each embedded one. */
+    /** Whether every request that was dispatched, also each embedded one, was answered with known data; null: there was none. */
     private static ?bool $isKnown = null;
 
     public static function listen(): void
     {
         add_action('rest_api_init', self::register(...), PHP_INT_MAX);
         add_filter('rest_request_before_callbacks', self::asked(...), PHP_INT_MAX, 3);
+        add_filter('rest_pre_dispatch', static fn (mixed $response): mixed => self::replaced($response, !empty($response)), PHP_INT_MAX);
+        add_filter('rest_dispatch_request', static fn (mixed $response): mixed => self::replaced($response, $response !== null), PHP_INT_MAX);
+        foreach (['rest_request_after_callbacks', 'rest_post_dispatch'] as $filter) {
+            add_filter($filter, self::answered(...), PHP_INT_MAX);
+        }
         add_filter('oembed_response_data', static fn (mixed $data, mixed $post): mixed => self::post($data, $post), PHP_INT_MAX, 2);
     }
 
-    /** Whether the response may be stored: every route that has contributed to it is known. */
+    /** Whether the response may be stored: every route that has contributed to it is known, and has not failed. */
     public static function isKnown(): bool
     {
         return self::$isKnown === true;
@@ -63,6 +72,22 @@ final class RestSources
         $class = is_array($callback) && is_object($callback[0] ?? null) ? $callback[0]::class : '';
         $isOwn = in_array($class, self::OWN, true) && $request instanceof \WP_REST_Request && $request->get_method() === 'GET';
         self::$isKnown = self::$isKnown !== false && (bool) apply_filters('pagewell_rest_route', $isOwn, $request);
+        return $response;
+    }
+
+    /** A plugin may answer in place of a route. */
+    private static function replaced(mixed $response, bool $isReplaced): mixed
+    {
+        self::$isKnown = $isReplaced ? false : self::$isKnown;
+        return $response;
+    }
+
+    /** A request was answered: the one of the client, or one within it. */
+    private static function answered(mixed $response): mixed
+    {
+        if (is_wp_error($response) || ($response instanceof \WP_HTTP_Response && $response->get_status() !== 200)) {
+            self::$isKnown = false;
+        }
         return $response;
     }
 
