@@ -7,6 +7,9 @@
  *     action=query   each module, and the generator; the pages that it asks for
  *     action=parse   the parsed text by the hooks of ReadHooks
  *
+ * A page that is missing by its title is named like any other. No name is known for the number of a
+ * page or revision that does not exist yet, so the answer is refused.
+ *
  * `prop=info` is not among them: it has the time when a page was touched, which many jobs change.
  */
 
@@ -35,8 +38,17 @@ final class ApiReads
     /** Properties of pages, by the kind that has the title as its id. */
     private const PROPERTIES = [
         'revisions' => 'history', 'categories' => 'links', 'links' => 'links', 'templates' => 'links', 'images' => 'links', 'extlinks' => 'links',
-        'iwlinks' => 'links', 'langlinks' => 'links', 'pageprops' => 'links', 'redirects' => 'backlinks', 'linkshere' => 'backlinks',
+        'pageprops' => 'links', 'redirects' => 'backlinks', 'linkshere' => 'backlinks',
         'transcludedin' => 'backlinks', 'fileusage' => 'backlinks', 'contributors' => 'history',
+    ];
+
+    /** Parameters with which a module reads other data than its kind: `prop=hidden` is one value of `prop`. */
+    private const OTHERS = [
+        'allmessages' => ['enableparser'],
+        'categories' => ['show', 'prop=hidden'],
+        'contributors' => ['group', 'excludegroup', 'rights', 'excluderights'],
+        'redirects' => ['show', 'prop=fragment'],
+        'revisions' => ['diffto', 'difftotext', 'expandtemplates', 'parse'],
     ];
 
     /** TTL of what is counted or dated at the time of the request, in seconds. */
@@ -51,7 +63,7 @@ final class ApiReads
         // These two have formats of their own, and never a skin.
         $isData = in_array($request->getVal('action'), ['feedrecentchanges', 'opensearch'], true) && !str_ends_with($request->getVal('format', ''), 'fm');
         $isFormat = in_array($request->getVal('format'), self::FORMATS, true) || $isData;
-        return self::$isKnown && $isFormat && $request->getVal('origin', '*') === '*' && !$request->getCheck('curtimestamp') && !$request->getCheck('servedby');
+        return self::$isKnown && $isFormat && $request->getVal('origin', '*') === '*' && array_filter(['curtimestamp', 'servedby', 'converttitles'], $request->getCheck(...)) === [];
     }
 
     public function onAPIAfterExecute($module): void
@@ -78,17 +90,37 @@ final class ApiReads
             Page::uses($kind);
         }
         isset(self::SECONDS[$name]) && Page::freshFor(self::SECONDS[$name]);
-        $isKnown = isset(self::LISTS[$name]) || match ($name) {
+        $isKnown = !self::readsOthers($name, $params) && (isset(self::LISTS[$name]) || match ($name) {
             'allpages' => !self::isFiltered($params) && self::add('titles', (int) $params['namespace']),
             'categorymembers', 'backlinks', 'embeddedin', 'imageusage' => self::ofTitle($name, $params),
-            default => self::properties($name, $module),
-        };
+            default => self::properties($name, self::setOf($module)),
+        });
         $isKnown || Page::refuse(Refusal::Unknown);
     }
 
+    /** A generator: its own pages are those that the request names. */
     public function onAPIQueryGeneratorAfterExecute($module, $pages): void
     {
+        self::pages(self::setOf($module));
         $this->onAPIQueryAfterExecute($module);
+    }
+
+    /** Returns the pages that a module reads. The method is protected; for a generator, it has other pages than the query. */
+    private static function setOf($module)
+    {
+        return (fn () => $this->getPageSet())->call($module);
+    }
+
+    private static function readsOthers(string $name, array $params): bool
+    {
+        foreach (self::OTHERS[$name] ?? [] as $parameter) {
+            [$parameter, $value] = explode('=', $parameter, 2) + [1 => null];
+            $given = $params[$parameter] ?? false;
+            if ($value === null ? $given !== false : in_array($value, (array) $given, true)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private static function add(string $kind, int|string $id): bool
@@ -123,23 +155,38 @@ final class ApiReads
         return ($params['filterredir'] ?? 'all') !== 'all' || ($params['filterlanglinks'] ?? 'all') !== 'all';
     }
 
-    /** Properties of the pages that the request asks for. */
-    private static function properties(string $name, $module): bool
+    /** Properties of pages. */
+    private static function properties(string $name, $set): bool
     {
-        $all = $module->getQuery()->getPageSet()->getPages();
-        foreach ($all as $page) {
+        foreach ($set->getPages() as $page) {
             match (true) {
                 isset(self::PROPERTIES[$name]) => Page::uses(self::PROPERTIES[$name], Tags::title($page)),
-                $name === 'categoryinfo' => Page::uses('category', Tags::name($page->getDBkey())),
-                $name === 'imageinfo' => Page::uses('file', Tags::name($page->getDBkey())),
+                $name === 'categoryinfo' => self::category($page),
+                $name === 'imageinfo' => self::file($page),
                 default => null,
             };
         }
         return isset(self::PROPERTIES[$name]) || in_array($name, ['categoryinfo', 'imageinfo'], true);
     }
 
+    /** The members of a category, and whether it is hidden. */
+    private static function category($page): void
+    {
+        Page::uses('category', Tags::name($page->getDBkey()));
+        Page::uses('links', Tags::title($page));
+    }
+
+    /** A file, or the one to which it is a redirect. */
+    private static function file($page): void
+    {
+        $file = \MediaWiki\MediaWikiServices::getInstance()->getRepoGroup()->findFile($page);
+        Page::uses('file', Tags::name($page->getDBkey()), Tags::name($file ? (string) $file->getName() : $page->getDBkey()));
+    }
+
     private static function pages($set): void
     {
+        $missing = [...$set->getMissingPageIDs(), ...$set->getMissingRevisionIDs()];
+        $missing === [] || Page::refuse(Refusal::Unknown);
         foreach ([...$set->getPages(), ...$set->getRedirectTitles()] as $page) {
             Page::uses('page', Tags::title($page));
         }
@@ -160,6 +207,10 @@ final class ApiReads
                 Page::uses('page', Tags::title($title));
                 Page::uses('text', Tags::title($title));
             }
+        }
+        // Whether these pages exist, and are hidden.
+        foreach (array_filter((array) ($result['categories'] ?? []), is_array(...)) as $category) {
+            Page::uses('link', Tags::named(NS_CATEGORY, (string) ($category['category'] ?? '')));
         }
         if ($params['oldid'] ?? null) {
             Page::uses('history');

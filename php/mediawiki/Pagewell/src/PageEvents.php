@@ -157,7 +157,8 @@ final class PageEvents
         if (isset($properties['hiddencat'])) {
             ChangeQueue::add('link', Tags::title($title));
         }
-        if ($pages !== [] || $categories !== [] || $properties !== []) {
+        $external = [...$update->getAddedExternalLinks() ?? [], ...$update->getRemovedExternalLinks() ?? []];
+        if ($pages !== [] || $categories !== [] || $properties !== [] || $external !== []) {
             ChangeQueue::add('links', Tags::title($title));
         }
     }

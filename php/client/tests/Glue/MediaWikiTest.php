@@ -1,0 +1,109 @@
+<?php
+
+/**
+ * The MediaWiki extension in Debian's MediaWiki, behind the real binary: which answers of the API
+ * are stored. The acceptance tests compare the pages of a wiki after each of many changes
+ * (crates/testing/acceptance/tests/applications/mediawiki.rs).
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Tests\Glue;
+
+use Pagewell\Tests\Support\RealMediaWiki;
+use Pagewell\Tests\Support\RealPagewell;
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+
+final class MediaWikiTest extends TestCase
+{
+    private static ?RealMediaWiki $wiki = null;
+
+    private static ?RealPagewell $pagewell = null;
+
+    public static function setUpBeforeClass(): void
+    {
+        self::$wiki = RealMediaWiki::start();
+        self::$pagewell = self::$wiki->behind();
+        self::$wiki->set(self::settings(self::$pagewell->admin()));
+        self::$wiki->edit('Ferry', 'A ferry. [[Gull]] [[Category:Ships]]');
+    }
+
+    public static function tearDownAfterClass(): void
+    {
+        self::$pagewell?->stop();
+        self::$wiki?->stop();
+        self::$pagewell = self::$wiki = null;
+    }
+
+    /** @dataProvider others */
+    #[DataProvider('others')]
+    public function testAnAnswerWithOtherDataIsNotStored(string $query, string $shown): void
+    {
+        foreach ([1, 2] as $time) {
+            [$status, $fields, $content] = self::api($query);
+            self::assertSame(200, $status);
+            self::assertStringContainsString($shown, $content);
+            self::assertSame(['unknown-dependencies'], $fields['x-pagewell-refusal'] ?? [], "request $time: $content");
+        }
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function others(): iterable
+    {
+        yield 'the number of a page to come' => ['action=query&pageids=4711', '"missing"'];
+        yield 'beside one that is there' => ['action=query&pageids=1|4711&prop=revisions', '"missing"'];
+        yield 'the number of a revision to come' => ['action=query&revids=4711', '"badrevids"'];
+        yield 'for a generator' => ['action=query&generator=links&pageids=4711', '"batchcomplete"'];
+        yield 'spellings that may be written' => ['action=query&titles=Ferry&converttitles=1', '"pageid"'];
+        yield 'a text with templates' => ['action=query&titles=Ferry&prop=revisions&rvprop=content&rvexpandtemplates=1', 'A ferry'];
+        yield 'messages with templates' => ['action=query&meta=allmessages&ammessages=mainpage&amenableparser=1', 'Main Page'];
+        yield 'categories that are hidden' => ['action=query&titles=Ferry&prop=categories&clprop=hidden', 'Category:Ships'];
+        yield 'links to other languages, which jobs change' => ['action=query&titles=Ferry&prop=langlinks', '"pageid"'];
+        yield 'no user' => ['action=query&list=users&ususers=Nobody', '"missing"'];
+    }
+
+    /** @dataProvider changes */
+    #[DataProvider('changes')]
+    public function testWhatIsMissingIsThereOnceItIsWritten(string $query, string $before, string $title, string $text, string $after): void
+    {
+        self::api($query);
+        [, $fields, $content] = self::api($query);
+        self::assertStringContainsString('hit', $fields['cache-status'][0], (string) json_encode($fields));
+        self::assertStringContainsString($before, $content);
+        self::$wiki->edit($title, $text);
+        self::assertStringContainsString($after, self::api($query)[2]);
+    }
+
+    /** @return iterable<string, array{string, string, string, string, string}> */
+    public static function changes(): iterable
+    {
+        yield 'a page by its title' => ['action=query&titles=Buoy', '"missing"', 'Buoy', 'A buoy.', '"pageid"'];
+        yield 'the links of a page, by a generator' => ['action=query&generator=links&titles=Tug', '"batchcomplete"', 'Tug', '[[Ferry]]', '"title":"Ferry"'];
+        yield 'the category of a parsed page' => ['action=parse&page=Ferry&prop=categories', '"missing"', 'Category:Ships', 'Ships.', '"sortkey":"","*":"Ships"}'];
+    }
+
+    public function testAnExternalLinkOfATemplateIsThereOnceItsJobHasRun(): void
+    {
+        self::$wiki->edit('Template:Port', 'A port.');
+        self::$wiki->edit('Pilot', '{{Port}}');
+        self::$wiki->maintain('runJobs.php', '');
+        $query = 'action=query&titles=Pilot&prop=extlinks';
+        array_map(self::api(...), [$query, $query]);
+        self::$wiki->edit('Template:Port', 'https://port.example/');
+        self::assertStringContainsString('hit', self::api($query)[1]['cache-status'][0]);
+        self::$wiki->maintain('runJobs.php', '');
+        self::assertStringContainsString('port.example', self::api($query)[2]);
+    }
+
+    private static function settings(string $admin): string
+    {
+        return "\$wgPagewellControl = '$admin';";
+    }
+
+    /** @return array{int, array<string, list<string>>, string} status, fields, content */
+    private static function api(string $query): array
+    {
+        return self::$pagewell->ask('GET', "/api.php?format=json&$query", '', 'Host: ' . RealMediaWiki::HOST);
+    }
+}
