@@ -96,6 +96,66 @@ final class MediaWikiTest extends TestCase
         self::assertStringContainsString('port.example', self::api($query)[2]);
     }
 
+    public function testChangesAreSentAgainUntilPagewellAnswers(): void
+    {
+        self::$wiki->edit('Gull', 'A gull.');
+        self::assertStringContainsString('A gull.', self::text('Gull'));
+        self::$wiki->set(self::settings('127.0.0.1:1'));
+        self::$wiki->edit('Gull', 'An old gull.');
+        self::$wiki->edit('Tern', 'A tern.');
+        self::assertGreaterThan(1, count(self::$wiki->jobs()));
+        $since = min(array_column(self::$wiki->jobs(), 'since'));
+        // MediaWiki itself gives up after the third.
+        foreach (range(1, 4) as $time) {
+            $printed = self::$wiki->maintain('runJobs.php', '', '--nothrottle');
+            self::assertStringContainsString('changed names could not be sent since', $printed, 'and it ends');
+            self::assertSame([1, 0], [count(self::$wiki->jobs()), self::$wiki->claimed()], "run $time");
+        }
+        $job = self::$wiki->jobs()[0];
+        self::assertSame($since, $job['since']);
+        self::assertStringContainsString('"content:0:Gull"', $job['body']);
+        self::assertStringContainsString('"content:0:Tern"', $job['body']);
+        self::assertStringContainsString('A gull.', self::text('Gull'), 'it is stored');
+        self::$wiki->set(self::settings(self::$pagewell->admin()));
+        self::$wiki->maintain('runJobs.php', '', '--nothrottle');
+        self::assertStringContainsString('An old gull.', self::text('Gull'));
+        self::assertSame([0, 0], [count(self::$wiki->jobs()), self::$wiki->claimed()]);
+    }
+
+    public function testBetweenTwoCallsIsAPause(): void
+    {
+        self::$wiki->set(self::settings('127.0.0.1:1') . ' $wgJobBackoffThrottling["pagewellInvalidate"] = 1 / 3600;');
+        self::$wiki->edit('Pier', 'A pier.');
+        self::$wiki->forgetPauses();
+        $tries = static fn (string ...$options): bool => str_contains(self::$wiki->maintain('runJobs.php', '', '--type=pagewellInvalidate', ...$options), 'could not be sent');
+        self::assertSame([true, false, true], [$tries(), $tries(), $tries('--nothrottle')]);
+        self::$wiki->set(self::settings(self::$pagewell->admin()));
+        self::$wiki->maintain('runJobs.php', '', '--nothrottle');
+    }
+
+    public function testTooManyChangesBecomeOneOfEveryPage(): void
+    {
+        self::$wiki->set(self::settings('127.0.0.1:1'));
+        self::$wiki->command('for ( $n = 0; $n < 300; $n++ ) { Pagewell\MediaWiki\InvalidationJob::push( new Pagewell\MediaWiki\Core\Invalidation( [ "$n" . str_repeat( "x", 250 ) ] ) ); }');
+        self::assertCount(300, self::$wiki->jobs());
+        self::assertStringContainsString('a change of every page could not be sent since', self::$wiki->maintain('runJobs.php', '', '--nothrottle'));
+        self::assertSame(['{"all":true}'], array_column(self::$wiki->jobs(), 'body'));
+        self::$wiki->edit('Dock', 'A dock.');
+        self::$wiki->maintain('runJobs.php', '', '--nothrottle');
+        self::assertSame(['{"all":true}'], array_column(self::$wiki->jobs(), 'body'));
+        $status = static fn (): string => self::api('action=query&titles=Ferry')[1]['cache-status'][0];
+        $status();
+        self::assertStringContainsString('hit', $status());
+        self::$wiki->set(self::settings(self::$pagewell->admin()));
+        self::$wiki->maintain('runJobs.php', '', '--nothrottle');
+        self::assertStringNotContainsString('hit', $status());
+    }
+
+    private static function text(string $title): string
+    {
+        return self::$pagewell->ask('GET', "/index.php?title=$title&action=raw", '', 'Host: ' . RealMediaWiki::HOST)[2];
+    }
+
     private static function settings(string $admin): string
     {
         return "\$wgPagewellControl = '$admin';";

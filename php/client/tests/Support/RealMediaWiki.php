@@ -34,8 +34,10 @@ final class RealMediaWiki
         $self = new self(sys_get_temp_dir() . '/pagewell-mw-' . bin2hex(random_bytes(6)));
         $self->layOut();
         $self->maintain('install.php', '', '--dbtype=sqlite', "--dbpath={$self->directory}/db", '--server=http://' . self::HOST, '--scriptpath=', "--confpath={$self->root()}", '--pass=secret-of-admin-1', 'A wiki', 'Admin');
-        $settings = "\$wgJobRunRate = 0;\nwfLoadExtension( 'Pagewell', " . var_export(realpath(__DIR__ . '/../../../mediawiki/Pagewell/extension.json'), true) . " );\n"
-            . "if ( is_file( __DIR__ . '/more.php' ) ) {\n    require __DIR__ . '/more.php';\n}\n";
+        // MediaWiki notes in its temporary directory which jobs wait.
+        $settings = "\$wgJobRunRate = 0;\n\$wgTmpDirectory = '{$self->directory}/tmp';\nwfLoadExtension( 'Pagewell', " . var_export(realpath(__DIR__ . '/../../../mediawiki/Pagewell/extension.json'), true) . " );\n"
+            // Not a script: PHP may keep what it has compiled.
+            . "eval( file_get_contents( '{$self->directory}/settings' ) );\n";
         file_put_contents("{$self->root()}/LocalSettings.php", $settings, FILE_APPEND);
         $self->set('');
         // php-fpm may run as another user, and needs the wiki's files.
@@ -51,7 +53,7 @@ final class RealMediaWiki
     /** Replaces the settings of the test, which are PHP. */
     public function set(string $settings): void
     {
-        file_put_contents("{$this->root()}/more.php", "<?php\n$settings");
+        file_put_contents("{$this->directory}/settings", $settings);
     }
 
     /** Starts Pagewell in front of it. */
@@ -70,13 +72,34 @@ final class RealMediaWiki
     public function command(string $script): string
     {
         file_put_contents("{$this->root()}/command.php", "<?php require __DIR__ . '/maintenance/Maintenance.php'; class OfTheTest extends Maintenance { public function execute() { $script } } \$maintClass = OfTheTest::class; require RUN_MAINTENANCE_IF_MAIN;");
-        return $this->execute([PHP_BINARY, '-d', 'error_log=', '-d', 'log_errors=1', '-d', 'display_errors=0', "{$this->root()}/command.php"]);
+        return $this->execute([...$this->php(), "{$this->root()}/command.php"]);
     }
 
     /** Runs a script of MediaWiki with an input; returns what it prints, with its errors. */
     public function maintain(string $script, string $input, string ...$arguments): string
     {
-        return $this->execute([PHP_BINARY, '-d', 'error_log=', '-d', 'log_errors=1', '-d', 'display_errors=0', "{$this->root()}/maintenance/$script", ...array_values($arguments)], $input);
+        return $this->execute([...$this->php(), "{$this->root()}/maintenance/$script", ...array_values($arguments)], $input);
+    }
+
+    /** Ends the pauses between jobs. */
+    public function forgetPauses(): void
+    {
+        array_map('unlink', glob("{$this->directory}/tmp/*.json") ?: []);
+    }
+
+    /** @return list<array<string, mixed>> the parameters of the jobs that nobody has claimed */
+    public function jobs(): array
+    {
+        $database = new \PDO("sqlite:{$this->directory}/db/my_wiki_jobqueue.sqlite");
+        $rows = $database->query("SELECT job_params FROM job WHERE job_cmd = 'pagewellInvalidate' AND job_token = ''")->fetchAll(\PDO::FETCH_COLUMN);
+        return array_map(static fn (string $row): array => unserialize($row), $rows);
+    }
+
+    /** How many jobs a process has claimed, and not finished. */
+    public function claimed(): int
+    {
+        $database = new \PDO("sqlite:{$this->directory}/db/my_wiki_jobqueue.sqlite");
+        return (int) $database->query("SELECT COUNT(*) FROM job WHERE job_cmd = 'pagewellInvalidate' AND job_token != ''")->fetchColumn();
     }
 
     private function root(): string
@@ -84,9 +107,15 @@ final class RealMediaWiki
         return "{$this->directory}/root";
     }
 
+    /** @return list<string> PHP for commands, with what one has compiled for the next; errors are printed as in a log */
+    private function php(): array
+    {
+        return [PHP_BINARY, '-d', 'error_log=', '-d', 'log_errors=1', '-d', 'display_errors=0', '-d', 'opcache.enable_cli=1', '-d', 'opcache.file_cache_only=1', '-d', "opcache.file_cache={$this->directory}/compiled"];
+    }
+
     private function layOut(): void
     {
-        foreach (['', '/db', '/root', '/root/extensions', '/root/images', '/root/cache'] as $part) {
+        foreach (['', '/db', '/tmp', '/compiled', '/root', '/root/extensions', '/root/images', '/root/cache'] as $part) {
             mkdir("{$this->directory}$part", 0755);
         }
         foreach (array_diff(glob(self::INSTALLED . '/*.php') ?: [], [self::INSTALLED . '/LocalSettings.php']) as $program) {

@@ -33,8 +33,7 @@ final class Control
         }
         error_log("pagewell: changes could not be sent; a job sends them again: $fault");
         try {
-            $job = new \JobSpecification('pagewellInvalidate', ['body' => $invalidation->json()]);
-            MediaWikiServices::getInstance()->getJobQueueGroup()->push($job);
+            InvalidationJob::push($invalidation);
         } catch (\Throwable $failure) {
             error_log("pagewell: the job could not be created, so old pages may be served: {$failure->getMessage()}");
         }

@@ -33,6 +33,8 @@ final class Setup
         if (($GLOBALS['wgJobClasses']['recentChangesUpdate'] ?? '') === 'RecentChangesUpdateJob') {
             $GLOBALS['wgJobClasses']['recentChangesUpdate'] = StatisticsJob::class;
         }
+        // Calls that fail are repeated after this time. A setting of the administrator stays.
+        $GLOBALS['wgJobBackoffThrottling'] += [InvalidationJob::TYPE => 1 / InvalidationJob::PAUSE_SECONDS];
         // Texts of old revisions are kept without a look at their templates, and no hook can refuse them.
         $GLOBALS['wgOldRevisionParserCacheExpireTime'] = 0;
         // For some seconds after a change, the object cache may return a value that is older than the change.
@@ -69,5 +71,8 @@ final class Setup
             ChangeQueue::atHeaders();
         }
         ChangeQueue::flush();
+        if (class_exists(InvalidationJob::class, false)) {
+            InvalidationJob::end();
+        }
     }
 }
