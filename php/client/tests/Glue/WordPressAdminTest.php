@@ -63,7 +63,7 @@ final class WordPressAdminTest extends TestCase
             self::get($path);
             self::assertTrue(self::hits($path));
         }
-        self::assertMatchesRegularExpression("/^$said\n$/D", $this->cli($call));
+        self::assertMatchesRegularExpression("~^$said\n$~D", $this->cli($call));
         self::assertSame([$isFerryLeft, $isTernLeft], [self::hits('/ferry/'), self::hits('/tern/')]);
     }
 
@@ -74,8 +74,26 @@ final class WordPressAdminTest extends TestCase
         yield 'a path' => ["'purge', ['/ferry/']", 'Success: 1 page purged\.', false, true];
         yield 'a post' => ["'purge', [], ['post' => (string) get_page_by_path('ferry', OBJECT, 'post')->ID]", 'Success: \d+ pages? purged\.', false, true];
         yield 'a tag' => ["'purge', [], ['tag' => 'none, called:tern']", 'Success: 1 page purged\.', true, false];
+        yield 'a whole URL' => ["'purge', ['http://blog.test/ferry/']", 'Success: 1 page purged\.', false, true];
+        yield 'a page that is not cached' => ["'purge', ['/nothing/']", 'Success: 0 pages purged\. No cached page has this URL or tag: http://blog.test/nothing/\.', true, true];
+        yield 'a page of another site' => ["'purge', ['http://elsewhere.test/ferry/']", "Error: 'http://elsewhere.test/ferry/' is no page of this site: .*", true, true];
+        yield 'no path' => ["'purge', ['ferry']", "Error: 'ferry' is no page of this site: .*", true, true];
         yield 'a post that is not there' => ["'purge', [], ['post' => '4711']", 'Error: There is no post 4711\.', true, true];
         yield 'nothing' => ["'purge'", 'Error: Nothing is named to purge: .*', true, true];
+    }
+
+    public function testAPurgeByCommandOfASiteInADirectory(): void
+    {
+        $directory = 'add_filter("option_home", fn () => "http://blog.test/wp", 20);';
+        self::$blog->plugin($directory);
+        foreach (['/ferry/', '/wp/ferry/', 'http://blog.test/wp/ferry/'] as $page) {
+            self::get('/wp/ferry/');
+            self::assertTrue(self::hits('/wp/ferry/'));
+            self::assertStringStartsWith("http://blog.test/wp/ferry/\n  hit", $this->cli("'explain', ['$page']", $directory));
+            self::assertSame("Success: 1 page purged.\n", $this->cli("'purge', ['$page']", $directory));
+            self::assertFalse(self::hits('/wp/ferry/'));
+        }
+        self::assertStringContainsString('has this URL or tag: http://blog.test/wp/wpx/.', $this->cli("'purge', ['/wpx/']", $directory));
     }
 
     public function testAPurgeByCommandThatFailsIsTriedAgain(): void

@@ -80,6 +80,12 @@ final class WordPressNetworkTest extends TestCase
         self::assertSame(['2/site'], self::$blog->pending());
     }
 
+    public function testAPageIsNamedByThePathOfItsBlogOrByAUrlOfAnyBlog(): void
+    {
+        $named = static fn (string $page): string => self::$blog->command("switch_to_blog(2); echo Pagewell\WordPress\Admin\PageState::urlOf('$page') ?? 'none';");
+        self::assertSame(['http://two.test/about/', 'http://BLOG.test/about/', 'none'], array_map($named, ['/about/', 'http://BLOG.test/about/', 'http://elsewhere.test/about/']));
+    }
+
     public function testNoCallIsForOneSiteAlone(): void
     {
         $server = stream_socket_server('tcp://127.0.0.1:0');

@@ -45,6 +45,26 @@ final class PageState
         return $found;
     }
 
+    /**
+     * Returns the whole URL of a page that a user names, by a path or a URL. Pagewell ignores the host of
+     * a URL, so that of another site would purge a page of this one.
+     *
+     * @return string|null null: it is neither a path nor a URL of this site, or of a blog of the network
+     */
+    public static function urlOf(string $page): ?string
+    {
+        $home = untrailingslashit(home_url());
+        if (str_starts_with($page, '/') && !str_starts_with($page, '//')) {
+            // WordPress may be in a directory, which the path may have already.
+            $directory = untrailingslashit((string) wp_parse_url($home, PHP_URL_PATH));
+            $isWhole = $directory !== '' && preg_match('~^' . preg_quote($directory, '~') . '(?=[/?#]|$)~', $page) === 1;
+            return ($isWhole ? substr($home, 0, -strlen($directory)) : $home) . $page;
+        }
+        $host = preg_match('~^https?://~i', $page) === 1 ? strtolower((string) wp_parse_url($page, PHP_URL_HOST)) : '';
+        $isOurs = $host !== '' && ($host === strtolower((string) wp_parse_url($home, PHP_URL_HOST)) || (is_multisite() && get_sites(['domain' => $host, 'number' => 1, 'fields' => 'ids']) !== []));
+        return $isOurs ? $page : null;
+    }
+
     /** Whether this URL is one of the site, so that it may be purged and returned to. */
     public static function isOurs(string $url): bool
     {

@@ -11,6 +11,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Cli;
 
+use Pagewell\WordPress\Admin\PageState;
 use Pagewell\WordPress\Core\Invalidation;
 use Pagewell\WordPress\Read\Readers;
 use Pagewell\WordPress\Tags;
@@ -63,7 +64,7 @@ final class Commands
      * ## OPTIONS
      *
      * [<url>...]
-     * : Paths or URLs of pages.
+     * : Paths below the site's address, or URLs. In a network, the same path of every blog is purged.
      *
      * [--post=<ids>]
      * : Every page that shows one of these posts, separated by commas.
@@ -99,13 +100,18 @@ final class Commands
             \WP_CLI::error('Nothing is named to purge: write URLs, --post, --tag or --all.');
         }
         $tags = array_map(Tags::full(...), $tags);
-        $purged = Control::purge(new Invalidation($tags, $arguments));
+        $urls = array_map(self::url(...), $arguments);
+        $purged = Control::purge(new Invalidation($tags, $urls));
         if (is_string($purged)) {
             $tags === [] || Changes::postpone($tags, $purged);
             \WP_CLI::error("The pages were not purged: $purged." . ($tags === [] ? '' : ' The plugin tries again with the next change, or within a minute of WP-Cron.'));
         }
-        Journal::told('control', [...$tags, ...$arguments], new Pending());
-        \WP_CLI::success($purged === 1 ? '1 page purged.' : "$purged pages purged.");
+        Journal::told('control', [...$tags, ...$urls], new Pending());
+        \WP_CLI::success(match ($purged) {
+            0 => '0 pages purged. No cached page has this URL or tag: ' . implode(', ', [...$urls, ...$tags]) . '.',
+            1 => '1 page purged.',
+            default => "$purged pages purged.",
+        });
     }
 
     /**
@@ -114,7 +120,7 @@ final class Commands
      * ## OPTIONS
      *
      * <url>
-     * : A path, or a URL.
+     * : A path below the site's address, or a URL.
      *
      * [--readers]
      * : Renders the page once more, and shows which block or widget reads what.
@@ -131,8 +137,7 @@ final class Commands
      */
     public function explain(array $arguments, array $options): void
     {
-        $url = $arguments[0] ?? '';
-        $found = Control::explain(str_starts_with($url, '/') ? home_url($url) : $url);
+        $found = Control::explain(self::url($arguments[0] ?? ''));
         if (is_string($found)) {
             \WP_CLI::error("$found.");
         }
@@ -146,6 +151,11 @@ final class Commands
                 \WP_CLI::line('  read by      ' . implode(': ', explode(' ', $line, 2)));
             }
         }
+    }
+
+    private static function url(string $page): string
+    {
+        return PageState::urlOf($page) ?? \WP_CLI::error("'$page' is no page of this site: write a path, such as /about/, or a URL that begins with " . home_url('/') . '.');
     }
 
     /** @return list<string> */
