@@ -151,6 +151,36 @@ final class MediaWikiTest extends TestCase
         self::assertStringNotContainsString('hit', $status());
     }
 
+    /** @dataProvider mistakes */
+    #[DataProvider('mistakes')]
+    public function testAWrongSettingIsLogged(string $setting, string $logged): void
+    {
+        self::$wiki->set(self::settings(self::$pagewell->admin()) . $setting);
+        $printed = self::$wiki->command('Pagewell\MediaWiki\ChangeQueue::add( "tides" ); echo "done";');
+        self::assertStringContainsString('done', $printed);
+        self::assertStringContainsString($logged, $printed);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function mistakes(): iterable
+    {
+        yield 'no port' => ['$wgPagewellAdmin = "localhost";', "\$wgPagewellAdmin is 'localhost': write an address"];
+        yield 'a port alone' => ['$wgPagewellAdmin = 8081;', '$wgPagewellAdmin is no text, but of the type int'];
+        yield 'a list of sites' => ['$wgPagewellSite = [ "wiki.test" ];', '$wgPagewellSite is no text, but of the type array'];
+        yield 'an object' => ['$wgPagewellTokenFile = new stdClass;', '$wgPagewellTokenFile is no text, but of the type stdClass'];
+    }
+
+    public function testWithAWrongLifetimeNothingIsStored(): void
+    {
+        $ask = static fn (string $lifetime): array => [self::$wiki->set(self::settings(self::$pagewell->admin()) . "\$wgPagewellLifetime = $lifetime;"), self::api('action=query&titles=Ferry&' . md5($lifetime))][1];
+        foreach (["'1 day'" => 'wrong-setting', '[ 60 ]' => 'wrong-setting', '-1' => 'wrong-setting', '0' => 'zero-lifetime'] as $lifetime => $refusal) {
+            [$status, $fields] = $ask((string) $lifetime);
+            self::assertSame([200, [$refusal]], [$status, $fields['x-pagewell-refusal']], (string) $lifetime);
+        }
+        self::assertMatchesRegularExpression('/; ttl=[0-9]{1,2}; stored$/', $ask("'60'")[1]['cache-status'][0]);
+        self::$wiki->set(self::settings(self::$pagewell->admin()));
+    }
+
     private static function text(string $title): string
     {
         return self::$pagewell->ask('GET', "/index.php?title=$title&action=raw", '', 'Host: ' . RealMediaWiki::HOST)[2];
@@ -158,7 +188,7 @@ final class MediaWikiTest extends TestCase
 
     private static function settings(string $admin): string
     {
-        return "\$wgPagewellControl = '$admin';";
+        return "\$wgPagewellAdmin = '$admin';";
     }
 
     /** @return array{int, array<string, list<string>>, string} status, fields, content */

@@ -53,6 +53,8 @@ final class WordPressAdminTest extends TestCase
         self::$blog->control(RealWordPress::AWAY);
         self::assertStringContainsString('Control interface: Pagewell is not at ' . RealWordPress::AWAY, $status = $this->cli("'status'"));
         self::assertStringContainsString('Error: Changes do not reach Pagewell. ', $status);
+        self::$blog->control('off');
+        self::assertStringContainsString('Success: Changes reach Pagewell on responses only: ', $this->cli("'status'"));
     }
 
     /** @dataProvider purges */
@@ -174,6 +176,10 @@ final class WordPressAdminTest extends TestCase
         self::assertStringContainsString("pagewell_control critical\npagewell_pending critical\n", self::$blog->command($ask));
         self::assertStringContainsString(RealWordPress::AWAY, self::$blog->command("echo json_encode(apply_filters('debug_information', []));"));
         self::$blog->forget();
+        self::$blog->control('off');
+        self::assertStringContainsString('pagewell_control recommended', self::$blog->command($ask));
+        self::$blog->control('localhost');
+        self::assertStringContainsString("PAGEWELL_ADMIN is 'localhost': write an address", html_entity_decode(self::$blog->command(self::ADMIN . "echo apply_filters('site_status_tests', ['direct' => []])['direct']['pagewell_control']['test']()['description'], apply_filters('debug_information', [])['pagewell']['fields']['address']['value'];"), ENT_QUOTES));
     }
 
     /** @param string $plugin what else the site has as a plugin */

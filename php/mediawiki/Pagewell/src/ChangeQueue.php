@@ -74,7 +74,7 @@ final class ChangeQueue
             }
         }
         if (!Front::carries() || !Front::isGivenByIt()) {
-            Control::send($changes);
+            ControlClient::send($changes);
         }
     }
 
@@ -82,7 +82,7 @@ final class ChangeQueue
     public static function flush(): void
     {
         [$changes, self::$waiting, self::$planned] = [self::$waiting, null, null];
-        $changes === null || Control::send($changes);
+        $changes === null || ControlClient::send($changes);
     }
 
     /** Sends the changes after the commit of the transaction that makes them. */
@@ -111,7 +111,7 @@ final class ChangeQueue
     {
         if ($times > 0 && \DeferredUpdates::pendingUpdatesCount() > 0) {
             \DeferredUpdates::addCallableUpdate(static function () use ($changes, $times): void {
-                Control::send($changes);
+                ControlClient::send($changes);
                 self::repeat($changes, $times - 1);
             });
         }

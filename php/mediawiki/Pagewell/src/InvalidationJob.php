@@ -61,7 +61,7 @@ final class InvalidationJob extends \Job implements \GenericParameterJob
                 return false;
             }
             $changes = self::together($jobs);
-            $fault = Control::invalidate($changes);
+            $fault = ControlClient::invalidate($changes);
             if ($fault !== null) {
                 self::$failedAt = hrtime(true);
                 $this->setLastError($fault);

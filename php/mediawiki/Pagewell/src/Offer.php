@@ -60,7 +60,7 @@ final class Offer
         foreach (explode("\n", wordwrap(implode(' ', $tags), 7900)) as $number => $line) {
             header("Surrogate-Key: $line", $number === 0);
         }
-        $seconds = Page::lifetimeSeconds((int) MediaWikiServices::getInstance()->getMainConfig()->get('PagewellLifetime'));
+        $seconds = Page::lifetimeSeconds((int) self::lifetime());
         header('Pagewell-Cache-Control: max-age=' . (http_response_code() === 404 ? min($seconds, self::MISSING_SECONDS) : $seconds));
         header_remove('Last-Modified');
         header_remove('Set-Cookie');
@@ -104,7 +104,24 @@ final class Offer
             return Refusal::Replicas;
         }
         self::complete($entry);
-        return Page::refusal();
+        return Page::refusal() ?? self::ofLifetime();
+    }
+
+    private static function ofLifetime(): ?Refusal
+    {
+        $seconds = self::lifetime();
+        if (is_int($seconds) && $seconds >= 0) {
+            return $seconds === 0 ? Refusal::ZeroLifetime : null;
+        }
+        error_log('pagewell: no page is stored: $wgPagewellLifetime is ' . (is_scalar($seconds) ? "'$seconds'" : 'of the type ' . get_debug_type($seconds)) . ': write seconds, as in 86400.');
+        return Refusal::Setting;
+    }
+
+    /** Returns $wgPagewellLifetime, as a number if it is one. */
+    private static function lifetime(): mixed
+    {
+        $seconds = MediaWikiServices::getInstance()->getMainConfig()->get('PagewellLifetime');
+        return is_string($seconds) && preg_match('/^[0-9]{1,9}$/D', $seconds) === 1 ? (int) $seconds : $seconds;
     }
 
     /** Whether the only cookies are positions for replicas, which this wiki does not have. */

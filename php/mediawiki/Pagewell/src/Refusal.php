@@ -1,6 +1,11 @@
 <?php
 
-/** The reason why a page is not offered to Pagewell. The response has it as X-Pagewell-Refusal. */
+/**
+ * The reason why a page is not offered to Pagewell. The response has it as X-Pagewell-Refusal.
+ *
+ * The library's Refusal is not copied: most of these reasons exist only in a wiki, and most of its
+ * own never occur here. Where both have a reason, it has the same name.
+ */
 
 declare(strict_types=1);
 
@@ -45,6 +50,6 @@ enum Refusal: string
     /** The text of the page may not be cached, as its magic words say. */
     case ZeroLifetime = 'zero-lifetime';
 
-    /** The dependencies do not fit into the header section. */
-    case TooManyTags = 'too-many-tags';
+    /** A setting of the extension is wrong; PHP's log says which. */
+    case Setting = 'wrong-setting';
 }

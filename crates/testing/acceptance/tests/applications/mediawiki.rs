@@ -26,7 +26,7 @@ $wgJobRunRate = 0;
 $wgGroupPermissions['sysop']['deleterevision'] = true;
 $wgMainCacheType = CACHE_MEMCACHED;
 if ( is_file( __DIR__ . '/offline' ) ) {
-    $wgPagewellControl = '127.0.0.1:1';
+    $wgPagewellAdmin = '127.0.0.1:1';
 }
 if ( getenv( 'WIKI_WITHOUT_CACHES' ) ) {
     $wgMainCacheType = $wgMessageCacheType = $wgParserCacheType = CACHE_NONE;
@@ -159,7 +159,7 @@ impl ComparedWiki {
         let cached = start("cached.toml", "", "");
         let plain = start("plain.toml", "[[rule]]\nbypass = true", "WIKI_WITHOUT_CACHES = \"yes\"");
         wiki.set(&format!(
-            "wfLoadExtension( 'Pagewell', {:?} );\n$wgPagewellControl = '{}';\n$wgMemCachedServers = [ '{}' ];\n{SETTINGS}",
+            "wfLoadExtension( 'Pagewell', {:?} );\n$wgPagewellAdmin = '{}';\n$wgMemCachedServers = [ '{}' ];\n{SETTINGS}",
             extension.display(),
             cached.admin(),
             memcached.address()

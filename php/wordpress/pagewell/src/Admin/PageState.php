@@ -16,7 +16,7 @@ namespace Pagewell\WordPress\Admin;
 
 use Pagewell\WordPress\Core\Explanation;
 use Pagewell\WordPress\Core\Invalidation;
-use Pagewell\WordPress\Tell\Control;
+use Pagewell\WordPress\Tell\ControlClient;
 use Pagewell\WordPress\Tell\Journal;
 use Pagewell\WordPress\Tell\Pending;
 
@@ -40,7 +40,7 @@ final class PageState
         if (is_string($away)) {
             return $away;
         }
-        $found = Control::explain($url, Control::PAGE_SECONDS);
+        $found = ControlClient::explain($url, ControlClient::PAGE_SECONDS);
         is_string($found) && set_transient(self::AWAY, $found, self::AWAY_SECONDS);
         return $found;
     }
@@ -78,7 +78,7 @@ final class PageState
      */
     public static function purge(string $url): int|string
     {
-        $purged = Control::purge(new Invalidation(urls: [$url]));
+        $purged = ControlClient::purge(new Invalidation(urls: [$url]));
         is_int($purged) && Journal::told('control', [$url], new Pending());
         return $purged;
     }

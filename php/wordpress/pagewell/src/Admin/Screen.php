@@ -14,7 +14,7 @@ namespace Pagewell\WordPress\Admin;
 use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
-use Pagewell\WordPress\Tell\Control;
+use Pagewell\WordPress\Tell\ControlClient;
 use Pagewell\WordPress\Tell\Journal;
 use Pagewell\WordPress\Tell\Pending;
 
@@ -52,7 +52,7 @@ final class Screen
             Changes::add(Tags::SITE);
             return ['success', __('All pages of this site were purged.', 'pagewell')];
         }
-        $fault = Control::invalidate([Tags::full(Tags::SITE)]);
+        $fault = ControlClient::invalidate([Tags::full(Tags::SITE)]);
         if ($fault === null) {
             Journal::told('control', [Tags::full(Tags::SITE)], new Pending());
             return ['success', __('All pages of this site were purged.', 'pagewell')];
@@ -74,9 +74,9 @@ final class Screen
 
     private static function show(): void
     {
-        $fault = Control::health();
+        $fault = ControlClient::health();
         /* translators: %s: an address */
-        $control = $fault === null ? sprintf(__('It answers at %s.', 'pagewell'), Control::address()) : $fault;
+        $control = $fault === null ? sprintf(__('It answers at %s.', 'pagewell'), ControlClient::address()) : $fault;
         $front = Front::isInFront() ? __('Yes: this page came through it.', 'pagewell') : __('No: this page did not come through it.', 'pagewell');
         $pending = count(Journal::pending()->tags);
         /* translators: %s: a number of tags */

@@ -15,8 +15,9 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Admin;
 
+use Pagewell\WordPress\Core\Exception\InvalidConfiguration;
 use Pagewell\WordPress\Core\Front;
-use Pagewell\WordPress\Tell\Control;
+use Pagewell\WordPress\Tell\ControlClient;
 use Pagewell\WordPress\Tell\Journal;
 
 use const Pagewell\WordPress\VERSION;
@@ -53,10 +54,13 @@ final class SiteHealth
     /** @return array<string, mixed> */
     private static function control(): array
     {
-        $fault = Control::health();
+        if (ControlClient::isOff()) {
+            return self::result('recommended', __('The control interface of Pagewell is switched off', 'pagewell'), __('Changes by WP-Cron, WP-CLI and links of the administration are sent with the next write through Pagewell, and pages can be old until then: PAGEWELL_ADMIN is off in wp-config.php.', 'pagewell'));
+        }
+        $fault = ControlClient::health();
         if ($fault === null) {
             /* translators: %s: an address */
-            return self::result('good', __('The control interface of Pagewell answers', 'pagewell'), sprintf(__('It answers at %s.', 'pagewell'), Control::address()));
+            return self::result('good', __('The control interface of Pagewell answers', 'pagewell'), sprintf(__('It answers at %s.', 'pagewell'), ControlClient::address()));
         }
         /* translators: %s: why the call failed */
         return self::result('critical', __('The control interface of Pagewell does not answer', 'pagewell'), sprintf(__('Changes by WP-Cron, WP-CLI and links of the administration are sent later, and pages can be old until then: %s. Name its address in wp-config.php by PAGEWELL_ADMIN.', 'pagewell'), $fault));
@@ -81,6 +85,15 @@ final class SiteHealth
             : self::result('good', __('No other page cache is active', 'pagewell'), __('Pagewell has the only copies of pages.', 'pagewell'));
     }
 
+    private static function address(): string
+    {
+        try {
+            return ControlClient::isOff() ? 'off' : ControlClient::address();
+        } catch (InvalidConfiguration $fault) {
+            return $fault->getMessage();
+        }
+    }
+
     /** @return array<string, mixed> */
     private static function result(string $status, string $label, string $text): array
     {
@@ -95,7 +108,7 @@ final class SiteHealth
             $information['pagewell'] = ['label' => 'Pagewell', 'fields' => [
                 'version' => ['label' => __('Version of the plugin', 'pagewell'), 'value' => VERSION],
                 'front' => ['label' => __('Is Pagewell in front of this site?', 'pagewell'), 'value' => Front::isInFront() ? (string) ($_SERVER['SERVER_SOFTWARE'] ?? '') : __('No', 'pagewell')],
-                'address' => ['label' => __('Control interface', 'pagewell'), 'value' => Control::address(), 'private' => true],
+                'address' => ['label' => __('Control interface', 'pagewell'), 'value' => self::address(), 'private' => true],
                 'pending' => ['label' => __('Changes not sent yet', 'pagewell'), 'value' => count(Journal::pending()->tags)],
             ]];
         }

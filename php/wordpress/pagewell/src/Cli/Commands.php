@@ -16,7 +16,7 @@ use Pagewell\WordPress\Core\Invalidation;
 use Pagewell\WordPress\Read\Readers;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
-use Pagewell\WordPress\Tell\Control;
+use Pagewell\WordPress\Tell\ControlClient;
 use Pagewell\WordPress\Tell\Journal;
 use Pagewell\WordPress\Tell\Pending;
 
@@ -48,12 +48,16 @@ final class Commands
      */
     public function status(array $arguments, array $options): void
     {
-        $fault = Control::health();
+        $fault = ControlClient::health();
         $pending = Journal::pending()->tags;
-        \WP_CLI::line('Control interface: ' . ($fault ?? Control::address() . ' answers'));
+        \WP_CLI::line('Control interface: ' . ($fault ?? ControlClient::address() . ' answers'));
         \WP_CLI::line('Changes not sent yet: ' . ($pending === [] ? 'none' : implode(', ', array_slice($pending, 0, 12)) . (count($pending) > 12 ? sprintf(' and %d more', count($pending) - 12) : '')));
         foreach (array_slice(Journal::lately(), 0, 5) as $entry) {
             \WP_CLI::line(gmdate('Y-m-d H:i:s', $entry['at']) . ' UTC, ' . ($entry['way'] === 'answer' ? 'on a response: ' : 'by the control interface: ') . implode(', ', $entry['tags']));
+        }
+        if (ControlClient::isOff()) {
+            \WP_CLI::success('Changes reach Pagewell on responses only: those of commands and WP-Cron wait for the next write in the administration.');
+            return;
         }
         $fault === null ? \WP_CLI::success('Changes reach Pagewell.') : \WP_CLI::error('Changes do not reach Pagewell. Name its address by PAGEWELL_ADMIN in wp-config.php.');
     }
@@ -101,7 +105,7 @@ final class Commands
         }
         $tags = array_map(Tags::full(...), $tags);
         $urls = array_map(self::url(...), $arguments);
-        $purged = Control::purge(new Invalidation($tags, $urls));
+        $purged = ControlClient::purge(new Invalidation($tags, $urls));
         if (is_string($purged)) {
             $tags === [] || Changes::postpone($tags, $purged);
             \WP_CLI::error("The pages were not purged: $purged." . ($tags === [] ? '' : ' The plugin tries again with the next change, or within a minute of WP-Cron.'));
@@ -137,7 +141,7 @@ final class Commands
      */
     public function explain(array $arguments, array $options): void
     {
-        $found = Control::explain(self::url($arguments[0] ?? ''));
+        $found = ControlClient::explain(self::url($arguments[0] ?? ''));
         if (is_string($found)) {
             \WP_CLI::error("$found.");
         }

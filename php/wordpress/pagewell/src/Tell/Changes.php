@@ -113,7 +113,7 @@ final class Changes
      */
     private static function retry(int $seconds): void
     {
-        $pending = Journal::pending();
+        $pending = ControlClient::isOff() ? new Pending() : Journal::pending();
         if ($pending->rows !== [] && Journal::failedSecondsAgo() >= $seconds) {
             self::tellOver([], $pending);
         }
@@ -152,13 +152,13 @@ final class Changes
      * @param list<string> $tags       the changes
      * @param Pending      $pending    changes that could not be sent before
      * @param bool         $isOnAnswer the response reports it; if no control interface is configured or found,
-     *                                 that has to suffice
+     *                                 or it is switched off, that has to suffice
      */
     private static function tellOver(array $tags, Pending $pending, bool $isOnAnswer = false): void
     {
         $all = self::names(self::bounded(array_fill_keys([...$tags, ...$pending->tags], true), Queue::TAGS_MAX));
-        $fault = Control::invalidate($all);
-        $isEnough = $fault !== null && $isOnAnswer && !Control::isNamed();
+        $fault = ControlClient::invalidate($all);
+        $isEnough = $fault !== null && $isOnAnswer && (!ControlClient::isNamed() || ControlClient::isOff());
         $fault = $isEnough ? null : $fault;
         if ($fault !== null) {
             self::postpone($tags, $fault);
@@ -182,7 +182,7 @@ final class Changes
 
     private static function planRetry(): void
     {
-        if (!wp_next_scheduled('pagewell_retry')) {
+        if (!ControlClient::isOff() && !wp_next_scheduled('pagewell_retry')) {
             wp_schedule_single_event(time() + self::RETRY_SECONDS, 'pagewell_retry');
         }
     }

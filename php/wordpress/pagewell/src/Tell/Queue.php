@@ -197,7 +197,7 @@ final class Queue
         }
         self::$isTurning = true;
         [$sent, self::$ripe, self::$young, self::$turned] = [self::$ripe, self::$young, [], $now];
-        $fault = $sent === [] ? null : Control::invalidate(array_map('strval', array_keys($sent)));
+        $fault = $sent === [] ? null : ControlClient::invalidate(array_map('strval', array_keys($sent)));
         if ($fault === null) {
             self::$sent = array_slice(self::$sent + $sent, 0, self::TAGS_MAX, true);
         } else {

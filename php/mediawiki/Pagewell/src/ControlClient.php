@@ -1,10 +1,11 @@
 <?php
 
 /**
- * Calls of Pagewell's control interface, at the address in `$wgPagewellControl`.
+ * Calls of Pagewell's control interface, at the address in `$wgPagewellAdmin`.
  *
  * The calls are made by the extension's copy of the library's SocketClient (Core). One deadline
- * covers connecting, sending and the response. A failure is logged, and a job repeats the call.
+ * covers connecting, sending and the response. A failure, or a wrong setting, is logged,
+ * and a job repeats the call.
  */
 
 declare(strict_types=1);
@@ -13,12 +14,13 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 use Pagewell\MediaWiki\Core\Changes;
+use Pagewell\MediaWiki\Core\Exception\InvalidConfiguration;
 use Pagewell\MediaWiki\Core\Exception\PagewellException;
 use Pagewell\MediaWiki\Core\Invalidation;
 use Pagewell\MediaWiki\Core\SocketClient;
 
 /** Purges pages. */
-final class Control
+final class ControlClient
 {
     /** The deadline of a call, in seconds. */
     private const CALL_SECONDS = 3.0;
@@ -42,18 +44,25 @@ final class Control
     /** @return string|null the failure; null if the pages are purged */
     public static function invalidate(Invalidation $invalidation): ?string
     {
-        $config = MediaWikiServices::getInstance()->getMainConfig();
-        $client = new SocketClient(
-            (string) $config->get('PagewellControl'),
-            $config->get('PagewellTokenFile'),
-            $config->get('PagewellSite'),
-            self::CALL_SECONDS,
-        );
         try {
+            $client = new SocketClient(self::address(), self::text('PagewellTokenFile'), self::text('PagewellSite'), self::CALL_SECONDS);
             $client->invalidate($invalidation);
             return null;
         } catch (PagewellException $failure) {
             return rtrim($failure->getMessage(), '.');
         }
+    }
+
+    private static function address(): string
+    {
+        $address = self::text('PagewellAdmin') ?? SocketClient::ADDRESS;
+        return SocketClient::isAddress($address) ? $address : throw new InvalidConfiguration("\$wgPagewellAdmin is '$address': write an address (127.0.0.1:8081), or a socket (unix:/run/pagewell/admin.sock).");
+    }
+
+    /** Returns the value of a setting. */
+    private static function text(string $name): ?string
+    {
+        $value = MediaWikiServices::getInstance()->getMainConfig()->get($name);
+        return $value === null || is_string($value) ? $value : throw new InvalidConfiguration("\$wg$name is no text, but of the type " . get_debug_type($value) . '.');
     }
 }

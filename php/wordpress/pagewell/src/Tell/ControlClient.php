@@ -3,27 +3,28 @@
 /**
  * Pagewell's control interface, at the address in wp-config.php, or at its default:
  *
- *     define('PAGEWELL_ADMIN', '127.0.0.1:8081');          or 'unix:/run/pagewell/admin.sock'
+ *     define('PAGEWELL_ADMIN', '127.0.0.1:8081');          or 'unix:/run/pagewell/admin.sock', or 'off'
  *     define('PAGEWELL_TOKEN_FILE', '/etc/pagewell/token');   or PAGEWELL_TOKEN
  *     define('PAGEWELL_SITE', 'example.org');                 one of several sites; not in a network,
  *                                                             whose blogs may be several of them
  *
  * The calls are made by the plugin's copy of the library's SocketClient (Core). One deadline,
  * CALL_SECONDS, covers connecting, sending and the response. Failures are returned as a sentence,
- * never thrown.
+ * never thrown, and so are wrong values of these constants.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\WordPress\Tell;
 
+use Pagewell\WordPress\Core\Exception\InvalidConfiguration;
 use Pagewell\WordPress\Core\Exception\PagewellException;
 use Pagewell\WordPress\Core\Explanation;
 use Pagewell\WordPress\Core\Invalidation;
 use Pagewell\WordPress\Core\SocketClient;
 
 /** Calls the control interface. */
-final class Control
+final class ControlClient
 {
     /** The deadline of a call. */
     public const CALL_SECONDS = 3.0;
@@ -79,10 +80,21 @@ final class Control
         return defined('PAGEWELL_ADMIN');
     }
 
-    /** Returns the configured or default address. */
+    /** Whether the control interface is switched off: changes are sent on responses only. */
+    public static function isOff(): bool
+    {
+        return self::isNamed() && constant('PAGEWELL_ADMIN') === 'off';
+    }
+
+    /**
+     * Returns the configured or default address.
+     *
+     * @throws InvalidConfiguration it is no address
+     */
     public static function address(): string
     {
-        return self::isNamed() ? (string) constant('PAGEWELL_ADMIN') : SocketClient::ADDRESS;
+        $address = self::text('PAGEWELL_ADMIN') ?? SocketClient::ADDRESS;
+        return SocketClient::isAddress($address) ? $address : throw new InvalidConfiguration("PAGEWELL_ADMIN is '$address': write an address (127.0.0.1:8081), a socket (unix:/run/pagewell/admin.sock) or off.");
     }
 
     /**
@@ -94,13 +106,29 @@ final class Control
      */
     private static function call(float $seconds, \Closure $call): mixed
     {
-        $site = defined('PAGEWELL_SITE') && !is_multisite() ? (string) constant('PAGEWELL_SITE') : null;
-        $file = defined('PAGEWELL_TOKEN_FILE') && !defined('PAGEWELL_TOKEN') ? (string) constant('PAGEWELL_TOKEN_FILE') : null;
-        $token = defined('PAGEWELL_TOKEN') ? trim((string) constant('PAGEWELL_TOKEN')) : null;
+        if (self::isOff()) {
+            return 'The control interface is switched off (PAGEWELL_ADMIN=off)';
+        }
         try {
-            return $call(new SocketClient(self::address(), $file, $site, $seconds, $token));
+            $site = defined('PAGEWELL_SITE') && !is_multisite() ? self::text('PAGEWELL_SITE') : null;
+            $token = self::text('PAGEWELL_TOKEN');
+            $file = $token === null ? self::text('PAGEWELL_TOKEN_FILE') : null;
+            return $call(new SocketClient(self::address(), $file, $site, $seconds, self::token($token)));
         } catch (PagewellException $failure) {
             return rtrim($failure->getMessage(), '.');
         }
+    }
+
+    private static function token(?string $token): ?string
+    {
+        $token = $token === null ? null : trim($token);
+        return $token === null || preg_match('/^[\x21-\x7e]+$/D', $token) === 1 ? $token : throw new InvalidConfiguration('PAGEWELL_TOKEN is no token.');
+    }
+
+    /** Returns the value of a constant of wp-config.php; null: it is not there. */
+    private static function text(string $name): ?string
+    {
+        $value = defined($name) ? constant($name) : null;
+        return $value === null || is_string($value) ? $value : throw new InvalidConfiguration("$name is no text, but of the type " . get_debug_type($value) . '.');
     }
 }
