@@ -18,6 +18,7 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 use MediaWiki\Session\SessionManager;
+use Pagewell\MediaWiki\Core\Credentials;
 
 /** Decides once per request. */
 final class Offer
@@ -92,8 +93,8 @@ final class Offer
             return Refusal::Unknown;
         }
         $status = http_response_code();
-        $isFailed = in_array(error_get_last()['type'] ?? 0, [E_ERROR, E_PARSE, E_CORE_ERROR, E_COMPILE_ERROR, E_USER_ERROR], true);
-        if (!in_array($status, [200, 301, 404], true) || $isFailed || self::values('MediaWiki-API-Error') !== []) {
+        $fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR;
+        if (!in_array($status, [200, 301, 404], true) || ((error_get_last()['type'] ?? 0) & $fatal) !== 0 || self::values('MediaWiki-API-Error') !== []) {
             return Refusal::Status;
         }
         $visitors = self::visitors();
@@ -183,7 +184,7 @@ final class Offer
 
     private static function hasAuthorization(): bool
     {
-        return ($_SERVER['HTTP_AUTHORIZATION'] ?? $_SERVER['REMOTE_USER'] ?? $_SERVER['PHP_AUTH_USER'] ?? '') !== '';
+        return Credentials::of('', [], $_SERVER)->authorization;
     }
 
     /** @return list<string> cookies, other than of sessions, by which pages differ */

@@ -18,6 +18,7 @@ declare(strict_types=1);
 namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
+use Pagewell\MediaWiki\Core\Credentials;
 use Pagewell\MediaWiki\Core\Front;
 
 /** Registers what has no hook. */
@@ -48,7 +49,7 @@ final class Setup
         }
         header_register_callback(self::headers(...));
         // Loaded now, because a class may not be found while the header section is sent.
-        array_map(class_exists(...), [Offer::class, Page::class, ChangeQueue::class, Reads::class, Modules::class]);
+        array_map(class_exists(...), [Offer::class, Credentials::class, Page::class, ChangeQueue::class, Reads::class, Modules::class]);
     }
 
     private static function headers(): void

@@ -12,6 +12,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
+use Pagewell\WordPress\Core\Credentials;
 use Pagewell\WordPress\Core\Refusal;
 
 /** Finds the reason against storing the page that is being rendered. */
@@ -29,11 +30,13 @@ final class RefusalCheck
     /** Returns the reason why the page must not be stored; null if it may be. */
     public static function of(bool $canonical, bool $visitorsNonce, bool $byDevice, bool $signedIn = false): ?Refusal
     {
+        // Code may have read a cookie and then removed it from $_COOKIE, so the field is read as well.
+        $credentials = Credentials::of((string) ($_SERVER['HTTP_COOKIE'] ?? ''), $_COOKIE, $_SERVER);
         return match (true) {
             self::hasFailed() => Refusal::Failed,
             $signedIn || is_user_logged_in() => Refusal::SignedIn,
-            isset($_SERVER['HTTP_AUTHORIZATION']) || isset($_SERVER['PHP_AUTH_USER']) => Refusal::Authorization,
-            self::hasVisitorsCookie() => Refusal::VisitorsCookie,
+            $credentials->authorization => Refusal::Authorization,
+            array_diff($credentials->cookies, self::HARMLESS_COOKIES) !== [] => Refusal::VisitorsCookie,
             is_preview() || is_customize_preview() || isset($_GET['preview']) => Refusal::Preview,
             isset($_GET['unapproved']) || isset($_GET['moderation-hash']) => Refusal::UnapprovedComment,
             self::asksForPassword() => Refusal::Password,
@@ -76,13 +79,6 @@ final class RefusalCheck
         $isRest = defined('REST_REQUEST') && constant('REST_REQUEST');
         $isChanged = array_intersect_key($_GET, array_flip(self::REST_PARAMETERS)) !== [] || array_intersect_key($_SERVER, array_flip(self::REST_FIELDS)) !== [];
         return $isRest && (!RestSources::isKnown() || http_response_code() !== 200 || $isChanged);
-    }
-
-    private static function hasVisitorsCookie(): bool
-    {
-        // Code may have read a cookie and then removed it from $_COOKIE.
-        $sent = array_map(static fn (string $cookie): string => trim(explode('=', $cookie, 2)[0]), explode(';', (string) ($_SERVER['HTTP_COOKIE'] ?? '')));
-        return array_diff([...array_map('strval', array_keys($_COOKIE)), ...$sent], self::HARMLESS_COOKIES, ['']) !== [];
     }
 
     private static function asksForPassword(): bool
