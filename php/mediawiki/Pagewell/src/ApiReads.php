@@ -17,7 +17,11 @@ declare(strict_types=1);
 
 namespace Pagewell\MediaWiki;
 
-/** Handlers of the API's hooks. */
+/**
+ * Handlers of the API's hooks.
+ *
+ * @internal
+ */
 final class ApiReads
 {
     /** Formats for programs; the others are pages with a skin. */

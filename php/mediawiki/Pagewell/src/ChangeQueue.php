@@ -22,7 +22,7 @@ use MediaWiki\MediaWikiServices;
 use Pagewell\MediaWiki\Core\Changes;
 use Pagewell\MediaWiki\Core\Front;
 
-/** Collects and sends changes. Other extensions may add theirs. */
+/** Collects and sends changes. Other extensions may call add() and addEverything(); the rest is internal. */
 final class ChangeQueue
 {
     /** Maximum number of times that changes are sent again after deferred updates. */

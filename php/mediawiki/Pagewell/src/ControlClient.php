@@ -19,7 +19,11 @@ use Pagewell\MediaWiki\Core\Exception\PagewellException;
 use Pagewell\MediaWiki\Core\Invalidation;
 use Pagewell\MediaWiki\Core\SocketClient;
 
-/** Purges pages. */
+/**
+ * Purges pages.
+ *
+ * @internal
+ */
 final class ControlClient
 {
     /** The deadline of a call, in seconds. */

@@ -6,7 +6,11 @@ declare(strict_types=1);
 
 namespace Pagewell\MediaWiki;
 
-/** Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions. */
+/**
+ * Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions.
+ *
+ * @internal
+ */
 final class FileEvents
 {
     public function onFileUpload($file, $isNewVersion, $hasDescription): void

@@ -22,7 +22,11 @@ use Pagewell\MediaWiki\Core\Changes;
 use Pagewell\MediaWiki\Core\Exception\InvalidTag;
 use Pagewell\MediaWiki\Core\Invalidation;
 
-/** The job `pagewellInvalidate`. */
+/**
+ * The job `pagewellInvalidate`.
+ *
+ * @internal
+ */
 final class InvalidationJob extends \Job implements \GenericParameterJob
 {
     public const TYPE = 'pagewellInvalidate';

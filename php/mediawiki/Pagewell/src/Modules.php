@@ -17,7 +17,11 @@ use MediaWiki\ResourceLoader\Context;
 use MediaWiki\ResourceLoader\Module;
 use MediaWiki\ResourceLoader\WikiModule;
 
-/** Adds the dependencies of modules. */
+/**
+ * Adds the dependencies of modules.
+ *
+ * @internal
+ */
 final class Modules
 {
     /** Adds those of the modules in this request, or refuses to store the response. */

@@ -11,7 +11,11 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 
-/** Deletes values. */
+/**
+ * Deletes values.
+ *
+ * @internal
+ */
 final class ObjectCache
 {
     /**

@@ -20,7 +20,11 @@ use MediaWiki\MediaWikiServices;
 use MediaWiki\Session\SessionManager;
 use Pagewell\MediaWiki\Core\Credentials;
 
-/** Decides once per request. */
+/**
+ * Decides once per request.
+ *
+ * @internal
+ */
 final class Offer
 {
     /** TTL of missing pages, in seconds, because there are very many of them. */

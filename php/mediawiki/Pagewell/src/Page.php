@@ -14,7 +14,7 @@ namespace Pagewell\MediaWiki;
 
 use Pagewell\MediaWiki\Core\Tag;
 
-/** Collects the dependencies of the running request. Other extensions may add theirs. */
+/** Collects the dependencies of the running request. Other extensions may call uses() and freshFor(); the rest is internal. */
 final class Page
 {
     /** Maximum number of ids of one kind. */

@@ -8,7 +8,11 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 
-/** Adds changes to ChangeQueue. Titles are MediaWiki's, whose class differs between its versions. */
+/**
+ * Adds changes to ChangeQueue. Titles are MediaWiki's, whose class differs between its versions.
+ *
+ * @internal
+ */
 final class PageChange
 {
     /** Maximum number of links of a page that are named one by one. */

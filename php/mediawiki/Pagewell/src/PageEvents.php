@@ -13,7 +13,11 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 
-/** Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions. */
+/**
+ * Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions.
+ *
+ * @internal
+ */
 final class PageEvents
 {
     /** LinksTable::CHANGED: the inserted and the deleted links. */

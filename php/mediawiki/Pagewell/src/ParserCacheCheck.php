@@ -25,7 +25,11 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 
-/** Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions. */
+/**
+ * Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions.
+ *
+ * @internal
+ */
 final class ParserCacheCheck
 {
     /** The name of the hash in the data of a text. */

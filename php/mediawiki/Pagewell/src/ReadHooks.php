@@ -12,7 +12,11 @@ declare(strict_types=1);
 
 namespace Pagewell\MediaWiki;
 
-/** Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions. */
+/**
+ * Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions.
+ *
+ * @internal
+ */
 final class ReadHooks
 {
     /** MediaWiki keeps the parsed site notice for this time, in seconds. */

@@ -8,7 +8,11 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 
-/** Adds dependencies to Page. */
+/**
+ * Adds dependencies to Page.
+ *
+ * @internal
+ */
 final class Reads
 {
     /** TTL of action=info, in seconds: it counts the edits of the last days. */

@@ -11,7 +11,11 @@ declare(strict_types=1);
 
 namespace Pagewell\MediaWiki;
 
-/** A reason, with the name under which it is shown. */
+/**
+ * A reason, with the name under which it is shown.
+ *
+ * @internal
+ */
 enum Refusal: string
 {
     /** A page, an action or a module of the API whose dependencies the extension does not know. */

@@ -21,7 +21,11 @@ use MediaWiki\MediaWikiServices;
 use Pagewell\MediaWiki\Core\Credentials;
 use Pagewell\MediaWiki\Core\Front;
 
-/** Registers what has no hook. */
+/**
+ * Registers what has no hook.
+ *
+ * @internal
+ */
 final class Setup
 {
     /** MediaWiki's own callback: since 1.40, and before. */

@@ -8,7 +8,11 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 
-/** Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions. */
+/**
+ * Handlers of hooks. They have MediaWiki's parameters, whose classes differ between its versions.
+ *
+ * @internal
+ */
 final class SiteEvents
 {
     /** Logs whose entries have hooks of their own, or change no page. */

@@ -13,7 +13,11 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 
-/** A table by the names of special pages. */
+/**
+ * A table by the names of special pages.
+ *
+ * @internal
+ */
 final class SpecialPages
 {
     /** Kinds of data on which a page depends as a whole; none: only the texts of the interface. */

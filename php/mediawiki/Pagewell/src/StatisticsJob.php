@@ -9,7 +9,11 @@ declare(strict_types=1);
 
 namespace Pagewell\MediaWiki;
 
-/** The job `recentChangesUpdate`. */
+/**
+ * The job `recentChangesUpdate`.
+ *
+ * @internal
+ */
 final class StatisticsJob extends \RecentChangesUpdateJob
 {
     public function run(): bool

@@ -35,7 +35,11 @@ namespace Pagewell\MediaWiki;
 use MediaWiki\Linker\LinkTarget;
 use MediaWiki\Page\PageReference;
 
-/** Creates ids of names; has no state. */
+/**
+ * Creates ids of names; has no state.
+ *
+ * @internal
+ */
 final class Tags
 {
     private function __construct()

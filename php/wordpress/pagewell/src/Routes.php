@@ -14,7 +14,11 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Names pages by their path, and finds those that a change of the rules may affect. */
+/**
+ * Names pages by their path, and finds those that a change of the rules may affect.
+ *
+ * @internal
+ */
 final class Routes
 {
     public const ALL = 'routes';

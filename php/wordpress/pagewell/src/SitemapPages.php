@@ -28,7 +28,11 @@ use Pagewell\WordPress\Read\Page;
 use Pagewell\WordPress\Tell\Changes;
 use Pagewell\WordPress\Tell\Queue;
 
-/** Names the numbers of sitemaps, while a page is rendered and after a write. */
+/**
+ * Names the numbers of sitemaps, while a page is rendered and after a write.
+ *
+ * @internal
+ */
 final class SitemapPages
 {
     /** URLs of a sitemap by default. With another number (filter wp_sitemaps_max_urls), the names of lists are used. */

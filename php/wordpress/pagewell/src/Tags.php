@@ -48,7 +48,11 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress;
 
-/** Creates names; has no state. */
+/**
+ * Creates names; has no state.
+ *
+ * @internal
+ */
 final class Tags
 {
     public const SITE = 'site';

@@ -14,7 +14,11 @@ namespace Pagewell\WordPress\Admin;
 
 use Pagewell\WordPress\Core\Explanation;
 
-/** The admin bar. */
+/**
+ * The admin bar.
+ *
+ * @internal
+ */
 final class AdminBar
 {
     private const CAPABILITY = 'manage_options';

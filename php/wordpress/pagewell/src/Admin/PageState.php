@@ -20,7 +20,11 @@ use Pagewell\WordPress\Tell\ControlClient;
 use Pagewell\WordPress\Tell\Journal;
 use Pagewell\WordPress\Tell\Pending;
 
-/** Explains and purges single pages. */
+/**
+ * Explains and purges single pages.
+ *
+ * @internal
+ */
 final class PageState
 {
     private const AWAY = 'pagewell_away';

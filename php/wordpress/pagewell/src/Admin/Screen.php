@@ -18,7 +18,11 @@ use Pagewell\WordPress\Tell\ControlClient;
 use Pagewell\WordPress\Tell\Journal;
 use Pagewell\WordPress\Tell\Pending;
 
-/** The settings page of the plugin. */
+/**
+ * The settings page of the plugin.
+ *
+ * @internal
+ */
 final class Screen
 {
     private const CAPABILITY = 'manage_options';

@@ -22,7 +22,11 @@ use Pagewell\WordPress\Tell\Journal;
 
 use const Pagewell\WordPress\VERSION;
 
-/** The checks for Site Health. */
+/**
+ * The checks for Site Health.
+ *
+ * @internal
+ */
 final class SiteHealth
 {
     /** Adds the checks and the information. */

@@ -22,6 +22,8 @@ use Pagewell\WordPress\Tell\Pending;
 
 /**
  * Shows and purges the pages that Pagewell caches.
+ *
+ * @internal
  */
 final class Commands
 {

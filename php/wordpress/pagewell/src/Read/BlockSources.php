@@ -12,7 +12,11 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
-/** Records the data shown by lists of pages and by blocks. */
+/**
+ * Records the data shown by lists of pages and by blocks.
+ *
+ * @internal
+ */
 final class BlockSources
 {
     private static bool $titlesFollow = false;

@@ -13,7 +13,11 @@ namespace Pagewell\WordPress\Read;
 
 use Pagewell\WordPress\Tags;
 
-/** Records the comments that a page shows. */
+/**
+ * Records the comments that a page shows.
+ *
+ * @internal
+ */
 final class CommentSources
 {
     /** Arguments of a query for the latest comments; with other values or arguments it may be another list. */

@@ -23,7 +23,11 @@ use Pagewell\WordPress\Routes;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 
-/** Decides whether one page is offered, and sets its fields. */
+/**
+ * Decides whether one page is offered, and sets its fields.
+ *
+ * @internal
+ */
 final class Offer
 {
     /** TTL of missing pages and searches, in seconds, because there are very many of them. */

@@ -14,7 +14,11 @@ namespace Pagewell\WordPress\Read;
 
 use Pagewell\WordPress\Tags;
 
-/** Collects the dependencies of the running request. */
+/**
+ * Collects the dependencies of the running request.
+ *
+ * @internal
+ */
 final class Page
 {
     /** Maximum number of posts of one type that are named individually. */

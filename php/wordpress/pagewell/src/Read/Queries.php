@@ -15,7 +15,11 @@ namespace Pagewell\WordPress\Read;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 
-/** Records the queries of the running request. */
+/**
+ * Records the queries of the running request.
+ *
+ * @internal
+ */
 final class Queries
 {
     /** From this version on, a sitemap has the times of modification. */

@@ -15,7 +15,11 @@ namespace Pagewell\WordPress\Read;
 
 use Pagewell\WordPress\Tags;
 
-/** Reads the arguments and the SQL of a query; has no state. */
+/**
+ * Reads the arguments and the SQL of a query; has no state.
+ *
+ * @internal
+ */
 final class QueryLists
 {
     /** Orders that depend only on data whose changes count as changes of the list. */

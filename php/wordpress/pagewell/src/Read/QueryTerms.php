@@ -16,7 +16,11 @@ namespace Pagewell\WordPress\Read;
 
 use Pagewell\WordPress\Tags;
 
-/** Reads the conditions of a query; has no state. */
+/**
+ * Reads the conditions of a query; has no state.
+ *
+ * @internal
+ */
 final class QueryTerms
 {
     /** Maximum number of terms that are named individually. */

@@ -12,7 +12,11 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
-/** Records the blocks and widgets for each name of the running request, if they are asked for. */
+/**
+ * Records the blocks and widgets for each name of the running request, if they are asked for.
+ *
+ * @internal
+ */
 final class Readers
 {
     public const PARAMETER = 'pagewell_readers';

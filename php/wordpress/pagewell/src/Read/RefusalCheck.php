@@ -15,7 +15,11 @@ namespace Pagewell\WordPress\Read;
 use Pagewell\WordPress\Core\Credentials;
 use Pagewell\WordPress\Core\Refusal;
 
-/** Finds the reason against storing the page that is being rendered. */
+/**
+ * Finds the reason against storing the page that is being rendered.
+ *
+ * @internal
+ */
 final class RefusalCheck
 {
     /** Cookies without effect on pages. Pagewell removes those that only scripts read from the request. */

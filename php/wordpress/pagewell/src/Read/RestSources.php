@@ -21,7 +21,11 @@ namespace Pagewell\WordPress\Read;
 
 use Pagewell\WordPress\Tags;
 
-/** Listens while the REST API answers, also if a page asks it. */
+/**
+ * Listens while the REST API answers, also if a page asks it.
+ *
+ * @internal
+ */
 final class RestSources
 {
     /** Classes of routes whose dependencies are known. A derived class of a plugin may read other data. */

@@ -18,7 +18,11 @@ use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Write\Options;
 
-/** Listens while a page is rendered. */
+/**
+ * Listens while a page is rendered.
+ *
+ * @internal
+ */
 final class Sources
 {
     /** Hook → number of arguments, function. */

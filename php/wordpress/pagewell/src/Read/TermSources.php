@@ -14,7 +14,11 @@ namespace Pagewell\WordPress\Read;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 
-/** Records the terms that a page shows. */
+/**
+ * Records the terms that a page shows.
+ *
+ * @internal
+ */
 final class TermSources
 {
     /** @var array<string, true> taxonomies whose hierarchy is noticed when it is read */

@@ -28,7 +28,11 @@ use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Write\Events;
 
-/** Collects and sends changes. */
+/**
+ * Collects and sends changes.
+ *
+ * @internal
+ */
 final class Changes
 {
     /** Maximum number of names per request; more are replaced by `site`. */

@@ -23,7 +23,11 @@ use Pagewell\WordPress\Core\Explanation;
 use Pagewell\WordPress\Core\Invalidation;
 use Pagewell\WordPress\Core\SocketClient;
 
-/** Calls the control interface. */
+/**
+ * Calls the control interface.
+ *
+ * @internal
+ */
 final class ControlClient
 {
     /** The deadline of a call. */

@@ -26,7 +26,11 @@ namespace Pagewell\WordPress\Tell;
 
 use Pagewell\WordPress\Tags;
 
-/** Stores sent and pending changes. */
+/**
+ * Stores sent and pending changes.
+ *
+ * @internal
+ */
 final class Journal
 {
     private const TOLD = 'pagewell_told';

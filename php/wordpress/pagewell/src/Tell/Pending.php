@@ -9,7 +9,11 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Tell;
 
-/** Changes that wait to be sent. */
+/**
+ * Changes that wait to be sent.
+ *
+ * @internal
+ */
 final class Pending
 {
     /**

@@ -24,7 +24,11 @@ use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Write\Strays;
 
-/** Stores names, and sends those that are old enough. */
+/**
+ * Stores names, and sends those that are old enough.
+ *
+ * @internal
+ */
 final class Queue
 {
     /** Maximum number of waiting names, and of names per call. */

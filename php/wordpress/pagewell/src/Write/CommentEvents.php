@@ -14,7 +14,11 @@ namespace Pagewell\WordPress\Write;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
 
-/** Handles the hooks for comments. */
+/**
+ * Handles the hooks for comments.
+ *
+ * @internal
+ */
 final class CommentEvents
 {
     /** @var array<int, int> by post: recounts of its comments, minus comments that appeared or disappeared */

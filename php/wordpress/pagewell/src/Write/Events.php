@@ -20,7 +20,11 @@ use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
 use Pagewell\WordPress\Tell\Queue;
 
-/** The table of hooks. */
+/**
+ * The table of hooks.
+ *
+ * @internal
+ */
 final class Events
 {
     /** Hook → number of arguments, function. */

@@ -22,7 +22,11 @@ use Pagewell\WordPress\Routes;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
 
-/** Handles the hooks for options. */
+/**
+ * Handles the hooks for options.
+ *
+ * @internal
+ */
 final class Options
 {
     /** Options on which few pages depend, by kind. */

@@ -20,7 +20,11 @@ use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
 
-/** Handles the hooks for posts. */
+/**
+ * Handles the hooks for posts.
+ *
+ * @internal
+ */
 final class PostEvents
 {
     /** Columns on which lists depend: their members, and the order. */

@@ -22,7 +22,11 @@ namespace Pagewell\WordPress\Write;
 
 use Pagewell\WordPress\Core\Front;
 
-/** Distinguishes settings from notes. */
+/**
+ * Distinguishes settings from notes.
+ *
+ * @internal
+ */
 final class Settings
 {
     /** Options that are never settings. */

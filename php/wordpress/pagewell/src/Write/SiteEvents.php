@@ -12,7 +12,11 @@ namespace Pagewell\WordPress\Write;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
 
-/** Handles the hooks that are not about posts, terms or comments. */
+/**
+ * Handles the hooks that are not about posts, terms or comments.
+ *
+ * @internal
+ */
 final class SiteEvents
 {
     /** User meta that no page shows: bookkeeping of WordPress and of its administration, and of visits. */

@@ -19,7 +19,11 @@ use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
 use Pagewell\WordPress\Tell\Queue;
 
-/** Records these posts for the running request. */
+/**
+ * Records these posts for the running request.
+ *
+ * @internal
+ */
 final class Strays
 {
     /** @var array<string, \WP_Post> by blog and id, as cached before */

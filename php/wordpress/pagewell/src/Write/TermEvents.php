@@ -15,7 +15,11 @@ use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
 
-/** Handles the hooks for terms. */
+/**
+ * Handles the hooks for terms.
+ *
+ * @internal
+ */
 final class TermEvents
 {
     /** WordPress's own functions that count. */
