@@ -92,7 +92,22 @@ final class WordPressBehindTest extends TestCase
         yield 'printed at the end' => ['add_action("shutdown", function () { do_action("pagewell_uses", "tides"); echo "<!-- tides -->"; }, -5);', 'kept'];
         yield 'a buffer that is left open, whose function sets a cookie' => ['add_action("wp_head", fn () => ob_start(function ($page) { setcookie("basket", "1"); return $page; }));', 'set-cookie'];
         yield 'all buffers flushed in between' => ['add_action("wp_footer", function () { while (ob_get_level() > 0) { ob_end_flush(); } }, 0);', 'sent-early'];
+        yield 'that looks at the device' => ['add_action("wp_head", "wp_is_mobile");', 'by-device'];
+        yield 'the same where there is a copy for each kind of device' => ['define("PAGEWELL_DEVICES", true); add_action("wp_head", "wp_is_mobile");', 'kept'];
+        yield 'with the constant for all page caches' => ['add_action("wp", fn () => define("DONOTCACHEPAGE", true));', 'not-cached'];
         yield 'a filter that fails' => ['add_filter("pagewell_lifetime", fn () => throw new RuntimeException("no lifetime"));', 'failed'];
+    }
+
+    public function testARouteOfAPluginIsKeptIfItIsAccepted(): void
+    {
+        self::$blog->plugin('add_action("rest_api_init", function () { foreach (["table", "mine"] as $name) { register_rest_route("tides/v1", $name, ["callback" => function () { do_action("pagewell_uses", "tides"); return ["high" => "04:10"]; }, "permission_callback" => "__return_true"]); } });'
+            . ' add_filter("pagewell_rest_route", fn ($known, $request) => $known || $request->get_route() === "/tides/v1/table", 10, 2);');
+        $ask = static fn (string $path): string => self::get("/wp-json/tides/v1/$path")[0];
+        array_map($ask, ['table', 'mine']);
+        self::assertStringContainsString('hit', $ask('table'));
+        self::assertStringContainsStringIgnoringCase('X-Pagewell-Refusal: rest-route', $ask('mine'));
+        self::$blog->command('do_action("pagewell_changed", "tides");');
+        self::assertStringNotContainsString('hit', $ask('table'));
     }
 
     /** A script in WordPress as a job, which may ask for pages. */

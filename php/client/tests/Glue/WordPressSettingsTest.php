@@ -43,6 +43,7 @@ final class WordPressSettingsTest extends TestCase
         yield "by a plugin's REST route" => ["define('REST_REQUEST', true); wp_set_current_user(1); \$GLOBALS['wp']->query_vars['rest_route'] = '/tides/v1/table'; $save", true];
         yield 'by AJAX of a plugin' => ["$admin define('DOING_AJAX', true); \$GLOBALS['core_actions_post'] = ['heartbeat']; \$_REQUEST['action'] = 'tides'; $save", true];
         yield 'ignored by name' => ["$admin \$GLOBALS['pagenow'] = 'admin.php'; add_filter('pagewell_ignored_options', fn () => ['tide_table']); $save", false];
+        yield 'named as a setting, by nobody' => ["add_filter('pagewell_options', fn (\$names) => [...\$names, 'tide_table']); $save", true];
         yield 'by nobody' => [$save, false];
         yield 'by an author' => ["define('WP_ADMIN', true); wp_set_current_user(2); \$GLOBALS['pagenow'] = 'admin.php'; $save", false];
         yield 'while a post is saved' => ["$admin \$GLOBALS['pagenow'] = 'post.php'; $save", false];
