@@ -109,6 +109,7 @@ final class MediaWikiTest extends TestCase
         foreach (range(1, 4) as $time) {
             $printed = self::$wiki->maintain('runJobs.php', '', '--nothrottle');
             self::assertStringContainsString('changed names could not be sent since', $printed, 'and it ends');
+            self::assertStringNotContainsString('PAGEWELL_ADMIN', $printed, 'the setting has another name here');
             self::assertSame([1, 0], [count(self::$wiki->jobs()), self::$wiki->claimed()], "run $time");
         }
         $job = self::$wiki->jobs()[0];

