@@ -110,6 +110,14 @@ final class WordPressBehindTest extends TestCase
         self::assertStringNotContainsString('hit', $ask('table'));
     }
 
+    public function testAVisitorWhomTheWebServerKnowsGetsAPageOfTheirOwn(): void
+    {
+        $names = ['HTTP_AUTHORIZATION', 'REDIRECT_HTTP_AUTHORIZATION', 'PHP_AUTH_USER', 'PHP_AUTH_DIGEST', 'REMOTE_USER', 'AUTH_TYPE'];
+        $why = '$why = fn () => Pagewell\WordPress\Read\RefusalCheck::of(false, false, false)?->value; foreach (' . var_export($names, true) . ' as $name) { foreach (["", "x"] as $value) { $_SERVER[$name] = $value; echo $why() === "authorization" ? "$name " : ""; } unset($_SERVER[$name]); }';
+        // Apache sets some of them to nothing.
+        self::assertSame(implode(' ', $names) . ' ', self::$blog->command($why));
+    }
+
     /** A script in WordPress as a job, which may ask for pages. */
     private function job(string $script): string
     {

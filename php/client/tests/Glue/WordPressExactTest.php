@@ -182,14 +182,6 @@ final class WordPressExactTest extends TestCase
         self::assertTrue(self::$pages->isKept('/wp-json/wp/v2/posts?_embed'), 'what is embedded in it is known');
     }
 
-    public function testAVisitorWhomTheWebServerKnowsGetsAPageOfTheirOwn(): void
-    {
-        $names = ['HTTP_AUTHORIZATION', 'REDIRECT_HTTP_AUTHORIZATION', 'PHP_AUTH_USER', 'PHP_AUTH_DIGEST', 'REMOTE_USER', 'AUTH_TYPE'];
-        $why = '$why = fn () => Pagewell\WordPress\Read\RefusalCheck::of(false, false, false)?->value; foreach (' . var_export($names, true) . ' as $name) { foreach (["", "x"] as $value) { $_SERVER[$name] = $value; echo $why() === "authorization" ? "$name " : ""; } unset($_SERVER[$name]); }';
-        // Apache sets some of them to nothing.
-        self::assertSame(implode(' ', $names) . ' ', self::$blog->command($why));
-    }
-
     public function testOfASettingsPageCountsWhatPagesMayShow(): void
     {
         $saved = static fn (string $option): string => self::$blog->post("\$GLOBALS['pagenow'] = 'options.php'; update_option('$option', bin2hex(random_bytes(4)));")[1];
