@@ -20,11 +20,7 @@ use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
 
-/**
- * Handles the hooks for posts.
- *
- * @internal
- */
+/** @internal Handles the hooks for posts. */
 final class PostEvents
 {
     /** Columns on which lists depend: their members, and the order. */
