@@ -117,10 +117,10 @@ final class ApiReads
 
     private static function readsOthers(string $name, array $params): bool
     {
-        foreach (self::OTHERS[$name] ?? [] as $parameter) {
-            [$parameter, $value] = explode('=', $parameter, 2) + [1 => null];
+        foreach (self::OTHERS[$name] ?? [] as $other) {
+            [$parameter, $value] = explode('=', $other, 2) + ['', null];
             $given = $params[$parameter] ?? false;
-            if ($value === null ? $given !== false : in_array($value, (array) $given, true)) {
+            if ($value === null ? $given !== false : $given === $value || (is_array($given) && in_array($value, $given, true))) {
                 return true;
             }
         }
@@ -213,7 +213,8 @@ final class ApiReads
             }
         }
         // Whether these pages exist, and are hidden.
-        foreach (array_filter((array) ($result['categories'] ?? []), is_array(...)) as $category) {
+        $categories = is_array($result['categories'] ?? null) ? $result['categories'] : [];
+        foreach (array_filter($categories, is_array(...)) as $category) {
             Page::uses('link', Tags::named(NS_CATEGORY, (string) ($category['category'] ?? '')));
         }
         if ($params['oldid'] ?? null) {

@@ -19,7 +19,6 @@ namespace Pagewell\MediaWiki;
 
 use MediaWiki\MediaWikiServices;
 use Pagewell\MediaWiki\Core\Changes;
-use Pagewell\MediaWiki\Core\Exception\InvalidTag;
 use Pagewell\MediaWiki\Core\Invalidation;
 
 /**
@@ -67,7 +66,7 @@ final class InvalidationJob extends \Job implements \GenericParameterJob
             $changes = self::together($jobs);
             $fault = ControlClient::invalidate($changes);
             if ($fault !== null) {
-                self::$failedAt = hrtime(true);
+                self::$failedAt = (int) hrtime(true);
                 $this->setLastError($fault);
                 self::putBack($jobs, $changes, $fault);
                 return !in_array($this, $jobs, true);
@@ -100,15 +99,11 @@ final class InvalidationJob extends \Job implements \GenericParameterJob
         $changes = new Changes();
         foreach ($jobs as $job) {
             $one = Invalidation::ofJson((string) ($job->params['body'] ?? ''));
-            try {
-                $changes->changedTags(...$one->tags ?? ['']);
-            } catch (InvalidTag) {
-                // A damaged job purges everything: its names are not known.
+            // A damaged job purges everything: its names are not known.
+            if ($one === null || $one->all || in_array('', $one->tags, true)) {
                 return new Invalidation(all: true);
             }
-            if ($one->all) {
-                return $one;
-            }
+            $changes->changedTags(...$one->tags);
         }
         return $changes->invalidation();
     }

@@ -12,7 +12,11 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
-/** The frames of the running request, the innermost last. */
+/**
+ * The frames of the running request, the innermost last.
+ *
+ * @internal
+ */
 final class Frames
 {
     /** Blocks and widgets that show titles, URLs, dates and authors of posts; with the attributes by which they show texts. */

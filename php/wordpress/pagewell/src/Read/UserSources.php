@@ -14,7 +14,11 @@ namespace Pagewell\WordPress\Read;
 
 use Pagewell\WordPress\Tags;
 
-/** Records the users that a page shows. */
+/**
+ * Records the users that a page shows.
+ *
+ * @internal
+ */
 final class UserSources
 {
     /** How WordPress reads the roles of a user that it looks up, from the hook `get_user_metadata` outwards. */
