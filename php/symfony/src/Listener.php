@@ -6,16 +6,16 @@
  *
  *     event                                     what happens
  *     kernel.request (main)                     the state of the request begins
- *     kernel.controller_arguments (main)        usesOf(controller, its arguments and the attributes of the request);
- *                                               FosHttpCache\Tag
- *     kernel.response (main, after the session) lines are added to the response, unless the visitor is
- *                                               signed in; waiting changes are sent
+ *     kernel.controller_arguments               the attributes of the controller are read (ControllerAttributes); those
+ *                                               of the main request are declared
+ *     kernel.response (first)                   the tags of a write have changed
+ *     kernel.response (main, after the session) sub-requests are declared (PageParts), lines are added to the response,
+ *                                               unless the visitor is signed in; waiting changes are sent
+ *     kernel.exception, kernel.finish_request   a sub-request that failed: the page is not cached
  *     kernel.finish_request (main)              without a response: changes are sent anyway
  *     kernel.terminate                          later changes are sent
  *     console.terminate, a message of the       the same, except those that wait for a commit: a command may
  *     messenger, done or not                    run within a transaction, and the process continues
- *
- * A sub-request belongs to its page.
  */
 
 declare(strict_types=1);
@@ -28,11 +28,12 @@ use Pagewell\Configuration;
 use Pagewell\InvalidationClient;
 use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
-use Pagewell\RowKey;
-use Pagewell\Symfony\FosHttpCache\Tag;
 use Pagewell\Symfony\Profiler\PageReport;
 use Symfony\Component\EventDispatcher\EventSubscriberInterface;
+use Symfony\Component\HttpFoundation\Request;
+use Symfony\Component\HttpFoundation\Response;
 use Symfony\Component\HttpKernel\Event\ControllerArgumentsEvent;
+use Symfony\Component\HttpKernel\Event\ExceptionEvent;
 use Symfony\Component\HttpKernel\Event\FinishRequestEvent;
 use Symfony\Component\HttpKernel\Event\RequestEvent;
 use Symfony\Component\HttpKernel\Event\ResponseEvent;
@@ -40,8 +41,6 @@ use Symfony\Component\HttpKernel\KernelEvents;
 use Symfony\Component\Security\Core\Authentication\Token\Storage\TokenStorageInterface;
 
 use function Pagewell\changedTags;
-use function Pagewell\usesOf;
-use function Pagewell\usesTags;
 
 /**
  * Connects Symfony's events with the library.
@@ -52,8 +51,21 @@ final class Listener implements EventSubscriberInterface
 {
     private ?CollectingChannel $channel = null;
 
-    /** @var list<string> FosHttpCache\Tag of a controller that writes */
-    private array $written = [];
+    private PageParts $parts;
+
+    /** @var array<int, ControllerAttributes> of the requests that are running, by the number of the object */
+    private array $running = [];
+
+    /** @var array<int, true> sub-requests that have a response, by the same number */
+    private array $answered = [];
+
+    /** Whether the main request is a GET or HEAD. */
+    private bool $isPage = false;
+
+    private bool $isError = false;
+
+    /** Whether the page was offered for caching. */
+    private bool $isOffered = false;
 
     /**
      * @param InvalidationClient|false|null $client as RequestScope::begin() takes it
@@ -62,15 +74,17 @@ final class Listener implements EventSubscriberInterface
      */
     public function __construct(private readonly InvalidationClient|false|null $client = null, private readonly ?TokenStorageInterface $tokens = null, private readonly ?PageReport $report = null)
     {
+        $this->parts = new PageParts();
     }
 
     public static function getSubscribedEvents(): array
     {
         return [
             KernelEvents::REQUEST => ['begin', 4096],
-            KernelEvents::CONTROLLER_ARGUMENTS => ['state', 0],
-            // After whatever may still set a cookie or end the session (-1000).
-            KernelEvents::RESPONSE => ['finish', -2048],
+            KernelEvents::CONTROLLER_ARGUMENTS => ['read', 0],
+            KernelEvents::EXCEPTION => ['fail', 4096],
+            // At once; and after whatever may still set a cookie or end the session (-1000).
+            KernelEvents::RESPONSE => [['change', 4096], ['finish', -2048]],
             KernelEvents::FINISH_REQUEST => ['lose', -2048],
             KernelEvents::TERMINATE => ['end', -2048],
             'console.terminate' => ['flush', -2048],
@@ -82,52 +96,61 @@ final class Listener implements EventSubscriberInterface
     public function begin(RequestEvent $event): void
     {
         if ($event->isMainRequest()) {
-            $this->written = [];
+            [$this->parts, $this->running, $this->answered] = [new PageParts(), [], []];
+            [$this->isPage, $this->isError, $this->isOffered] = [$event->getRequest()->isMethodSafe(), false, false];
             $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), $this->client, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($event->getRequest()));
         }
     }
 
-    public function state(ControllerArgumentsEvent $event): void
+    public function read(ControllerArgumentsEvent $event): void
     {
-        if ($event->isMainRequest()) {
-            $controller = $event->getController();
-            $name = match (true) {
-                is_array($controller) => (is_object($controller[0]) ? $controller[0]::class : $controller[0]) . "::{$controller[1]}",
-                is_object($controller) => $controller::class,
-                default => $controller,
-            };
-            $request = $event->getRequest();
-            $parameters = self::parameters($controller(...), $event->getArguments(), $request->attributes->all());
-            usesOf($name, $parameters);
-            $tags = Tag::of($controller, ['request' => $request] + $request->attributes->all() + $parameters);
-            if ($request->isMethodSafe()) {
-                $tags === [] || usesTags(...$tags);
-            } else {
-                $this->written = $tags;
-            }
+        if ($this->channel === null) {
+            return; // A sub-request of a command: there is no page.
+        }
+        $attributes = ControllerAttributes::of($event, $this->isPage);
+        $this->running[spl_object_id($event->getRequest())] = $attributes;
+        if ($event->isMainRequest() || ($this->isOffered && !$attributes->isEmpty())) {
+            // In a StreamedResponse this throws: the page was offered without the sub-request.
+            $attributes->declare(RequestScope::current());
+        } elseif (!$this->channel->isSent()) {
+            $this->parts->add($attributes);
+        }
+    }
+
+    public function fail(ExceptionEvent $event): void
+    {
+        $event->isMainRequest() ? $this->isError = true : $this->parts->broke();
+    }
+
+    /** A later listener may fail: what the controller has written is said before. */
+    public function change(ResponseEvent $event): void
+    {
+        $attributes = $this->running[spl_object_id($event->getRequest())] ?? null;
+        if ($attributes !== null && $attributes->written !== [] && $event->getResponse()->getStatusCode() < 400) {
+            changedTags(...$attributes->written);
         }
     }
 
     public function finish(ResponseEvent $event): void
     {
-        if ($event->isMainRequest() && $this->channel !== null) {
-            if ($this->isSignedIn()) {
-                RequestScope::current()->signedIn();
-            }
-            if ($this->written !== [] && $event->getResponse()->getStatusCode() < 400) {
-                changedTags(...$this->written);
-            }
-            $page = $this->report === null ? null : RequestScope::current()->standing();
-            ResponseLines::finish($this->channel, $event->getRequest(), $event->getResponse());
-            $page === null || $this->report?->remember($event->getRequest(), $page[0], $this->channel->response(), $event->getResponse());
+        $number = spl_object_id($event->getRequest());
+        if (!$event->isMainRequest()) {
+            $this->answered[$number] = true;
+            $this->parts->answered($this->running[$number] ?? null, $event->getResponse());
+        } elseif ($this->channel !== null) {
+            $this->finishPage($this->channel, $event->getRequest(), $event->getResponse());
         }
     }
 
     public function lose(FinishRequestEvent $event): void
     {
+        $number = spl_object_id($event->getRequest());
         if ($event->isMainRequest()) {
             $this->channel?->lose();
+        } elseif (!isset($this->answered[$number])) {
+            $this->parts->broke();
         }
+        unset($this->running[$number], $this->answered[$number]);
     }
 
     public function end(): void
@@ -141,22 +164,18 @@ final class Listener implements EventSubscriberInterface
         OutboxDelivery::attempt(Configuration::client($this->client));
     }
 
-    /**
-     * The values for `{name}` in the attributes of a controller. A row among the arguments precedes the text
-     * of the URL that has its name: `{slug:news}` and `News $news`.
-     *
-     * @param array<mixed>         $arguments  of the controller, in order
-     * @param array<string, mixed> $attributes of the request
-     *
-     * @return array<string, mixed>
-     */
-    private static function parameters(\Closure $controller, array $arguments, array $attributes): array
+    private function finishPage(CollectingChannel $channel, Request $request, Response $response): void
     {
-        $names = array_map(static fn (\ReflectionParameter $one): string => $one->getName(), (new \ReflectionFunction($controller))->getParameters());
-        $count = min(count($names), count($arguments));
-        $named = $count === 0 ? [] : array_combine(array_slice($names, 0, $count), array_slice(array_values($arguments), 0, $count));
-        $rows = array_filter($named, static fn (mixed $one): bool => is_object($one) && RowKey::isRow($one));
-        return $rows + $attributes + $named;
+        if ($this->isPage && !$channel->isSent()) {
+            $this->parts->declare(RequestScope::current(), $response, $this->isError);
+        }
+        if ($this->isSignedIn()) {
+            RequestScope::current()->signedIn();
+        }
+        $page = $this->report === null ? null : RequestScope::current()->standing();
+        ResponseLines::finish($channel, $request, $response);
+        $this->isOffered = preg_match('/max-age=[1-9]/', (string) $response->headers->get('Pagewell-Cache-Control', '')) === 1;
+        $page === null || $this->report?->remember($request, $page[0], $channel->response(), $response);
     }
 
     /**

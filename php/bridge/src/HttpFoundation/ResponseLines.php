@@ -19,6 +19,7 @@ namespace Pagewell\Bridge\HttpFoundation;
 use Pagewell\Capture\StatementCapture;
 use Pagewell\CollectingChannel;
 use Pagewell\Credentials;
+use Pagewell\Response;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response as FoundationResponse;
 use Symfony\Component\HttpFoundation\ResponseHeaderBag;
@@ -66,6 +67,13 @@ final class ResponseLines
         if (StatementCapture::running() !== null && !$session && $isWithoutFields) {
             $response->headers->remove('Cache-Control');
         }
+    }
+
+    /** Whether the application's own Cache-Control forbids storing this response in a shared cache. */
+    public static function forbidsStoring(FoundationResponse $response): bool
+    {
+        return self::hasOwnCacheControl($response->headers)
+            && (new Response(lines: ["Cache-Control: {$response->headers->get('Cache-Control')}"]))->forbidsStoring();
     }
 
     /**

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace Pagewell\Symfony\Profiler;
 
 use Pagewell\Declaration;
+use Pagewell\Refusal;
 use Pagewell\Response;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response as FoundationResponse;
@@ -40,7 +41,12 @@ final class PageReport
                 $fields[$name] = implode(', ', $sent->headers->all($name));
             }
         }
-        $this->report = ['refusal' => $page->refusal($response)?->value, 'tags' => $page->tags(), 'lifetime' => $page->lifetimeSeconds(), 'fields' => $fields];
+        $refusal = $page->refusal($response);
+        // The attributes of a controller are not read for a write.
+        if ($refusal === Refusal::Nothing && !in_array($response->method, ['GET', 'HEAD'], true)) {
+            $refusal = Refusal::Method;
+        }
+        $this->report = ['refusal' => $refusal?->value, 'tags' => $page->tags(), 'lifetime' => $page->lifetimeSeconds(), 'fields' => $fields];
     }
 
     /** @return array{refusal: ?string, tags: list<string>, lifetime: int, fields: array<string, string>}|null null: a sub-request, or a request without a report */
