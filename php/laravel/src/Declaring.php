@@ -4,9 +4,11 @@
  * The middleware for Laravel: the outermost, so that it sees the cookies and the session that the
  * others have added.
  *
- * A controller's #[Uses] is applied once its route's parameters have become models. Laravel starts
- * a session and sets cookies for all routes of its group `web`; such a page is not offered for
- * storing. Public pages belong into the group `cached` (PagewellProvider).
+ * DeclaringDispatcher applies the attributes of controllers. A request that the application handles within another one
+ * belongs to the page of the outer one.
+ *
+ * Laravel starts a session and sets cookies for all routes of its group `web`; such a page is not offered for storing.
+ * Public pages belong into the group `cached` (PagewellProvider).
  */
 
 declare(strict_types=1);
@@ -20,8 +22,6 @@ use Pagewell\CollectingChannel;
 use Pagewell\RequestScope;
 use Symfony\Component\HttpFoundation\Response;
 
-use function Pagewell\usesOf;
-
 /**
  * Puts declarations and changes onto Laravel's responses.
  *
@@ -29,6 +29,9 @@ use function Pagewell\usesOf;
  */
 final class Declaring
 {
+    /** Whether the request is a GET or HEAD; null: none is running. */
+    private static ?bool $isPage = null;
+
     /** @param Container|null $container of the application, which has the guards */
     public function __construct(private readonly ?Container $container = null)
     {
@@ -37,14 +40,34 @@ final class Declaring
     /** @param \Closure(Request): Response $next */
     public function handle(Request $request, \Closure $next): Response
     {
+        if (self::$isPage !== null) {
+            $part = $next($request);
+            if (self::$isPage && ResponseLines::isPersonal($request, $part)) {
+                RequestScope::current()->notCached();
+            }
+            return $part;
+        }
+        self::$isPage = $request->isMethodSafe();
+        try {
+            return $this->declared($request, $next);
+        } finally {
+            self::$isPage = null;
+        }
+    }
+
+    /** Whether a GET or HEAD is being answered, so that its controller may declare a page. */
+    public static function isPage(): bool
+    {
+        return self::$isPage === true;
+    }
+
+    /** @param \Closure(Request): Response $next */
+    private function declared(Request $request, \Closure $next): Response
+    {
         $channel = CollectingChannel::begin($request->getMethod(), isEnded: true, capability: (string) $request->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($request));
         RetrievedRows::begin();
         try {
             $response = $next($request);
-            $route = $request->route();
-            if (is_object($route) && $route->getActionName() !== 'Closure') {
-                usesOf(strtr($route->getActionName(), ['@' => '::']), $route->parameters());
-            }
         } catch (\Throwable $fault) {
             RetrievedRows::end();
             $channel->lose();

@@ -4,7 +4,8 @@
  * Laravel: registers the middleware, and listens to what the framework does.
  *
  *     event                                         what happens
- *     each request (middleware, the outermost)      lines are added to the response; #[Uses] is applied
+ *     each request (middleware, the outermost)      lines are added to the response
+ *     a route calls its controller                  its attributes are applied (DeclaringDispatcher)
  *     TransactionBeginning, Committed, RolledBack   changes wait for the commit; levels as Laravel counts them
  *     the request has ended, a job, a command       later changes are sent, except those that wait for a
  *                                                   commit: a job on `sync` runs within its caller's transaction
@@ -80,6 +81,7 @@ final class PagewellProvider extends ServiceProvider
         $this->mergeConfigFrom(self::FILE, 'pagewell');
         $this->app->singleton(PageCache::class, RequestPageCache::class);
         StatementReports::register($this->app);
+        DeclaringDispatcher::register($this->app);
     }
 
     /** Wrong settings are refused here, before anything is written. */

@@ -76,6 +76,12 @@ final class ResponseLines
             && (new Response(lines: ["Cache-Control: {$response->headers->get('Cache-Control')}"]))->forbidsStoring();
     }
 
+    /** Whether this response may be for one visitor: a session, a cookie, or an own Cache-Control. */
+    public static function isPersonal(Request $request, FoundationResponse $response): bool
+    {
+        return self::usesSession($request) || self::forbidsStoring($response) || $response->headers->has('Set-Cookie');
+    }
+
     /**
      * When the response exists, frameworks have already closed the session. So a session counts if
      * it was read or written. If that cannot be determined, its existence counts.

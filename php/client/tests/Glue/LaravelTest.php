@@ -16,11 +16,13 @@ use Illuminate\Pipeline\Pipeline;
 use Illuminate\Queue\Events\JobProcessed;
 use Illuminate\Routing\CallableDispatcher;
 use Illuminate\Routing\Contracts;
+use Illuminate\Routing\ControllerDispatcher;
 use Illuminate\Routing\Router;
 use Illuminate\Session\ArraySessionHandler;
 use Illuminate\Session\Store;
 use Pagewell\Configuration;
 use Pagewell\Laravel\Declaring;
+use Pagewell\Laravel\DeclaringDispatcher;
 use Pagewell\Laravel\PagewellProvider;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
@@ -179,6 +181,8 @@ final class LaravelTest extends TestCase
             // From Laravel 9.13 on, the application binds it.
             $container->singleton(Contracts\CallableDispatcher::class, static fn (): CallableDispatcher => new CallableDispatcher($container));
         }
+        $container->singleton(Contracts\ControllerDispatcher::class, static fn (): ControllerDispatcher => new ControllerDispatcher($container));
+        DeclaringDispatcher::register($container);
         $router->get('/', LaravelFront::class);
         $router->get('/news/{id}', [LaravelPages::class, 'one']);
         $router->post('/news/{id}', [LaravelPages::class, 'save']);

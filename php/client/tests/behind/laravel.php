@@ -13,8 +13,11 @@ use Illuminate\Container\Container;
 use Illuminate\Events\Dispatcher;
 use Illuminate\Http\Request;
 use Illuminate\Pipeline\Pipeline;
+use Illuminate\Routing\Contracts\ControllerDispatcher as ControllerDispatcherContract;
+use Illuminate\Routing\ControllerDispatcher;
 use Illuminate\Routing\Router;
 use Pagewell\Laravel\Declaring;
+use Pagewell\Laravel\DeclaringDispatcher;
 
 #[Pagewell\Attribute\Uses('news:{id}')]
 class Page
@@ -29,6 +32,8 @@ class Page
 }
 
 $router = new Router(new Dispatcher(), $container = new Container());
+$container->singleton(ControllerDispatcherContract::class, static fn (): ControllerDispatcher => new ControllerDispatcher($container));
+DeclaringDispatcher::register($container);
 $router->match(['GET', 'POST'], '/news/{id}', Page::class);
 $container->instance(Request::class, $request = Request::capture());
 (new Pipeline($container))->send($request)->through([Declaring::class])->then(static fn (Request $request) => $router->dispatch($request))->send();
