@@ -31,10 +31,8 @@ use FOS\HttpCache\ProxyClient\Invalidation\ClearCapable;
 use FOS\HttpCache\ProxyClient\Invalidation\PurgeCapable;
 use FOS\HttpCache\ProxyClient\Invalidation\RefreshCapable;
 use FOS\HttpCache\ProxyClient\Invalidation\TagCapable;
-use Pagewell\Configuration;
-use Pagewell\Exception\PagewellException;
+use Pagewell\Bridge\PurgeDelivery;
 use Pagewell\Invalidation;
-use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
 
 /** Purges pages for FOSHttpCache. */
@@ -78,12 +76,7 @@ final class ProxyClient implements ClearCapable, PurgeCapable, RefreshCapable, T
         if ($call->isEmpty()) {
             return 0;
         }
-        try {
-            RequestScope::current()->invalidate($call);
-        } catch (PagewellException $failure) {
-            $then = OutboxDelivery::store([$call]) ? 'The purge waits in the outbox.' : "Send it later: {$call->json()}";
-            Configuration::log()->warn("pagewell: {$failure->getMessage()} $then", $failure);
-        }
+        PurgeDelivery::send($call);
         return count($call->urls) + (int) $call->all;
     }
 }

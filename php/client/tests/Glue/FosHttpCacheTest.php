@@ -12,7 +12,9 @@ use FOS\HttpCache\ProxyClient\Invalidation\ClearCapable;
 use Pagewell\Bridge\FosHttpCache\ProxyClient;
 use Pagewell\Configuration;
 use Pagewell\Exception\PagewellUnreachable;
+use Pagewell\FileOutbox;
 use Pagewell\RequestScope;
+use Pagewell\SocketClient;
 use Pagewell\Symfony\FosHttpCache\Tag;
 use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\TestCase;
@@ -59,6 +61,19 @@ final class FosHttpCacheTest extends TestCase
         $channel->client->fail(new PagewellUnreachable('Pagewell is away.'));
         self::assertSame(1, (new ProxyClient())->purge('/news/4')->flush());
         self::assertSame(['pagewell: Pagewell is away. Send it later: {"urls":["/news/4"]}'], $logged);
+    }
+
+    public function testAPurgeThatWaitsKeepsTheSiteOfTheClient(): void
+    {
+        $file = sys_get_temp_dir() . '/pagewell-fos-' . bin2hex(random_bytes(6));
+        try {
+            Configuration::set(new SocketClient('unix:/nowhere/admin.sock', site: 'example.org'), static fn () => null, outbox: new FileOutbox($file));
+            RequestScope::begin();
+            (new ProxyClient())->purge('/news/4')->flush();
+            self::assertStringContainsString('{"urls":["/news/4"],"site":"example.org"}', (string) file_get_contents($file));
+        } finally {
+            array_map(unlink(...), glob("$file*") ?: []);
+        }
     }
 
     /** Version 2 declares neither the types of arguments nor those of results. */
