@@ -16,6 +16,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Symfony;
 
+use Pagewell\Configuration;
 use Pagewell\Dependencies\DependencyList;
 use Pagewell\Dependencies\Statement;
 use Pagewell\RequestScope;
@@ -35,14 +36,16 @@ final class ControllerAttributes
     /**
      * @param list<string> $tags     on which the page depends
      * @param int|null     $freshFor seconds
-     * @param bool         $isNotCached #[NotCached] or #[FreshFor(0)]
+     * @param bool         $isNotCached #[NotCached] or #[FreshFor(0)], or a tag of the page is unknown
      * @param list<string> $written  tags that have changed if the response has a status below 400
+     * @param bool         $isUnknownWritten whether the write changes a tag that is unknown
      */
     private function __construct(
         public readonly array $tags = [],
         public readonly ?int $freshFor = null,
         public readonly bool $isNotCached = false,
         public readonly array $written = [],
+        public readonly bool $isUnknownWritten = false,
     ) {
     }
 
@@ -67,12 +70,18 @@ final class ControllerAttributes
         };
         $parameters = self::parameters($controller(...), $event->getArguments(), $request->attributes->all());
         $statement = $isPage ? DependencyList::statement($name) : new Statement();
-        $tags = Tag::of($controller, ['request' => $request] + $request->attributes->all() + $parameters);
+        $silent = [];
+        $tags = Tag::of($controller, ['request' => $request] + $request->attributes->all() + $parameters, $silent);
+        foreach ($silent as $expression) {
+            $then = $isRead ? 'The page is not cached.' : 'If the write succeeds, every page is purged.';
+            Configuration::log()->warn("pagewell: #[Tag(expression: \"$expression\")] of $name gave no tag. $then");
+        }
         return new self(
             tags: [...self::names($statement, $parameters), ...($isRead ? $tags : [])],
             freshFor: $statement->notCached === null ? $statement->freshFor : null,
-            isNotCached: $statement->notCached !== null || $statement->freshFor === 0,
+            isNotCached: $statement->notCached !== null || $statement->freshFor === 0 || ($isRead && $silent !== []),
             written: $isRead ? [] : $tags,
+            isUnknownWritten: !$isRead && $silent !== [],
         );
     }
 

@@ -23,8 +23,12 @@ declare(strict_types=1);
 namespace Pagewell\Symfony;
 
 use Pagewell\Bridge\HttpFoundation\ResponseLines;
+use Pagewell\Bridge\PurgeDelivery;
+use Pagewell\ChangeDelivery;
 use Pagewell\CollectingChannel;
 use Pagewell\Configuration;
+use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Invalidation;
 use Pagewell\InvalidationClient;
 use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
@@ -67,6 +71,9 @@ final class Listener implements EventSubscriberInterface
     /** Whether the page was offered for caching. */
     private bool $isOffered = false;
 
+    /** Whether a write has changed a tag that is unknown, so that every page is purged. */
+    private bool $isUnknownWritten = false;
+
     /**
      * @param InvalidationClient|false|null $client as RequestScope::begin() takes it
      * @param TokenStorageInterface|null    $tokens of the security component; null without it
@@ -97,7 +104,7 @@ final class Listener implements EventSubscriberInterface
     {
         if ($event->isMainRequest()) {
             [$this->parts, $this->running, $this->answered] = [new PageParts(), [], []];
-            [$this->isPage, $this->isError, $this->isOffered] = [$event->getRequest()->isMethodSafe(), false, false];
+            [$this->isPage, $this->isError, $this->isOffered, $this->isUnknownWritten] = [$event->getRequest()->isMethodSafe(), false, false, false];
             $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), $this->client, isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($event->getRequest()));
         }
     }
@@ -126,8 +133,9 @@ final class Listener implements EventSubscriberInterface
     public function change(ResponseEvent $event): void
     {
         $attributes = $this->running[spl_object_id($event->getRequest())] ?? null;
-        if ($attributes !== null && $attributes->written !== [] && $event->getResponse()->getStatusCode() < 400) {
-            changedTags(...$attributes->written);
+        if ($attributes !== null && $event->getResponse()->getStatusCode() < 400) {
+            $attributes->written === [] || changedTags(...$attributes->written);
+            $this->isUnknownWritten = $this->isUnknownWritten || $attributes->isUnknownWritten;
         }
     }
 
@@ -146,7 +154,9 @@ final class Listener implements EventSubscriberInterface
     {
         $number = spl_object_id($event->getRequest());
         if ($event->isMainRequest()) {
+            $isLost = $this->channel?->isSent() === false;
             $this->channel?->lose();
+            $isLost && $this->isUnknownWritten && PurgeDelivery::send(new Invalidation(all: true));
         } elseif (!isset($this->answered[$number])) {
             $this->parts->broke();
         }
@@ -174,8 +184,21 @@ final class Listener implements EventSubscriberInterface
         }
         $page = $this->report === null ? null : RequestScope::current()->standing();
         ResponseLines::finish($channel, $request, $response);
+        $this->isUnknownWritten && $this->purgeEverything($response);
         $this->isOffered = preg_match('/max-age=[1-9]/', (string) $response->headers->get('Pagewell-Cache-Control', '')) === 1;
         $page === null || $this->report?->remember($request, $page[0], $channel->response(), $response);
+    }
+
+    /** On the response; and over the control interface, if responses to writes do not reach Pagewell, or this is none. */
+    private function purgeEverything(Response $response): void
+    {
+        $response->headers->set('Cache-Group-Invalidation', '*', false);
+        try {
+            $isCarried = !$this->isPage && Configuration::way() === ChangeDelivery::Response;
+        } catch (InvalidConfiguration) {
+            $isCarried = false;
+        }
+        $isCarried || PurgeDelivery::send(new Invalidation(all: true));
     }
 
     /**

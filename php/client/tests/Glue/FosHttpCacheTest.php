@@ -109,7 +109,7 @@ final class FosHttpCacheTest extends TestCase
     }
 
     /** Without what its package needs only for its cache. */
-    private static function loadExpressions(): void
+    public static function loadExpressions(): void
     {
         spl_autoload_register(static function (string $class): void {
             $file = str_starts_with($class, 'Symfony\Component\ExpressionLanguage\\') ? stream_resolve_include_path(strtr($class, '\\', '/') . '.php') : false;

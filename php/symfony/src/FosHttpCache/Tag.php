@@ -13,12 +13,16 @@
  *
  * In answer to a GET or HEAD, the page depends on the tags. Otherwise they have changed, if the status is
  * below 400. New code uses Pagewell\Attribute\Uses and changed().
+ *
+ * An empty tag is an error before the controller runs. An expression that gives no text leaves the tag unknown: the
+ * page is not cached, and a write purges every page. The log has a line.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\Symfony\FosHttpCache;
 
+use Pagewell\Exception\InvalidTag;
 use Symfony\Component\ExpressionLanguage\ExpressionLanguage;
 
 /** Tags of a controller. */
@@ -28,25 +32,40 @@ final class Tag
     /** @var list<string> */
     private readonly array $tags;
 
+    private readonly ?string $expression;
+
     /**
-     * @param string|list<string>|array{tags?: list<string>, expression?: string} $data       tags
-     * @param string|\Stringable|null                                             $expression returns one more tag
+     * @param string|list<string>|array{tags?: string|list<string>, expression?: string} $data       tags
+     * @param string|\Stringable|null                                                    $expression returns one more tag
+     *
+     * @throws InvalidTag a tag is empty, or no text
      */
-    public function __construct(string|array $data = [], private readonly string|\Stringable|null $expression = null)
+    public function __construct(string|array $data = [], string|\Stringable|null $expression = null)
     {
-        $this->tags = array_values(array_filter((array) $data, is_string(...)));
+        $isNamed = is_array($data) && !array_is_list($data);
+        $expression ??= $isNamed ? $data['expression'] ?? null : null;
+        $this->expression = $expression === null ? null : (string) $expression;
+        $tags = array_values((array) ($isNamed ? $data['tags'] ?? [] : $data));
+        foreach ($tags as $tag) {
+            if (!is_string($tag) || $tag === '') {
+                throw new InvalidTag('#[Tag] has ' . ($tag === '' ? 'an empty tag' : get_debug_type($tag) . ' among its tags') . ': write a text.');
+            }
+        }
+        $this->tags = $tags;
     }
 
     /**
      * Returns the tags of a controller, of its class and its method.
      *
      * @param array<string, mixed> $values for expressions
+     * @param list<string>         $silent receives the expressions that gave no tag
      *
      * @return list<string>
      *
+     * @throws InvalidTag      an attribute has an empty tag
      * @throws \LogicException there is an expression, and symfony/expression-language is missing
      */
-    public static function of(callable $controller, array $values): array
+    public static function of(callable $controller, array $values, array &$silent = []): array
     {
         $attributes = [];
         foreach (self::reflections($controller) as $reflection) {
@@ -54,7 +73,14 @@ final class Tag
         }
         $tags = [];
         foreach ($attributes as $attribute) {
-            array_push($tags, ...$attribute->newInstance()->evaluated($values));
+            $one = $attribute->newInstance();
+            array_push($tags, ...$one->tags);
+            $tag = $one->expression === null ? null : self::evaluated($one->expression, $values);
+            if ($tag === '') {
+                $silent[] = (string) $one->expression;
+            } elseif ($tag !== null) {
+                $tags[] = $tag;
+            }
         }
         return array_values(array_unique($tags));
     }
@@ -70,18 +96,16 @@ final class Tag
     }
 
     /**
-     * @param array<string, mixed> $values
+     * Returns the tag of an expression; empty if it gave no text and no number.
      *
-     * @return list<string>
+     * @param array<string, mixed> $values
      */
-    private function evaluated(array $values): array
+    private static function evaluated(string $expression, array $values): string
     {
-        if ($this->expression === null) {
-            return $this->tags;
-        }
         if (!class_exists(ExpressionLanguage::class)) {
-            throw new \LogicException("#[Tag(expression: \"$this->expression\")] needs symfony/expression-language: composer require symfony/expression-language.");
+            throw new \LogicException("#[Tag(expression: \"$expression\")] needs symfony/expression-language: composer require symfony/expression-language.");
         }
-        return [...$this->tags, (string) (new ExpressionLanguage())->evaluate((string) $this->expression, $values)];
+        $value = (new ExpressionLanguage())->evaluate($expression, $values);
+        return is_string($value) || is_int($value) || $value instanceof \Stringable ? (string) $value : '';
     }
 }
