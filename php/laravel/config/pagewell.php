@@ -1,13 +1,16 @@
 <?php
 
 /**
- * Pagewell. Each setting but `models` is a variable PAGEWELL_… of the library, which has precedence
- * if the process has it. A wrong value is an error when the application boots.
+ * Pagewell. Each setting but `enabled` and `models` is a variable PAGEWELL_… of the library, which has
+ * precedence if the process has it. A wrong value is an error when the application boots.
  */
 
 declare(strict_types=1);
 
 return [
+    // false: there is no Pagewell, as on a developer's machine or in CI. Changes are then forgotten.
+    'enabled' => env('PAGEWELL_ENABLED', true),
+
     // The control interface: 127.0.0.1:8081 (the default), unix:/run/pagewell/admin.sock, or off.
     'admin' => env('PAGEWELL_ADMIN'),
 

@@ -19,8 +19,6 @@ use Illuminate\Contracts\Events\Dispatcher;
 use Illuminate\Database\Eloquent\Model;
 use Illuminate\Database\Events\QueryExecuted;
 
-use function Pagewell\changed;
-
 /**
  * Publishes a change for each counter of a model that is incremented by SQL.
  *
@@ -73,7 +71,7 @@ final class Increments
         }
         $isOne = preg_match(self::ONE_ROW, $query->sql, $found) === 1 && $found['key'] === $grammar->wrap($this->model->getKeyName());
         $key = $isOne ? array_values($query->bindings)[count($query->bindings) - 1] ?? null : null;
-        changed($this->kind ?? $this->model->pagewellKind(), is_int($key) || (is_string($key) && $key !== '') ? $key : null);
+        ModelChanges::changed($this->kind ?? $this->model->pagewellKind(), is_int($key) || (is_string($key) && $key !== '') ? $key : null);
     }
 
     /**

@@ -16,6 +16,10 @@ namespace Pagewell\Laravel;
 use Illuminate\Database\Eloquent\Model;
 use Illuminate\Database\Eloquent\Relations\BelongsTo;
 use Illuminate\Database\Eloquent\Relations\MorphTo;
+use Pagewell\Configuration;
+use Pagewell\Exception\ChangeAfterHeaders;
+use Pagewell\Exception\ChangeOnSafeMethod;
+use Pagewell\Exception\ChangeOutsideRequest;
 use Pagewell\RequestScope;
 
 /**
@@ -27,6 +31,9 @@ final class ModelChanges
 {
     /** Events with visible effects. */
     public const EVENTS = ['saved', 'updated', 'deleted', 'restored'];
+
+    /** @var \WeakReference<RequestScope>|null the request or process in which a change was refused */
+    private static ?\WeakReference $refusedIn = null;
 
     private function __construct()
     {
@@ -40,12 +47,30 @@ final class ModelChanges
         if ($written !== [] && array_diff($written, $model->pagewellIgnored()) === []) {
             return;
         }
-        $scope = RequestScope::current();
         [$kind, $key] = [$model->pagewellKind(), self::id($model->getKey())];
-        $scope->changed($kind, $key);
+        self::changed($kind, $key);
         foreach ($model->pagewellParents() as $relation) {
             foreach (self::parents($model, $relation) as [$parent, $id]) {
-                $scope->changed($kind, $key, ...[$parent => $id]);
+                self::changed($kind, $key, ...[$parent => $id]);
+            }
+        }
+    }
+
+    /**
+     * Calls changed(). If the change is refused, because the control interface is off and no response carries it, the
+     * log has the first one of the request or the process: the row is stored, and saving it must not fail then.
+     *
+     * @param int|string|null ...$said as changed() takes it
+     */
+    public static function changed(int|string|null ...$said): void
+    {
+        $scope = RequestScope::current();
+        try {
+            $scope->changed(...$said);
+        } catch (ChangeOutsideRequest | ChangeOnSafeMethod | ChangeAfterHeaders $refused) {
+            if (self::$refusedIn?->get() !== $scope) {
+                self::$refusedIn = \WeakReference::create($scope);
+                Configuration::log()->warn("pagewell: {$refused->getMessage()} Further changes of models are not logged. Without Pagewell, set PAGEWELL_ENABLED=false.", $refused);
             }
         }
     }

@@ -49,8 +49,6 @@ use Pagewell\RequestPageCache;
 use Pagewell\RequestScope;
 use Pagewell\Transaction;
 
-use function Pagewell\changed;
-
 /** Registers Pagewell with an application. */
 final class PagewellProvider extends ServiceProvider
 {
@@ -89,7 +87,12 @@ final class PagewellProvider extends ServiceProvider
     {
         $settings = (array) $this->app->make('config')->get('pagewell', []);
         $models = (array) ($settings['models'] ?? []);
-        Configuration::ofFramework('config/pagewell.php', array_diff_key($settings, ['models' => null]));
+        $isEnabled = $settings['enabled'] ?? true;
+        if (!is_bool($isEnabled)) {
+            throw new InvalidConfiguration("config/pagewell.php: 'enabled' (PAGEWELL_ENABLED) is " . var_export($isEnabled, true) . ': write true or false.');
+        }
+        Configuration::ofFramework('config/pagewell.php', array_diff_key($settings, ['models' => null, 'enabled' => null]));
+        $isEnabled || Configuration::set(new NoPagewell());
         foreach ($models as $model => $kind) {
             if (!is_string($model) || !is_string($kind) || !class_exists($model)) {
                 throw new InvalidConfiguration("config/pagewell.php: 'models' has '$model': write the class and its kind, as in [App\\Models\\News::class => 'news'].");
@@ -140,7 +143,7 @@ final class PagewellProvider extends ServiceProvider
     {
         foreach (ModelChanges::EVENTS as $event) {
             $events->listen("eloquent.$event: $model", static function (object $written) use ($kind): void {
-                changed($kind, $written->getKey());
+                ModelChanges::changed($kind, $written->getKey());
             });
         }
         Increments::listen($events, $model, $kind);

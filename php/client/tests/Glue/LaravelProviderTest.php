@@ -73,6 +73,7 @@ final class LaravelProviderTest extends TestCase
         yield ['lifetime', 'a day', "PAGEWELL_LIFETIME is 'a day': write seconds"];
         yield ['shared_cookies', ['a', 1], "'shared_cookies' is array"];
         yield ['admin', false, "'admin' is bool"];
+        yield ['enabled', 'off', '\'enabled\' (PAGEWELL_ENABLED) is \'off\': write true or false.'];
         yield ['models', [LaravelNews::class], "'models' has '0': write the class and its kind"];
     }
 

@@ -1,0 +1,27 @@
+<?php
+
+/**
+ * The control interface of an application without Pagewell (`'enabled' => false` in config/pagewell.php): each change
+ * is accepted and forgotten, so that nothing throws, waits or is logged.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\Laravel;
+
+use Pagewell\Invalidation;
+use Pagewell\InvalidationClient;
+use Pagewell\InvalidationResult;
+
+/**
+ * Accepts every purge, and does nothing.
+ *
+ * @internal
+ */
+final class NoPagewell implements InvalidationClient
+{
+    public function invalidate(Invalidation $invalidation): InvalidationResult
+    {
+        return new InvalidationResult();
+    }
+}
