@@ -6,7 +6,7 @@
  *     event                                      what happens
  *     a connection of the driver mysql is made   by CapturingConnector, unless the application has a connector of its own
  *     a statement of another driver              the list is incomplete
- *     a value comes from a cache                 the list is incomplete, unless the store is `array` or `database`
+ *     a value comes from a cache                 the list is incomplete, unless the driver of the store is `array` or `null`
  *
  * Before Laravel 11, the event of the cache does not name its store: the default one counts.
  */

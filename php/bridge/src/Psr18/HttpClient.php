@@ -7,7 +7,8 @@
  *     Configuration::set(new Pagewell\Bridge\Psr18\HttpClient($http, $factory, $factory, 'http://127.0.0.1:8081'));
  *
  * **Set a timeout in that client**: PSR-18 has no deadline, and a request of a visitor may wait for the
- * call. It must not follow redirects, as PSR-18 requires. Anything that it throws counts as unreachable.
+ * call. It must not follow redirects, as PSR-18 requires. An exception of PSR-18 counts as
+ * unreachable, and so does a RuntimeException, which its streams throw. Others are faults of the program, and pass.
  */
 
 declare(strict_types=1);
