@@ -150,7 +150,7 @@ final class DrupalTest extends TestCase
         }
         self::assertSame('"node:4"', $response->headers->get('Cache-Group-Invalidation'));
         self::assertSame(['node:4'], $client->tags());
-        self::assertStringContainsString('write response or control. Until then', $said[0]);
+        self::assertStringContainsString('write response or control. Until then', implode("\n", $said->getArrayCopy()));
     }
 
     public function testWhatNobodyCanBeToldIsLoggedWithTheCommand(): void

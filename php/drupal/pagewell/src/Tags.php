@@ -12,10 +12,12 @@
  *     kernel.terminate                        later changes are sent
  *
  * Drupal knows which page has which tags, so there is no table here: a saved node invalidates
- * `node:4` and `node_list`, and so on. Pages of signed-in visitors are not offered for storing. The maximum TTL is the site's setting (Cache-Control: max-age).
+ * `node:4` and `node_list`, and so on. Pages of signed-in visitors are not offered for storing.
+ * The maximum TTL is the site's setting (Cache-Control: max-age).
  *
  * Nothing here throws into the site. A page that cannot be declared is not stored. A change that
- * cannot be sent is added to the response, or the log has the command that makes up for it.
+ * cannot be sent is added to the response, or the log has the command that makes up for it. If a variable PAGEWELL_*
+ * has a wrong value, no page is stored, because changes may not arrive.
  */
 
 declare(strict_types=1);
@@ -41,13 +43,20 @@ use Symfony\Component\HttpKernel\Event\RequestEvent;
 use Symfony\Component\HttpKernel\Event\ResponseEvent;
 use Symfony\Component\HttpKernel\KernelEvents;
 
-/** Connects Drupal's cache tags with the library. */
+/**
+ * Connects Drupal's cache tags with the library.
+ *
+ * @internal
+ */
 final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterface
 {
     /** The library's name for the transaction of Drupal's connection. */
     private const CONNECTION = 'drupal';
 
     private ?CollectingChannel $channel = null;
+
+    /** Whether all variables PAGEWELL_* have right values; if not, no page is stored. */
+    private bool $isConfigured = false;
 
     /** @var \WeakReference<\Closure>|null called by the connection when its transaction ends */
     private ?\WeakReference $awaited = null;
@@ -71,26 +80,27 @@ final class Tags implements CacheTagsInvalidatorInterface, EventSubscriberInterf
     {
         if ($event->isMainRequest()) {
             $this->channel = null;
+            $this->isConfigured = self::guarded(static fn () => Configuration::check(null));
             self::guarded(fn () => $this->channel = CollectingChannel::begin($event->getRequest()->getMethod(), isEnded: true, capability: (string) $event->getRequest()->headers->get('Surrogate-Capability', ''), credentials: ResponseLines::credentials($event->getRequest()), isChecked: false));
         }
     }
 
     public function finish(ResponseEvent $event): void
     {
-        if (!$event->isMainRequest() || $this->channel === null) {
+        if (!$event->isMainRequest()) {
             return;
         }
         $response = $event->getResponse();
-        $finished = self::guarded(function () use ($event, $response): void {
+        $finished = $this->channel !== null && self::guarded(function () use ($event, $response): void {
             $this->settle();
             if ($this->user->isAuthenticated()) {
                 RequestScope::current()->signedIn();
             }
-            $this->declare($response);
+            $this->isConfigured && $this->declare($response);
             ResponseLines::finish($this->channel, $event->getRequest(), $response, self::usesSession($event->getRequest()));
         });
         // Drupal's own Cache-Control would have a page stored without its tags, and a change would not purge it.
-        if (!$finished || ($response instanceof CacheableResponseInterface && !$response->headers->has('Cache-Groups'))) {
+        if (!$finished || !$this->isConfigured || ($response instanceof CacheableResponseInterface && !$response->headers->has('Cache-Groups'))) {
             $response->headers->set('Pagewell-Cache-Control', 'no-store');
         }
     }

@@ -27,6 +27,8 @@ use Pagewell\Tag;
 /**
  * Purges pages of Pagewell.
  *
+ * @internal
+ *
  * @PurgePurger(
  *   id = "pagewell",
  *   label = @Translation("Pagewell"),
