@@ -40,6 +40,7 @@ use Symfony\Component\Console\Command\Command;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\DependencyInjection\ContainerInterface;
 use Symfony\Component\DependencyInjection\Extension\Extension;
+use Symfony\Component\DependencyInjection\Extension\PrependExtensionInterface;
 use Symfony\Component\DependencyInjection\Reference;
 use Symfony\Component\Messenger\Middleware\MiddlewareInterface;
 use Twig\Extension\AbstractExtension;
@@ -49,7 +50,7 @@ use Twig\Extension\AbstractExtension;
  *
  * @internal
  */
-final class PagewellExtension extends Extension implements ConfigurationInterface
+final class PagewellExtension extends Extension implements ConfigurationInterface, PrependExtensionInterface
 {
     /** The parameter of the container with the settings. */
     public const SETTINGS = 'pagewell.settings';
@@ -68,6 +69,18 @@ final class PagewellExtension extends Extension implements ConfigurationInterfac
     public function getConfiguration(array $config, ContainerBuilder $container): ConfigurationInterface
     {
         return $this;
+    }
+
+    /**
+     * FOSHttpCacheBundle leaves pages without tags if the proxy client is not its own (`tags.enabled: auto`). With
+     * Pagewell's they are needed. A value of the application has precedence.
+     */
+    public function prepend(ContainerBuilder $container): void
+    {
+        $configs = $container->hasExtension('fos_http_cache') ? $container->getExtensionConfig('fos_http_cache') : [];
+        if (in_array(ProxyClient::class, array_map(static fn (mixed $one): mixed => $one['cache_manager']['custom_proxy_client'] ?? null, $configs), true)) {
+            $container->prependExtensionConfig('fos_http_cache', ['tags' => ['enabled' => true]]);
+        }
     }
 
     public function load(array $configs, ContainerBuilder $container): void

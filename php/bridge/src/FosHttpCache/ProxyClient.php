@@ -2,14 +2,14 @@
 
 /**
  * The proxy client of FOSHttpCache 2 and 3 for Pagewell: an application that has this library switches
- * by its settings.
+ * by one setting.
  *
  *     # config/packages/fos_http_cache.yaml, with FOSHttpCacheBundle
  *     fos_http_cache:
  *         cache_manager:
  *             custom_proxy_client: Pagewell\Bridge\FosHttpCache\ProxyClient
  *         tags:
- *             enabled: true           # `auto` leaves pages without tags if the client is not the bundle's own
+ *             enabled: true           # not with PagewellBundle, which sets it; `auto` leaves pages without tags
  *
  *     $manager = new CacheInvalidator(new Pagewell\Bridge\FosHttpCache\ProxyClient());      // without it
  *

@@ -10,15 +10,18 @@ namespace Pagewell\Tests\Glue;
 
 use Pagewell\Bridge\Doctrine\CaptureMiddleware;
 use Pagewell\Bridge\Doctrine\TransactionMiddleware;
+use Pagewell\Bridge\FosHttpCache\ProxyClient;
 use Pagewell\Configuration;
 use Pagewell\Environment;
 use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\PageCache;
 use Pagewell\Symfony\Listener;
 use Pagewell\Symfony\PagewellBundle;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Symfony\Component\Config\Definition\Exception\InvalidConfigurationException;
 use Symfony\Component\DependencyInjection\ContainerBuilder;
+use Symfony\Component\DependencyInjection\Extension\Extension;
 use Symfony\Component\HttpKernel\DependencyInjection\MergeExtensionConfigurationPass;
 
 final class SymfonyConfigurationTest extends TestCase
@@ -93,6 +96,49 @@ final class SymfonyConfigurationTest extends TestCase
         $this->expectException(InvalidConfigurationException::class);
         $this->expectExceptionMessage('chnages');
         self::container(['chnages' => 'control'])->compile();
+    }
+
+    /**
+     * @dataProvider fosHttpCache
+     *
+     * @param array<string, mixed> $config   of fos_http_cache
+     * @param array<string, mixed> $received by its bundle, merged
+     */
+    #[DataProvider('fosHttpCache')]
+    public function testTheClientForFosHttpCacheTurnsItsTagsOn(array $config, array $received): void
+    {
+        $fos = new class () extends Extension {
+            /** @var array<string, mixed> */
+            public array $received = [];
+
+            public function load(array $configs, ContainerBuilder $container): void
+            {
+                $this->received = array_replace_recursive(...$configs);
+            }
+
+            public function getAlias(): string
+            {
+                return 'fos_http_cache';
+            }
+        };
+        $container = new ContainerBuilder();
+        foreach ([$fos, (new PagewellBundle())->getContainerExtension()] as $extension) {
+            $container->registerExtension($extension);
+        }
+        $container->loadFromExtension('fos_http_cache', ['debug' => ['enabled' => true]]);
+        $container->loadFromExtension('fos_http_cache', $config);
+        (new MergeExtensionConfigurationPass(['pagewell', 'fos_http_cache']))->process($container);
+        self::assertEquals($received + ['debug' => ['enabled' => true]], $fos->received);
+    }
+
+    /** @return iterable<string, array{array<string, mixed>, array<string, mixed>}> */
+    public static function fosHttpCache(): iterable
+    {
+        $pagewell = ['cache_manager' => ['custom_proxy_client' => ProxyClient::class]];
+        yield 'by one setting' => [$pagewell, $pagewell + ['tags' => ['enabled' => true]]];
+        yield 'the application precedes' => [$pagewell + ['tags' => ['enabled' => false]], $pagewell + ['tags' => ['enabled' => false]]];
+        yield 'another client' => [['cache_manager' => ['custom_proxy_client' => 'own']], ['cache_manager' => ['custom_proxy_client' => 'own']]];
+        yield 'no client' => [['cache_manager' => ['enabled' => false]], ['cache_manager' => ['enabled' => false]]];
     }
 
     /** @param array<string, mixed> $settings */
