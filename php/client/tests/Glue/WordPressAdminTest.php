@@ -53,8 +53,34 @@ final class WordPressAdminTest extends TestCase
         self::$blog->control(RealWordPress::AWAY);
         self::assertStringContainsString('Control interface: Pagewell is not at ' . RealWordPress::AWAY, $status = $this->cli("'status'"));
         self::assertStringContainsString('Error: Changes do not reach Pagewell. ', $status);
+        self::$blog->command('wp_update_post(["ID" => get_page_by_path("tern", OBJECT, "post")->ID, "post_content" => "Changed."]);');
+        self::$blog->control(self::$pagewell->admin());
+        self::assertStringContainsString('Warning: Pages with these tags may be old.', $this->cli("'status'"));
+        self::$blog->command("do_action('pagewell_retry');");
+        self::assertStringNotContainsString('Warning', $this->cli("'status'"));
         self::$blog->control('off');
         self::assertStringContainsString('Success: Changes reach Pagewell on responses only: ', $this->cli("'status'"));
+    }
+
+    public function testTheGermanTranslationHasEveryText(): void
+    {
+        $directory = __DIR__ . '/../../../wordpress/pagewell/languages';
+        $texts = self::messages("$directory/pagewell.pot");
+        $translated = self::messages("$directory/pagewell-de_DE.po");
+        self::assertSame(array_keys($texts), array_keys($translated));
+        foreach ($translated as $text => $german) {
+            self::assertSame([true, substr_count($text, '%s')], [$german !== '', substr_count($german, '%s')], $text);
+        }
+        // WordPress reads the file that msgfmt has compiled.
+        $shown = self::$blog->command('load_textdomain("pagewell", WP_PLUGIN_DIR . "/pagewell/languages/pagewell-de_DE.mo"); echo json_encode(array_map(fn ($text) => __($text, "pagewell"), ' . var_export(array_keys($texts), true) . '));');
+        self::assertSame(array_values($translated), json_decode($shown, true), 'run: msgfmt -o pagewell-de_DE.mo pagewell-de_DE.po');
+    }
+
+    /** @return array<string, string> text → translation */
+    private static function messages(string $file): array
+    {
+        preg_match_all('/^msgid "(.+)"\nmsgstr "(.*)"$/m', (string) file_get_contents($file), $found);
+        return array_combine(array_map(stripcslashes(...), $found[1]), array_map(stripcslashes(...), $found[2]));
     }
 
     /** @dataProvider purges */

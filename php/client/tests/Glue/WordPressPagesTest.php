@@ -44,7 +44,7 @@ class WordPressPagesTest extends TestCase
         'a post has another text' => 'wp_update_post(["ID" => $find("tern"), "post_content" => "Terns fly."]);',
         'a post has another title' => 'wp_update_post(["ID" => $find("tern"), "post_title" => "Terns"]);',
         'a comment comes' => 'wp_insert_comment(["comment_post_ID" => $find("ferry"), "comment_author" => "Ann", "comment_author_email" => "ann@blog.test", "comment_content" => "Second", "comment_approved" => 1]);',
-        'a reply comes' => 'wp_insert_comment(["comment_post_ID" => $find("ferry"), "comment_parent" => $first, "comment_author" => "Bea", "comment_author_email" => "bea@blog.test", "comment_content" => "Third", "comment_approved" => 1]);',
+        'a reply comes' => 'wp_insert_comment(["comment_post_ID" => $find("ferry"), "comment_parent" => get_comments(["author_email" => "ann@blog.test"])[0]->comment_ID, "comment_author" => "Bea", "comment_author_email" => "bea@blog.test", "comment_content" => "Third", "comment_approved" => 1]);',
         'an address comes to be' => 'wp_update_post(["ID" => $find("lamp"), "post_name" => "new"]);',
         'somebody comes to write' => 'wp_insert_user(["user_login" => "eve", "user_pass" => "secret-of-eve", "user_email" => "eve@blog.test", "role" => "author"]);',
         'and writes' => 'wp_insert_post(["post_title" => "Of Eve", "post_status" => "publish", "post_author" => get_user_by("login", "eve")->ID]);',
@@ -55,6 +55,8 @@ class WordPressPagesTest extends TestCase
         'a post is on top' => 'stick_post($find("tug"));',
         'a comment moves to another post' => 'wp_update_comment(["comment_ID" => $first, "comment_post_ID" => $find("tern")]);',
         'a reply to it comes where it was' => 'wp_insert_comment(["comment_post_ID" => $find("ferry"), "comment_parent" => $first, "comment_author" => "Cid", "comment_author_email" => "cid@blog.test", "comment_content" => "Fourth", "comment_approved" => 1]);',
+        // A response with the error that its parent cannot be read is not stored.
+        'the reply goes' => 'wp_spam_comment(get_comments(["author_email" => "cid@blog.test"])[0]->comment_ID);',
         'a comment goes' => 'wp_spam_comment($first);',
         'an author has another name and address' => 'wp_update_user(["ID" => $ada, "display_name" => "Ada K.", "user_nicename" => "ada-k"]);',
         'a post is thrown away' => 'wp_trash_post($find("buoy"));',

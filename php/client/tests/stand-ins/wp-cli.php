@@ -36,6 +36,11 @@ class WP_CLI
         echo "Success: $text\n";
     }
 
+    public static function warning(string $text): void
+    {
+        echo "Warning: $text\n";
+    }
+
     /** Ends the command with status 1; here it prints it. */
     public static function error(string $text): never
     {

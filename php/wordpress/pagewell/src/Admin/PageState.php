@@ -95,8 +95,8 @@ final class PageState
             return sprintf(__('Unknown: %s', 'pagewell'), $found);
         }
         if ($found->isHit()) {
-            /* translators: %s: a number of seconds */
-            return sprintf(__('Cached for visitors, for another %s seconds', 'pagewell'), number_format_i18n((int) $found->ttlSeconds));
+            /* translators: %s: a time, such as 10 hours */
+            return sprintf(__('Cached for visitors, for another %s', 'pagewell'), human_time_diff(0, (int) $found->ttlSeconds));
         }
         $why = $found->notStored ?? $found->reason;
         /* translators: %s: a reason, such as set-cookie */

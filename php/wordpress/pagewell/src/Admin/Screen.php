@@ -84,7 +84,7 @@ final class Screen
         $front = Front::isInFront() ? __('Yes: this page came through it.', 'pagewell') : __('No: this page did not come through it.', 'pagewell');
         $pending = count(Journal::pending()->tags);
         /* translators: %s: a number of tags */
-        $waiting = sprintf(__('%s tags. They are sent with the next change, or within a minute.', 'pagewell'), (string) $pending);
+        $waiting = sprintf(__('Tags that wait: %s. They are sent with the next change, or within a minute.', 'pagewell'), (string) $pending);
         echo '<div class="wrap"><h1>Pagewell</h1>';
         $outcome = get_transient(self::outcome());
         if (is_array($outcome)) {

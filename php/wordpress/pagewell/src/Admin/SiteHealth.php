@@ -78,7 +78,7 @@ final class SiteHealth
             return self::result('good', __('All changes have reached Pagewell', 'pagewell'), __('No change waits to be sent.', 'pagewell'));
         }
         /* translators: %s: a number of tags */
-        return self::result('critical', __('Changes have not reached Pagewell', 'pagewell'), sprintf(__('%s tags wait. Pages that depend on them may be old until Pagewell answers. They are sent with the next change, or within a minute of WP-Cron.', 'pagewell'), number_format_i18n($count)));
+        return self::result('critical', __('Changes have not reached Pagewell', 'pagewell'), sprintf(__('Tags that wait: %s. Pages that depend on them may be old until Pagewell answers. They are sent with the next change, or within a minute of WP-Cron.', 'pagewell'), number_format_i18n($count)));
     }
 
     /** @return array<string, mixed> */

@@ -54,6 +54,9 @@ final class Commands
         $pending = Journal::pending()->tags;
         \WP_CLI::line('Control interface: ' . ($fault ?? ControlClient::address() . ' answers'));
         \WP_CLI::line('Changes not sent yet: ' . ($pending === [] ? 'none' : implode(', ', array_slice($pending, 0, 12)) . (count($pending) > 12 ? sprintf(' and %d more', count($pending) - 12) : '')));
+        if ($pending !== [] && $fault === null) {
+            \WP_CLI::warning('Pages with these tags may be old. The next change sends them, or WP-Cron within a minute; at once: wp cron event run pagewell_retry');
+        }
         foreach (array_slice(Journal::lately(), 0, 5) as $entry) {
             \WP_CLI::line(gmdate('Y-m-d H:i:s', $entry['at']) . ' UTC, ' . ($entry['way'] === 'answer' ? 'on a response: ' : 'by the control interface: ') . implode(', ', $entry['tags']));
         }
