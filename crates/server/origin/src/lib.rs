@@ -274,6 +274,17 @@ impl Origin {
     /// php-fpm did not start, or the directory for uploads or for captures cannot be used: a sentence for
     /// the operator.
     pub async fn start(config: &Arc<Config>) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
+        Origin::start_with(config, Vec::new()).await
+    }
+
+    /// As [`Origin::start`]. The scripts of Pagewell's own php-fpm get these environment variables, too.
+    ///
+    /// # Errors
+    /// As for [`Origin::start`].
+    pub async fn start_with(
+        config: &Arc<Config>,
+        script_environment: Vec<(String, String)>,
+    ) -> Result<(Origin, Option<php_fpm::PhpFpm>), String> {
         Spool::look(config)?;
         let automatic = config.automatic.as_ref();
         let directory = automatic.and_then(|automatic| automatic.capture_directory.as_ref());
@@ -292,7 +303,9 @@ impl Origin {
             }
             OriginConfig::OwnPhp(options) => {
                 let capture = CaptureUse::of(config, options.children)?;
-                let php = php_fpm::PhpFpm::start(options, capture).await?;
+                let mut options = options.clone();
+                options.env.extend(script_environment);
+                let php = php_fpm::PhpFpm::start(&options, capture).await?;
                 let fastcgi = fastcgi::FastCgi::own(php.socket(), options.children, config);
                 let fastcgi = fastcgi.with_captures(php.captures().cloned());
                 Ok((Origin::FastCgi(fastcgi), Some(php)))

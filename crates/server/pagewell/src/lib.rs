@@ -7,7 +7,7 @@
 //!
 //! | subject | modules |
 //! |---|---|
-//! | the process | `main`, `server`, `service` (service manager), `privileges`, `check` (commands without serving) |
+//! | the process | `main`, `server`, `service` (service manager), `privileges`, `check` (commands without serving), `script_environment` (variables for PHP) |
 //! | restarts | `snapshot` (warm), `take_over` (zero-downtime) |
 //! | the memcached port | `memcached` |
 //! | periodic tasks | `periodic` (starts them), `clock_skew`, `idle_expiry` (inactive pages), `wake` |
@@ -17,6 +17,7 @@ pub mod idle_expiry;
 pub mod memcached;
 pub mod periodic;
 pub mod privileges;
+pub mod script_environment;
 pub mod server;
 pub mod service;
 pub mod snapshot;

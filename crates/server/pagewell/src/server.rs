@@ -4,6 +4,7 @@
 
 use crate::memcached::{self, Keeper, PartialRequests};
 use crate::periodic;
+use crate::script_environment;
 use crate::snapshot;
 use crate::take_over::{Doorway, Following, Open, Predecessor, SuccessorPid};
 use config::{Address, Config};
@@ -135,7 +136,7 @@ impl Server {
         let (listeners, tls_listeners, items) = (on(listen)?, on(listen_tls)?, on(items)?);
         let admin = Listener::on(admin)?;
         let mut php = Vec::new();
-        let site = match start_sites(config.clone(), clock, &mut php).await {
+        let site = match start_sites(config.clone(), clock, &admin.address(), &mut php).await {
             Ok(site) => site,
             Err(error) => {
                 stop_all(php).await;
@@ -477,16 +478,19 @@ async fn start_sites(
 ) -> Result<Arc<Site>, String> {
     let mut others = Vec::new();
     for config in &config.other_sites {
-        let (origin, own) = Origin::start(config).await?;
+        let (origin, own) = Origin::start_with(config, environment(config)).await?;
         php.extend(own);
         let other_sites = SiteTable::default();
         others.push(Site::new(config.clone(), clock.clone(), origin, other_sites, false));
     }
-    let (origin, own) = Origin::start(&config).await?;
+    let (origin, own) = Origin::start_with(&config, environment(&config)).await?;
     php.extend(own);
+    admin: &Address,
     Ok(Site::new(config, clock, origin, SiteTable::new(others), true))
 }
 
+    let token_file = config.admin_token_file.as_deref();
+    let environment = |site: &Config| script_environment::of(site, admin, token_file);
 async fn stop_all(php: Vec<PhpFpm>) {
     for php in php {
         php.stop().await;

@@ -118,6 +118,8 @@ pub struct Config {
     pub admin_token: Option<String>,
     /// The user to which root privileges are dropped.
     pub user: Option<String>,
+    /// The file of this token.
+    pub admin_token_file: Option<PathBuf>,
     /// The group to which root privileges are dropped.
     pub group: Option<String>,
     /// The directory for request content that is too long for memory; `None`: the default.

@@ -106,6 +106,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         https_redirect,
         admin,
         admin_token,
+        admin_token_file: file.admin_token_file.clone(),
         user: file.user.clone(),
         group: file.group.clone(),
         memory_bytes,

@@ -457,3 +457,75 @@ fn params_of_any_size_within_the_limits_arrive() {
     let refused = client(&pagewell).send(&request).expect("an answer");
     assert_eq!(refused.status, 431);
 }
+
+/// A page that depends on news, and a GET that changes them; each with the real library.
+const NEWS: [(&str, &str); 3] = [
+    (
+        "page.php",
+        "<?php require __DIR__ . '/../php/client/autoload.php'; \\Pagewell\\uses('news'); echo 'page';",
+    ),
+    (
+        "change.php",
+        "<?php require __DIR__ . '/../php/client/autoload.php'; \\Pagewell\\changed('news'); echo 'changed';",
+    ),
+    (
+        "show.php",
+        "<?php echo getenv('PAGEWELL_ADMIN') ?: 'unset', ' ', getenv('PAGEWELL_TOKEN_FILE') ?: 'unset';",
+    ),
+];
+
+/// A site with these scripts and a copy of the library, which every user can read.
+fn site_with_library() -> Site {
+    let site = Site::new(&NEWS);
+    std::fs::create_dir(site.at("php")).expect("a directory");
+    for part in ["client", "core"] {
+        let from = format!("{}/../../../php/{part}", env!("CARGO_MANIFEST_DIR"));
+        let mut cp = std::process::Command::new("cp");
+        let copied = cp.arg("-r").arg(from).arg(site.at("php"));
+        assert!(copied.status().expect("cp runs").success());
+    }
+    let mut chmod = std::process::Command::new("chmod");
+    let opened = chmod.args(["-R", "a+rX"]).arg(site.at("php"));
+    assert!(opened.status().expect("chmod runs").success());
+    site
+}
+
+#[test]
+fn scripts_call_the_control_interface_of_their_own_pagewell() {
+    let site = site_with_library();
+    let token = site.at("token");
+    std::fs::write(&token, "a-token-of-sixteen").expect("written");
+    let mode = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&token, mode).expect("it is ours");
+    };
+    mode(0o644);
+    let with_token = format!("admin_token_file = {token:?}\n");
+    for config in ["", with_token.as_str()] {
+        let pagewell = site.serve(config);
+        let mut client = client(&pagewell);
+        let named = if config.is_empty() { "unset".into() } else { token.display().to_string() };
+        let shown = client.get("/show.php").expect("an answer").text();
+        assert_eq!(shown, format!("{} {named}", pagewell.admin()));
+        client.get("/page.php").expect("an answer");
+        until("it is stored", || is_hit(&client.get("/page.php").expect("an answer")));
+        assert_eq!(client.get("/change.php").expect("an answer").text(), "changed");
+        let next = client.get("/page.php").expect("an answer");
+        assert!(!is_hit(&next), "{config}: {}", pagewell.log());
+    }
+    // The operator's own address, which does not get the token of this Pagewell.
+    let file = site.config(&with_token, "").display().to_string();
+    let own = ["--config", &file, "--php-env", "PAGEWELL_ADMIN=127.0.0.1:1"];
+    let pagewell = site.serve_with_args(&own);
+    let shown = client(&pagewell).get("/show.php").expect("an answer").text();
+    assert_eq!(shown, "127.0.0.1:1 unset");
+    drop(pagewell);
+    // Root starts Pagewell, and php-fpm's children are another user.
+    if rustix::process::geteuid().is_root() {
+        mode(0o600);
+        let pagewell = site.serve(&with_token);
+        let shown = client(&pagewell).get("/show.php").expect("an answer").text();
+        assert_eq!(shown, format!("{} unset", pagewell.admin()));
+        assert!(pagewell.log().contains("token-file-not-passed"), "{}", pagewell.log());
+    }
+}
