@@ -20,12 +20,21 @@ export async function call(path, options = {}) {
   for (;;) {
     const token = sessionStorage.getItem(KEPT);
     const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
-    const answer = await fetch(path, { cache: "no-store", ...options, headers });
+    const answer = await sent(path, { cache: "no-store", ...options, headers });
     if (answer.ok) return answer;
     const told = await answer.json().catch(() => ({}));
     if (answer.status !== 401) throw new Refused(answer.status, told);
     // Somebody else may have given it meanwhile.
     if (sessionStorage.getItem(KEPT) === token) await ask(token !== null);
+  }
+}
+
+/** The answer to a request. The browser's own message for a failed connection is of no use. */
+async function sent(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch {
+    throw new Error(`nothing answers at ${location.host}. Is Pagewell running?`);
   }
 }
 

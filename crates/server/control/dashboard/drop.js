@@ -1,13 +1,14 @@
 // Purges pages or marks them stale, after a confirmation, and shows the result.
 
-import { at, count, say } from "./page.js";
+import { amount, at, say } from "./page.js";
 import { open, post } from "./api.js";
 
-/** For each kind: the label of its name, an example, and the text of the confirmation. */
+/** For each kind: the label of its name, an example, the text of the confirmation, and what no page has
+ * if none was purged. */
 const KINDS = {
-  tags: ["Tag", "news:4", (name) => `every page with the tag ${name}`],
-  urls: ["URL or path", "/news/4/", (name) => `the page at ${name}, in all its variants`],
-  prefixes: ["Path", "/news/", (name) => `every page at or below ${name}`],
+  tags: ["Tag", "news:4", (name) => `every page with the tag ${name}`, "has this tag"],
+  urls: ["URL or path", "/news/4/", (name) => `the page at ${name}, in all its variants`, "has this path and query"],
+  prefixes: ["Path", "/news/", (name) => `every page at or below ${name}`, "is below this path"],
   all: ["", "", () => "every page"],
 };
 
@@ -39,7 +40,7 @@ export async function dropBy(kind, name) {
   try {
     const done = await post("/v1/invalidate", soft ? { ...what, soft } : what);
     const many = soft ? done.marked : done.dropped;
-    tell(`${soft ? "Marked" : "Purged"} ${count(many)} ${many === 1 ? "page" : "pages"} (invalidation ${done.number}).`);
+    tell(`${soft ? "Marked" : "Purged"} ${amount(many, "page")} (invalidation ${done.number}).${many > 0 || kind === "all" ? "" : ` No stored page ${KINDS[kind][3]}.`}`);
     after();
   } catch (error) {
     tell(`No page was purged: ${error.message}`);

@@ -1,6 +1,6 @@
 // Explains how Pagewell would answer a URL, or lists the pages with a tag.
 
-import { at, bytes, count, duration, el, list, milliseconds, moment, table } from "./page.js";
+import { amount, at, breakable, bytes, count, duration, el, list, milliseconds, moment, prose, shortener, table } from "./page.js";
 import { post } from "./api.js";
 import { dropBy } from "./drop.js";
 
@@ -30,9 +30,10 @@ export function missing(error) {
   return el("p", { class: "note" }, text);
 }
 
-/** A button that explains a URL or tag. */
-export function asking(question) {
-  const button = el("button", { type: "button", class: "link" }, question);
+/** A button that explains a URL or tag; its label may be shorter. */
+export function asking(question, label = question) {
+  const title = label === question ? {} : { title: question };
+  const button = el("button", { type: "button", class: "link", ...title }, ...breakable(label));
   button.addEventListener("click", () => look(question));
   return button;
 }
@@ -65,13 +66,13 @@ function aboutUrl(told) {
   const verdict = el("span", { class: "verdict", "data-verdict": told.verdict }, told.verdict);
   return [
     el("h3", {}, verdict, told.reason ? el("code", {}, told.reason) : null),
-    el("p", {}, told.sentence),
-    told.remedy ? el("p", { class: "remedy" }, told.remedy) : null,
+    el("p", {}, prose(told.sentence)),
+    told.remedy ? el("p", { class: "remedy" }, prose(told.remedy)) : null,
     list([
       ["key", told.key?.join(" · ")],
       ["rule", rule && `${rule.number}${rule.path ? ` (${rule.path})` : ""}`],
       ...(page ? aboutPage(page) : []),
-      ...(render ? [["last render", lastRender(render)]] : []),
+      ...(render ? [["last render", lastRender(render, told.remedy)]] : []),
       ...(drop ? [["last purged", lastDrop(drop)]] : []),
     ]),
     page ? dropButton("urls", told.url, "Purge this page …") : null,
@@ -80,7 +81,7 @@ function aboutUrl(told) {
 
 function aboutPage(page) {
   const left = page.ttl_seconds;
-  const tags = el("span", { class: "tags" }, ...page.tags.map(asking));
+  const tags = el("span", { class: "tags" }, ...page.tags.map((tag) => asking(tag)));
   if (page.tags_left_out > 0) tags.append(` and ${count(page.tags_left_out)} more`);
   const by = page.dropped_by ?? {};
   const rules = (by.rules ?? []).map((rule) => `${rule.database}: ${rule.table} → ${rule.tag}`);
@@ -88,7 +89,7 @@ function aboutPage(page) {
     ["fresh for", left === null ? null : left > 0 ? `${duration(left)} more` : "no longer"],
     ["TTL from", page.lifetime_from],
     ["rendered", page.stored_at_ms && span(moment(page.stored_at_ms), page.render_ms === null ? "" : ` in ${milliseconds(page.render_ms)}`)],
-    ["served", `${page.served_at_least ? "at least " : ""}${count(page.served)} times`],
+    ["served", `${page.served_at_least ? "at least " : ""}${amount(page.served, "time")}`],
     ["response", [page.status, page.content_type, bytes(page.bytes)].filter(Boolean).join(" · ")],
     ["depends on", page.tags.length > 0 ? tags : "no tags"],
     ["varies by", page.varies_by?.join(", ")],
@@ -97,11 +98,13 @@ function aboutPage(page) {
   ];
 }
 
-function lastRender(render) {
+/** The last origin request; its remedy only if it is not `shown` already. */
+function lastRender(render, shown) {
   const kept = render.stored ? "stored" : `not stored: ${render.reason ?? "reason unknown"}`;
   const took = render.took_ms === null ? "" : ` in ${milliseconds(render.took_ms)}`;
   const cookies = render.cookies?.length > 0 ? `; sets ${render.cookies.join(", ")}` : "";
-  return span(moment(render.at_ms), `${took}: ${render.status}, ${kept}${cookies}. ${render.remedy ?? ""}`);
+  const remedy = render.remedy && render.remedy !== shown ? prose(` ${render.remedy}`) : null;
+  return span(moment(render.at_ms), `${took}: ${render.status}, ${kept}${cookies}.`, remedy);
 }
 
 function lastDrop(drop) {
@@ -111,7 +114,14 @@ function lastDrop(drop) {
 }
 
 function aboutTag(told) {
-  const rows = told.pages.map((page) => [asking(page.url), page.site, moment(page.stored_at_ms), fresh(page.ttl_seconds)]);
+  const short = shortener(told.pages.map((page) => page.url));
+  // Where there is one site it needs no name.
+  const named = told.pages.some((page) => page.site);
+  const rows = told.pages.map((page) => [
+    asking(page.url, short(page.url)), ...(named ? [page.site ?? ""] : []), moment(page.stored_at_ms), fresh(page.ttl_seconds),
+  ]);
+  const headings = ["page", ...(named ? ["site"] : []), "stored", "fresh for"];
+  const isPath = told.pages_total === 0 && told.tag.includes("/");
   const change = told.last_change;
   return [
     el("h3", {}, el("code", {}, told.tag)),
@@ -120,9 +130,10 @@ function aboutTag(told) {
       ["last invalidated", change && span(moment(change.at_ms), `: ${change.by.text}, purged ${count(change.dropped)}`)],
       ["changed by rows of", told.rules?.map((rule) => `${rule.database}: ${rule.table}`).join(", ")],
     ]),
-    rows.length > 0 ? table("Pages with this tag", ["page", "site", "stored", "fresh for"], rows) : null,
+    rows.length > 0 ? table("Pages with this tag", headings, rows) : null,
     told.pages_left_out > 0 ? el("p", { class: "note" }, `${count(told.pages_left_out)} more are not shown.`) : null,
-    dropButton("tags", told.tag, "Purge them …"),
+    isPath ? el("p", {}, "A path begins with a slash. Was this page meant? ", asking(`/${told.tag}`)) : null,
+    told.pages_total > 0 ? dropButton("tags", told.tag, "Purge them …") : null,
   ].filter(Boolean);
 }
 

@@ -1,6 +1,6 @@
 // Databases and cluster nodes with their lag, the most requested pages, and refused requests.
 
-import { at, count, duration, el, milliseconds, table } from "./page.js";
+import { at, count, duration, el, milliseconds, shortener, table } from "./page.js";
 import { get } from "./api.js";
 import { asking } from "./explain.js";
 
@@ -59,8 +59,10 @@ export async function showMostRequested(site) {
     const shown = pages.filter((one) => site === "" || one.site === site);
     if (shown.length === 0) return [note("No stored page has answered a request yet.")];
     const times = (one) => (one.served_at_least ? `at least ${count(one.served)}` : one.served);
+    const short = shortener(shown.map((one) => one.url));
+    const rows = shown.map((one) => [asking(one.url, short(one.url)), one.variants, times(one)]);
     return [
-      table("Stored pages", ["page", "variants", "cache hits"], shown.map((one) => [asking(one.url), one.variants, times(one)])),
+      table("Stored pages", ["page", "variants", "cache hits"], rows),
       note("Counted approximately, for each stored page since it was stored. URLs that differ only in hidden values share a row."),
     ];
   });

@@ -48,11 +48,34 @@ export function list(pairs) {
   return el("dl", {}, ...known.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
 }
 
+/** A sentence in which `text` between backticks is code. */
+export function prose(text) {
+  const parts = text.split("`");
+  // A backtick without a partner is an ordinary character.
+  if (parts.length % 2 === 0) return el("span", {}, text);
+  return el("span", {}, ...parts.map((part, index) => (index % 2 === 1 ? el("code", {}, part) : part)));
+}
+
+/** A URL or tag that breaks after the separators of a URL. */
+export function breakable(text) {
+  return text.split(/(?<=[/?&=])(?!\/)/).flatMap((part) => [el("wbr"), part]).slice(1);
+}
+
+/** A function that shortens a URL to its path, if all of these URLs have the same origin. */
+export function shortener(urls) {
+  const origin = (url) => /^https?:\/\/[^/]+/i.exec(url)?.[0] ?? "";
+  const all = new Set(urls.filter(Boolean).map(origin));
+  return (url) => (all.size === 1 ? url.slice(origin(url).length) || "/" : url);
+}
+
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const tenth = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const fine = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 
 export const count = (value) => whole.format(value);
+
+/** A number with its noun: `1 page`, `2 pages`. */
+export const amount = (value, noun) => `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
 
 /** A number as exact as it deserves. */
 export function number(value) {

@@ -1,6 +1,6 @@
 // The tables: the last invalidations, the causes of cache misses, all counters.
 
-import { at, count, el, list, milliseconds, moment, table } from "./page.js";
+import { at, count, el, list, milliseconds, moment, prose, shortener, table } from "./page.js";
 import { get } from "./api.js";
 import { asking, missing } from "./explain.js";
 
@@ -25,14 +25,17 @@ export async function showChanges(site) {
 /** Reloads the causes of misses. */
 export async function showReasons() {
   await show("reasons", "/v1/misses", (told) => {
-    const page = (one) => (one.url ? asking(one.url) : "");
+    const lists = [told.not_stored, told.bypassed, told.cookies, told.parameters, told.dropped, told.slowest, told.over_invalidation?.pages];
+    const short = shortener(lists.flatMap((list) => list ?? []).map((one) => one.url));
+    const page = (one) => (one.url ? asking(one.url, short(one.url)) : "");
+    const remedy = (one) => prose(one.remedy ?? "");
     const tables = [
       ["Not stored", told.not_stored, ["reason", "count", "example", "remedy"],
-        (one) => [code(one.reason), one.count, page(one), one.remedy ?? ""]],
+        (one) => [code(one.reason), one.count, page(one), remedy(one)]],
       ["Bypassed", told.bypassed, ["reason", "count", "example", "remedy"],
-        (one) => [code(one.reason), one.count, page(one), one.remedy ?? ""]],
+        (one) => [code(one.reason), one.count, page(one), remedy(one)]],
       ["Cookies", told.cookies, ["cookie", "effect", "count", "example"],
-        (one) => [code(one.name), one.effect === "set" ? "set: not stored" : "sent: bypassed", one.count, page(one)]],
+        (one) => [code(one.name), one.effect === "set" ? "a response sets it: the page is not stored" : "a request has it: the cache is bypassed", one.count, page(one)]],
       ["Query parameters that create variants", told.parameters, ["parameter", "count", "example"],
         (one) => [code(one.name), one.count, page(one)]],
       ["Purged most", told.dropped, ["page", "count", "last by"], (one) => [page(one), one.count, one.by?.text ?? ""]],

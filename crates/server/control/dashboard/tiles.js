@@ -1,6 +1,6 @@
 // The tiles: a large figure, its chart, and small lines about it.
 
-import { bytes, count, el, milliseconds, number, percent, say } from "./page.js";
+import { amount, bytes, count, el, milliseconds, number, percent, say } from "./page.js";
 import { Chart } from "./chart.js";
 import { hitShare, meanTime, quantile, rate } from "./figures.js";
 
@@ -18,7 +18,7 @@ const TILES = [
   {
     name: "Hit ratio", seconds: 10, value: hitShare, shown: percent, top: 1,
     notes: ({ now, recent }) => [
-      `${count(now.hits + now.stale_hits + now.private_hits)} hits, ${count(now.collapsed)} collapsed`,
+      `${amount(now.hits + now.stale_hits + now.private_hits, "hit")}, ${count(now.collapsed)} collapsed`,
       `${perSecond(recent(60, rate("not_stored")) ?? 0)} not stored`,
     ],
   },
@@ -30,7 +30,7 @@ const TILES = [
     name: "Memory", seconds: 1, value: level("memory_bytes"), shown: bytes,
     meter: ({ now }) => [now.memory_bytes, now.memory_budget_bytes],
     notes: ({ now }) => [
-      `${count(now.pages)} ${now.pages === 1 ? "page" : "pages"}; budget ${bytes(now.memory_budget_bytes)}`,
+      `${amount(now.pages, "page")}; budget ${bytes(now.memory_budget_bytes)}`,
       `${bytes(now.process_resident_bytes)} resident in all`,
     ],
   },
@@ -46,7 +46,7 @@ const TILES = [
     notes: ({ event, now, recent }) => {
       const within = (share) => recent(60, quantile(event.origin_times.bounds_ms, share));
       const told = (value) => (value === null ? "–" : milliseconds(value));
-      return [`median ${told(within(0.5))}, 95 % in ${told(within(0.95))}`, `${count(now.origin_failures)} failures`];
+      return [`median ${told(within(0.5))}, 95 % in ${told(within(0.95))}`, amount(now.origin_failures, "failure")];
     },
   },
   {

@@ -125,6 +125,43 @@ fn it_shows_what_happens_and_drops_what_it_is_told_to() {
     is_quiet(&mut browser);
 }
 
+/// A site with one host has no column of sites, and its pages are named by their paths. A remedy is shown
+/// once, code without backticks. Nothing is offered to be purged if there is nothing.
+#[test]
+fn answers_are_short_where_there_is_one_site() {
+    let site = Site::new(&[
+        ("index.php", PAGE),
+        ("own.php", "<?php header('Cache-Control: private'); echo 'own';"),
+    ]);
+    let pagewell = site.serve("");
+    visit(&pagewell, "/one");
+    let mut browser = open(&pagewell);
+    let look = |browser: &mut Browser, question: &str| {
+        script(browser, "document.getElementById('question').value = ''");
+        browser.write("#question", question).expect("a field");
+        browser.click("#look button").expect("a button");
+    };
+    look(&mut browser, "news:4");
+    let text = shows(&mut browser, "#answer", "1 page depends on this tag");
+    assert!(text.contains("Purge them") && !text.contains("site"), "{text}");
+    let label = "return document.querySelector('#answer td .link').textContent";
+    assert_eq!(script(&mut browser, label), "/one");
+    look(&mut browser, "news/4/");
+    let text = shows(&mut browser, "#answer", "Was this page meant? /news/4/");
+    assert!(!text.contains("Purge them"), "{text}");
+    client(&pagewell).get("/own.php").expect("an answer");
+    look(&mut browser, "/own.php");
+    let text = shows(&mut browser, "#answer", "last render");
+    let remedy = browser.text("#answer .remedy").expect("a remedy");
+    assert!(!text.contains('`') && text.matches(&remedy).count() == 1, "{text}");
+
+    browser.write("#name", "nothing").expect("a field");
+    browser.click("#drop > button").expect("a button");
+    browser.click("#confirm-yes").expect("a button");
+    shows(&mut browser, "#dropped", "No stored page has this tag.");
+    is_quiet(&mut browser);
+}
+
 /// A dashboard that is opened later shows the recorded figures, before any live event.
 #[test]
 fn the_last_hour_is_there_at_the_first_view() {
