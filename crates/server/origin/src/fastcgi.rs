@@ -10,6 +10,7 @@
 //! is sent once more over a new connection.
 
 mod idle;
+mod stderr;
 mod stdin;
 
 use self::idle::Idle;
@@ -580,8 +581,7 @@ impl Reply {
     }
 
     fn log_stderr(&mut self) {
-        let text = String::from_utf8_lossy(&self.stderr);
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        for line in stderr::messages(&String::from_utf8_lossy(&self.stderr)) {
             tracing::warn!(event = "origin-stderr", url = self.url(), line);
         }
         self.stderr.clear();

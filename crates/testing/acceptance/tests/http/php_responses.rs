@@ -80,6 +80,29 @@ fn stderr_of_a_script_is_logged_with_its_url() {
     until("it is in the log", || line(&pagewell.log()));
 }
 
+/// An exception has many lines; one event of the log shows all of it.
+#[test]
+fn an_exception_is_one_line_of_the_log() {
+    let script =
+        "<?php error_log('before'); function f() { throw new Exception('the cellar'); } f();";
+    let site = Site::new(&[("thrown.php", script)]);
+    let pagewell = site.serve("");
+    let response = client(&pagewell).get("/thrown.php").expect("an answer");
+    assert_eq!(response.status, 500);
+    let lines = || {
+        let log = pagewell.log();
+        log.lines().filter(|line| line.contains("origin-stderr")).map(str::to_owned).collect()
+    };
+    let mut all: Vec<String> = Vec::new();
+    until("both are in the log", || {
+        all = lines();
+        all.iter().any(|line| line.contains("Stack trace:"))
+    });
+    assert_eq!(all.len(), 2, "{all:#?}");
+    assert!(all[0].contains("before") && !all[0].contains("cellar"), "{all:#?}");
+    assert!(all[1].contains("the cellar") && all[1].contains("thrown in"), "{all:#?}");
+}
+
 #[test]
 fn large_output_is_forwarded_and_not_stored() {
     const LENGTH: usize = 20 << 20;
