@@ -10,6 +10,7 @@ use crate::log::LogLevel;
 use crate::nginx_value as value;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand};
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 /// The servers that `check` connects to, printed below its help.
@@ -337,6 +338,9 @@ pub struct InvalidateArgs {
     /// Purge every page at or below this path, such as /news/; may be given several times
     #[arg(long = "prefix", value_name = "PATH", group = "what")]
     pub prefixes: Vec<String>,
+    /// Not an argument: a page or tag without its option is an error that names the option.
+    #[arg(hide = true, value_name = "PAGE", value_parser = without_option)]
+    pub without_option: Option<Infallible>,
     /// Purge only in the site with this host [default: every site]
     #[arg(long, value_name = "HOST")]
     pub site: Option<String>,
@@ -349,6 +353,13 @@ pub struct InvalidateArgs {
     /// The Pagewell to call.
     #[command(flatten)]
     pub control: ControlArgs,
+}
+
+/// Refuses a page or tag that is not the value of an option.
+fn without_option(text: &str) -> Result<Infallible, String> {
+    let is_url = text.starts_with('/') || text.contains("://");
+    let option = if is_url { "--url" } else { "--tag" };
+    Err(format!("a name needs its option; write {option} {text}"))
 }
 
 /// Parses `NAME=VALUE`.
@@ -380,18 +391,32 @@ impl ServeArgs {
             Some(path) => load(path).map_err(|error| error.to_string())?,
             None => (File::default(), String::new()),
         };
-        let config = resolve(&self.over(file)?).map_err(|error| {
-            let error = error.to_string();
-            let of_flag = |key: &str| error.strip_prefix(key).is_some_and(|at| at.starts_with(':'));
-            match &self.config {
-                // A value from a flag is not in the file.
-                Some(path) if !self.given().iter().any(|(key, _)| of_flag(key)) => {
-                    format!("{}: {}", path.display(), with_place(&text, &error))
-                }
-                _ => error,
+        let config = resolve(&self.over(file)?);
+        let config = config.map_err(|error| match &self.config {
+            Some(path) if !self.is_about_flag(&error.to_string()) => {
+                format!("{}: {}", path.display(), with_place(&text, &error.to_string()))
             }
+            _ => error.to_string(),
         })?;
         Ok((config, text))
+    }
+
+    /// Adds the file and the position in it to an error that begins with a key of the file `text`. Other
+    /// errors are returned unchanged.
+    pub fn placed(&self, text: &str, error: &str) -> String {
+        match &self.config {
+            Some(path) if !self.is_about_flag(error) => match with_place(text, error) {
+                placed if placed == error => placed,
+                placed => format!("{}: {placed}", path.display()),
+            },
+            _ => error.to_owned(),
+        }
+    }
+
+    /// Whether an error concerns a value from a flag, which is not in the file.
+    fn is_about_flag(&self, error: &str) -> bool {
+        let is_it = |key: &str| error.strip_prefix(key).is_some_and(|at| at.starts_with(':'));
+        self.given().iter().any(|(key, _)| is_it(key))
     }
 
     /// Returns the values of the flags by the corresponding keys.

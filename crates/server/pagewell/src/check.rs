@@ -8,10 +8,13 @@
 mod of_machine;
 mod of_origins;
 
+pub use of_origins::warn_of_sockets;
+
 use crate::{once, say};
 use change_sources::check as database;
 use config::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
 use config::shown::shown;
+use config::written::with_place;
 use config::{Config, database_servers, load};
 use control::api::client;
 use front::tls::Tls;
@@ -24,7 +27,7 @@ use std::cell::Cell;
 pub fn check(args: &CheckArgs) -> Result<(), String> {
     let name = args.config.display();
     let (given, dir) = (Some(args.config.clone()), args.dir.clone());
-    let (config, _) = ServeArgs { config: given, dir, ..Default::default() }.read()?;
+    let (config, text) = ServeArgs { config: given, dir, ..Default::default() }.read()?;
     let warnings = Cell::new(0);
     let warn = |warning: &str| {
         warnings.set(warnings.get() + 1);
@@ -41,7 +44,7 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         }
     }
     if !config.listen_tls.is_empty() {
-        Tls::load(&config.tls)?;
+        Tls::load(&config.tls).map_err(|error| format!("{name}: {}", with_place(&text, &error)))?;
     }
     if !args.offline {
         for tested in of_origins::report(&config)? {

@@ -122,7 +122,11 @@ fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
         let (did, count) =
             if args.soft { ("marked", done.marked) } else { ("purged", done.dropped) };
         let pages = if count == 1 { "page" } else { "pages" };
-        say(&format!("{did} {count} {pages} (change {})", done.number))?;
+        say(&format!("{did} {count} {pages} (invalidation {})", done.number))?;
+        for hint in client::invalidation_hints(args, count) {
+            // The purge was executed; that a hint cannot be written is no error.
+            let _ = writeln!(std::io::stderr(), "pagewell: {hint}");
+        }
         if done.late {
             Err("the cluster's other nodes have not applied it yet: they will when the cluster's stream can be reached again".into())
         } else {
@@ -143,7 +147,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     }
     config::log::start(args.log)?;
     site_state::panics::watch();
-    let (config, _) = args.read()?;
+    let (config, text) = args.read()?;
     let reload = Reload::of(args)?;
     let standing = privileges::standing(&config)?;
     let predecessor = if args.take_over {
@@ -152,11 +156,13 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         None
     };
     let prepared = OpenedResources::open(&config, passed).map_err(|error| {
+        let error = NotOpened { sentence: args.placed(&text, &error.sentence), ..error };
         if args.take_over { error.sentence } else { open_error(error, &config) }
     })?;
     // Before other threads are started.
     release_memory::long_at_once();
     privileges::drop_to(&standing, &config)?;
+    check::warn_of_sockets(&config);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .event_interval(TURNS)
@@ -181,12 +187,17 @@ fn open_error(error: NotOpened, config: &Config) -> String {
         })
     };
     let NotOpened { sentence, is_taken } = error;
-    if !is_taken || answers().is_err() {
+    if !is_taken {
         return sentence;
+    }
+    let other = "choose free addresses with --listen (visitors) and --admin (control interface), such as \
+                 --listen 127.0.0.1:8180 --admin 127.0.0.1:8181";
+    if answers().is_err() {
+        return format!("{sentence}\nend that program, or {other}");
     }
     format!(
         "{sentence}\na Pagewell answers at {admin}: `pagewell reload` has it read its configuration again, \
-         `pagewell serve --take-over` takes its place"
+         `pagewell serve --take-over` takes its place\nto run another one beside it, {other}"
     )
 }
 

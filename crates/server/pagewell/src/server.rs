@@ -60,10 +60,18 @@ impl OpenedResources {
     /// # Errors
     /// An address is in use, a file cannot be read, or a passed socket matches no address.
     pub fn open(config: &Config, mut passed: PassedSockets) -> Result<OpenedResources, NotOpened> {
+        let mut taken = Vec::new();
+        let mut opened = |bound: Result<BoundSocket, NotOpened>| match bound {
+            // All of them are named, so that one attempt shows every conflict.
+            Err(error) if error.is_taken => {
+                taken.push(error.sentence);
+                Ok(None)
+            }
+            bound => bound.map(Some),
+        };
         let mut bind = |all: &[Address]| {
-            let each =
-                all.iter().map(|address| BoundSocket::open_for_visitors(address, &mut passed));
-            each.collect::<Result<Vec<_>, NotOpened>>()
+            let each = all.iter().map(|at| opened(BoundSocket::open_for_visitors(at, &mut passed)));
+            each.filter_map(Result::transpose).collect::<Result<Vec<_>, NotOpened>>()
         };
         let tls = if config.listen_tls.is_empty() {
             None
@@ -75,9 +83,12 @@ impl OpenedResources {
             .memcached
             .iter()
             .flat_map(|port| port.listen.iter().map(|address| (port.socket_mode, address)));
-        let items = items.map(|(mode, address)| BoundSocket::open_for(mode, address, &mut passed));
-        let items = items.collect::<Result<Vec<_>, NotOpened>>()?;
-        let admin = BoundSocket::open(&config.admin, &mut passed)?;
+        let items = items.map(|(mode, at)| opened(BoundSocket::open_for(mode, at, &mut passed)));
+        let items = items.filter_map(Result::transpose).collect::<Result<Vec<_>, NotOpened>>()?;
+        let admin = opened(BoundSocket::open(&config.admin, &mut passed))?;
+        let Some(admin) = admin.filter(|_| taken.is_empty()) else {
+            return Err(NotOpened { sentence: taken.join("\n"), is_taken: true });
+        };
         passed.all_used()?;
         let sink = config.access_log.as_ref().map(|log| Sink::open(&log.to)).transpose()?;
         Ok(OpenedResources { listen, listen_tls, items, admin, tls, sink })
@@ -474,9 +485,12 @@ async fn start_all(
 async fn start_sites(
     config: Arc<Config>,
     clock: Clock,
+    admin: &Address,
     php: &mut Vec<PhpFpm>,
 ) -> Result<Arc<Site>, String> {
     let mut others = Vec::new();
+    let token_file = config.admin_token_file.as_deref();
+    let environment = |site: &Config| script_environment::of(site, admin, token_file);
     for config in &config.other_sites {
         let (origin, own) = Origin::start_with(config, environment(config)).await?;
         php.extend(own);
@@ -485,12 +499,9 @@ async fn start_sites(
     }
     let (origin, own) = Origin::start_with(&config, environment(&config)).await?;
     php.extend(own);
-    admin: &Address,
     Ok(Site::new(config, clock, origin, SiteTable::new(others), true))
 }
 
-    let token_file = config.admin_token_file.as_deref();
-    let environment = |site: &Config| script_environment::of(site, admin, token_file);
 async fn stop_all(php: Vec<PhpFpm>) {
     for php in php {
         php.stop().await;

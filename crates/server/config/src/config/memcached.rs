@@ -3,8 +3,9 @@
 //! has no authentication, so only local addresses are allowed.
 
 use super::Address;
+use super::address::parse_address;
 use super::raw;
-use super::resolve::{LoadError, parse_address, words, wrong};
+use super::resolve::{LoadError, words, wrong};
 use super::units::{parse_bytes, parse_duration};
 use std::time::Duration;
 

@@ -28,6 +28,15 @@ const DURATIONS: [&str; 15] = [
     "after_write",
     "store",
 ];
+/// Tables and keys that people guess, with the keys that are meant.
+const GUESSES: [(&str, &str); 4] = [
+    ("control", CONTROL_KEYS),
+    ("api", CONTROL_KEYS),
+    ("dashboard", CONTROL_KEYS),
+    ("token_file", CONTROL_KEYS),
+];
+const CONTROL_KEYS: &str = "the keys of the control interface are `admin` (its address) and \
+    `admin_token_file`, at the top of the file";
 /// The minimum similarity, of 1, for suggesting one word instead of another.
 const ALIKE: f64 = 0.8;
 
@@ -121,9 +130,15 @@ pub(super) fn unknown(key: &str, known: &[&str]) -> String {
     {
         return format!("{called}: there is no such key {at}: {place}");
     }
+    if let Some((_, meant)) = GUESSES.iter().find(|(guess, _)| *guess == name) {
+        return format!("{called}: there is no such key {at}; {meant}");
+    }
     let hint = elsewhere(name).or_else(|| nearest(name, known.iter().copied()).map(str::to_owned));
-    let hint = hint.map(|hint| format!("; did you mean `{hint}`?")).unwrap_or_default();
-    format!("{called}: there is no such key {at}{hint}\nknown there: {}", known.join(", "))
+    match hint {
+        // The other keys would hide the suggestion.
+        Some(hint) => format!("{called}: there is no such key {at}; did you mean `{hint}`?"),
+        None => format!("{called}: there is no such key {at}\nknown there: {}", known.join(", ")),
+    }
 }
 
 /// The place of a key that belongs at the top of the file or is a table.
@@ -283,19 +298,24 @@ mod tests {
             ("[site]\ntls = 1", "in [site]: it is a table of its own, [[tls]]"),
             (
                 "lisen = 1",
-                "lisen: there is no such key at the top of the file; did you mean `listen`?\nknown there: listen, ",
+                "lisen: there is no such key at the top of the file; did you mean `listen`?",
             ),
             (
                 "[[rule]]\n[[rule]]\nmetho = 1",
-                "rule 2: metho: there is no such key in [[rule]]; did you mean `method`?\nknown there: name, ",
+                "rule 2: metho: there is no such key in [[rule]]; did you mean `method`?",
             ),
             ("[snapshot]\nsize = 1", "did you mean `max_size`?"),
             ("header_bytes = 1", "did you mean `limits.header_bytes`?"),
             ("root = \"/\"", "did you mean `site.root`?"),
             ("[cache]\nxyzzy = 1", "xyzzy: there is no such key in [cache]\nknown there: "),
+            (
+                "[control]\ntoken_file = \"/x\"",
+                "at the top of the file; the keys of the control interface are `admin`",
+            ),
         ] {
             let said = said(text);
             assert!(said.contains(right), "{text}: {said}");
+            assert!(!said.contains("did you mean") || !said.contains("known there"), "{said}");
         }
         let limits = || LIMITS.iter().map(|row| row.key);
         for (word, right) in [

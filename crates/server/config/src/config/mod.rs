@@ -5,6 +5,7 @@
 //! manual is generated; a test compares the table with the types.
 
 mod access_log;
+mod address;
 mod automatic;
 mod cluster;
 mod codings;
@@ -43,6 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use access_log::{AccessLog, AccessLogTo};
+pub use address::check_admin_address;
 pub use automatic::{Automatic, CaptureKind, PartnerLookups};
 pub use cluster::CLUSTER;
 pub use codings::Codings;
@@ -116,10 +118,10 @@ pub struct Config {
     pub admin: Address,
     /// The bearer token that the control interface requires, in addition to a local client.
     pub admin_token: Option<String>,
-    /// The user to which root privileges are dropped.
-    pub user: Option<String>,
     /// The file of this token.
     pub admin_token_file: Option<PathBuf>,
+    /// The user to which root privileges are dropped.
+    pub user: Option<String>,
     /// The group to which root privileges are dropped.
     pub group: Option<String>,
     /// The directory for request content that is too long for memory; `None`: the default.

@@ -2,6 +2,7 @@
 //! flags, checks every value and adds defaults. Every error contains the key, the problem, and a
 //! valid alternative. A configuration with an error has no effect.
 
+use super::address::parse_address;
 use super::misread;
 use super::raw::{self, File, OneOrMany};
 use super::resolve_rules;
@@ -13,8 +14,7 @@ use super::{
 use crate::networks::Networks;
 use http::StatusCode;
 use http_cache::{FieldUse, Heuristic, Policy, RequestControl};
-use std::net::ToSocketAddrs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// An error in a configuration, in one or two sentences for the operator.
 #[derive(Debug)]
@@ -276,38 +276,6 @@ fn resolve_redirect(file: &File) -> Result<Option<StatusCode>, LoadError> {
         Some(308) => Ok(Some(StatusCode::PERMANENT_REDIRECT)),
         Some(other) => wrong("https_redirect", format!("{other}: must be 301 or 308")),
     }
-}
-
-pub(super) fn parse_address(key: &str, text: &str) -> Result<Address, LoadError> {
-    if let Some(path) = text.strip_prefix("unix:") {
-        return if path.starts_with('/') {
-            Ok(Address::Unix(PathBuf::from(path)))
-        } else {
-            wrong(key, format!("{text:?}: a unix: path must begin with /"))
-        };
-    }
-    let with_host = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
-    let found = with_host.to_socket_addrs().ok().and_then(|mut all| all.next());
-    match found {
-        Some(address) => Ok(Address::Tcp(address)),
-        None => wrong(key, format!("{text:?} is no address; {}", address_meant(key, text))),
-    }
-}
-
-/// Suggests what was meant by a word that is not an address.
-fn address_meant(key: &str, text: &str) -> String {
-    if text.starts_with('/') {
-        return format!("write unix:{text} for a Unix socket");
-    }
-    if text.parse::<u16>().is_ok() {
-        return format!("write 127.0.0.1:{text}, or :{text} for all addresses of this machine");
-    }
-    let (port, socket) = match key {
-        "php.at" => (9000, "/run/php/php-fpm.sock"),
-        "memcached.listen" => (11211, "/run/pagewell/memcached.sock"),
-        _ => (8080, "/run/pagewell.sock"),
-    };
-    format!("write for example 127.0.0.1:{port}, [::]:{port} or unix:{socket}")
 }
 
 /// Reads the token from a file, if one is configured.

@@ -3,8 +3,10 @@
 //! timeout.
 
 mod follow;
+mod hints;
 
 pub use follow::{EventStream, follow};
+pub use hints::invalidation_hints;
 
 use super::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
 use crate::explain::text;
@@ -247,6 +249,8 @@ async fn ask(
     path: &str,
     body: Vec<u8>,
 ) -> Result<Response<Incoming>, String> {
+    config::check_admin_address(&args.admin)
+        .map_err(|error| format!("--admin (or PAGEWELL_ADMIN): {error}"))?;
     let mut request = Request::builder()
         .method(method)
         .uri(path)
@@ -306,6 +310,18 @@ fn refused(args: &ControlArgs, status: StatusCode, body: &[u8]) -> String {
     match (status, explanation) {
         // These errors concern the call or the configuration file, so the address adds nothing.
         (StatusCode::BAD_REQUEST | StatusCode::CONFLICT, Some(explanation)) => explanation.into(),
+        (StatusCode::UNAUTHORIZED, _) => {
+            let admin = &args.admin;
+            match &args.token_file {
+                None => format!(
+                    "{admin}: {status}: a token is required; name its file with --token-file or PAGEWELL_TOKEN_FILE (the server has it in admin_token_file)"
+                ),
+                Some(file) => format!(
+                    "{admin}: {status}: {} has another token than the server's admin_token_file; name the right file with --token-file or PAGEWELL_TOKEN_FILE",
+                    file.display()
+                ),
+            }
+        }
         _ => {
             let explanation = explanation.unwrap_or("no explanation was given");
             format!("{}: {status}: {explanation}", args.admin)

@@ -43,7 +43,7 @@ pub struct Invalidate {
 /// The result of a call.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct InvalidationResult {
-    /// The number of the change; the highest one if there are several sites.
+    /// The number of the invalidation; the highest one if there are several sites.
     pub number: u64,
     /// The number of purged pages.
     pub dropped: u64,

@@ -1,5 +1,5 @@
 //! The part of `pagewell check` that connects to the origins: php-fpm (`php.at`) and HTTP servers
-//! (`site.origin`).
+//! (`site.origin`). `serve` looks at the sockets of php-fpm when it starts, without connecting.
 //!
 //! Each address is tested once, with the sites that use it. Root may connect to any socket, but
 //! Pagewell does not serve as root. So the test runs as `user`, or without one as the user `pagewell`
@@ -9,6 +9,7 @@
 use config::{Address, Config, OriginConfig};
 use origin::probe::{self, ProbeFailure};
 use pagewell::privileges::{Account, of, run_as};
+use rustix::fs::Access;
 use rustix::process::{getegid, geteuid, getgroups};
 use std::collections::BTreeMap;
 use std::fs;
@@ -62,6 +63,37 @@ pub fn report(config: &Config) -> Result<Vec<Result<String, String>>, String> {
         }
     };
     Ok(places.iter().zip(results).map(line).collect())
+}
+
+/// Warns about sockets of php-fpm that are missing, or that this process may not connect to. Nothing
+/// is connected: the files are looked at only, so that a start is not delayed. Call this after
+/// privileges are dropped.
+pub fn warn_of_sockets(config: &Config) {
+    let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
+    let mut sockets = BTreeMap::new();
+    for site in sites {
+        if let OriginConfig::FastCgi(address @ Address::Unix(path)) = &site.site.origin {
+            sockets.insert(path.clone(), address.clone());
+        }
+    }
+    for (path, address) in sockets {
+        if let Err(error) = look_at(&path) {
+            let (user, place) = (User::of(None), Place::FastCgi(address));
+            tracing::warn!(
+                event = "origin-unusable",
+                origin = place.shown(),
+                reason = not_connected(&error, &place, &user)
+            );
+        }
+    }
+}
+
+/// The error that a connection to this socket would have, as far as its file shows it.
+fn look_at(path: &Path) -> Result<(), Error> {
+    if !fs::metadata(path)?.file_type().is_socket() {
+        return Err(ErrorKind::ConnectionRefused.into());
+    }
+    Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
 /// An address, and the sites that use it.

@@ -6,6 +6,7 @@
 
 mod check_origins;
 mod cli;
+mod cli_hints;
 mod containers;
 mod doctor;
 mod explain;
