@@ -25,6 +25,7 @@ mod packed;
 pub mod parts;
 mod policy;
 pub mod range;
+mod refusal;
 mod request;
 mod sparse;
 mod stale;
@@ -52,6 +53,7 @@ pub use policy::{
     Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
     SENDFILE_FIELDS,
 };
+pub use refusal::{CODE_BYTES_MAX, REFUSAL_FIELD, refusal_code};
 pub use request::{FieldLines, Method, RequestFacts};
 pub use sparse::{MaybeEmpty, Sparse};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};

@@ -36,6 +36,9 @@ pub enum NotStored {
     SetCookie,
     /// A response to a request with Authorization that is not marked as shared (RFC 9111 §3.5).
     Authorization,
+    /// The application does not offer the page (`X-Pagewell-Refusal`), although its other fields permit
+    /// storing it.
+    NotOffered,
     /// The response declares no lifetime, no rule gives one, and there is no heuristic.
     NoLifetime,
     /// An error of the origin (5xx) that is not declared storable.
@@ -65,7 +68,7 @@ pub enum NotStored {
 
 impl NotStored {
     /// All reasons of this enum.
-    pub const ALL: [NotStored; 25] = [
+    pub const ALL: [NotStored; 26] = [
         NotStored::Method,
         NotStored::Interim,
         NotStored::PartialContent,
@@ -79,6 +82,7 @@ impl NotStored {
         NotStored::Private,
         NotStored::SetCookie,
         NotStored::Authorization,
+        NotStored::NotOffered,
         NotStored::NoLifetime,
         NotStored::ServerError,
         NotStored::NeverReusable,
@@ -109,6 +113,7 @@ impl NotStored {
             NotStored::Private => "private",
             NotStored::SetCookie => "set-cookie",
             NotStored::Authorization => "authorization",
+            NotStored::NotOffered => "not-offered",
             NotStored::NoLifetime => "no-lifetime",
             NotStored::ServerError => "server-error",
             NotStored::NeverReusable => "never-reusable",
@@ -146,17 +151,22 @@ impl NotStored {
                 "Close every quoted string in Cache-Control with a quotation mark."
             }
             NotStored::NoStore => {
-                "Remove no-store; PHP's session_start() sends it unless session.cache_limiter is empty."
+                "If the page is the same for everybody, remove no-store. PHP's session_start() sends it unless session.cache_limiter is empty."
             }
             NotStored::RequestNoStore => {
                 "The visitor sent no-store; the site can be configured to ignore that."
             }
-            NotStored::Private => "Remove private, or name the private fields: private=\"x-name\".",
+            NotStored::Private => {
+                "If the page is the same for everybody, remove private. If only some fields are private, name them: private=\"x-name\"."
+            }
             NotStored::SetCookie => {
                 "Set cookies on separate pages, or start sessions only when needed."
             }
             NotStored::Authorization => {
                 "Send public, s-maxage or must-revalidate if the page is the same for everybody."
+            }
+            NotStored::NotOffered => {
+                "If the page is the same for everybody, have the application offer it: without X-Pagewell-Refusal."
             }
             NotStored::NoLifetime => {
                 "Set tags, send Cache-Control with max-age or s-maxage, or give the site a default lifetime."

@@ -48,6 +48,13 @@ fn a_private_response_with_a_lifetime_is_stored() {
     assert_eq!(by_any_field(&php), Ok(Some(120_000)));
 }
 
+/// The field is about pages for everybody. A plugin sends it to a visitor who is signed in, too.
+#[test]
+fn a_page_that_is_not_offered_to_everybody_may_be_stored_for_its_owner() {
+    let lines = [("cache-control", "private, max-age=60"), ("x-pagewell-refusal", "signed-in")];
+    assert_eq!(by_any_field(&lines), Ok(Some(60_000)));
+}
+
 #[test]
 fn a_response_without_private_is_no_private_copy() {
     for line in ["max-age=60", "public, max-age=60", "private=\"set-cookie\", max-age=60", ""] {

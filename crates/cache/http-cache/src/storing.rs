@@ -11,6 +11,7 @@ use crate::freshness::{
 use crate::litespeed::{CacheControl, PURGE_FIELDS, shared_cookies};
 use crate::not_stored::NotStored;
 use crate::policy::{FieldUse, Policy, RequestControl};
+use crate::refusal;
 use crate::request::{Method, RequestFacts};
 use crate::stored::{ResponseExtras, StoredFacts, StoredResponse};
 use crate::tags::DIALECTS;
@@ -40,6 +41,9 @@ pub fn storable(
     let times = Times { request: request_time, response: response_time };
     let declared = declared(headers, policy, response_time);
     may_store(request, status, headers, &declared.directives, policy)?;
+    if refusal::is_refused(headers) {
+        return Err(NotStored::NotOffered);
+    }
     let tags = crate::tags::read_tags(headers)?; // A truncated or unreadable list would miss changes.
     let content_length = content_length(headers);
     if content_length.is_some_and(|length| length > policy.content_max_bytes) {
@@ -59,7 +63,34 @@ pub fn storable(
 }
 
 /// The conditions of RFC 9111 §3 that need no computation.
+///
+/// The reason is the one that the operator can act on first. An error of the origin is an error whatever
+/// its directives are. A cookie is the usual cause of `private` or `no-store` beside it.
 pub(crate) fn may_store(
+    request: &RequestFacts<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    directives: &ResponseDirectives,
+    policy: &Policy,
+) -> Result<(), NotStored> {
+    permits(request, status, headers, directives, policy).map_err(|reason| match reason {
+        NotStored::NoStore
+        | NotStored::Private
+        | NotStored::SetCookie
+        | NotStored::Authorization
+            if status.is_server_error() =>
+        {
+            NotStored::ServerError
+        }
+        NotStored::NoStore | NotStored::Private if headers.contains_key(SET_COOKIE) => {
+            NotStored::SetCookie
+        }
+        _ => reason,
+    })
+}
+
+/// The same conditions, with the first reason against storing the response.
+fn permits(
     request: &RequestFacts<'_>,
     status: StatusCode,
     headers: &HeaderMap,

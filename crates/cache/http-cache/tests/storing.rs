@@ -76,6 +76,46 @@ fn cookies_are_never_stored() {
 }
 
 #[test]
+fn the_reason_is_the_one_to_act_on_first() {
+    let cookie = ("set-cookie", "a=b");
+    for line in ["private, max-age=60", "no-store", "no-cache, private"] {
+        let lines = [("cache-control", line), cookie];
+        assert_eq!(refusal(&lines), Some(NotStored::SetCookie), "{line}");
+        let lines = [("cache-control", line), cookie, ("x-pagewell-refusal", "failed")];
+        for status in [500, 503] {
+            let found = store_for(&Method::GET, &[], status, &lines, &Policy::default());
+            assert_eq!(found.err(), Some(NotStored::ServerError), "{status} {line}");
+        }
+    }
+    // A visitor's own word stays the reason: the response says nothing about the page for others.
+    let asked: Lines<'_> = &[("cache-control", "no-store")];
+    let policy = honouring();
+    for status in [200, 500] {
+        let found = store_for(&Method::GET, asked, status, &[FRESH, cookie], &policy);
+        assert_eq!(found.err(), Some(NotStored::RequestNoStore));
+    }
+}
+
+#[test]
+fn a_page_that_the_application_does_not_offer_is_not_stored() {
+    // If in doubt, the page is not stored: an unreadable value is a refusal too.
+    for code in ["visitors-cookie", "unknown-to-us", "", "Not A Code"] {
+        let field = ("x-pagewell-refusal", code);
+        assert_eq!(refusal(&[FRESH, field]), Some(NotStored::NotOffered), "{code}");
+        // The other reasons keep their names.
+        let private = ("cache-control", "private");
+        assert_eq!(refusal(&[private, field]), Some(NotStored::Private), "{code}");
+    }
+    // A page about which nothing is declared is left to the other fields and to the site's rules.
+    let nothing = ("x-pagewell-refusal", "nothing-declared");
+    assert_eq!(refusal(&[FRESH, nothing]), None);
+    assert_eq!(refusal(&[nothing]), Some(NotStored::NoLifetime));
+    let policy = Policy { default_lifetime_ms: Some(60_000), ..Policy::default() };
+    let found = store_for(&Method::GET, &[], 200, &[("x-pagewell-refusal", "session")], &policy);
+    assert_eq!(found.err(), Some(NotStored::NotOffered));
+}
+
+#[test]
 fn authorization_needs_a_directive_of_the_origin() {
     // §3.5.
     let authorized: Lines<'_> = &[("authorization", "Basic eA==")];

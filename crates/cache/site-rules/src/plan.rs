@@ -180,6 +180,20 @@ impl SiteRules {
             Handling::Bypass(BypassBecause::UnknownCookie) => CookieKind::Unknown,
             _ => return Vec::new(),
         };
+        self.cookies_of_kind(kind, plan, fields)
+    }
+
+    /// The names of the request's cookies that are on no list and that the origin receives. The response
+    /// may depend on them. Empty if there are none, or if they do not count ([`SiteRules::has_strangers`]).
+    pub fn stranger_cookies(&self, plan: &Plan, fields: &dyn Fields) -> Vec<Box<str>> {
+        if !self.has_strangers(plan) {
+            return Vec::new();
+        }
+        self.cookies_of_kind(CookieKind::Unknown, plan, fields)
+    }
+
+    /// The names of the request's cookies of one kind, without those that the plan's rule names.
+    fn cookies_of_kind(&self, kind: CookieKind, plan: &Plan, fields: &dyn Fields) -> Vec<Box<str>> {
         let rule = plan.rule.map(|at| &self.rules[at]);
         let of_rule = |name: &CookieName<'_>| {
             rule.is_some_and(|rule| {

@@ -87,7 +87,7 @@ function aboutPage(page) {
   const rules = (by.rules ?? []).map((rule) => `${rule.database}: ${rule.table} → ${rule.tag}`);
   return [
     ["fresh for", left === null ? null : left > 0 ? `${duration(left)} more` : "no longer"],
-    ["TTL from", page.lifetime_from],
+    ["TTL from", page.lifetime_field ?? page.lifetime_from],
     ["rendered", page.stored_at_ms && span(moment(page.stored_at_ms), page.render_ms === null ? "" : ` in ${milliseconds(page.render_ms)}`)],
     ["served", `${page.served_at_least ? "at least " : ""}${amount(page.served, "time")}`],
     ["response", [page.status, page.content_type, bytes(page.bytes)].filter(Boolean).join(" · ")],
@@ -100,11 +100,13 @@ function aboutPage(page) {
 
 /** The last origin request; its remedy only if it is not `shown` already. */
 function lastRender(render, shown) {
-  const kept = render.stored ? "stored" : `not stored: ${render.reason ?? "reason unknown"}`;
+  const why = render.refusal ? `the application does not offer it: ${render.refusal} (${render.reason})` : render.reason;
+  const kept = render.stored ? "stored" : `not stored: ${why ?? "reason unknown"}`;
   const took = render.took_ms === null ? "" : ` in ${milliseconds(render.took_ms)}`;
   const cookies = render.cookies?.length > 0 ? `; sets ${render.cookies.join(", ")}` : "";
+  const sent = render.visitor_cookies?.length > 0 ? `; its request had the cookie ${render.visitor_cookies.join(", ")}` : "";
   const remedy = render.remedy && render.remedy !== shown ? prose(` ${render.remedy}`) : null;
-  return span(moment(render.at_ms), `${took}: ${render.status}, ${kept}${cookies}.`, remedy);
+  return span(moment(render.at_ms), `${took}: ${render.status}, ${kept}${cookies}${sent}.`, remedy);
 }
 
 function lastDrop(drop) {

@@ -22,6 +22,9 @@ export async function showChanges(site) {
   });
 }
 
+/** Why a response was not stored: the application's own reason, if it gave one. */
+const reason = (one) => (one.refusal ? el("span", {}, "the application does not offer it: ", code(one.refusal)) : code(one.reason));
+
 /** Reloads the causes of misses. */
 export async function showReasons() {
   await show("reasons", "/v1/misses", (told) => {
@@ -31,7 +34,7 @@ export async function showReasons() {
     const remedy = (one) => prose(one.remedy ?? "");
     const tables = [
       ["Not stored", told.not_stored, ["reason", "count", "example", "remedy"],
-        (one) => [code(one.reason), one.count, page(one), remedy(one)]],
+        (one) => [reason(one), one.count, page(one), remedy(one)]],
       ["Bypassed", told.bypassed, ["reason", "count", "example", "remedy"],
         (one) => [code(one.reason), one.count, page(one), remedy(one)]],
       ["Cookies", told.cookies, ["cookie", "effect", "count", "example"],

@@ -33,6 +33,7 @@ use origin::{
 };
 use site_rules::PlannedFields;
 use site_state::client::{Client, RequestContent};
+use site_state::history::UnstoredRecord;
 use site_state::propagation::Propagation;
 use site_state::refusal::Refusal;
 use site_state::request_fields::read_facts;
@@ -314,7 +315,7 @@ async fn pass_keeping(
                 CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why.forward));
             status.forward_status = Some(response.status);
             status.detail = response.waited.and(waited).detail().or(why.detail);
-            let passed = stream(site, response, &status);
+            let passed = stream(site, response, &status, None);
             let passed = if kind == Kind::Head { serve::without_body(passed) } else { passed };
             encode_response(site, &facts, passed)
         }
@@ -388,11 +389,12 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
 }
 
 /// Streams a response that is not stored to the client. The origin is read at its own speed. When
-/// the client disconnects, the origin request is cancelled.
+/// the client disconnects, the origin request is cancelled. `record` is what the history has of it.
 pub fn stream(
     site: &Arc<Site>,
     response: OriginResponse,
     status: &CacheStatus<'_>,
+    record: Option<UnstoredRecord>,
 ) -> Response<ResponseBody> {
     let OriginResponse { status: code, headers: all, body, waited: _ } = response;
     let said = CacheControl::read(&all);
@@ -405,7 +407,7 @@ pub fn stream(
         length = None;
         trailers::announce(&all, &mut headers);
     }
-    tokio::spawn(pump(body, sender));
+    tokio::spawn(pump(body, sender, record));
     let content = match code.as_u16() {
         204 | 304 => Content::Empty,
         _ => Content::Spool(Box::new(SpoolContent { receiver, length })),
@@ -418,7 +420,7 @@ pub fn stream(
 }
 
 /// Copies content from the origin to the client's spool until one of them ends.
-async fn pump(mut body: OriginBody, sender: SpoolSender) {
+async fn pump(mut body: OriginBody, sender: SpoolSender, record: Option<UnstoredRecord>) {
     let failure = loop {
         let piece = tokio::select! {
             piece = body.next() => piece,
@@ -434,6 +436,9 @@ async fn pump(mut body: OriginBody, sender: SpoolSender) {
         }
     };
     let trailers = body.trailers();
+    if let (Some(record), Some(reason)) = (record, body.ended().against_storing()) {
+        record.correct(reason);
+    }
     // The concurrency slot at the origin is released before the client receives the end.
     drop(body);
     sender.end(ContentEnd { failure, trailers, ..ContentEnd::default() });

@@ -482,12 +482,7 @@ impl Render {
         status.forward_status = Some(response.status);
         // The propagation state of a change has precedence over the reason for not storing.
         status.detail = response.waited.detail();
-        let kept = if is_stream(&response.headers) {
-            Err("streamed")
-        } else {
-            self.storable(&response, sent)
-        };
-        match kept {
+        match self.kept(&response, sent) {
             // The followers keep waiting, because the response will be a page.
             Ok(stored) if self.ask.send_missing(&self.site, &stored, sent) => {
                 return Attempt::WithFields(self);
@@ -517,7 +512,7 @@ impl Render {
                 self.understand(&mut response, None);
                 self.end_older(&response, reason);
                 self.not_shareable();
-                self.tell_not_stored(reason, Some(response.status), &response.headers);
+                let record = self.unstored_record(reason, &response);
                 if reason == http_cache::NotStored::TooLarge.as_str() {
                     self.site.counters.limit_hits.note(Limit::PageBytes);
                 }
@@ -527,7 +522,7 @@ impl Render {
                     // is not this client's.
                     response.headers.remove(header::SET_COOKIE);
                 }
-                let passed = forward::stream(&self.site, response, &status);
+                let passed = forward::stream(&self.site, response, &status, record);
                 let head_only = self.ask.method == Method::HEAD;
                 let passed = if head_only { serve::without_body(passed) } else { passed };
                 self.give_up(passed, Outcome::NotShareable);

@@ -172,7 +172,7 @@ pub async fn pass(
             );
             status.detail = pending.acknowledge().await.detail();
             status.forward_status = Some(response.status);
-            forward::stream(site, response, &status)
+            forward::stream(site, response, &status, None)
         }
         Ok(Switch::Agreed { headers, protocol }) => {
             site.counters.upgrades.add();

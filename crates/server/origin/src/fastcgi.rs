@@ -9,6 +9,7 @@
 //! If a kept-alive connection breaks before a byte of the response arrives, a request without content
 //! is sent once more over a new connection.
 
+mod fatal;
 mod idle;
 mod stderr;
 mod stdin;
@@ -17,8 +18,8 @@ use self::idle::Idle;
 use self::stdin::{read_while_sending, send_content};
 use super::places::Places;
 use super::{
-    HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, ResponseEnd,
-    Unsent, log_failure,
+    HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
+    log_failure,
 };
 use crate::announce;
 use crate::capture::relay::SlotLease;
@@ -497,15 +498,6 @@ impl Reply {
             _ => return,
         }
         log_failure(&self.url(), failure, HALF_WAY);
-    }
-
-    /// How the response ended; see [`OriginBody::ended`]. PHP ends a request with a fatal error like
-    /// any other; only the message on STDERR shows the error.
-    pub fn ended(&self) -> ResponseEnd {
-        match self.fatal.fatal() {
-            PhpFatal::Reported => ResponseEnd::PhpFatal,
-            PhpFatal::NotReported => ResponseEnd::Well,
-        }
     }
 
     /// The next event. Reads from the connection as needed.

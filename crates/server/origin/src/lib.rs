@@ -231,6 +231,15 @@ impl OriginBody {
         }
     }
 
+    /// How the response will end, as far as the bytes tell that have arrived.
+    pub fn end_so_far(&self) -> ResponseEnd {
+        match self {
+            OriginBody::FastCgi(reply) => reply.end_so_far(),
+            OriginBody::Http(_) | OriginBody::Nothing => ResponseEnd::Well,
+            OriginBody::Understood(content) => content.body.end_so_far(),
+        }
+    }
+
     /// Whether trailers may follow that are to be forwarded.
     pub fn may_have_trailers(&self) -> bool {
         matches!(self, OriginBody::Http(reply) if reply.may_have_trailers())

@@ -91,6 +91,8 @@ fn remembered_bytes(memory_bytes: usize) -> usize {
             status: Some(200),
             cookies: Vec::new(),
             outcome: Outcome::Stored(Content { variant: 0, hash: n }),
+            refusal: None,
+            visitor_cookies: Vec::new(),
             is_new: true,
         });
     }

@@ -8,16 +8,17 @@ use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
 use exchange::forward::route_of;
 use exchange::lookup::decide_by;
+use exchange::private::owner;
 use exchange::site::Site;
 use exchange::{is_redirected, plan};
 use http::{HeaderMap, HeaderName, header};
-use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
+use http_cache::{ForwardReason, Method as Kind, PrivateWord, Reuse, StaleBecause, Verdict};
 use origin::routes::Route;
 use page_store::Candidates;
 use serde_json::{Value, json};
 use site_rules::{BypassBecause, Handling, Plan, key_without_vary};
 use site_state::history::memory::Entry;
-use site_state::history::{Outcome, shown};
+use site_state::history::{Outcome, refusals, shown};
 use site_state::page::{SharedPage, StoredPage};
 use site_state::request_fields::read_facts;
 use std::collections::BTreeSet;
@@ -66,7 +67,10 @@ pub(super) struct Judgement {
     /// The names of the cookies that cause the bypass.
     pub(super) cookies: Vec<Box<str>>,
     /// Whether the client may get a private copy instead.
-    pub(super) may_be_private: bool,
+    pub(super) private_copy: PrivateCopy,
+    /// The cookies of the last request, if its response was not stored and this request has none of
+    /// them. The reason for that response may not hold for this request.
+    pub(super) cookies_of_last: Vec<Box<str>>,
     /// The URL as a page that signed-in visitors share (LiteSpeed's ESI).
     pub(super) role: Role,
     /// The stored page for such a request, if there is one.
@@ -81,6 +85,31 @@ pub(super) struct Judgement {
     pub(super) remembered: Option<Entry>,
     /// The names of the request's fields that are not sent to the origin.
     pub(super) removed: Vec<String>,
+}
+
+/// Whether a request that bypasses the cache may be answered by a private copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PrivateCopy {
+    /// No: private copies are off, or the request has no owner.
+    Never,
+    /// Private copies are not configured: a response is stored for its client only if a LiteSpeed plugin
+    /// declares it private.
+    ByPlugin,
+    /// Yes, as configured.
+    Configured,
+}
+
+impl PrivateCopy {
+    fn of(site: &Site, plan: &Plan, headers: &HeaderMap) -> Result<PrivateCopy, &'static str> {
+        let is_session = plan.handling == Handling::Bypass(BypassBecause::SessionCookie);
+        let copies = site.config.private.as_ref().filter(|_| is_session);
+        let Some(copies) = copies else { return Ok(PrivateCopy::Never) };
+        owner(site, copies, plan, None, headers)?;
+        Ok(match copies.word {
+            PrivateWord::Anybodys => PrivateCopy::Configured,
+            PrivateWord::LiteSpeeds => PrivateCopy::ByPlugin,
+        })
+    }
 }
 
 /// A verdict, its reason, and its page.
@@ -119,15 +148,27 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let rule =
         rule.map(|rule| json!({ "number": rule.number, "name": rule.name, "path": rule.path }));
     let removed = removed(site, &plan, headers);
-    let is_session = plan.handling == Handling::Bypass(BypassBecause::SessionCookie);
+    let (private_copy, reason) = match PrivateCopy::of(site, &plan, headers) {
+        Ok(private_copy) => (private_copy, reason),
+        // The reason why no owner is certain.
+        Err(because) if verdict == ExplainVerdict::Bypass => (PrivateCopy::Never, Some(because)),
+        Err(_) => (PrivateCopy::Never, reason),
+    };
+    let own = site.config.rules.stranger_cookies(&plan, &fields);
+    let last = last_unstored(verdict, page.as_ref(), remembered.as_ref());
+    let cookies_of_last = last.map_or(&[][..], |(entry, _)| cookies_of_visitor(entry, &own));
     Judgement {
-        may_be_private: is_session && site.config.private.is_some(),
+        private_copy,
+        cookies_of_last: cookies_of_last.to_vec(),
         rule: rule.unwrap_or_default(),
         cookies: cookies.iter().map(|name| shown::cut(name)).collect(),
         variants: candidates.as_slice().len(),
         varies_by: varies_by(&candidates),
         waiting: site.fills.followers(site.store.key(&key)),
-        reason: reason_now(verdict, reason, page.as_ref(), remembered.as_ref()),
+        reason: match last {
+            Some((_, not_stored)) if cookies_of_last.is_empty() => Some(not_stored),
+            _ => reason,
+        },
         target: shared,
         key,
         role,
@@ -218,16 +259,23 @@ fn answered_here(site: &Arc<Site>, target: &TargetUri) -> Option<&'static str> {
     }
 }
 
-/// If nothing is stored because the last response could not be, that is the reason to show.
-fn reason_now(
+/// If nothing is stored because the last response could not be, returns its history and the reason.
+fn last_unstored<'e>(
     verdict: ExplainVerdict,
-    reason: Option<&'static str>,
     page: Option<&SharedPage>,
-    remembered: Option<&Entry>,
-) -> Option<&'static str> {
-    let last = remembered.and_then(|entry| entry.render.as_ref()).map(|render| render.outcome);
-    match (verdict, page, last) {
-        (ExplainVerdict::Render, None, Some(Outcome::NotStored(not_stored))) => Some(not_stored),
-        _ => reason,
+    remembered: Option<&'e Entry>,
+) -> Option<(&'e Entry, &'static str)> {
+    let entry = remembered?;
+    match (verdict, page, entry.render.as_ref()?.outcome) {
+        (ExplainVerdict::Render, None, Outcome::NotStored(reason)) => Some((entry, reason)),
+        _ => None,
     }
+}
+
+/// The cookies of the last request that may be why its response was not stored, unless the request
+/// with the cookies `own` has one of them too.
+fn cookies_of_visitor<'e>(entry: &'e Entry, own: &[Box<str>]) -> &'e [Box<str>] {
+    let of_last = entry.visitor_cookies();
+    let is_for_all = entry.refusal().is_some_and(|code| !refusals::may_be_of_visitor(code));
+    if is_for_all || own.iter().any(|name| of_last.contains(name)) { &[] } else { of_last }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use site_state::history::changes::ChangeName;
 use site_state::history::misses::{Slow, Top, TopEntry};
 use site_state::history::remedies::remedy;
-use site_state::history::{Change, shown};
+use site_state::history::{Change, refusals, shown};
 use site_state::page::ttl_seconds;
 use std::sync::Arc;
 
@@ -124,8 +124,13 @@ fn each(top: &Top, more: impl Fn(&TopEntry) -> Value) -> Vec<Value> {
     top.worst().into_iter().map(entry).collect()
 }
 
+/// Formats the reason of an entry. If the application gave a code, that is the name of the entry, and the
+/// kind is the reason.
 fn by_reason(one: &TopEntry) -> Value {
-    json!({ "reason": one.name, "remedy": remedy(&one.name) })
+    if one.kind.is_empty() {
+        return json!({ "reason": one.name, "refusal": null, "remedy": remedy(&one.name) });
+    }
+    json!({ "reason": one.kind, "refusal": one.name, "remedy": refusals::remedy(&one.name) })
 }
 
 fn slow(slow: &Slow) -> Value {

@@ -35,7 +35,7 @@ use site_state::client::{AddressSource, Client};
 use site_state::history::changes::ChangeName;
 use site_state::history::memory::{Entry, LastRender};
 use site_state::history::remedies::remedy;
-use site_state::history::{Outcome, shown};
+use site_state::history::{Outcome, RenderedHosts, refusals, shown};
 use site_state::page_name::PATH_OR_URL;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,8 +95,8 @@ pub fn explain_request(
             let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
             let by_host = named.and_then(|host| default_site.named(host));
             let site = chosen.or(by_host).unwrap_or(default_site);
-            let (scheme, host) = where_it_is(site, url);
-            is_guess = named.is_none() && site.config.hosts.canonical.is_none();
+            let (scheme, host, certainty) = where_it_is(site, url);
+            is_guess = named.is_none() && certainty == Certainty::Guess;
             (scheme, named.map_or(host, str::to_owned))
         }
         _ => return Err(wrong(&PATH_OR_URL)),
@@ -112,23 +112,35 @@ pub fn explain_request(
     Ok(ExplainRequest { site, method, headers, target, is_guess })
 }
 
+/// Whether the host of a path may be another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Certainty {
+    /// It is configured, or the only one that was seen.
+    Known,
+    /// There are others, or none was seen yet.
+    Guess,
+}
+
 /// Returns the most likely scheme and host for a path: those of its stored page, else the site's
 /// own, else those of the last render.
-fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String) {
+fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String, Certainty) {
+    let is_known =
+        site.config.hosts.canonical.is_some() || site.history.hosts() == RenderedHosts::One;
+    let certainty = if is_known { Certainty::Known } else { Certainty::Guess };
     let page = site.config.rules.form().normal(path).page;
     let url = page_store::ChangeTarget::Url(page.as_bytes());
     let stored = site.store.pages(site.name, &url, 0, 8).pages;
     let of_key = |key: &[u8]| TargetUri::of_key(key.split(|byte| *byte == b'\n').next()?);
     if let Some(target) = stored.iter().find_map(|page| of_key(page.key().bytes())) {
-        return (target.scheme, target.host);
+        return (target.scheme, target.host, certainty);
     }
     let own = site.config.hosts.canonical.clone();
     match (site.history.last_host(), own) {
-        (Some((scheme, host)), None) => (scheme, host.into()),
-        (Some((scheme, host)), Some(own)) if *host == *own => (scheme, own),
+        (Some((scheme, host)), None) => (scheme, host.into(), certainty),
+        (Some((scheme, host)), Some(own)) if *host == *own => (scheme, own, certainty),
         (_, own) => {
             let scheme = if site.config.https_redirect.is_some() { "https" } else { "http" };
-            (scheme, own.unwrap_or_else(|| "localhost".into()))
+            (scheme, own.unwrap_or_else(|| "localhost".into()), certainty)
         }
     }
 }
@@ -149,7 +161,7 @@ pub fn url(asked: &ExplainRequest) -> Value {
         "rule": judged.rule,
         "verdict": judged.verdict.as_str(),
         "reason": judged.reason,
-        "sentence": sentence::of(&judged, now.0),
+        "sentence": sentence::of(&judged, now.0) + &page::under_other_slash(site, &judged),
         "remedy": sentence::remedy(&judged),
         "removed_fields": judged.removed,
         "page": judged.page.as_ref().map(|page| page::json(site, page, &judged, now)),
@@ -170,8 +182,10 @@ fn last_render(entry: &Entry, render: &LastRender) -> Value {
         "status": render.status,
         "stored": reason.is_none(),
         "reason": reason,
-        "remedy": reason.and_then(remedy),
+        "refusal": entry.refusal(),
+        "remedy": entry.refusal().map(refusals::remedy).or_else(|| reason.and_then(remedy)),
         "cookies": entry.cookies(),
+        "visitor_cookies": entry.visitor_cookies(),
         "renders": entry.renders,
         "not_stored": entry.not_stored,
     })

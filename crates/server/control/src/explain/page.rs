@@ -2,11 +2,11 @@
 //!
 //! It shows freshness, dependencies, render, number of uses, and what would purge the page.
 
-use super::judge::Judgement;
+use super::judge::{ExplainVerdict, Judgement};
 use config::target::TargetUri;
 use exchange::site::Site;
-use http::header;
-use http_cache::{Forms, Timestamp};
+use http::{HeaderName, header};
+use http_cache::{Forms, LifetimeSource, Timestamp};
 use page_store::SERVED_MAX;
 use serde_json::{Value, json};
 use site_state::history::{Outcome, shown};
@@ -32,6 +32,7 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judgement, now: Time
         "fresh_until_ms": now_ms.saturating_add(lasts_ms).saturating_sub(age_ms),
         "ttl_seconds": ttl_seconds(page, now),
         "lifetime_from": stored.lifetime_source.as_str(),
+        "lifetime_field": targeted_field(site, page),
         "status": stored.status.as_u16(),
         "bytes": page.length(),
         "content_type": content_type,
@@ -52,6 +53,46 @@ pub(super) fn json(site: &Site, page: &SharedPage, judged: &Judgement, now: Time
             "rules": rules_of(site, stored.tags().iter()),
         },
     })
+}
+
+/// Returns the name of the targeted field (RFC 9213) that gave the lifetime, if one did.
+fn targeted_field<'s>(site: &'s Site, page: &SharedPage) -> Option<&'s str> {
+    if page.payload().stored.lifetime_source != LifetimeSource::Targeted {
+        return None;
+    }
+    let response = page.response();
+    let has = |name: &HeaderName| {
+        response.headers.contains_key(name) || response.internal_fields().contains_key(name)
+    };
+    site.config.policy.targets.iter().find(|name| has(name)).map(HeaderName::as_str)
+}
+
+/// Returns a sentence if no page is cached for the URL, but for the one that differs by the slash at
+/// the end of its path.
+pub(super) fn under_other_slash(site: &Site, judged: &Judgement) -> String {
+    if judged.verdict != ExplainVerdict::Render || judged.page.is_some() || judged.variants > 0 {
+        return String::new();
+    }
+    let Some(other) = other_slash(judged.target.page()) else { return String::new() };
+    let url = page_store::ChangeTarget::Url(other.as_bytes());
+    let pages = site.store.pages(site.name, &url, 0, ITEMS_MAX).pages;
+    let is_shared =
+        |page: &SharedPage| !page.payload().stored.is_private() && page.payload().item().is_none();
+    if !pages.iter().any(is_shared) {
+        return String::new();
+    }
+    format!(" A page is cached under `{}`, which is another URL.", shown::cut(&other))
+}
+
+/// Returns the path and query with a slash at the end of the path, or without the one that is there.
+fn other_slash(path_and_query: &str) -> Option<String> {
+    let end = path_and_query.find('?').unwrap_or(path_and_query.len());
+    let (path, query) = path_and_query.split_at(end);
+    match path.strip_suffix('/') {
+        Some("") => None,
+        Some(path) => Some(format!("{path}{query}")),
+        None => Some(format!("{path}/{query}")),
+    }
 }
 
 /// The most pages of a URL from the memcached port that are listed.
@@ -122,6 +163,15 @@ pub(super) fn rules_of<'t>(site: &Site, tags: impl Iterator<Item = &'t [u8]>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slash_is_added_or_removed_before_the_query() {
+        let other = |url: &str| other_slash(url);
+        assert_eq!(other("/news/1").as_deref(), Some("/news/1/"));
+        assert_eq!(other("/news/1/?a=/b/").as_deref(), Some("/news/1?a=/b/"));
+        assert_eq!(other("/news/1?a=/").as_deref(), Some("/news/1/?a=/"));
+        assert_eq!((other("/"), other("/?a")), (None, None));
+    }
 
     #[test]
     fn directories_the_deepest_first() {

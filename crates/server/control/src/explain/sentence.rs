@@ -2,10 +2,9 @@
 //! are in backquotes, as in the manual. The advice is in `history::remedies`, except for what depends
 //! on the page itself.
 
-use super::judge::{ExplainVerdict, Judgement};
-use site_state::history::Outcome;
+use super::judge::{ExplainVerdict, Judgement, PrivateCopy};
 use site_state::history::memory::{Entry, LastRender};
-use site_state::history::remedies;
+use site_state::history::{Outcome, refusals, remedies};
 use site_state::page::SharedPage;
 
 /// Returns the sentence. `now_ms` is the time, in milliseconds since 1970.
@@ -29,18 +28,28 @@ fn of_page(judged: &Judgement, now_ms: u64) -> String {
         ExplainVerdict::Answered => {
             format!("Pagewell answers it without the origin (`{reason}`), and no page is stored.")
         }
-        ExplainVerdict::Bypass if judged.may_be_private => format!(
+        ExplainVerdict::Bypass if judged.private_copy == PrivateCopy::Configured => format!(
             "It is answered from the visitor's private copy, or forwarded to the origin and may be stored for \
              this visitor only: {}.",
             because(judged, reason)
         ),
-        ExplainVerdict::Bypass => format!(
-            "It is forwarded to the origin, and the response is not stored: {}.",
-            because(judged, reason)
-        ),
+        ExplainVerdict::Bypass => {
+            let but = match judged.private_copy {
+                PrivateCopy::ByPlugin => BUT_BY_PLUGIN,
+                PrivateCopy::Never | PrivateCopy::Configured => "",
+            };
+            let because = because(judged, reason);
+            format!(
+                "It is forwarded to the origin, and the response is not stored: {because}.{but}"
+            )
+        }
         ExplainVerdict::Render => render(judged, now_ms),
     }
 }
+
+/// The exception for the plugins of LiteSpeed, which need no configuration.
+const BUT_BY_PLUGIN: &str = " (Only a response with `private` in `X-LiteSpeed-Cache-Control`, as LiteSpeed's plugins send it, \
+                             is stored for its visitor.)";
 
 /// Reasons to forward a request without the cache, in words. In two of them `{}` stands for the name
 /// of a cookie of the request. The name of another reason is shown alone.
@@ -75,7 +84,30 @@ pub(super) fn remedy(judged: &Judgement) -> Option<&'static str> {
         Some(StaleCause::NoCache) => {
             Some("Remove no-cache, or send s-maxage and the tags that purge the page.")
         }
-        Some(StaleCause::Otherwise) | None => judged.reason.and_then(remedies::remedy),
+        Some(StaleCause::Otherwise) | None => {
+            remedy_of_last(judged).or_else(|| judged.reason.and_then(remedies::remedy))
+        }
+    }
+}
+
+/// Returns advice that depends on the last response, which was not stored, and on its request.
+fn remedy_of_last(judged: &Judgement) -> Option<&'static str> {
+    let is_miss = judged.verdict == ExplainVerdict::Render && judged.page.is_none();
+    if !is_miss {
+        return None;
+    }
+    let Some(entry) = &judged.remembered else {
+        let is_new = judged.variants == 0;
+        return is_new.then_some(
+            "Request it, then explain it again: the response shows whether it can be stored.",
+        );
+    };
+    match (entry.refusal(), judged.cookies_of_last.is_empty()) {
+        (Some(code), _) => Some(refusals::remedy(code)),
+        (None, false) => Some(
+            "Request the page without the cookie, then explain it again. If no page depends on the cookie, name it in cookies.ignore.",
+        ),
+        (None, true) => None,
     }
 }
 
@@ -124,7 +156,14 @@ fn render(judged: &Judgement, now_ms: u64) -> String {
     if let Some((entry, last)) = last
         && let Outcome::NotStored(reason) = last.outcome
     {
-        return not_stored(entry, reason);
+        return match &judged.cookies_of_last[..] {
+            [] => not_stored(entry, reason),
+            [cookie, ..] => format!(
+                "No page is cached: the last response was not stored ({}), but its request had the cookie `{cookie}`. The response \
+                 to a request without it may be stored. {next}",
+                why(entry, reason)
+            ),
+        };
     }
     if judged.variants > 0 {
         let fields: Vec<_> = judged.varies_by.iter().map(|name| format!("`{name}`")).collect();
@@ -145,12 +184,29 @@ fn not_stored(entry: &Entry, reason: &str) -> String {
         (not, all) if not == all => format!("none of its {all} renders was stored"),
         (not, all) => format!("{not} of its {all} renders were not stored"),
     };
-    match (entry.cookies(), reason) {
+    let set = match (entry.cookies(), reason) {
         ([name, ..], "set-cookie") => {
             let often = if entry.not_stored == entry.renders { " on every response" } else { "" };
-            format!("It is not cached: it sets the cookie `{name}`{often} (`set-cookie`); {each}.")
+            Some(format!("it sets the cookie `{name}`{often}"))
         }
-        _ => format!("It is not cached: the last response was not stored (`{reason}`); {each}."),
+        _ => None,
+    };
+    match (entry.refusal(), set) {
+        (None, Some(set)) => format!("It is not cached: {set} (`set-cookie`); {each}."),
+        (None, None) => {
+            format!("It is not cached: the last response was not stored (`{reason}`); {each}.")
+        }
+        (Some(_), Some(set)) => format!("It is not cached: {}; {set}; {each}.", why(entry, reason)),
+        (Some(_), None) => format!("It is not cached: {}; {each}.", why(entry, reason)),
+    }
+}
+
+/// Returns why a response was not stored: the application's own reason before that of the fields.
+fn why(entry: &Entry, reason: &str) -> String {
+    match entry.refusal() {
+        Some(code) if code == reason => format!("the application does not offer it: `{code}`"),
+        Some(code) => format!("the application does not offer it: `{code}`, sent as `{reason}`"),
+        None => format!("`{reason}`"),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Control characters in untrusted text (URLs, tags) are removed. Missing fields are left out.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// The width of the names on the left, in columns.
@@ -15,7 +15,7 @@ pub fn url(told: &Value) -> String {
     if told["host_is_a_guess"] == true {
         out.row(
             "host",
-            "a guess, because site.host is not set: write the complete URL for another host",
+            "a guess, because site.host is not set: for another host, write the complete URL",
         );
     }
     out.row(&text(&told["verdict"]), &text(&told["sentence"]));
@@ -57,8 +57,10 @@ fn page(out: &mut Page, page: &Value, now_ms: u64) {
         ),
     );
     let ttl = page["ttl_seconds"].as_i64().unwrap_or_default();
-    let source = text(&page["lifetime_from"]);
-    let source = lifetime_from(&source);
+    let source = match page["lifetime_field"].as_str() {
+        Some(field) => format!("from {}", field_name(field)),
+        None => lifetime_from(&text(&page["lifetime_from"])).to_owned(),
+    };
     out.row(
         "fresh",
         &match ttl {
@@ -119,18 +121,36 @@ fn last_render(render: &Value, now_ms: u64) -> String {
     let outcome = if render["stored"] == true {
         "stored".to_owned()
     } else {
-        format!("not stored ({})", text(&render["reason"]))
+        format!("not stored ({})", reason(render))
     };
     let status =
         if render["status"].is_null() { "no response".into() } else { text(&render["status"]) };
     let (ago, took) = (ago(&render["at_ms"], now_ms), text(&render["took_ms"]));
     let counts = [text(&render["not_stored"]), text(&render["renders"])];
     let cookies = list(&render["cookies"], ", ");
-    let cookies = if cookies.is_empty() { cookies } else { format!("; sets {cookies}") };
+    let mut cookies = if cookies.is_empty() { cookies } else { format!("; sets {cookies}") };
+    let visitors = list(&render["visitor_cookies"], ", ");
+    if !visitors.is_empty() {
+        let _ = write!(cookies, "; its request had the cookie {visitors}");
+    }
     format!(
         "{ago}: {status}, {took} ms, {outcome}{cookies}; {} of {} not stored",
         counts[0], counts[1]
     )
+}
+
+/// Formats why a response was not stored: the application's own code first, if it gave one.
+fn reason(of: &Value) -> String {
+    match of["refusal"].as_str() {
+        Some(code) => {
+            format!(
+                "the application does not offer it: {}; {}",
+                text(&json!(code)),
+                text(&of["reason"])
+            )
+        }
+        None => text(&of["reason"]),
+    }
 }
 
 fn last_drop(dropped: &Value, now_ms: u64) -> String {
@@ -223,7 +243,7 @@ pub fn misses(told: &Value) -> String {
         format!("{count:>10}  {name}  e.g. {}", text(&row["url"]))
     };
     let with_remedy = |row: &Value| {
-        let line = counted(row, text(&row["reason"]));
+        let line = counted(row, reason(row));
         if row["remedy"].is_null() {
             line
         } else {
@@ -298,7 +318,7 @@ fn times(count: &Value) -> String {
 /// Returns the source of a page's freshness lifetime in words.
 fn lifetime_from(source: &str) -> &str {
     match source {
-        "targeted" => "from a field for caches, such as CDN-Cache-Control",
+        "targeted" => "from a field for caches",
         "litespeed" => "from X-LiteSpeed-Cache-Control",
         "surrogate-control" => "from Surrogate-Control",
         "x-accel-expires" => "from X-Accel-Expires",
@@ -309,6 +329,18 @@ fn lifetime_from(source: &str) -> &str {
         "heuristic" => "heuristic, from Last-Modified",
         _ => "revalidated each time",
     }
+}
+
+/// Returns the name of a field as it is usually written: `Pagewell-Cache-Control`.
+fn field_name(name: &str) -> String {
+    let word = |word: &str| match word {
+        "cdn" => "CDN".to_owned(),
+        _ => {
+            let (first, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+            first.to_uppercase() + rest
+        }
+    };
+    text(&json!(name)).split('-').map(word).collect::<Vec<_>>().join("-")
 }
 
 /// Returns a value as text without control characters; empty for null.
@@ -351,11 +383,23 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn what_others_wrote_cannot_move_the_cursor() {
         assert_eq!(text(&json!("/a\u{1b}[2Jb\n")), "/a[2Jb");
+    }
+
+    #[test]
+    fn the_reason_of_the_application_comes_first() {
+        let row = json!({ "refusal": "visitors-cookie", "reason": "no-store" });
+        assert_eq!(reason(&row), "the application does not offer it: visitors-cookie; no-store");
+        assert_eq!(reason(&json!({ "refusal": null, "reason": "no-store" })), "no-store");
+    }
+
+    #[test]
+    fn fields_are_named_as_they_are_written() {
+        let names = ["pagewell-cache-control", "cdn-cache-control", ""].map(field_name);
+        assert_eq!(names, ["Pagewell-Cache-Control", "CDN-Cache-Control", ""]);
     }
 
     #[test]

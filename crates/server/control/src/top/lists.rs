@@ -84,7 +84,8 @@ fn reasons(view: &View, columns: usize) -> Vec<Line<'static>> {
     for (list, what) in [("not_stored", "Not stored"), ("bypassed", "Bypassed")] {
         for one in view.extras.misses[list].as_array().into_iter().flatten() {
             let often = one["count"].as_u64().unwrap_or(0);
-            let cause = format!("{what}: {}", text(&one["reason"]));
+            let refusal = if one["refusal"].is_null() { "reason" } else { "refusal" };
+            let cause = format!("{what}: {}", text(&one[refusal]));
             let line = format!(" {:>11}  {cause:<34}  {}", count(often), text(&one["url"]));
             lines.push((often, cut(&line, columns, view.utf8)));
         }

@@ -4,7 +4,7 @@
 //!
 //! Cookies that a rule ignores are removed from the stored page and from the client's response.
 
-use super::{OriginTimes, Ranges, RenderRequest, fields, parts};
+use super::{OriginTimes, Ranges, Render, RenderRequest, fields, is_stream, parts};
 use crate::esi;
 use crate::sendfile;
 use crate::site::Site;
@@ -17,6 +17,35 @@ use site_state::page::{ReadPage, SharedPage};
 use site_state::request_fields::view_of;
 use site_state::request_fields::{AsSent, read_facts};
 use std::borrow::Cow;
+
+impl Render {
+    /// Returns the form in which a response is stored.
+    ///
+    /// # Errors
+    /// The reason to show why it must not be stored.
+    pub(super) fn kept(
+        &self,
+        response: &OriginResponse,
+        sent: &OriginTimes,
+    ) -> Result<StoredResponse, &'static str> {
+        let kept = if is_stream(&response.headers) {
+            Err("streamed")
+        } else {
+            self.storable(response, sent)
+        };
+        kept.map_err(|reason| unstored_reason(response, reason))
+    }
+}
+
+/// Returns the reason to show for a response that is not stored for `reason`. After a fatal error of PHP,
+/// everything else may be missing because of it; status and fields were sent before.
+fn unstored_reason(response: &OriginResponse, reason: &'static str) -> &'static str {
+    let is_clients = reason == NotStored::RequestNoStore.as_str();
+    if is_clients || response.status.is_server_error() {
+        return reason;
+    }
+    response.body.end_so_far().against_storing().unwrap_or(reason)
+}
 
 /// Returns the form in which a response is stored.
 ///

@@ -41,6 +41,10 @@ const ROUNDS_MAX: usize = 8;
 /// The store's refusals whose only cause is a change since the render began.
 const OUTDATED: [&str; 3] = ["changed-since", "unsettled", "lease-too-old"];
 
+/// The reasons by which a response forbids storing anything of the page for everybody.
+const FORBIDDEN: [NotStored; 4] =
+    [NotStored::NoStore, NotStored::Private, NotStored::SetCookie, NotStored::NotOffered];
+
 /// A predicate that selects pages.
 type Selects<'a> = &'a dyn Fn(&SharedPage) -> bool;
 
@@ -141,9 +145,7 @@ impl Render {
                 }
                 answer.end_without_vary(&self.ask.key, &selects, &ends, of);
             }
-            if !is_of_range
-                || [NotStored::NoStore, NotStored::Private].iter().any(|r| r.as_str() == reason)
-            {
+            if !is_of_range || FORBIDDEN.iter().any(|forbidden| forbidden.as_str() == reason) {
                 // Pages that are too large to be stored whole are stored in parts.
                 let tag = headers.get(header::ETAG).map(|value| value.as_bytes());
                 let is_kept = |page: &SharedPage| {

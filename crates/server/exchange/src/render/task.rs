@@ -1,5 +1,5 @@
 //! Starts renders, and records their results for explanations (`why`): the outcome, the duration,
-//! and the cookies that prevented storing. Recording happens afterwards and affects nothing else.
+//! the application's own reason, and the cookies of response and request that may have prevented storing. Recording happens afterwards and affects nothing else.
 //! Private copies are not recorded.
 
 use super::{ForNobody, Render, RenderPermit, RenderRequest};
@@ -8,12 +8,13 @@ use crate::serve;
 use crate::site::Site;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::status::CacheStatus;
-use http_cache::{ForwardReason, StoredFacts, StoredResponse};
+use http_cache::{ForwardReason, StoredFacts, StoredResponse, refusal_code};
 use origin::routes::Script;
 use origin::{LiteSpeedFeatures, OriginRequest, OriginResponse, RequestBody, SendProgress};
 use page_store::Lease;
 use site_state::history::shown::cut;
-use site_state::history::{Content, Outcome, RenderRecord};
+use site_state::history::{Content, Outcome, RenderRecord, UnstoredRecord};
+use site_state::request_fields::AsSent;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -128,14 +129,27 @@ impl Render {
         }
     }
 
-    /// Records that the response was not stored.
+    /// Records that the response was not stored. Returns when it was recorded.
     pub(super) fn tell_not_stored(
         &self,
         reason: &'static str,
         status: Option<http::StatusCode>,
         headers: &HeaderMap,
-    ) {
-        self.tell(&self.ask.key, Outcome::NotStored(reason), status, cookies_set(headers));
+    ) -> u64 {
+        self.tell(&self.ask.key, Outcome::NotStored(reason), status, headers)
+    }
+
+    /// Records that the response was not stored, before its content is sent. Returns the record, to be
+    /// corrected if the content ends with a fatal error.
+    pub(super) fn unstored_record(
+        &self,
+        reason: &'static str,
+        response: &OriginResponse,
+    ) -> Option<UnstoredRecord> {
+        let at_ms = self.tell_not_stored(reason, Some(response.status), &response.headers);
+        let is_recorded = self.ask.owner.is_none() && !response.status.is_server_error();
+        let (site, key) = (self.site.state(), &self.ask.key);
+        is_recorded.then(|| UnstoredRecord::new(site.clone(), key.clone(), at_ms))
     }
 
     /// Records that the response is complete, and was stored under `key` or refused for a reason.
@@ -146,20 +160,26 @@ impl Render {
         content: Result<Content, &'static str>,
     ) {
         let outcome = content.map_or_else(Outcome::NotStored, Outcome::Stored);
-        self.tell(key, outcome, Some(stored.status), Vec::new());
+        // A response that sets a cookie, or that the application refuses, does not get here.
+        self.tell(key, outcome, Some(stored.status), &HeaderMap::new());
     }
 
+    /// Records the outcome. `headers` are the response's. Returns the time of the record.
     fn tell(
         &self,
         key: &[u8],
         outcome: Outcome,
         status: Option<http::StatusCode>,
-        cookies: Vec<Box<str>>,
-    ) {
-        if self.ask.owner.is_some() {
-            return;
-        }
+        headers: &HeaderMap,
+    ) -> u64 {
         let now_ms = self.site.clock.now().0;
+        if self.ask.owner.is_some() {
+            return now_ms;
+        }
+        let visitor_cookies = match outcome {
+            Outcome::Stored(_) => Vec::new(),
+            Outcome::NotStored(_) => self.visitor_cookies(),
+        };
         let began_ms = self.began_ms.unwrap_or(now_ms);
         let is_new = matches!(self.ask.why, ForwardReason::UriMiss | ForwardReason::Miss);
         self.site.history.rendered(RenderRecord {
@@ -167,10 +187,19 @@ impl Render {
             target: &self.ask.target,
             times: (began_ms, now_ms),
             status: status.map(|status| status.as_u16()),
-            cookies,
+            cookies: cookies_set(headers),
             outcome,
+            refusal: refusal_code(headers).map(Box::from),
+            visitor_cookies,
             is_new,
         });
+        now_ms
+    }
+
+    /// The names of the request's cookies on which the response may depend.
+    fn visitor_cookies(&self) -> Vec<Box<str>> {
+        let fields = AsSent(&*self.ask.headers);
+        self.site.config.rules.stranger_cookies(&self.ask.plan, &fields)
     }
 }
 

@@ -4,10 +4,12 @@
 //! An entry is found by a hash of its key, seeded so that no client can choose keys that displace
 //! each other. The number is bounded by [`entries_for`]; if it is full, an entry without recent
 //! writes is overwritten (second-chance clock). An entry takes 75 bytes with its place. It takes
-//! some hundred more once its page was purged or its response set a cookie ([`PurgeHistory`]).
+//! some hundred more once its page was purged, its response set a cookie or was refused by the
+//! application, or its request had a cookie that is on no list ([`RareHistory`]).
 
 use super::cause::ChangeSource;
 use super::changes::ChangeName;
+use super::shown::cut_to;
 use super::{Content, Outcome, RenderRecord};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
@@ -19,8 +21,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const ENTRIES: (usize, usize) = (64, 16_384);
 /// The bytes of page memory per entry.
 const BYTES_PER_ENTRY: usize = 64 << 10;
-/// The most cookies of a response that are remembered.
+/// The most cookies of a response that are remembered, and the most of a request.
 pub const COOKIES_MAX: usize = 4;
+/// The longest name of a request's cookie that is remembered, in bytes. Clients choose these names.
+const VISITOR_COOKIE_BYTES: usize = 64;
 
 /// Returns the number of entries for a site with this much memory for pages.
 pub fn entries_for(memory_bytes: usize) -> usize {
@@ -37,7 +41,7 @@ pub struct Entry {
     /// The last render, if there was one.
     pub render: Option<LastRender>,
     /// Data that few pages have.
-    pub rare: Option<Box<PurgeHistory>>,
+    pub rare: Option<Box<RareHistory>>,
 }
 
 impl Entry {
@@ -49,6 +53,16 @@ impl Entry {
     /// Returns the names of the cookies that the last render set.
     pub fn cookies(&self) -> &[Box<str>] {
         self.rare.as_ref().map_or(&[], |rare| &rare.cookies)
+    }
+
+    /// Returns the application's code for its reason not to offer the last response.
+    pub fn refusal(&self) -> Option<&str> {
+        self.rare.as_ref()?.refusal.as_deref()
+    }
+
+    /// Returns the names of the cookies of the last request that may be why it was not stored.
+    pub fn visitor_cookies(&self) -> &[Box<str>] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.visitor_cookies)
     }
 }
 
@@ -65,15 +79,17 @@ pub struct LastRender {
     pub outcome: Outcome,
 }
 
-/// The history of a page that was purged, or whose response set a cookie.
+/// The data that few pages have: a purge, cookies, or a refusal of the application.
 #[derive(Clone, Debug, Default)]
-pub struct PurgeHistory {
+pub struct RareHistory {
     /// How many times it was purged or marked.
     pub drops: u32,
     /// How many of these were unnecessary: the next render had the same content.
     pub drops_unchanged: u32,
     dropped: Option<LastDrop>,
     cookies: Box<[Box<str>]>,
+    visitor_cookies: Box<[Box<str>]>,
+    refusal: Option<Box<str>>,
 }
 
 /// The last purge or mark of a page.
@@ -154,8 +170,16 @@ impl Memory {
             status: rendered.status.and_then(NonZeroU16::new),
             outcome: rendered.outcome,
         });
-        if entry.rare.is_some() || !rendered.cookies.is_empty() {
-            entry.rare.get_or_insert_default().cookies = rendered.cookies.into();
+        let visitor_cookies = rendered.visitor_cookies.iter().take(COOKIES_MAX);
+        let visitor_cookies: Box<[Box<str>]> =
+            visitor_cookies.map(|name| cut_to(name, VISITOR_COOKIE_BYTES)).collect();
+        let is_plain =
+            rendered.cookies.is_empty() && visitor_cookies.is_empty() && rendered.refusal.is_none();
+        if entry.rare.is_some() || !is_plain {
+            let rare = entry.rare.get_or_insert_default();
+            rare.cookies = rendered.cookies.into();
+            rare.visitor_cookies = visitor_cookies;
+            rare.refusal = rendered.refusal;
         }
         let Outcome::Stored(content) = rendered.outcome else {
             entry.not_stored = entry.not_stored.saturating_add(1);
@@ -174,6 +198,17 @@ impl Memory {
                 Comparison::Unchanged(dropped.by.clone())
             }
             _ => Comparison::None,
+        }
+    }
+
+    /// Replaces the reason of the last render, if it ended at `at_ms` and was not stored.
+    pub(super) fn correct_reason(&mut self, key: &[u8], at_ms: u64, reason: &'static str) {
+        let Some(at) = self.known(self.hash(key)) else { return };
+        if let Some(render) = &mut self.entries[at].1.render
+            && render.at_ms == at_ms
+            && let Outcome::NotStored(known) = &mut render.outcome
+        {
+            *known = reason;
         }
     }
 
@@ -260,16 +295,29 @@ mod tests {
         outcome: Outcome,
         cookies: Vec<Box<str>>,
     ) -> Comparison {
+        render_of(memory, key, outcome, |record| record.cookies = cookies)
+    }
+
+    fn render_of(
+        memory: &mut Memory,
+        key: &str,
+        outcome: Outcome,
+        edit: impl FnOnce(&mut RenderRecord<'_>),
+    ) -> Comparison {
         let target = TargetUri::of_key(b"http://a/").expect("a key");
-        memory.rendered(RenderRecord {
+        let mut record = RenderRecord {
             key: key.as_bytes(),
             target: &target,
             times: (10, 15),
             status: Some(200),
-            cookies,
+            cookies: Vec::new(),
             outcome,
+            refusal: None,
+            visitor_cookies: Vec::new(),
             is_new: true,
-        })
+        };
+        edit(&mut record);
+        memory.rendered(record)
     }
 
     fn stored(hash: u64) -> Outcome {
@@ -310,6 +358,41 @@ mod tests {
         let entry = memory.get(b"a").expect("remembered");
         assert!(entry.cookies().is_empty());
         assert_eq!(entry.dropped().map(|dropped| dropped.change), Some(1));
+    }
+
+    #[test]
+    fn refusal_and_visitor_cookies_are_those_of_the_last_render_and_bounded() {
+        let mut memory = Memory::new(10);
+        let names: Vec<Box<str>> =
+            (0..100).map(|at| format!("{at}{}", "n".repeat(999)).into()).collect();
+        render_of(&mut memory, "a", Outcome::NotStored("private"), |record| {
+            record.refusal = Some("visitors-cookie".into());
+            record.visitor_cookies = names;
+        });
+        let entry = memory.get(b"a").expect("remembered");
+        assert_eq!(entry.refusal(), Some("visitors-cookie"));
+        assert_eq!(entry.visitor_cookies().len(), COOKIES_MAX);
+        assert!(entry.visitor_cookies().iter().all(|name| name.len() <= VISITOR_COOKIE_BYTES));
+        render(&mut memory, "a", stored(1));
+        let entry = memory.get(b"a").expect("remembered");
+        assert_eq!((entry.refusal(), entry.visitor_cookies().len()), (None, 0));
+    }
+
+    #[test]
+    fn a_reason_is_corrected_only_for_its_own_render() {
+        let mut memory = Memory::new(10);
+        render(&mut memory, "a", Outcome::NotStored("no-lifetime"));
+        let reason =
+            |memory: &Memory| memory.get(b"a").and_then(|entry| entry.render).map(|r| r.outcome);
+        memory.correct_reason(b"a", 14, "php-fatal-error");
+        assert_eq!(reason(&memory), Some(Outcome::NotStored("no-lifetime")));
+        memory.correct_reason(b"a", 15, "php-fatal-error");
+        assert_eq!(reason(&memory), Some(Outcome::NotStored("php-fatal-error")));
+        render(&mut memory, "a", stored(1));
+        memory.correct_reason(b"a", 15, "php-fatal-error");
+        assert_eq!(reason(&memory), Some(stored(1)), "it was stored");
+        memory.correct_reason(b"unknown", 15, "php-fatal-error");
+        assert!(memory.get(b"unknown").is_none());
     }
 
     #[test]

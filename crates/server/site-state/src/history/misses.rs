@@ -2,7 +2,7 @@
 //!
 //! | list | counts |
 //! |---|---|
-//! | not stored | renders that were not stored, by reason |
+//! | not stored | renders that were not stored, by reason; and by the application's code, if it gave one |
 //! | bypassed | bypassed requests, by reason |
 //! | cookies | responses that set one, requests bypassed because of one, variants by the values of one |
 //! | parameters | renders of URLs without a stored page, by the names in their query |
@@ -37,7 +37,8 @@ pub const SPLIT: &str = "split";
 /// The top causes of misses.
 #[derive(Clone, Debug, Default)]
 pub struct MissCauses {
-    /// Renders that were not stored, by reason.
+    /// Renders that were not stored, by reason. If the application gave a code, that is the name, and
+    /// the reason is the kind.
     pub not_stored: Top,
     /// Bypassed requests, by reason.
     pub bypassed: Top,
@@ -79,7 +80,10 @@ impl MissCauses {
         let stored = match rendered.outcome {
             Outcome::Stored(_) => true,
             Outcome::NotStored(reason) => {
-                self.not_stored.add("", reason, url, None);
+                match rendered.refusal.as_deref() {
+                    Some(code) => self.not_stored.add(reason, code, url, None),
+                    None => self.not_stored.add("", reason, url, None),
+                }
                 false
             }
         };

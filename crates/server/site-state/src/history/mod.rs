@@ -15,6 +15,7 @@ mod change_recorder;
 pub mod changes;
 pub mod memory;
 pub mod misses;
+pub mod refusals;
 pub mod remedies;
 pub mod shown;
 
@@ -24,6 +25,7 @@ pub use changes::{Change, ChangeName};
 pub use memory::{Entry, LastDrop, LastRender};
 pub use misses::MissCauses;
 
+use crate::SiteState;
 use crate::page::SharedPage;
 use changes::Changes;
 use config::target::TargetUri;
@@ -43,6 +45,20 @@ struct Inner {
     misses: MissCauses,
     /// Scheme and host of the last render.
     last_host: Option<(&'static str, Box<str>)>,
+    /// Whether all renders had that scheme and host.
+    hosts: RenderedHosts,
+}
+
+/// How many hosts the renders had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RenderedHosts {
+    /// There was no render yet.
+    #[default]
+    None,
+    /// All had the same scheme and host.
+    One,
+    /// There were several.
+    Several,
 }
 
 /// How a render of a shared page ended.
@@ -60,6 +76,10 @@ pub struct RenderRecord<'a> {
     pub cookies: Vec<Box<str>>,
     /// Whether it was stored, and the reason if not.
     pub outcome: Outcome,
+    /// The application's code for its own reason not to offer the response (`X-Pagewell-Refusal`).
+    pub refusal: Option<Box<str>>,
+    /// The names of the cookies of the request on which a response that was not stored may depend.
+    pub visitor_cookies: Vec<Box<str>>,
     /// Whether no page was stored for the URL before.
     pub is_new: bool,
 }
@@ -82,6 +102,26 @@ pub struct Content {
     pub hash: u64,
 }
 
+/// The record of a response that is not stored, while its content is sent.
+pub struct UnstoredRecord {
+    site: Arc<SiteState>,
+    key: Vec<u8>,
+    at_ms: u64,
+}
+
+impl UnstoredRecord {
+    /// Creates it for a response to the request with this key, recorded at this time.
+    pub fn new(site: Arc<SiteState>, key: Vec<u8>, at_ms: u64) -> UnstoredRecord {
+        UnstoredRecord { site, key, at_ms }
+    }
+
+    /// Corrects the reason, because the true one has become known from the content. The record of a
+    /// later render stays as it is.
+    pub fn correct(self, reason: &'static str) {
+        self.site.history.lock().memory.correct_reason(&self.key, self.at_ms, reason);
+    }
+}
+
 impl History {
     /// Creates an empty history, for a site with this much memory for pages.
     pub fn new(memory_bytes: usize, now_ms: u64) -> History {
@@ -90,6 +130,7 @@ impl History {
             changes: Changes::default(),
             misses: MissCauses::default(),
             last_host: None,
+            hosts: RenderedHosts::None,
         };
         History { inner: Mutex::new(inner), since_ms: now_ms }
     }
@@ -100,6 +141,10 @@ impl History {
         let mut inner = self.lock();
         let (scheme, host) = (rendered.target.scheme, &rendered.target.host);
         if inner.last_host.as_ref().is_none_or(|last| last.0 != scheme || *last.1 != **host) {
+            inner.hosts = match inner.hosts {
+                RenderedHosts::None => RenderedHosts::One,
+                RenderedHosts::One | RenderedHosts::Several => RenderedHosts::Several,
+            };
             inner.last_host = Some((scheme, shown::cut(host)));
         }
         inner.misses.rendered(&rendered, &url);
@@ -148,6 +193,11 @@ impl History {
     /// Returns scheme and host of the last render.
     pub fn last_host(&self) -> Option<(&'static str, Box<str>)> {
         self.lock().last_host.clone()
+    }
+
+    /// Returns how many hosts the renders had.
+    pub fn hosts(&self) -> RenderedHosts {
+        self.lock().hosts
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -9,7 +9,10 @@ use http_cache::NotStored;
 /// The reasons with their advice.
 const REMEDIES: &[(&str, &str)] = &[
     // Reasons for an origin request.
-    ("uri-miss", "Nothing: the next visitor gets it from the cache, if it is stored."),
+    (
+        "uri-miss",
+        "Request the page, and explain it again: the response shows whether it can be stored.",
+    ),
     (
         "vary-miss",
         "Name only fields with few different values in Vary; Accept-Encoding needs no Vary here.",
@@ -21,7 +24,7 @@ const REMEDIES: &[(&str, &str)] = &[
     // Reasons for a bypass.
     (
         "session-cookie",
-        "Start sessions only where they are needed. Or share pages that are the same for everybody with a rule (shared_with_sessions), or use private copies.",
+        "Start sessions only where they are needed. Or share pages that are the same for everybody with a rule (shared_with_sessions), or configure private copies (private.cookies).",
     ),
     ("owner-cookie-twice", "Set the cookie for one path and domain only."),
     ("owner-cookies-too-long", "Name fewer cookies in private.cookies."),

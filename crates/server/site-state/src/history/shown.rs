@@ -10,10 +10,15 @@ const HIDDEN: &str = "…";
 
 /// Returns a text, shortened to [`TEXT_BYTES`].
 pub fn cut(text: &str) -> Box<str> {
-    if text.len() <= TEXT_BYTES {
+    cut_to(text, TEXT_BYTES)
+}
+
+/// Returns a text, shortened to a number of bytes, which is at least 3.
+pub(super) fn cut_to(text: &str, bytes: usize) -> Box<str> {
+    if text.len() <= bytes {
         return text.into();
     }
-    let most = TEXT_BYTES - HIDDEN.len();
+    let most = bytes - HIDDEN.len();
     let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     format!("{}{HIDDEN}", &text[..end]).into()
 }

@@ -2,7 +2,7 @@
 //! php-fpm: why a page is never a hit, which change purged it, which pages have a tag; also over a Unix socket
 //! and with a token. The content of each explanation is tested in the scenarios (`tests/scenarios/explain`).
 
-use acceptance::{Site, binary, client, is_hit};
+use acceptance::{Raw, Site, binary, cache_status, client, is_hit};
 use harness::{Address, Pagewell, Request};
 use std::fs;
 use std::process::{Command, Output};
@@ -75,6 +75,83 @@ fn an_operator_finds_out_why() {
     let told = explain(&["/news.php", "--header", "Accept-Language: de", "--json"]);
     let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
     assert_eq!(told["verdict"], "render");
+}
+
+#[test]
+fn the_applications_own_reason_is_shown_and_one_visitors_is_not_everybodys() {
+    let refusing = "<?php if (isset($_COOKIE['weird'])) {
+            header('Pagewell-Cache-Control: no-store'); header('X-Pagewell-Refusal: visitors-cookie');
+        } else { keep(3600); } echo 'page';";
+    let framework = "<?php setcookie('shopvisit', 'topsecret'); header('Cache-Control: private');
+        header('X-Pagewell-Refusal: set-cookie'); echo 'shop';";
+    let error =
+        "<?php http_response_code(500); header('Cache-Control: no-cache, private'); echo 'x';";
+    let site = Site::new(&[("page.php", refusing), ("shop.php", framework), ("error.php", error)]);
+    let pagewell = site.serve("");
+    let admin = admin(&pagewell);
+    let explain = |args: &[&str]| said(&[&["explain", "--admin", &admin], args].concat());
+    let get = |path: &str| client(&pagewell).get(path).expect("an answer");
+
+    let weird = Request::new("GET", "/page.php").header("Cookie", "weird=topsecret");
+    let refused = client(&pagewell).send(&weird).expect("an answer");
+    assert_eq!(refused.header("x-pagewell-refusal"), Some("visitors-cookie"));
+    let page = explain(&["/page.php"]);
+    assert!(page.contains("its request had the cookie `weird`"), "{page}");
+    assert!(page.contains("a request without it may be stored"), "{page}");
+    assert!(page.contains("name it in cookies.ignore"), "{page}");
+    assert!(
+        page.contains("not stored (the application does not offer it: visitors-cookie; no-store)")
+    );
+    assert!(!page.contains("topsecret") && !page.contains("emove "), "{page}");
+    assert!(!page.contains("a guess"), "{page}");
+    let same = explain(&["/page.php", "--cookie", "weird=1"]);
+    assert!(same.contains("It is not cached: the application does not offer it"), "{same}");
+    get("/page.php");
+    assert!(is_hit(&get("/page.php")));
+
+    for (path, reason) in [("/shop.php", "set-cookie"), ("/error.php", "server-error")] {
+        let status = get(path);
+        assert!(cache_status(&status).contains(reason), "{}", cache_status(&status));
+    }
+    let shop = explain(&["/shop.php"]);
+    assert!(shop.contains("the application does not offer it: `set-cookie`"), "{shop}");
+    assert!(shop.contains("it sets the cookie `shopvisit`"), "{shop}");
+    assert!(!shop.contains("emove private"), "{shop}");
+    let misses = said(&["misses", "--admin", &admin]);
+    assert!(misses.contains("the application does not offer it: visitors-cookie; no-store  e.g."));
+    assert!(!misses.contains("topsecret"), "{misses}");
+    let signed = explain(&["/page.php", "--cookie", "PHPSESSID=x"]);
+    assert!(signed.contains("forwarded to the origin, and the response is not stored"), "{signed}");
+    assert!(!signed.contains("private copy"), "{signed}");
+    let slash = explain(&["/page.php/"]);
+    assert!(slash.contains("A page is cached under `/page.php`"), "{slash}");
+}
+
+#[test]
+fn a_fatal_error_after_the_first_output_is_the_reason() {
+    let unbuffered =
+        "<?php while (ob_get_level()) { ob_end_flush(); } echo 'half '; no_such_function();";
+    let flushed = "<?php out('half '); wait_for('go'); no_such_function();";
+    let site = Site::new(&[("short.php", unbuffered), ("flushed.php", flushed)]);
+    let pagewell = site.serve("");
+    let admin = admin(&pagewell);
+    let reason = |path: &str| {
+        let told = said(&["explain", "--admin", &admin, path, "--json"]);
+        let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+        told["last_render"]["reason"].as_str().expect("it was not stored").to_owned()
+    };
+    // The message has arrived together with the header section.
+    let short = client(&pagewell).get("/short.php").expect("an answer");
+    assert_eq!((short.status, short.text().as_str()), (200, "half "));
+    assert!(cache_status(&short).contains("php-fatal-error"), "{}", cache_status(&short));
+    assert_eq!(reason("/short.php"), "php-fatal-error");
+    // The header section has gone out before.
+    let mut raw = Raw::with(&pagewell, "GET /flushed.php HTTP/1.1\r\nHost: a\r\n\r\n");
+    raw.until("half ");
+    assert_eq!(reason("http://a/flushed.php"), "no-lifetime");
+    site.note("go");
+    raw.until("0\r\n\r\n");
+    assert_eq!(reason("http://a/flushed.php"), "php-fatal-error");
 }
 
 #[test]
