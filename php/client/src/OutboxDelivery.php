@@ -6,7 +6,6 @@
  *     the request, the job or the command ends    if a call is due (Outbox::isDue), within END_SECONDS
  *     flush()                                     all calls, due or not
  *
- *
  * A failure of Pagewell or of the outbox breaks nothing: it is logged, and tried again later. A call
  * that Pagewell will never accept, such as one for a site that it does not know, is replaced by one
  * for everything. So it holds up no other call, and no change is lost.
@@ -40,7 +39,7 @@ final class OutboxDelivery
     public static function attempt(?InvalidationClient $client): void
     {
         $outbox = Configuration::outbox();
-        if ($client === null || $outbox === null) {
+        if ($client === null || $outbox === null || $client instanceof NoPagewell) {
             return;
         }
         $deadline = hrtime(true) + self::END_NANOSECONDS;
@@ -66,7 +65,7 @@ final class OutboxDelivery
     public static function flush(?InvalidationClient $client): int
     {
         $pages = 0;
-        $client === null || Configuration::outbox()?->deliver(static function (Invalidation $call) use ($client, &$pages): void {
+        $client === null || $client instanceof NoPagewell || Configuration::outbox()?->deliver(static function (Invalidation $call) use ($client, &$pages): void {
             $pages += self::call($client, $call)->pages;
         });
         return $pages;

@@ -42,7 +42,7 @@ final class RequestScope
 
     private bool $registered = false;
 
-    /** @param InvalidationClient|false|null $client as Configuration::reset() takes it */
+    /** @param InvalidationClient|false|null $client as Configuration::set() takes it */
     public function __construct(private readonly ResponseChannel $channel, InvalidationClient|false|null $client = null)
     {
         $this->header = new InvalidationHeader($channel);

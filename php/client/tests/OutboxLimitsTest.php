@@ -47,6 +47,23 @@ final class OutboxLimitsTest extends TestCase
         self::assertEquals([new Invalidation(all: true, site: 'a.example'), new Invalidation(all: true, site: 'b.example')], $seen);
     }
 
+    public function testACallThatComesMeanwhileStays(): void
+    {
+        $pdo = new class ('sqlite::memory:') extends \PDO {
+            /** @param array<mixed> $options */
+            public function prepare(string $query, array $options = []): \PDOStatement|false
+            {
+                str_starts_with($query, 'DELETE') && parent::exec("INSERT INTO pagewell_outbox (call_body, due_at) VALUES ('{\"tags\":[\"b\"],\"site\":\"b.example\"}', 0)");
+                return parent::prepare($query, $options);
+            }
+        };
+        ($outbox = new TableOutbox($pdo))->create();
+        $outbox->store(...array_fill(0, 400, new Invalidation(['a'], site: 'a.example')));
+        $outbox->store(...array_fill(0, TableOutbox::ROWS_MAX, new Invalidation(['a'], site: 'a.example')));
+        $rows = $pdo->query('SELECT call_body FROM pagewell_outbox ORDER BY id')->fetchAll(\PDO::FETCH_COLUMN);
+        self::assertSame(['{"tags":["b"],"site":"b.example"}', '{"all":true,"site":"a.example"}'], $rows);
+    }
+
     public function testATableDoesNotTakeACallThatARollbackWouldRemove(): void
     {
         $pdo = new \PDO('sqlite::memory:');

@@ -113,23 +113,24 @@ final class FileOutbox implements Outbox
     }
 
     /**
-     * Opens a file, and creates it for everybody who may write the directory.
+     * Opens a file, and creates it with the permissions of the directory.
      *
      * @return resource
      */
     private function open(string $path, string $mode)
     {
         $directory = dirname($this->path);
-        if (!file_exists($path)) {
-            $before = umask(~(int) @fileperms($directory) & 0777);
-            $created = @fopen($path, 'x');
-            umask($before);
-            // A command of root makes it for the processes of the site. A link is not followed.
-            $created !== false && function_exists('posix_geteuid') && posix_geteuid() === 0
-                && @lchown($path, (int) @fileowner($directory)) && @lchgrp($path, (int) @filegroup($directory));
-            $created === false || fclose($created);
+        // A command of root does it as the owner of the directory, who could put a link there.
+        $asOwner = function_exists('posix_seteuid') && posix_geteuid() === 0 && posix_seteuid((int) @fileowner($directory));
+        try {
+            if (!file_exists($path) && ($created = @fopen($path, 'x')) !== false) {
+                fclose($created);
+                @chmod($path, (int) @fileperms($directory) & 0666);
+            }
+            $file = @fopen($path, $mode);
+        } finally {
+            $asOwner && posix_seteuid(0);
         }
-        $file = @fopen($path, $mode);
         if ($file === false) {
             throw new \RuntimeException("$path cannot be written: this user needs write access to it and to its directory.");
         }

@@ -64,9 +64,12 @@ final class TableOutbox implements Outbox
     private function insert(array $calls): void
     {
         if ((int) $this->run("SELECT COUNT(*) FROM $this->table")->fetchColumn() + count($calls) > self::ROWS_MAX) {
-            $waiting = array_map(Invalidation::ofJson(...), $this->run("SELECT call_body FROM $this->table")->fetchAll(\PDO::FETCH_COLUMN));
-            $this->run("DELETE FROM $this->table");
-            $calls = Invalidation::everythingInPlaceOf([...$waiting, ...$calls]);
+            $waiting = $this->run("SELECT id, call_body FROM $this->table")->fetchAll(\PDO::FETCH_KEY_PAIR);
+            // Only these: another process may have added a call since.
+            foreach (array_chunk(array_keys($waiting), 500) as $ids) {
+                $this->run("DELETE FROM $this->table WHERE id IN (" . implode(', ', array_map('intval', $ids)) . ')');
+            }
+            $calls = Invalidation::everythingInPlaceOf([...array_map(Invalidation::ofJson(...), array_values($waiting)), ...$calls]);
         }
         foreach ($calls as $call) {
             $this->run("INSERT INTO $this->table (call_body, due_at) VALUES (?, ?)", [$call->json(), time() + $this->pauseSeconds]);

@@ -7,7 +7,7 @@
  * written anything. A POST or another unsafe method is never cached, so its attributes are not read. If a middleware
  * answers in place of the controller, nothing is declared.
  *
- * A controller may dispatch another route. Its attributes belong to the page, which has to declare something before:
+ * A controller or a view may dispatch another route. Its attributes belong to the page, which has to declare something before:
  * the part alone says nothing about the rest of the page.
  */
 
@@ -30,9 +30,6 @@ use function Pagewell\usesOf;
  */
 final class DeclaringDispatcher implements ControllerDispatcher
 {
-    /** The number of controllers that are running. */
-    private int $depth = 0;
-
     public function __construct(private readonly ControllerDispatcher $dispatcher)
     {
     }
@@ -51,15 +48,12 @@ final class DeclaringDispatcher implements ControllerDispatcher
     {
         if (Declaring::isPage()) {
             $scope = RequestScope::current();
-            $this->depth > 0 && $scope->refusal() === Refusal::Nothing && $scope->notCached();
+            if (Declaring::isPart($route) && $scope->refusal() === Refusal::Nothing) {
+                $scope->notCached();
+            }
             usesOf(strtr($route->getActionName(), ['@' => '::']), $route->parameters());
         }
-        $this->depth++;
-        try {
-            return $this->dispatcher->dispatch($route, $controller, $method);
-        } finally {
-            $this->depth--;
-        }
+        return $this->dispatcher->dispatch($route, $controller, $method);
     }
 
     /**

@@ -60,9 +60,9 @@ final class ModelChanges
      * Calls changed(). If the change is refused, because the control interface is off and no response carries it, the
      * log has the first one of the request or the process: the row is stored, and saving it must not fail then.
      *
-     * @param int|string|null ...$said as changed() takes it
+     * @param int|string|object|null ...$said as changed() takes it
      */
-    public static function changed(int|string|null ...$said): void
+    public static function changed(int|string|object|null ...$said): void
     {
         $scope = RequestScope::current();
         try {

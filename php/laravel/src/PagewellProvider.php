@@ -36,6 +36,7 @@ use Illuminate\Database\Events\TransactionRolledBack;
 use Illuminate\Queue\Events\JobExceptionOccurred;
 use Illuminate\Queue\Events\JobFailed;
 use Illuminate\Queue\Events\JobProcessed;
+use Illuminate\Routing\Events\RouteMatched;
 use Illuminate\Routing\Middleware\SubstituteBindings;
 use Illuminate\Routing\Router;
 use Illuminate\Support\ServiceProvider;
@@ -43,6 +44,7 @@ use Pagewell\Bridge\Console\ExplainCommand;
 use Pagewell\Bridge\Console\InvalidateCommand;
 use Pagewell\Configuration;
 use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\NoPagewell;
 use Pagewell\OutboxDelivery;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
@@ -109,6 +111,7 @@ final class PagewellProvider extends ServiceProvider
         }
         $events = $this->app->make(Dispatcher::class);
         self::listen($events);
+        $events->listen(RouteMatched::class, fn (RouteMatched $event) => Declaring::matched($event, $this->app->make('router')));
         self::$kinds = $models;
         foreach ($models as $model => $kind) {
             self::listenToModel($events, $model, $kind);

@@ -28,6 +28,7 @@ use Pagewell\ChangeDelivery;
 use Pagewell\CollectingChannel;
 use Pagewell\Configuration;
 use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Exception\UseAfterHeaders;
 use Pagewell\Invalidation;
 use Pagewell\InvalidationClient;
 use Pagewell\OutboxDelivery;
@@ -117,10 +118,22 @@ final class Listener implements EventSubscriberInterface
         $attributes = ControllerAttributes::of($event, $this->isPage);
         $this->running[spl_object_id($event->getRequest())] = $attributes;
         if ($event->isMainRequest() || ($this->isOffered && !$attributes->isEmpty())) {
-            // In a StreamedResponse this throws: the page was offered without the sub-request.
-            $attributes->declare(RequestScope::current());
+            $this->declare($attributes);
         } elseif (!$this->channel->isSent()) {
             $this->parts->add($attributes);
+        }
+    }
+
+    /**
+     * In a StreamedResponse the page was offered without the sub-request. Symfony leaves out a sub-request that ends
+     * with an exception; an error ends the page, and it is not stored.
+     */
+    private function declare(ControllerAttributes $attributes): void
+    {
+        try {
+            $attributes->declare(RequestScope::current());
+        } catch (UseAfterHeaders $late) {
+            throw new \Error($late->getMessage(), 0, $late);
         }
     }
 

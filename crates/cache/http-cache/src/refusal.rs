@@ -2,8 +2,9 @@
 //!
 //! Pagewell's plugins and its PHP library send the field with a page that they do not offer. The code is
 //! shown to the operator instead of a guess from the other fields. Invariants: a response with the field
-//! is never stored for everybody, except with the code for "nothing declared"; a code is never longer than [`CODE_BYTES_MAX`],
-//! and has only characters that need no escaping anywhere. Not here: the meaning of a code.
+//! is never stored for everybody, except with the code for "nothing declared"; a code is never longer than
+//! [`CODE_BYTES_MAX`], and has only characters that need no escaping anywhere. Not here: the meaning of a
+//! code.
 
 use http::HeaderMap;
 
@@ -12,15 +13,15 @@ pub const REFUSAL_FIELD: &str = "x-pagewell-refusal";
 /// The longest code that is read, in bytes.
 pub const CODE_BYTES_MAX: usize = 64;
 
-/// The codes of a page about which the application declares nothing. They explain why it has no TTL, and
-/// leave the choice to the other fields, to rules and to automatic dependencies.
-const DECLARES_NOTHING: [&str; 2] = ["nothing-declared", "not-declared"];
+/// The code of a page about which the application declares nothing. It explains why the page has no TTL, and
+/// leaves the choice to the other fields, to rules and to automatic dependencies.
+const DECLARES_NOTHING: &str = "nothing-declared";
 
 /// Whether the application refuses to offer the response. An unreadable value is a refusal too, because
 /// an application that sends the field does not mean the page to be stored.
 pub(crate) fn is_refused(headers: &HeaderMap) -> bool {
     headers.contains_key(REFUSAL_FIELD)
-        && !refusal_code(headers).is_some_and(|code| DECLARES_NOTHING.contains(&code))
+        && refusal_code(headers) != Some(DECLARES_NOTHING)
 }
 
 /// The code of the application's reason. `None` without the field, with several ones, or if the value is
@@ -44,7 +45,7 @@ mod tests {
         for value in values {
             headers.append(REFUSAL_FIELD, HeaderValue::from_str(value).expect("a value"));
         }
-        let declares_nothing = values.len() == 1 && DECLARES_NOTHING.contains(&values[0]);
+        let declares_nothing = values == [DECLARES_NOTHING];
         assert_eq!(is_refused(&headers), !values.is_empty() && !declares_nothing, "{values:?}");
         refusal_code(&headers).map(str::to_owned)
     }

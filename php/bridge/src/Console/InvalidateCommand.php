@@ -18,9 +18,10 @@ declare(strict_types=1);
 namespace Pagewell\Bridge\Console;
 
 use Pagewell\Changes;
+use Pagewell\Exception\InvalidationRefused;
+use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\Exception\InvalidTag;
 use Pagewell\Exception\PagewellException;
-use Pagewell\Exception\PagewellUnreachable;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
 use Symfony\Component\Console\Command\Command;
@@ -64,7 +65,7 @@ final class InvalidateCommand extends Command
             $output->writeln($fault->getMessage(), OutputInterface::OUTPUT_RAW);
             return self::INVALID;
         } catch (PagewellException $failure) {
-            $output->writeln("{$failure->getMessage()}" . ($failure instanceof PagewellUnreachable ? ' It is unknown whether pages were purged: run the command again.' : ' No page was purged.'), OutputInterface::OUTPUT_RAW);
+            $output->writeln("{$failure->getMessage()}" . ($failure instanceof InvalidationRefused || $failure instanceof InvalidConfiguration ? ' No page was purged.' : ' It is unknown whether pages were purged: run the command again.'), OutputInterface::OUTPUT_RAW);
             return self::FAILURE;
         }
         $output->writeln($pages === 1 ? '1 page purged.' : "$pages pages purged.");

@@ -9,6 +9,7 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Illuminate\Contracts\Http\Kernel;
+use Illuminate\Contracts\Support\Renderable;
 use Illuminate\Http\Request;
 use Illuminate\Support\Facades\Route;
 use Pagewell\Attribute\NotCached;
@@ -43,6 +44,8 @@ final class LaravelControllersTest extends TestCase
             Route::get('/stopped/{article}', [LaravelArticles::class, 'show'])->middleware(LaravelStop::class);
             Route::get('/within/{how}/{path}', [LaravelWithin::class, 'page'])->where('path', '.*');
             Route::get('/undeclared/{how}/{path}', [LaravelWithin::class, 'undeclared'])->where('path', '.*');
+            Route::get('/view/{how}/{path}', [LaravelWithin::class, 'view'])->where('path', '.*');
+            Route::get('/closure/{how}/{path}', static fn (string $how, string $path): string => 'page, ' . LaravelWithin::ask($how, $path))->where('path', '.*');
             Route::get('/visitor', [LaravelWithin::class, 'visitor']);
         });
         Route::middleware('web')->get('/basket', static fn (): string => 'two pears');
@@ -101,8 +104,16 @@ final class LaravelControllersTest extends TestCase
             yield "#[Uses], by the $how" => ["/within/$how/articles/4", 'page, four', '"front", "news:4", "news:*", "after"', 'max-age=86400'];
             yield "#[NotCached], by the $how" => ["/within/$how/visitor", 'page, for 192.0.2.7', null, 'no-store'];
             yield "the page declares nothing, by the $how" => ["/undeclared/$how/articles/4", 'page, four', null, 'no-store'];
+            yield "it is a view, which is rendered later, by the $how" => ["/view/$how/articles/4", 'page, four', null, 'no-store'];
+            yield "it is of a closure, by the $how" => ["/closure/$how/articles/4", 'page, four', null, 'no-store'];
+            yield "with a session of its own, by the $how" => ["/within/$how/basket", 'page, two pears', null, 'no-store'];
         }
-        yield 'with a session of its own' => ['/within/kernel/basket', 'page, two pears', null, 'no-store'];
+    }
+
+    public function testAPageWithoutAPartThatFailedIsNotCached(): void
+    {
+        $response = $this->site->get('/within/kernel/mistyped');
+        self::assertSame([200, 'no-store'], [$response->getStatusCode(), $response->headers->get('Pagewell-Cache-Control')]);
     }
 }
 
@@ -141,13 +152,27 @@ final class LaravelWithin
         return 'page, ' . self::ask($how, $path);
     }
 
+    public function view(string $how, string $path): Renderable
+    {
+        return new class ($how, $path) implements Renderable {
+            public function __construct(private readonly string $how, private readonly string $path)
+            {
+            }
+
+            public function render(): string
+            {
+                return 'page, ' . LaravelWithin::ask($this->how, $this->path);
+            }
+        };
+    }
+
     #[NotCached('by IP address')]
     public function visitor(): string
     {
         return 'for 192.0.2.7';
     }
 
-    private static function ask(string $how, string $path): string
+    public static function ask(string $how, string $path): string
     {
         $request = Request::create("/$path");
         return (string) ($how === 'kernel' ? app(Kernel::class)->handle($request) : Route::dispatch($request))->getContent();

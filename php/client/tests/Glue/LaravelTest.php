@@ -23,6 +23,7 @@ use Illuminate\Session\Store;
 use Pagewell\Configuration;
 use Pagewell\Laravel\Declaring;
 use Pagewell\Laravel\DeclaringDispatcher;
+use Pagewell\Laravel\ModelChanges;
 use Pagewell\Laravel\PagewellProvider;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
@@ -171,6 +172,15 @@ final class LaravelTest extends TestCase
         $channel = RecordingChannel::install('POST');
         $news->delete();
         self::assertSame(['Cache-Group-Invalidation: "news", "news:1"'], $channel->lines());
+    }
+
+    public function testTheKeyOfAModelMayBeAnObject(): void
+    {
+        $channel = RecordingChannel::install('POST');
+        ModelChanges::changed('news', new class () {
+            public string $id = '01HX';
+        });
+        self::assertSame(['Cache-Group-Invalidation: "news", "news:01HX"'], $channel->lines());
     }
 
     /** @param array<string, string> $server */

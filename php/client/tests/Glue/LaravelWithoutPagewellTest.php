@@ -12,6 +12,8 @@ use Illuminate\Contracts\Console\Kernel as ConsoleContract;
 use Illuminate\Support\Facades\Route;
 use Pagewell\Configuration;
 use Pagewell\Exception\ChangeOutsideRequest;
+use Pagewell\FileOutbox;
+use Pagewell\Invalidation;
 use Pagewell\Laravel\Facades\PageCache;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
@@ -62,11 +64,15 @@ final class LaravelWithoutPagewellTest extends TestCase
         PageCache::invalidate(all: true);
         self::assertSame(0, PageCache::flush());
         $this->site->app->make('queue')->push(new LaravelJob());
+        $outbox = new FileOutbox("$this->errors.waiting", pauseSeconds: 0);
+        $outbox->store(new Invalidation(['news:4']));
+        Configuration::set(outbox: $outbox);
+        self::assertSame(0, PageCache::flush());
         self::assertSame(0, $this->site->app->make(ConsoleContract::class)->call('pagewell:invalidate', ['--all' => true]));
         RequestScope::current()->end();
         self::assertSame([200, 200], [$this->site->get('/counted')->getStatusCode(), $this->site->post('/news/4')->getStatusCode()]);
         self::assertSame(['', false], [file_get_contents($this->errors), file_exists("$this->errors.outbox")]);
-        self::assertSame(3, Article::query()->count());
+        self::assertSame([3, true], [Article::query()->count(), $outbox->isDue()], 'the outbox of another environment is left alone');
     }
 
     public function testWithoutTheControlInterfaceModelsAreSavedAndTheLogSaysSo(): void

@@ -82,7 +82,7 @@ final class SymfonyParts
     #[Uses('news:{id}')]
     public function stream(Request $request, int $id, string $part): Response
     {
-        return new StreamedResponse(static fn () => print self::render($request, $part));
+        return new StreamedResponse(static fn () => print self::render($request, $part, ['ignore_errors' => true]));
     }
 
     #[Uses('news:{id}')]

@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Pagewell\Exception\UnknownParameter;
-use Pagewell\Exception\UseAfterHeaders;
 use Pagewell\RequestScope;
 use Pagewell\Symfony\Listener;
 use Pagewell\Testing\RecordingClient;
@@ -116,7 +115,9 @@ final class SymfonySubRequestsTest extends TestCase
     {
         $response = $this->ask('stream', ['id' => 4, 'part' => 'visitor']);
         self::assertSame('"news:4", "news:*"', $response->headers->get('Cache-Groups'));
-        $this->expectException(UseAfterHeaders::class);
+        // Twig leaves out a part that ends with an exception, but not one that ends with an error.
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('came after the header section was sent');
         $response->sendContent();
     }
 

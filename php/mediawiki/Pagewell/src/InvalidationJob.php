@@ -8,8 +8,8 @@
  *     more than 64 KB  becomes one change of every page
  *
  * MediaWiki would repeat a failed job after an hour, and three times at most. Its throttle of job types
- * leaves PAUSE_SECONDS between two calls. A process without it (`runJobs.php --nothrottle`) calls once,
- * and puts the changes back when it ends. A process that is killed in between leaves its jobs claimed:
+ * leaves PAUSE_SECONDS between two calls. A process without it (`runJobs.php --nothrottle`) holds the changes
+ * for as long, and puts them back when it ends. A process that is killed in between leaves its jobs claimed:
  * these are the ones that MediaWiki repeats after an hour.
  */
 
@@ -57,7 +57,8 @@ final class InvalidationJob extends \Job implements \GenericParameterJob
 
     public function run(): bool
     {
-        for ($jobs = [$this, ...self::others()]; $jobs !== []; $jobs = self::others()) {
+        [$held, self::$held] = [self::$held, []];
+        for ($jobs = [$this, ...$held, ...self::others()]; $jobs !== []; $jobs = self::others()) {
             if (self::$failedAt !== null && hrtime(true) - self::$failedAt < self::PAUSE_SECONDS * 1_000_000_000) {
                 array_push(self::$held, ...$jobs);
                 $this->setLastError('Pagewell did not answer a moment ago');

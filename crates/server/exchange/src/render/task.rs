@@ -1,6 +1,6 @@
 //! Starts renders, and records their results for explanations (`why`): the outcome, the duration,
-//! the application's own reason, and the cookies of response and request that may have prevented storing. Recording happens afterwards and affects nothing else.
-//! Private copies are not recorded.
+//! the application's own reason, and the cookies of response and request that may have prevented storing.
+//! Recording happens afterwards and affects nothing else. Private copies are not recorded.
 
 use super::{ForNobody, Render, RenderPermit, RenderRequest};
 use crate::body::ResponseBody;

@@ -21,7 +21,6 @@ const ADVICE: &[(&str, &str)] = &[
         "Set PAGEWELL_CHANGES=control, so that changes do not need to pass through Pagewell.",
     ),
     ("nothing-declared", "Call uses(…) for the data that the page shows, or freshFor(…)."),
-    ("not-declared", "Call uses(…) for the data that the page shows, or freshFor(…)."),
     ("method", "Nothing: only pages that are requested with GET are cached."),
     (
         "failed",

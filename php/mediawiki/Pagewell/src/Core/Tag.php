@@ -59,7 +59,8 @@ final class Tag
     {
         if (str_contains($kind, ':')) {
             [$name, $id] = explode(':', $kind, 2);
-            throw new InvalidTag("$function('$kind'): a kind has no colon. Write $function('$name', '$id'), or {$function}Tags('$kind') for a tag as it stands.");
+            $tags = str_starts_with($function, 'uses') ? 'usesTags' : 'changedTags';
+            throw new InvalidTag("$function('$kind'): a kind has no colon. Write $function('$name', '$id'), or $tags('$kind') for a tag as it stands.");
         }
         return $kind;
     }

@@ -2,16 +2,12 @@
 
 /**
  * The control interface of an application without Pagewell (`'enabled' => false` in config/pagewell.php): each change
- * is accepted and forgotten, so that nothing throws, waits or is logged.
+ * is accepted and forgotten, so that nothing throws, waits or is logged. The outbox is not delivered to it.
  */
 
 declare(strict_types=1);
 
-namespace Pagewell\Laravel;
-
-use Pagewell\Invalidation;
-use Pagewell\InvalidationClient;
-use Pagewell\InvalidationResult;
+namespace Pagewell;
 
 /**
  * Accepts every purge, and does nothing.
