@@ -20,8 +20,7 @@ const DECLARES_NOTHING: &str = "nothing-declared";
 /// Whether the application refuses to offer the response. An unreadable value is a refusal too, because
 /// an application that sends the field does not mean the page to be stored.
 pub(crate) fn is_refused(headers: &HeaderMap) -> bool {
-    headers.contains_key(REFUSAL_FIELD)
-        && refusal_code(headers) != Some(DECLARES_NOTHING)
+    headers.contains_key(REFUSAL_FIELD) && refusal_code(headers) != Some(DECLARES_NOTHING)
 }
 
 /// The code of the application's reason. `None` without the field, with several ones, or if the value is
