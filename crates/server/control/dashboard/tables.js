@@ -18,7 +18,7 @@ export async function showChanges(site) {
       moment(one.at_ms), names(one), one.by.text, outcome(one), ...(named ? [one.site ?? ""] : []),
     ]);
     const headings = ["when", "tags and URLs", "by", "pages", ...(named ? ["site"] : [])];
-    return [table(`The last ${changes.length} invalidations`, headings, rows)];
+    return [table("The newest is first", headings, rows)];
   });
 }
 

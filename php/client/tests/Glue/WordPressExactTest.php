@@ -172,7 +172,7 @@ final class WordPressExactTest extends TestCase
             . " echo json_encode((new ReflectionMethod('Pagewell\WordPress\Read\RefusalCheck', 'isOtherRest'))->invoke(null));");
         self::assertSame('false', $known('', ''));
         self::assertSame('true', $known('', "\$ask('/wp/v2/posts/4711');"), 'a failure within');
-        self::assertSame('true', $known('', "apply_filters('rest_post_dispatch', new WP_REST_Response([], 404), null, null);"), 'embedded, without a route');
+        self::assertSame('true', $known('', "apply_filters('rest_post_dispatch', new WP_REST_Response([], 404), rest_get_server(), new WP_REST_Request('GET', '/'));"), 'embedded, without a route');
         self::assertSame('true', $known("add_filter('rest_pre_dispatch', fn (\$made, \$server, \$request) => \$request->get_route() === '/wp/v2/tags' ? ['tides'] : \$made, 10, 3);", "\$ask('/wp/v2/tags');"), 'by a plugin');
         self::assertSame('true', $known("add_filter('rest_dispatch_request', fn (\$made, \$request) => \$request->get_route() === '/wp/v2/tags' ? ['tides'] : \$made, 10, 2);", "\$ask('/wp/v2/tags');"), 'by a plugin, later');
         foreach (['HTTP_X_HTTP_METHOD_OVERRIDE', 'HTTP_X_WP_NONCE'] as $field) {
