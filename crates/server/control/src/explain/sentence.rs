@@ -205,7 +205,9 @@ fn not_stored(entry: &Entry, reason: &str) -> String {
 fn why(entry: &Entry, reason: &str) -> String {
     match entry.refusal() {
         Some(code) if code == reason => format!("the application does not offer it: `{code}`"),
-        Some(code) => format!("the application does not offer it: `{code}`; `Cache-Status` has `{reason}`"),
+        Some(code) => {
+            format!("the application does not offer it: `{code}`; `Cache-Status` has `{reason}`")
+        }
         None => format!("`{reason}`"),
     }
 }
