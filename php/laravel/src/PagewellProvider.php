@@ -87,6 +87,7 @@ final class PagewellProvider extends ServiceProvider
     /** Wrong settings are refused here, before anything is written. */
     public function boot(): void
     {
+        /** @var array<string, mixed> $settings */
         $settings = (array) $this->app->make('config')->get('pagewell', []);
         $models = (array) ($settings['models'] ?? []);
         $isEnabled = $settings['enabled'] ?? true;

@@ -160,7 +160,7 @@ final class SitemapPages
     /** @param list<string> $filters none of them may be in use */
     private static function isIndex(array $filters, string ...$callers): bool
     {
-        return (string) get_query_var('sitemap') === 'index' && Frames::after(...$callers) !== [] && array_filter($filters, has_filter(...)) === [];
+        return (string) get_query_var('sitemap') === 'index' && Frames::after(...$callers) !== [] && !Frames::isFiltered(...$filters);
     }
 
     private static function counts(string $type): bool

@@ -136,6 +136,17 @@ final class Frames
         return self::after('WP_Query::get_posts', 'WP_Query::query', 'get_posts', 'WP_Query::get_posts', 'WP_Query::query', 'WP::query_posts') !== [];
     }
 
+    /** Whether a plugin listens to one of these hooks. */
+    public static function isFiltered(string ...$hooks): bool
+    {
+        foreach ($hooks as $hook) {
+            if (has_filter($hook) !== false) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     /**
      * The functions and methods (`Class::method`) on the stack, the innermost first.
      *

@@ -207,7 +207,7 @@ final class QueryLists
     /** Whether no plugin can change the SQL of a query, so that its arguments say what it finds. */
     private static function isPlain(): bool
     {
-        return array_filter(self::FILTERS, has_filter(...)) === [];
+        return !Frames::isFiltered(...self::FILTERS);
     }
 
     /**
