@@ -88,7 +88,8 @@ final class InvalidationJob extends \Job implements \GenericParameterJob
     private static function others(): array
     {
         $jobs = [];
-        while (count($jobs) < self::JOBS_MAX && ($job = MediaWikiServices::getInstance()->getJobQueueGroup()->pop(self::TYPE)) instanceof self) {
+        $queue = self::queue();
+        while (count($jobs) < self::JOBS_MAX && ($job = $queue->pop()) instanceof self) {
             $jobs[] = $job;
         }
         return $jobs;
@@ -127,6 +128,12 @@ final class InvalidationJob extends \Job implements \GenericParameterJob
     /** @param array<self> $jobs jobs that the queue removes */
     private static function forget(array $jobs): void
     {
-        array_map(MediaWikiServices::getInstance()->getJobQueueGroup()->ack(...), $jobs);
+        array_map(self::queue()->ack(...), $jobs);
+    }
+
+    /** Returns the queue. On SQLite each one has a connection, which its jobs keep open. */
+    private static function queue(): \JobQueue
+    {
+        return MediaWikiServices::getInstance()->getJobQueueGroup()->get(self::TYPE);
     }
 }
