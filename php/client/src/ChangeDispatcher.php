@@ -147,17 +147,18 @@ final class ChangeDispatcher
         if ($pending->isEmpty()) {
             return;
         }
-        $queue = $this->queue();
         if (!$this->isCarried()) {
+            $queue = $this->queue();
             $queue === null
                 ? Configuration::log()->warn("pagewell: a commit came too late for the response to tell of it, and the control interface is off. Run: {$pending->command()}")
                 : $this->add($queue, $pending);
             return;
         }
         $isBoth = $this->chosenWay() === null;
-        ($this->carry)($queue === null || $isBoth ? (clone $pending->hard)->add($pending->soft) : clone $pending->hard);
         $called = $isBoth ? $pending : PendingChanges::one($pending->soft, soft: true);
-        $queue === null || $called->isEmpty() || $this->add($queue, $called);
+        $queue = $called->isEmpty() ? null : $this->queue();
+        ($this->carry)($queue === null || $isBoth ? (clone $pending->hard)->add($pending->soft) : clone $pending->hard);
+        $queue === null || $this->add($queue, $called);
     }
 
     private function add(InvalidationQueue $queue, PendingChanges $pending): void

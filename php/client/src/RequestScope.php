@@ -228,7 +228,7 @@ final class RequestScope
     {
         // No callback ran before sending: the page is not declared, but earlier changes have been sent.
         if (!$this->channel->isSent()) {
-            $this->channel->set([...$this->declaration->lines($response = $this->channel->response()), ...$this->declaration->explanation($response, ...($this->channel instanceof CollectingChannel ? [] : [Refusal::Nothing]))]);
+            $this->channel->set($this->declaration->explainedLines($this->channel->response(), ...($this->channel instanceof CollectingChannel ? [] : [Refusal::Nothing])));
             $this->header->write();
             $this->template->write();
         } elseif ($this->header->isMissed()) {

@@ -133,9 +133,7 @@ final class Declaration
         return $this;
     }
 
-    /**
-     * @return list<string> the tags of the page
-     */
+    /** @return list<string> the tags of the page */
     public function tags(): array
     {
         return array_map('strval', array_keys($this->tags));
@@ -180,9 +178,28 @@ final class Declaration
     public function lines(Response $response): array
     {
         $refusal = $this->refusal($response);
-        if ($refusal !== null) {
-            return $this->refusing($refusal, $response);
-        }
+        return $refusal === null ? $this->offering($response) : $this->refusing($refusal, $response);
+    }
+
+    /**
+     * Returns the same lines, and X-Pagewell-Refusal for `pagewell explain` if fields alone do not say enough.
+     *
+     * @return list<string> `Name: value`; without the reason if it is one of $silent
+     */
+    public function explainedLines(Response $response, Refusal ...$silent): array
+    {
+        $refusal = $this->refusal($response);
+        $lines = $refusal === null ? $this->offering($response) : $this->refusing($refusal, $response);
+        return match (true) {
+            $refusal === null, $refusal === Refusal::CacheControl, in_array($refusal, $silent, true), !in_array($response->method, ['GET', 'HEAD'], true),
+            $refusal === Refusal::Failed && !$response->failed, $refusal === Refusal::Nothing && $response->mayBeStoredByItsFields() => $lines,
+            default => [...$lines, "X-Pagewell-Refusal: {$refusal->value}"],
+        };
+    }
+
+    /** @return list<string> the lines that offer the page */
+    private function offering(Response $response): array
+    {
         $lines = Tag::lines('Cache-Groups', $this->tags());
         if (!$response->has('Pagewell-Cache-Control')) {
             $lines[] = "Pagewell-Cache-Control: max-age={$this->lifetimeSeconds()}";
@@ -191,23 +208,6 @@ final class Declaration
             $lines[] = 'Cache-Control: no-cache';
         }
         return $lines;
-    }
-
-    /**
-     * Returns the line that tells Pagewell why the page is not offered, for `pagewell explain`.
-     *
-     * @param Refusal ...$silent reasons to leave out
-     *
-     * @return list<string> `X-Pagewell-Refusal: set-cookie`; empty if the page is offered, or its fields say enough
-     */
-    public function explanation(Response $response, Refusal ...$silent): array
-    {
-        $refusal = in_array($response->method, ['GET', 'HEAD'], true) ? $this->refusal($response) : null;
-        return match (true) {
-            $refusal === null, $refusal === Refusal::CacheControl, in_array($refusal, $silent, true) => [],
-            $refusal === Refusal::Failed && !$response->failed, $refusal === Refusal::Nothing && $response->mayBeStoredByItsFields() => [],
-            default => ["X-Pagewell-Refusal: {$refusal->value}"],
-        };
     }
 
     /** @return list<string> the lines that keep a page from being stored */
