@@ -258,6 +258,11 @@ impl Rules {
         self.all.is_empty()
     }
 
+    /// The tables that rules are for, as they are written.
+    pub fn tables(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|rule| &*rule.table)
+    }
+
     /// The columns that the rules for this table need: those in tags, and watched ones.
     #[must_use]
     pub fn columns(&self, table: &str) -> BTreeSet<String> {

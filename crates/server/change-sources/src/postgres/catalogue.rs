@@ -3,29 +3,37 @@
 //! Rules name tables of the account's current schema (`public` by default) without a schema, and
 //! others `schema.table`. Rows of partitions and of inheriting tables also count as rows of their
 //! parents. The stream has no definitions, so each table has a *print* (fingerprint): its storage,
-//! its columns and its children. A table with another print counts as another table. Source:
-//! PostgreSQL's manual, "System Catalogs". Not here: when the catalogue is queried.
+//! its columns and its children, each with the transaction that wrote it to the catalogue (`xmin`).
+//! So a definition that is changed and changed back has another print. A table with another print
+//! counts as another table. Source: PostgreSQL's manual, "System Catalogs". Not here: when the
+//! catalogue is queried.
 
 use super::connection::Connection;
 use crate::fault::ConnectionError;
+use change_feed::Rules;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
 use postgres_replication::message::Identity;
 use postgres_replication::wire::query::{Rows, identifier, literal};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The most levels of inheritance that are followed.
 const DEPTH_MAX: usize = 32;
 
 const OWN: &str =
     "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%'";
-const PRINT: &str = "c.oid || '/' || c.relname || '/' || n.nspname || '/' || c.relfilenode || '/' \
-     || c.relreplident::text || '/' || coalesce((SELECT string_agg(a.attname || ' ' || a.atttypid || ' ' \
-     || a.atttypmod, ',' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid \
-     AND a.attnum > 0 AND NOT a.attisdropped), '') || '/' || coalesce((SELECT \
-     string_agg(i.inhrelid::text, ',' ORDER BY i.inhrelid) FROM pg_inherits i \
-     WHERE i.inhparent = c.oid), '')";
+/// `VACUUM` and `ANALYZE` write to `pg_class` in place, which keeps `xmin`.
+const PRINT: &str = "concat_ws('/', c.oid, c.relname, n.nspname, c.relfilenode, c.relreplident, c.xmin, \
+     coalesce((SELECT string_agg(concat_ws(' ', a.attnum, a.attname, a.atttypid, a.atttypmod, a.xmin), \
+     ',' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0), ''), \
+     coalesce((SELECT string_agg(concat_ws(' ', i.inhrelid, i.xmin), ',' ORDER BY i.inhrelid) \
+     FROM pg_inherits i WHERE i.inhparent = c.oid), ''), \
+     coalesce((SELECT string_agg(concat_ws(' ', r.oid, r.xmin), ',' ORDER BY r.oid) \
+     FROM pg_policy r WHERE r.polrelid = c.oid), ''))";
+/// The name of a table as rules have it.
+const NAME: &str = "CASE n.nspname WHEN coalesce(current_schema(), 'public') THEN c.relname::text \
+     ELSE n.nspname || '.' || c.relname END";
 const COLUMNS: &str = "SELECT a.attrelid, a.attname, format_type(a.atttypid, NULL), \
      a.attgenerated <> '', a.attnum = ANY (p.indkey), a.attnum = ANY (r.indkey) \
      FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid \
@@ -100,7 +108,7 @@ impl Catalogue {
     pub async fn read(connection: &mut Connection) -> Result<Catalogue, ConnectionError> {
         let tables = format!(
             "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relreplident, {PRINT}, \
-             coalesce(current_schema(), 'public') FROM pg_class c \
+             {NAME} FROM pg_class c \
              JOIN pg_namespace n ON n.oid = c.relnamespace \
              WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OWN}"
         );
@@ -176,24 +184,31 @@ impl Table {
     }
 }
 
-/// Returns a statement that computes three fingerprints. The first covers these tables and their
-/// children, the second what the publication sends of them. The third identifies the publication
-/// itself: a table that is removed and added again gets another number, and an altered publication
-/// another `xmin`.
+/// Returns a statement that computes four fingerprints. The first covers the tables that rules name,
+/// whether they exist or not, and their children; the second what the publication sends of them. The
+/// third identifies the publication itself: a table that is removed and added again gets another
+/// number, and an altered publication another `xmin`. The fourth covers the views that read the
+/// tables, and the labels of enumerations.
 #[must_use]
-pub fn prints(tables: &[&Table], publication: &str) -> String {
-    let named = tables
-        .iter()
-        .map(|table| format!("({}, {})", literal(&table.place.0), literal(&table.place.1)));
-    let named = named.collect::<Vec<_>>().join(", ");
-    let named = if named.is_empty() { "(NULL, NULL)".to_owned() } else { named };
+pub fn prints(rules: &Rules, publication: &str) -> String {
+    // Rules ignore the case of names. The server's `lower` may leave letters beyond ASCII.
+    let names: BTreeSet<String> = rules
+        .tables()
+        .flat_map(|name| [name.to_owned(), name.to_lowercase()])
+        .map(|name| literal(&name))
+        .collect();
+    let names = Vec::from_iter(names).join(", ");
+    let names = if names.is_empty() { "NULL".to_owned() } else { names };
     let publication = literal(publication);
     format!(
         "WITH RECURSIVE below AS (SELECT c.oid FROM pg_class c JOIN pg_namespace n \
-         ON n.oid = c.relnamespace WHERE (n.nspname::text, c.relname::text) IN ({named}) \
+         ON n.oid = c.relnamespace WHERE {NAME} IN ({names}) OR lower({NAME}) IN ({names}) \
          UNION SELECT i.inhrelid FROM pg_inherits i JOIN below ON below.oid = i.inhparent), \
          own AS (SELECT c.oid, n.nspname, c.relname, {PRINT} AS print FROM below \
-         JOIN pg_class c ON c.oid = below.oid JOIN pg_namespace n ON n.oid = c.relnamespace) \
+         JOIN pg_class c ON c.oid = below.oid JOIN pg_namespace n ON n.oid = c.relnamespace), \
+         readers AS (SELECT oid FROM own UNION SELECT r.ev_class FROM readers \
+         JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = readers.oid \
+         AND d.classid = 'pg_rewrite'::regclass JOIN pg_rewrite r ON r.oid = d.objid) \
          SELECT (SELECT md5(coalesce(string_agg(print, ';' ORDER BY oid), '')) FROM own), \
          (SELECT md5(coalesce(string_agg(t::text, ';' ORDER BY t::text), '')) \
          FROM pg_publication_tables t JOIN own ON own.nspname = t.schemaname \
@@ -201,7 +216,10 @@ pub fn prints(tables: &[&Table], publication: &str) -> String {
          (SELECT md5(coalesce(string_agg(concat_ws(' ', p::text, p.xmin::text, d.classid::text, \
          d.objid::text), ';' ORDER BY d.classid, d.objid), '')) FROM pg_publication p \
          LEFT JOIN pg_depend d ON d.refclassid = 'pg_publication'::regclass AND d.refobjid = p.oid \
-         WHERE p.pubname = {publication})"
+         WHERE p.pubname = {publication}), \
+         md5(concat((SELECT string_agg(concat_ws(' ', r.oid, r.xmin), ',' ORDER BY r.oid) \
+         FROM pg_rewrite r JOIN readers ON readers.oid = r.ev_class), ';', \
+         (SELECT string_agg(concat_ws(' ', e.oid, e.xmin), ',' ORDER BY e.oid) FROM pg_enum e)))"
     )
 }
 
@@ -231,12 +249,10 @@ fn table(rows: &Rows, row: usize, columns: &mut HashMap<String, Vec<ColumnRow>>)
         is_generated: column.is_generated,
         is_primary: column.is_primary,
     });
-    let (schema, name) = (text(1), text(2));
-    let called = if schema == text(7) { name.clone() } else { format!("{schema}.{name}") };
     Table {
         oid: text(0),
-        place: (schema, name),
-        names: vec![called],
+        place: (text(1), text(2)),
+        names: vec![text(7)],
         kind,
         identity,
         columns: columns.collect(),

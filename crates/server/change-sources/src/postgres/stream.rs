@@ -1,15 +1,15 @@
 //! PostgreSQL's logical replication stream: connects, checks whether the server can be followed,
 //! reads whole transactions and computes what they touch.
 //!
-//! The stream has no table definitions. They are checked every second, when the stream has an
-//! unknown table, and when an event trigger reports a change. A changed table counts as a change of
-//! any of its rows. The server's identifier includes a fingerprint of the definitions, so a change
-//! while the stream is broken is a gap. Pagewell confirms its position every second.
+//! The stream has no definitions. They are checked every second, when it has an unknown table, and when an
+//! event trigger reports a change. A changed table counts as a change of any of its rows. The server's
+//! identifier includes a fingerprint of the definitions, so a change without a stream is a gap. So is an
+//! altered publication, also if Pagewell has altered it: not all rows of transactions that were open then
+//! are sent, and the new connection waits for them.
 //!
-//! Invariants: the position is that of the last returned transaction. The slot is never confirmed
-//! beyond what is applied, nor beyond what snapshots need ([`Forget`]). A server that shuts down
-//! waits for full confirmation; if a snapshot needs the log, the connection is closed instead. Not
-//! here: applying transactions.
+//! Invariants: the position is that of the last returned transaction. The slot is never confirmed beyond
+//! what is applied, nor beyond what snapshots need ([`Forget`]). A server that shuts down waits for full
+//! confirmation; if a snapshot needs the log, the connection is closed. Not here: applying transactions.
 
 use super::catalogue::{self, Catalogue};
 use super::connection::{Connection, unanswered};
@@ -71,7 +71,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
     // This query must come after the one for the committed position: every transaction in the log
     // up to there has begun by now.
     let mark = Some(VisibilityMarker::Begun(super::begun(&mut spare).await?));
-    let prints = catalogue::prints(&followed, &what.publication);
+    let prints = catalogue::prints(&config.rules, &what.publication);
     let seen = prints_of(&mut spare, &prints).await?;
     let (tables, fits) = read(config, &mut spare).await?;
     warnings.extend(setup::not_sent(config, &tables.followed()));
@@ -114,11 +114,11 @@ async fn read(
 async fn prints_of(connection: &mut Connection, sql: &str) -> Result<Prints, ConnectionError> {
     let rows = connection.query(sql).await?;
     let text = |column| rows.text(0, column).unwrap_or_default();
-    Ok(Prints { tables: text(0), published: text(1), publication: text(2) })
+    Ok(Prints { tables: text(0), published: text(1), publication: text(2), readers: text(3) })
 }
 
 /// The last fingerprints of the followed tables (`catalogue::prints`).
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 struct Prints {
     /// The fingerprint of their definitions.
     tables: String,
@@ -126,12 +126,19 @@ struct Prints {
     published: String,
     /// The fingerprint of the publication itself.
     publication: String,
+    /// The fingerprint of the views that read the tables, and of enumerations.
+    readers: String,
 }
 
 impl Prints {
-    /// Returns the server's identifier: the system, its table definitions and its publication.
+    /// Returns the server's identifier: the system, its definitions and its publication.
     fn named(&self, system: &str) -> Arc<str> {
-        format!("{system}/{}/{}", self.tables, self.publication).into()
+        format!("{system}/{}/{}/{}", self.tables, self.publication, self.readers).into()
+    }
+
+    /// Whether tables, and what reads them, are defined as before.
+    fn has_definitions_of(&self, before: &Prints) -> bool {
+        (&self.tables, &self.readers) == (&before.tables, &before.readers)
     }
 }
 
@@ -229,7 +236,7 @@ impl Stream {
         if seen == self.seen {
             return Ok(StreamRead::Nothing);
         }
-        if seen.tables == self.seen.tables {
+        if seen.has_definitions_of(&self.seen) {
             return Err(publication_changed());
         }
         let (touched, server) = self.read_definitions(seen).await?;
@@ -345,7 +352,7 @@ impl Stream {
         seen: Prints,
     ) -> Result<(TouchedTags, Option<Arc<str>>), StreamFault> {
         // Changes made while the publication was incomplete are not known.
-        if !self.seen.publication.is_empty() && seen.publication != self.seen.publication {
+        if seen.publication != self.seen.publication {
             return Err(publication_changed());
         }
         let (tables, fits) = read(&self.config, &mut self.spare).await?;
@@ -354,23 +361,20 @@ impl Stream {
         setup::tables(&followed)?;
         setup::publication(&mut self.spare, &self.what, &followed, Aim::Follow(RowDetail::Tags))
             .await?;
-        let prints = catalogue::prints(&followed, &self.what.publication);
-        // This process may just have altered the publication.
-        let publication = prints_of(&mut self.spare, &prints).await?.publication;
-        // If other tables are followed now, there is no earlier fingerprint: it is queried once
-        // more.
-        self.seen = if prints == self.prints {
-            Prints { publication, ..seen }
-        } else {
-            Prints { publication, ..Prints::default() }
-        };
-        self.prints = prints;
+        // This process may just have added a table. Rows that were written to it before are not sent,
+        // nor are all of a transaction that is still open.
+        if prints_of(&mut self.spare, &self.prints).await?.publication != seen.publication {
+            return Err(publication_changed());
+        }
         let mut touched = TouchedTags::default();
         tables.touch_changed(self.transactions.watch(), &mut touched);
+        if seen.readers != self.seen.readers {
+            followed.iter().for_each(|table| tables.any_row(&table.names, &mut touched));
+        }
         *self.transactions.watch() = tables;
         self.transactions.ask_interests();
-        let is_seen = !self.seen.tables.is_empty();
-        Ok((touched, is_seen.then(|| self.seen.named(&self.system))))
+        self.seen = seen;
+        Ok((touched, Some(self.seen.named(&self.system))))
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod command;
 mod elsewhere;
+mod redefined;
 mod warm;
 
 use crate::paper::{RULES, config_by, get, post, shows, stored};

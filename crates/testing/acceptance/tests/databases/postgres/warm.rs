@@ -133,6 +133,15 @@ fn a_publication_altered_without_a_reader_is_a_gap() {
 }
 
 #[test]
+fn a_definition_changed_and_changed_back_without_a_reader_is_a_gap() {
+    let kept = SnapshotSite::new();
+    kept.paper
+        .sql("BEGIN; ALTER TABLE news DROP seen; ALTER TABLE news ADD seen int DEFAULT 5; COMMIT");
+    let pagewell = kept.serve_warm("");
+    kept.is_cold(&pagewell, "another-server");
+}
+
+#[test]
 fn definitions_that_changed_during_the_run_are_no_gap() {
     let kept = SnapshotSite::new();
     let mut pagewell = kept.serve_warm("");
