@@ -23,10 +23,13 @@ const PAGES: &[Page] = &[
             "crates/server/change-sources/src",
             "crates/server/config/src",
             "crates/server/control/src",
+            "crates/server/delivery/src",
             "crates/server/exchange/src",
+            "crates/server/forward/src",
             "crates/server/front/src",
             "crates/server/origin/src",
             "crates/server/pagewell/src",
+            "crates/server/render/src",
             "crates/server/site-state/src",
             "crates/server/sockets/src",
             "crates/cache/http-cache/src/not_stored.rs",
@@ -41,15 +44,18 @@ const PAGES: &[Page] = &[
 ];
 const LOG: &str = "docs/operating/log.md";
 /// The crates of the server.
-const SERVER: [&str; 10] = [
+const SERVER: [&str; 13] = [
     "crates/server/change-sources/src",
     "crates/server/config/src",
     "crates/server/control/src",
+    "crates/server/delivery/src",
     "crates/server/doctor/src",
     "crates/server/exchange/src",
+    "crates/server/forward/src",
     "crates/server/front/src",
     "crates/server/origin/src",
     "crates/server/pagewell/src",
+    "crates/server/render/src",
     "crates/server/site-state/src",
     "crates/server/sockets/src",
 ];

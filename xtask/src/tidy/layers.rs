@@ -47,18 +47,48 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 10] = [
+const SERVER: [(&str, &[&str]); 13] = [
     ("doctor", &[]),
     ("config", &["doctor"]),
     ("site-state", &["doctor", "config"]),
     ("sockets", &["doctor", "config", "site-state"]),
     ("change-sources", &["doctor", "config", "sockets", "site-state"]),
     ("origin", &["doctor", "config", "sockets", "site-state"]),
-    ("exchange", &["doctor", "config", "sockets", "site-state", "change-sources", "origin"]),
-    ("front", &["doctor", "config", "sockets", "site-state", "origin", "exchange"]),
+    ("delivery", &["doctor", "config", "site-state", "change-sources", "origin"]),
+    ("forward", &["doctor", "config", "sockets", "site-state", "origin", "delivery"]),
+    ("render", &["doctor", "config", "site-state", "origin", "delivery", "forward"]),
+    (
+        "exchange",
+        &["doctor", "config", "sockets", "site-state", "origin", "delivery", "forward", "render"],
+    ),
+    (
+        "front",
+        &[
+            "doctor",
+            "config",
+            "sockets",
+            "site-state",
+            "origin",
+            "delivery",
+            "forward",
+            "render",
+            "exchange",
+        ],
+    ),
     (
         "control",
-        &["doctor", "config", "sockets", "site-state", "change-sources", "origin", "exchange"],
+        &[
+            "doctor",
+            "config",
+            "sockets",
+            "site-state",
+            "change-sources",
+            "origin",
+            "delivery",
+            "forward",
+            "render",
+            "exchange",
+        ],
     ),
     (
         "pagewell",
@@ -69,6 +99,9 @@ const SERVER: [(&str, &[&str]); 10] = [
             "site-state",
             "change-sources",
             "origin",
+            "delivery",
+            "forward",
+            "render",
             "exchange",
             "front",
             "control",

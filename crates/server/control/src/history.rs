@@ -14,7 +14,7 @@
 use crate::metrics_table::{
     self, Kind, RECORDED, RECORDED_LIMITS_HIT, kind_of, limits_hit, recorded_place,
 };
-use exchange::site::Site;
+use delivery::site::Site;
 use site_state::phase::{Phase, PhaseWatch};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -9,7 +9,7 @@ pub use process::{OfTheProcess, PROCESS, of_this_process};
 pub use recorded::{RECORDED, RECORDED_LIMITS_HIT, recorded_place};
 
 use crate::kernel_counts::kernel_counts;
-use exchange::site::Site;
+use delivery::site::Site;
 use page_store::Stats;
 use site_state::counters::Counters;
 use site_state::limit_hits::Limit;

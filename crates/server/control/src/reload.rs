@@ -17,8 +17,8 @@ pub use diff::{ChangedKey, may_change};
 
 use config::Config;
 use config::options::ServeArgs;
-use exchange::site::Site;
-use exchange::site::SiteTable;
+use delivery::site::Site;
+use delivery::site::SiteTable;
 use page_store::{ChangeTarget, Strength};
 use site_state::history::ChangeSource;
 use std::path::{Path, PathBuf};

@@ -13,16 +13,16 @@
 
 mod plugin_fragments;
 
-use crate::body::{Content, ContentBuffer, ResponseBody};
-use crate::codings::encode_response;
-use crate::esi::{IsTemplate, template_dialect};
-use crate::exchange::dispatch;
-use crate::serve;
+use crate::dispatch::dispatch;
 use crate::signed_in::shared_fields;
-use crate::site::Site;
 use bytes::Bytes;
 use config::log::Seldom;
 use config::target::TargetUri;
+use delivery::body::{Content, ContentBuffer, ResponseBody};
+use delivery::codings::encode_response;
+use delivery::serve;
+use delivery::site::Site;
+use delivery::template_mark::{IsTemplate, template_dialect};
 use esi::{Combine, EsiDialect, Include, Part, Template};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};

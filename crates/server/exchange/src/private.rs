@@ -12,20 +12,19 @@
 //! validation, background refresh. A response that signed-in visitors may share is stored for all of
 //! them instead (`signed_in`).
 
-use crate::body::ResponseBody;
-use crate::client_gone::OnClientGone;
-use crate::codings;
-use crate::esi;
-use crate::forward::{self, ForwardCause};
-use crate::lookup::{self, StoredPages};
-use crate::plan::{bypassing_field, mark_fragment, tell_bypassed};
-use crate::render::{self, ExtraFields, Ranges, RenderRequest};
-use crate::sendfile;
-use crate::serve;
 use crate::signed_in::{SentRequest, SignedInRequest};
-use crate::site::Site;
 use config::PrivateCopies;
 use config::target::TargetUri;
+use delivery::body::ResponseBody;
+use delivery::codings::{self, encode_response};
+use delivery::esi;
+use delivery::lookup::{self, StoredPages};
+use delivery::plan::{bypassing_field, copy_key, tell_bypassed};
+use delivery::serve;
+use delivery::site::Site;
+use forward::ForwardCause;
+use forward::client_gone::{self, OnClientGone};
+use forward::sendfile;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
@@ -34,6 +33,7 @@ use http_cache::{
 };
 use origin::OriginResponse;
 use page_store::Lease;
+use render::{ExtraFields, Ranges, RenderRequest};
 use site_rules::{BypassBecause, NoOwner, Owner, Plan};
 use site_state::client::{Client, RequestContent};
 use site_state::request_fields::view_of;
@@ -41,7 +41,7 @@ use site_state::request_fields::{AsSent, read_facts};
 use std::sync::Arc;
 
 /// The data from which a private copy is stored, or a page that signed-in visitors share.
-pub struct Keep {
+struct Keep {
     /// The owner of the private copy, and its key.
     own: Option<(Arc<Owner>, Vec<u8>)>,
     /// The request as one for a page that signed-in visitors share.
@@ -132,11 +132,11 @@ pub async fn answer(
         Err(reason) => {
             tell_bypassed(site, headers, &target, &plan, reason);
             let why = passed_on(reason);
-            return forward::pass_bypassed(site, request, target, client, why, None).await;
+            return forward::pass_bypassed(site, request, target, client, why).await;
         }
     };
     let own = owner.map(|owner| {
-        let key = key_of(site, (&target, client), &plan, &owner, headers);
+        let key = copy_key(site, (&target, client), &plan, &owner, headers);
         (Arc::new(owner), key)
     });
     let facts = read_facts(request.method(), headers);
@@ -165,7 +165,41 @@ pub async fn answer(
         request_time: site.clock.now(),
     });
     let why = passed_on(BypassBecause::SessionCookie.as_str());
-    forward::pass_bypassed(site, request, target, client, why, keep).await
+    forward_and_keep(site, request, target, client, why, keep).await
+}
+
+/// Forwards the request. The response is stored for its owner, or for all signed-in visitors, if `keep` is given
+/// and it may be stored.
+async fn forward_and_keep(
+    site: &Arc<Site>,
+    request: Request<RequestContent>,
+    target: TargetUri,
+    client: &Client,
+    mut why: ForwardCause,
+    keep: Option<Keep>,
+) -> Response<ResponseBody> {
+    if let Err(refused) = forward::begin_bypass(site, &request) {
+        return *refused;
+    }
+    let (head, body) = request.into_parts();
+    let facts = read_facts(&head.method, &head.headers);
+    let outgoing = match forward::prepare(site, (&head, body), &target, client, &facts).await {
+        Ok(outgoing) => *outgoing,
+        Err(response) => return *response,
+    };
+    let mut sent = client_gone::send(site, outgoing, why.on_client_gone).await;
+    if let Some(keep) = keep
+        && let Ok(Ok(response)) = sent
+    {
+        match take(site, keep, &head, response).await {
+            Keeping::Answer(answer) => return encode_response(site, &facts, answer),
+            Keeping::PassOn(response, reason) => {
+                why.detail = reason.or(why.detail);
+                sent = Ok(Ok(response));
+            }
+        }
+    }
+    forward::answer(site, &facts, sent.map(forward::not_late), why)
 }
 
 /// The reason for forwarding a request with a session cookie.
@@ -175,23 +209,6 @@ fn passed_on(detail: &'static str) -> ForwardCause {
         detail: Some(detail),
         on_client_gone: OnClientGone::AwaitHead,
     }
-}
-
-/// The key of an owner's copy. It contains the target as the client sent it, because the origin
-/// gets that target.
-pub(crate) fn key_of(
-    site: &Site,
-    (target, client): (&TargetUri, &Client),
-    plan: &Plan,
-    owner: &Owner,
-    headers: &HeaderMap,
-) -> Vec<u8> {
-    let mut key = Vec::with_capacity(256);
-    TargetUri { normal: None, written: None, ..target.clone() }.write_key(&mut key);
-    site.config.rules.write_key(plan, &AsSent(headers), &mut key);
-    mark_fragment(client, &mut key);
-    key.extend_from_slice(&owner.key);
-    key
 }
 
 /// Answers from the owner's copy if it is fresh.
@@ -218,7 +235,7 @@ fn from_store(
 }
 
 /// The result of trying to store a response for its owner.
-pub enum Keeping {
+enum Keeping {
     /// The complete answer. The page was stored, or `Cache-Status` contains the reason why not.
     Answer(Response<ResponseBody>),
     /// The response has to be forwarded, with the reason why it was not stored, if any.
@@ -226,7 +243,7 @@ pub enum Keeping {
 }
 
 /// Stores a response for its owner, or for all signed-in visitors, if it may be stored.
-pub async fn take(
+async fn take(
     site: &Arc<Site>,
     mut keep: Keep,
     head: &http::request::Parts,

@@ -7,14 +7,14 @@
 //! at a time and with a limited queue, so that client requests are not delayed. An unauthorised client
 //! gets the response for an unsupported method (405).
 
-use crate::body::{Content, ResponseBody};
-use crate::litespeed;
 use crate::purger;
-use crate::serve;
-use crate::site::Site;
 use bytes::Bytes;
 use config::target::TargetUri;
 use config::{Hosts, OtherHosts};
+use delivery::body::{Content, ResponseBody};
+use delivery::serve;
+use delivery::site::Site;
+use forward::litespeed;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};

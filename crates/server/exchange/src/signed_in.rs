@@ -14,14 +14,14 @@
 //! ends with `private.lifetime_max`, and with a response that sets a session or vary cookie. Out of scope:
 //! stale pages, validation, collapsing. The marks are in `site_state::signed_in_marks`.
 
-use crate::body::ResponseBody;
-use crate::codings;
-use crate::forward;
-use crate::lookup::{self, StoredPages};
-use crate::serve;
-use crate::site::Site;
 use config::PrivateCopies;
 use config::target::TargetUri;
+use delivery::body::ResponseBody;
+use delivery::codings;
+use delivery::lookup::{self, StoredPages};
+use delivery::serve;
+use delivery::site::Site;
+use forward::owner_copies;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Scope, StorePermission, Switch};
 use http_cache::status::{CacheOutcome, CacheStatus};
@@ -100,7 +100,7 @@ impl SignedInRequest {
         (plan, key): (&Plan, &[u8]),
         headers: &HeaderMap,
     ) -> Result<SignedInRequest, NoRole> {
-        if !crate::esi::is_litespeeds(site) {
+        if !delivery::esi::is_litespeeds(site) {
             return Err(NoRole::NotOffered);
         }
         site.config.rules.shares_by_vary_cookies(plan)?;
@@ -246,7 +246,7 @@ impl SignedInRequest {
             return Ok(None);
         }
         if self.subject == Subject::Page {
-            site.signed_in.add(self.visitor, (now_ms, lifetime_ms(copies)));
+            site.signed_in.add(self.visitor, (now_ms, owner_copies::lifetime_ms(copies)));
         }
         if cookies.are_nominated(stored.nominated()) {
             Ok(Some(stored))
@@ -270,7 +270,7 @@ impl SignedInRequest {
             Subject::Fragment => response.status.is_success(),
         };
         let is_part = response.status == StatusCode::PARTIAL_CONTENT;
-        let is_file = crate::sendfile::field_of(&response.headers).is_some();
+        let is_file = forward::sendfile::field_of(&response.headers).is_some();
         if !is_public || !is_of_esi || is_part || is_file {
             return None;
         }
@@ -318,27 +318,11 @@ fn is_of_shared_pages(site: &Site, name: &str) -> bool {
     site.config.rules.sends_field(name) && !METHOD_OVERRIDES.contains(&name)
 }
 
-/// Ends the confirmation of the visitor that sent these lines.
-pub fn forget(site: &Site, request: &HeaderMap) {
-    if crate::esi::is_litespeeds(site)
-        && let Some(copies) = &site.config.private
-        && let Ok(cookies) = site.config.rules.session_and_vary_cookies(&AsSent(request))
-    {
-        // A response that is on its way must not confirm them again.
-        let ended = site.signed_in.mark(MarkOf::Ended, &cookies);
-        site.signed_in.add(ended, (site.clock.now().0, lifetime_ms(copies)));
-    }
-}
-
-fn lifetime_ms(copies: &PrivateCopies) -> u64 {
-    u64::try_from(copies.lifetime_max.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// Whether the plugin may not correct a wrong vary cookie in the response to this request: the REST API, AJAX, and
 /// requests of its own crawler (`vary.cls.php`, `can_change_vary`). WordPress also decodes the path once.
 fn is_uncorrected(target: &TargetUri, headers: &HeaderMap) -> bool {
     let mut agents = headers.get_all(header::USER_AGENT).iter();
-    agents.any(|agent| crate::litespeed::is_crawler(agent.as_bytes()))
+    agents.any(|agent| forward::litespeed::is_crawler(agent.as_bytes()))
         || ["/wp-json", "/admin-ajax.php"].iter().any(|part| target.path_and_query.contains(part))
         || target.path().contains('%')
         || target.may_have_parameter(REST_PARAMETER)

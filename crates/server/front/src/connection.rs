@@ -10,11 +10,11 @@
 use crate::front::{Front, Next};
 use crate::hit::HitFinder;
 use crate::http2;
-use exchange::body::ResponseBody;
-use exchange::in_flight::InFlight;
-use exchange::log_entry::Entry;
-use exchange::site::Site;
-use exchange::upgrade::{self, Slot};
+use delivery::body::ResponseBody;
+use delivery::in_flight::InFlight;
+use delivery::log_entry::Entry;
+use delivery::site::Site;
+use forward::upgrade::{self, Slot};
 use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;

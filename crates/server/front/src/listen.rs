@@ -11,7 +11,7 @@ use crate::connection::{self, DetectedProtocol};
 use crate::proxy_protocol::{self, ProxyClient, ProxyRefusal, Step};
 use crate::tls::Tls;
 use config::Begin;
-use exchange::site::Site;
+use delivery::site::Site;
 use site_rules::Peer;
 use site_state::client::ClientExtras;
 use site_state::client::{AddressSource, Client};

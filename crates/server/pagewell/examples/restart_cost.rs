@@ -7,8 +7,8 @@
 
 use bytes::Bytes;
 use config::{Config, raw, resolve};
-use exchange::site::Site;
-use exchange::site::SiteTable;
+use delivery::site::Site;
+use delivery::site::SiteTable;
 use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use origin::Origin;
 use page_store::Walk;

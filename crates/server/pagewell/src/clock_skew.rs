@@ -8,7 +8,7 @@
 //! - It is **behind**: setting the process's clock back would extend lifetimes. So every page is
 //!   purged before that, and the pages stored in between are purged after it.
 
-use exchange::site::Site;
+use delivery::site::Site;
 use page_store::{ChangeTarget, Strength};
 use site_state::history::ChangeSource;
 use site_state::phase::{Phase, PhaseWatch};

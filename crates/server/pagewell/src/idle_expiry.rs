@@ -11,7 +11,7 @@
 //! Every lookup for a request counts, hit or not, and so does a background refresh. Items under
 //! keys of memcached clients stay, because they have their own expiry time.
 
-use exchange::site::Site;
+use delivery::site::Site;
 use http_cache::Timestamp;
 use page_store::{AgeStep, IdleScan};
 use site_state::memcached_keys::is_of_client;

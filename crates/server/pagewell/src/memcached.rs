@@ -19,7 +19,7 @@ pub use site_state::memcached_keys::{NAMESPACE, is_of_client};
 pub use site_state::memcached_leases::Leases;
 
 use bytes::BytesMut;
-use exchange::site::Site;
+use delivery::site::Site;
 use memcache::{Answer, Command, Decoder, Limits, Moment, Next, Refusal, Step, execute};
 use site_state::pending_changes::PendingChange;
 use site_state::phase::{Phase, PhaseWatch, has_phase};

@@ -11,9 +11,9 @@
 //! interface, or its database does.
 
 use config::Wake;
-use exchange::body::ResponseBody;
-use exchange::forward::{self, ForwardCause};
-use exchange::site::Site;
+use delivery::body::ResponseBody;
+use delivery::site::Site;
+use forward::{self, ForwardCause};
 use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt;
 use http_cache::ForwardReason;

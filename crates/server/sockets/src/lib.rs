@@ -1,10 +1,9 @@
 //! TCP and Unix sockets: listening ([`accept`]), and connections as one type: to a FastCGI responder, to a
-//! database, from a client. [`send_backlog`] counts the content that clients have not read yet.
+//! database, from a client.
 //!
 //! All I/O is non-blocking. Nothing here knows a protocol, or the purpose of a connection.
 
 pub mod accept;
-pub mod send_backlog;
 mod socket;
 mod watched;
 

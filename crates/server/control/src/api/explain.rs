@@ -4,7 +4,7 @@
 
 use super::ControlError;
 use crate::explain::{self, NotAsked};
-use exchange::site::Site;
+use delivery::site::Site;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;

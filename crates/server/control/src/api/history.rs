@@ -8,7 +8,7 @@ use super::query::parameter;
 use super::{Control, ControlError};
 use crate::history::{SAMPLES_MAX, STEP};
 use crate::metrics_table::RECORDED;
-use exchange::site::Site;
+use delivery::site::Site;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 //! without names is an error.
 
 use super::ControlError;
-use exchange::site::Site;
+use delivery::site::Site;
 use page_store::{AppliedChange, ChangeTarget, Strength};
 use serde::{Deserialize, Serialize};
 use site_state::history::ChangeSource;

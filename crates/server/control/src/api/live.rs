@@ -9,7 +9,8 @@
 use super::query::parameter;
 use super::{Control, ControlError, ready, stats};
 use bytes::Bytes;
-use exchange::body::{Content, Piece, ResponseBody};
+use delivery::body::{Content, ResponseBody};
+use delivery::response_spool::Piece;
 use serde_json::json;
 use site_state::phase::Phase;
 use std::num::NonZeroU64;

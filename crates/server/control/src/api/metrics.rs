@@ -7,7 +7,7 @@
 
 use crate::metrics_table::limits_hit;
 use crate::metrics_table::{self, Kind};
-use exchange::site::Site;
+use delivery::site::Site;
 use http::{HeaderMap, HeaderValue, header};
 use site_state::counters::Times;
 use std::fmt::Write as _;

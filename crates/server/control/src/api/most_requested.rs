@@ -8,7 +8,7 @@
 //!
 //! Lock: that of the last answer, held while the pages are read, on a blocking thread.
 
-use exchange::site::Site;
+use delivery::site::Site;
 use page_store::{SERVED_MAX, Walk};
 use serde_json::{Value, json};
 use site_state::history::shown;

@@ -6,7 +6,7 @@
 //! are no longer stored, because the allowed lag is exceeded. Not here: PHP, which may be
 //! unreachable while pages are served from the cache.
 
-use exchange::site::Site;
+use delivery::site::Site;
 use site_state::phase::Phase;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 
 use change_sources::{ClusterNode, Feed, HostName, NodeState, own_name};
 use config::DatabaseKind;
-use exchange::site::Site;
+use delivery::site::Site;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;

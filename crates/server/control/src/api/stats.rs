@@ -5,7 +5,7 @@
 
 use crate::metrics_table::limits_hit;
 use crate::metrics_table::{self, UPTIME};
-use exchange::site::Site;
+use delivery::site::Site;
 use serde_json::{Value, json};
 use site_state::counters::TimesNow;
 use std::collections::{BTreeMap, BTreeSet};

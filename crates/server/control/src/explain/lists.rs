@@ -3,7 +3,7 @@
 //! Each list is bounded; the lists of several sites are merged.
 
 use super::{named, page};
-use exchange::site::Site;
+use delivery::site::Site;
 use page_store::{ChangeTarget, Strength};
 use serde_json::{Value, json};
 use site_state::history::changes::ChangeName;

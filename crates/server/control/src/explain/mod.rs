@@ -1,7 +1,7 @@
 //! Explains how a page is answered, for the control interface and `pagewell explain`: a URL, a tag,
 //! the last changes, and the top causes of misses.
 //!
-//! A URL is judged by the functions that answer requests (`exchange::plan`, `lookup::decide_by`),
+//! A URL is judged by the functions that answer requests (`delivery::plan`, `lookup::decide_by`),
 //! with a lookup that does not count as a use. Nothing is changed, and no request is sent to the
 //! origin. For a site with files, the file or script of the URL is looked up. [`site_state::history`]
 //! remembers the past: the last render, the last purge.
@@ -25,7 +25,7 @@ pub mod text;
 pub use lists::{changes, misses, tag};
 
 use config::target::TargetUri;
-use exchange::site::Site;
+use delivery::site::Site;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use judge::judge;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 
 use super::judge::{ExplainVerdict, Judgement};
 use config::target::TargetUri;
-use exchange::site::Site;
+use delivery::site::Site;
 use http::{HeaderName, header};
 use http_cache::{Forms, LifetimeSource, Timestamp};
 use page_store::SERVED_MAX;

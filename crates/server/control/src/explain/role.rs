@@ -6,10 +6,10 @@
 
 use super::ExplainRequest;
 use config::target::TargetUri;
-use exchange::esi::is_litespeeds;
+use delivery::esi::is_litespeeds;
+use delivery::site::Site;
 use exchange::private::owner;
 use exchange::signed_in::{RoleState, SignedInRequest, is_key_of_role};
-use exchange::site::Site;
 use http::Method;
 use http_cache::RequestFacts;
 use page_store::ChangeTarget;

@@ -4,7 +4,7 @@
 
 use super::Kind;
 use crate::history;
-use exchange::send_backlog;
+use delivery::send_backlog;
 use origin::spool;
 use rustix::time::{ClockId, clock_gettime};
 use site_state::panics;

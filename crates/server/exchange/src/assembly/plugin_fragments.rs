@@ -7,16 +7,16 @@
 //! invalidates nothing, unless its response says so.
 
 use super::{DEPTH_MAX, FRAGMENTS_MAX, Page, Whole};
-use crate::esi::{field_value, template_dialect};
-use crate::exchange::dispatch;
-use crate::forward;
-use crate::render::{IncludeTags, InlineStore};
+use crate::dispatch::dispatch;
 use crate::signed_in::shared_fields;
 use bytes::Bytes;
 use config::target::TargetUri;
+use delivery::esi::field_value;
+use delivery::template_mark::template_dialect;
 use esi::{Combine, EsiDialect, Include, Template};
 use http::{HeaderValue, Request, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Switch};
+use render::{IncludeTags, InlineStore};
 use site_state::client::{Client, FragmentRequest, FragmentSharing};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;

@@ -4,7 +4,7 @@
 //! backlog of all clients is too large (`send_backlog`).
 
 use super::{Front, State};
-use exchange::send_backlog::{BacklogEntry, LONG_BYTES};
+use delivery::send_backlog::{BacklogEntry, LONG_BYTES};
 use origin::pace::Verdict;
 use site_state::limit_hits::Limit;
 use site_state::page::SharedPage;

@@ -11,9 +11,9 @@
 
 use super::read::{self, LineAt, Lines, PlainHead, PlainRequest};
 use super::send::{Hit, HitForm, HitParts, HitSource};
-use exchange::codings;
-use exchange::lookup::{self, StoredPages};
-use exchange::site::Site;
+use delivery::codings;
+use delivery::lookup::{self, StoredPages};
+use delivery::site::Site;
 use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
 use site_rules::{Handling, Peer, Plan, RequestView};
 use site_state::page::{ReadPage, Section, SharedPage, select};

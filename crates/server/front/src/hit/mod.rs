@@ -5,7 +5,7 @@
 //! | file | step |
 //! |---|---|
 //! | `read.rs` | reads the header section in one pass |
-//! | `find.rs` | writes the cache key, takes the candidates from the store, asks [`lookup::choose`](exchange::lookup::choose) |
+//! | `find.rs` | writes the cache key, takes the candidates from the store, asks [`lookup::choose`](delivery::lookup::choose) |
 //! | `send.rs` | writes status line, header lines and content |
 //!
 //! A **plain hit** is a request that meets every condition of this table. All other requests are

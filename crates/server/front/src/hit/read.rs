@@ -9,7 +9,7 @@
 
 use super::send::After;
 use config::Limits;
-use exchange::site::Site;
+use delivery::site::Site;
 use http_cache::{Fields, Method, RequestFacts};
 use site_rules::Peer;
 use site_state::request_fields::AllAsSent;

@@ -6,11 +6,11 @@
 //! version does not imply its option (RFC 9112 section 9.3).
 
 use super::read::PlainVersion;
-use exchange::access_log::{FILE, HIT, Outcome};
-use exchange::serve;
+use delivery::serve;
 use http::StatusCode;
 use http_cache::Timestamp;
 use http_cache::codings::Coding;
+use site_state::access_log::{FILE, HIT, Outcome};
 use site_state::page::{EncodedForm, ReadPage, Section, SharedPage, WireForm};
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -8,7 +8,7 @@ use super::frame::{flag, write_block, write_content};
 use super::reader::Request;
 use crate::front::logged::{Lines, LoggedRequest};
 use crate::hit::{Hit, HitFinder};
-use exchange::site::Site;
+use delivery::site::Site;
 use hpack::{write_field, write_status};
 use site_state::client::Client;
 use std::sync::Arc;

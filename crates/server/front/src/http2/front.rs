@@ -13,7 +13,7 @@ use super::frame::{ErrorCode, kind, write_goaway, write_number};
 use super::output_position::OutputPosition;
 use super::reader::{Reader, Step};
 use super::windows::Windows;
-use exchange::send_backlog::HeldBytes;
+use delivery::send_backlog::HeldBytes;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;

@@ -11,7 +11,7 @@
 
 use super::page_line;
 use bytes::Bytes;
-use exchange::site::Site;
+use delivery::site::Site;
 use memcache::{Edit, EditResult, Item, Items, Moment, NewCas, SetRefusal};
 use page_store::{ChangeTarget, Dependencies, Lease, NotReplaced, StoreRefusal, Strength};
 use site_state::history::ChangeSource;

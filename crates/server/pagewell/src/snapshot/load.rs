@@ -14,7 +14,7 @@
 
 use super::page::{self, LeftOut};
 use change_sources::Bookmark;
-use exchange::site::Site;
+use delivery::site::Site;
 use page_snapshot::{
     ChangedName, Head, JournalContents, Piece, Reader, SnapshotError, read_journal,
 };

@@ -6,7 +6,7 @@
 //! stored.
 
 use bytes::Bytes;
-use exchange::site::Site;
+use delivery::site::Site;
 use page_snapshot::{Content, PageStatements, Record, SavedPage};
 use page_store::{NotRestored, RestoreSession, Stay, WalkedPage, Worth};
 use site_state::footprints::StatementWalk;

@@ -11,7 +11,7 @@
 
 use super::page::{self, PageForm};
 use change_sources::{Feed, LogRetention};
-use exchange::site::Site;
+use delivery::site::Site;
 use page_snapshot::{Head, Position, WriteOutcome, Writer};
 use page_store::Walk;
 use site_state::footprints::StatementWalk;

@@ -7,7 +7,7 @@ use super::frame::{Answer, Frame, NumberedFrame};
 use super::socket::{self, Socket};
 use super::{FREE, GREETING, PREPARED};
 use config::Address;
-use exchange::site::Site;
+use delivery::site::Site;
 use page_store::{ChangeTarget, Strength};
 use serde::Deserialize;
 use site_state::history::ChangeSource;

@@ -7,7 +7,7 @@ use super::socket::{self, Peer, Socket};
 use super::{FREE, GREETING, PREPARED, Successor};
 use crate::snapshot;
 use config::Address;
-use exchange::site::Site;
+use delivery::site::Site;
 use serde_json::json;
 use site_state::phase::Phase;
 use std::io;

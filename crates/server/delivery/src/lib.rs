@@ -1,0 +1,32 @@
+//! What the ways of answering a request share: the site that the request is for, the choice of a stored page, and
+//! the response on its way to the client.
+//!
+//! Start reading at [`site`] (a site with everything that its requests need) and [`lookup`] (whether a stored page
+//! answers a request). Nothing here sends a request to the origin, or stores a page.
+//!
+//! | subject | modules |
+//! |---|---|
+//! | the site that a request is for | `site` (with the choice by host), `waiter` (the followers of its renders), `searches` |
+//! | a stored page as the answer | `plan`, `lookup`, `stored_answer`, `serve` |
+//! | ESI templates | `esi` (which responses are templates), `template_mark` |
+//! | files | `static_files`, `file_cache` |
+//! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `log_entry` |
+
+pub mod body;
+pub mod coding_queue;
+pub mod codings;
+pub mod esi;
+pub mod file_cache;
+pub mod in_flight;
+pub mod log_entry;
+pub mod lookup;
+pub mod plan;
+pub mod response_spool;
+pub mod searches;
+pub mod send_backlog;
+pub mod serve;
+pub mod site;
+pub mod static_files;
+pub mod stored_answer;
+pub mod template_mark;
+pub mod waiter;

@@ -1,0 +1,160 @@
+//! One site with everything that its requests need. These are its run-time state ([`SiteState`]),
+//! the renders in progress, the origin, the files, the followed databases, and the limits on
+//! connections.
+//!
+//! This is composition only; other modules implement the behaviour. Those that need only the state
+//! get that ([`Site::state`]). The configuration can be reloaded while Pagewell runs (`reload`).
+//! Then a new [`Site`] is created, which shares all parts with the previous one and gets all later
+//! requests.
+
+mod table;
+
+pub use table::SiteTable;
+
+use crate::coding_queue;
+use crate::file_cache::FileCache;
+use crate::searches::Searches;
+use crate::waiter::Waiter;
+use change_sources::ChangeSources;
+use config::{Config, FilesConfig};
+use origin::Origin;
+use origin::routes::{PathCache, Root};
+use origin::spool::Spool;
+use page_store::{FillLimits, Fills};
+use site_rules::Load;
+use site_state::SiteState;
+use site_state::access_log::AccessLog;
+use site_state::clock::Clock;
+use site_state::per_address::PerAddress;
+use site_state::signed_in_marks::SignedInMarks;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::sync::Semaphore;
+
+/// A site with one version of the configuration. A request keeps the version with which it began,
+/// so that all its decisions are consistent.
+#[derive(Clone)]
+pub struct Site {
+    state: Arc<SiteState>,
+    /// The other sites of this process, if this is the default site.
+    pub other_sites: Arc<SiteTable>,
+    /// The renders in progress.
+    pub fills: Arc<Fills<Waiter>>,
+    /// Marks of signed-in visitors and of the pages that they can share (LiteSpeed's ESI).
+    pub signed_in: Arc<SignedInMarks>,
+    /// The origin, which renders the pages.
+    pub origin: Arc<Origin>,
+    /// The document root, if there is one.
+    pub files: Option<Arc<(FilesConfig, FileCache)>>,
+    /// Cache of recently resolved script paths.
+    resolved: Arc<PathCache>,
+    /// Pages that wait for compression.
+    pub coding_queue: Arc<coding_queue::Queue>,
+    /// The access log, if there is one and this is the default site.
+    pub access_log: Option<Arc<AccessLog>>,
+    /// Limits concurrent searches of the pages for an expression.
+    pub searches: Arc<Searches>,
+    /// The databases and nodes whose changes invalidate pages.
+    pub sources: Arc<ChangeSources>,
+    /// Temporary files for responses that are too long for memory while their clients read them.
+    pub response_files: Arc<Spool>,
+    /// Limits the number of connections.
+    pub connections: Arc<Semaphore>,
+    /// The number of connections per client address.
+    pub per_address: Arc<PerAddress>,
+    /// Limits the number of upgraded connections.
+    pub upgrades: Arc<Semaphore>,
+    /// The site with the current configuration. The lock guards only this value.
+    current: Arc<Mutex<Weak<Site>>>,
+}
+
+impl Deref for Site {
+    type Target = SiteState;
+
+    #[inline]
+    fn deref(&self) -> &SiteState {
+        &self.state
+    }
+}
+
+impl Site {
+    /// Creates a site. `is_default`: it is the default site, to which connections come first.
+    pub fn new(
+        config: Arc<Config>,
+        clock: Clock,
+        origin: Origin,
+        other_sites: SiteTable,
+        is_default: bool,
+    ) -> Arc<Site> {
+        let limits = &config.limits;
+        let log = config.access_log.as_ref().filter(|_| is_default);
+        let files_bytes = SiteState::files_bytes(&config) as u64;
+        let files = config.site.files.clone();
+        let fill_limits = FillLimits { followers_max: limits.followers, ..FillLimits::default() };
+        let sources = Arc::new(ChangeSources::new(&config));
+        let site = Arc::new(Site {
+            other_sites: Arc::new(other_sites),
+            fills: Arc::new(Fills::new(fill_limits)),
+            signed_in: Arc::default(),
+            origin: Arc::new(origin),
+            files: files.map(|files| Arc::new((files, FileCache::new(files_bytes)))),
+            resolved: Arc::default(),
+            coding_queue: Arc::new(coding_queue::Queue::new(limits.coding_queue)),
+            access_log: log.map(|log| Arc::new(AccessLog::new(log))),
+            searches: Arc::default(),
+            response_files: Arc::new(Spool::for_responses(&config)),
+            connections: Arc::new(Semaphore::new(limits.connections)),
+            per_address: Arc::default(),
+            upgrades: Arc::new(Semaphore::new(limits.upgrades)),
+            current: Arc::default(),
+            state: SiteState::new(config, clock, sources.cluster(), is_default),
+            sources,
+        });
+        *site.current() = Arc::downgrade(&site);
+        site
+    }
+
+    /// Creates the same site with a new configuration. It takes effect when it is
+    /// [activated](Self::activate).
+    pub fn reread(&self, config: Arc<Config>, other_sites: SiteTable) -> Arc<Site> {
+        let (state, other_sites) = (self.state.reread(config), Arc::new(other_sites));
+        Arc::new(Site { state, other_sites, ..self.clone() })
+    }
+
+    /// Makes this configuration current for all later requests.
+    pub fn activate(self: &Arc<Site>) {
+        *self.current() = Arc::downgrade(self);
+        self.state.activate();
+    }
+
+    /// The site with the current configuration.
+    pub fn now(self: &Arc<Site>) -> Arc<Site> {
+        if self.is_current() {
+            return self.clone();
+        }
+        // While the server stops, there may be none.
+        self.current().upgrade().unwrap_or_else(|| self.clone())
+    }
+
+    /// The run-time state of the site, without the parts that answer requests.
+    #[inline]
+    pub fn state(&self) -> &Arc<SiteState> {
+        &self.state
+    }
+
+    /// The document root, with the recently found files; `None` in front of an HTTP origin.
+    pub fn root(&self) -> Option<Root<'_>> {
+        let (files, _) = self.files.as_deref()?;
+        Some(Root { files, resolved: Some((&self.resolved, self.clock.now())) })
+    }
+
+    /// The load of the origin, for rules that depend on it.
+    pub fn load(&self) -> Load {
+        let watched = self.config.rules.watches_load();
+        if watched && self.origin.places().waiting() > 0 { Load::Saturated } else { Load::Normal }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Weak<Site>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,32 @@
+//! The state that the requests for one page share while one of them, the leader, renders it.
+//! The followers wait here for the outcome. The leader is chosen by `page_store::Fills`, and whether a
+//! follower may use the leader's page in `render`.
+
+use http_cache::Failure;
+use site_state::page::SharedPage;
+use tokio::sync::watch;
+
+/// The shared state on which the followers of a render wait.
+pub struct Waiter {
+    /// The outcome, once there is one.
+    pub outcome: watch::Sender<Option<Outcome>>,
+}
+
+impl Default for Waiter {
+    fn default() -> Waiter {
+        Waiter { outcome: watch::Sender::new(None) }
+    }
+}
+
+/// The outcome of a render, for its followers.
+#[derive(Clone)]
+pub enum Outcome {
+    /// A page; each follower checks whether it may share it.
+    Page(SharedPage),
+    /// A response for one client only.
+    NotShareable,
+    /// No page: the origin failed.
+    Failed(Failure),
+    /// No page: the render was cancelled, was not needed, or has panicked.
+    GivenUp,
+}

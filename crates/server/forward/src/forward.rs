@@ -1,0 +1,464 @@
+//! Sends requests to the origin. It removes fields that must not be forwarded and finds the script
+//! that answers. It also forwards requests whose responses are not stored: unsafe methods, requests
+//! with content.
+//!
+//! Invalidation by unsafe requests is in `writes`. How long Pagewell waits for a response after the
+//! client has disconnected is in `client_gone`.
+
+use crate::client_gone::{self, OnClientGone};
+use crate::litespeed;
+use crate::writes;
+use bytes::Bytes;
+use config::Limits;
+use config::log::Seldom;
+use config::steering_fields::is_from_clients;
+use config::target::TargetUri;
+use delivery::body::{Content, ResponseBody, SpoolContent};
+use delivery::codings::encode_response;
+use delivery::esi;
+use delivery::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
+use delivery::serve;
+use delivery::site::Site;
+use delivery::static_files;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
+use http_cache::litespeed::CacheControl;
+use http_cache::status::{CacheOutcome, CacheStatus};
+use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
+use origin::routes::{Route, Script, Withheld, route_in};
+use origin::upload::Upload;
+use origin::{
+    LiteSpeedFeatures, Origin, OriginBody, OriginRequest, OriginResponse, RequestBody,
+    SendProgress, Unsent,
+};
+use site_rules::PlannedFields;
+use site_state::client::{Client, RequestContent};
+use site_state::history::UnstoredRecord;
+use site_state::propagation::Propagation;
+use site_state::refusal::Refusal;
+use site_state::request_fields::read_facts;
+use site_state::trailers;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The reason for forwarding a request.
+#[derive(Clone, Copy, Debug)]
+pub struct ForwardCause {
+    /// The reason as in RFC 9211.
+    pub forward: ForwardReason,
+    /// The `detail` parameter of `Cache-Status`, if any.
+    pub detail: Option<&'static str>,
+    /// How long to wait for the response after the client has disconnected.
+    pub on_client_gone: OnClientGone,
+}
+
+impl ForwardCause {
+    /// A reason without a detail.
+    pub fn of(forward: ForwardReason) -> ForwardCause {
+        ForwardCause { forward, detail: None, on_client_gone: OnClientGone::Abort }
+    }
+}
+
+/// The component that answers a path.
+pub enum Answerer {
+    /// The origin; with a script if it is a FastCGI responder.
+    Origin(Option<Script>),
+    /// Pagewell itself, by a file, a redirect or an error: the complete response.
+    Here(Response<ResponseBody>),
+}
+
+/// Finds the component that answers the target of a request.
+pub async fn answerer(site: &Arc<Site>, target: &TargetUri, facts: &RequestFacts<'_>) -> Answerer {
+    let Some((files, static_files)) = site.files.as_deref() else { return Answerer::Origin(None) };
+    let here = |response| Answerer::Here(response);
+    match route_of(site, target) {
+        Route::Script(script) => Answerer::Origin(Some(script)),
+        Route::Hidden(withheld) => {
+            note_withheld(site, target, &withheld);
+            here(serve::error(StatusCode::NOT_FOUND, "not-found", None))
+        }
+        Route::NotFound => here(serve::error(StatusCode::NOT_FOUND, "not-found", None)),
+        Route::Malformed => here(serve::error(StatusCode::BAD_REQUEST, "path-malformed", None)),
+        Route::AddSlash(path) => {
+            let query = target.path_and_query.split_once('?').map(|(_, query)| query);
+            here(serve::redirect(&path, query))
+        }
+        Route::Static(_) if !matches!(facts.method, Kind::Get | Kind::Head) => {
+            here(static_files::method_not_allowed())
+        }
+        Route::Static(path) => {
+            site.counters.files.add();
+            match static_files::answer(static_files, site, &path, facts).await {
+                Ok(response) => {
+                    if target.written.is_none() {
+                        static_files.note_found(&files.root, target.path(), &path);
+                    }
+                    here(response)
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    here(serve::error(StatusCode::NOT_FOUND, "not-found", None))
+                }
+                Err(error) => {
+                    tracing::error!(event = "file-failed", path = %path.display(), %error);
+                    here(serve::error(StatusCode::INTERNAL_SERVER_ERROR, "file-failed", None))
+                }
+            }
+        }
+    }
+}
+
+/// Logs a symbolic link that leads outside the document root, at most once a minute. The client
+/// only gets a 404; the operator may allow the link.
+fn note_withheld(site: &Site, target: &TargetUri, withheld: &Withheld) {
+    static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(60));
+    if let Withheld::LinkOutside(leads_to) = withheld
+        && LOGGED.is_due(site.clock.monotonic())
+    {
+        let (path, leads_to) = (target.path(), leads_to.display());
+        let hint = "allow it by site.allow_symlinks, or leave it";
+        tracing::warn!(event = "link-outside-root", path, %leads_to, hint);
+    }
+}
+
+/// Returns the route of the target. Scripts get the normalised path, because their responses are
+/// stored under it. Files, also hidden ones, are found only by the path as it was sent.
+/// Normalisation may have removed the slash of a directory; redirecting to add it would never end.
+pub fn route_of(site: &Site, target: &TargetUri) -> Route {
+    let Some(root) = site.root() else { return Route::NotFound };
+    let normal = route_in(root, target.path());
+    match (&target.written, normal) {
+        (None, normal) => normal,
+        (Some(written), Route::AddSlash(_)) => route_in(root, written),
+        (Some(written), normal) => match route_in(root, written) {
+            there @ (Route::Static(_) | Route::Hidden(_)) => there,
+            _ => normal,
+        },
+    }
+}
+
+/// Returns the header lines of a request to the origin.
+pub fn outgoing(headers: &HeaderMap) -> HeaderMap {
+    outgoing_but_for(headers, |_| false)
+}
+
+/// Returns the header lines of an origin request for a page that may be shared: those for which
+/// `sends` returns true.
+pub fn outgoing_for_page(headers: &HeaderMap, sends: impl Fn(&str) -> bool) -> HeaderMap {
+    outgoing_but_for(headers, |name| !sends(name))
+}
+
+/// Copies the lines in one pass, because removing lines from a copy would need a lookup for each of
+/// them.
+fn outgoing_but_for(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> HeaderMap {
+    let hop = fields::OneHop::of(headers);
+    let goes = |name: &HeaderName| {
+        !hop.has(name)
+            && is_from_clients(name.as_str())
+            && *name != header::CONTENT_LENGTH
+            && *name != header::EXPECT
+            && !is_left_out(name.as_str())
+    };
+    let mut kept = HeaderMap::with_capacity((headers.len() + FIELDS_ADDED).min(ROOM_MAX));
+    for (name, value) in headers.iter().filter(|(name, _)| goes(name)) {
+        kept.append(name, value.clone());
+    }
+    kept.append(header::VIA, HeaderValue::from_static("1.1 pagewell"));
+    kept
+}
+
+/// Number of header lines that Pagewell may add: `Via`, a condition, trace context.
+const FIELDS_ADDED: usize = 4;
+/// Maximum number of header lines for which memory is reserved in advance.
+const ROOM_MAX: usize = 256;
+
+/// Announces the content's trailers to an HTTP origin.
+fn with_announced(site: &Site, mut headers: HeaderMap, all: &HeaderMap) -> HeaderMap {
+    if matches!(*site.origin, Origin::Http(_)) {
+        trailers::announce(all, &mut headers);
+    }
+    headers
+}
+
+/// Replaces the lines that the plan has changed.
+pub fn as_planned(headers: &mut HeaderMap, planned: &PlannedFields<'_>) {
+    for name in planned.changed() {
+        let mut values: Vec<&[u8]> = Vec::new();
+        planned.values(name, &mut |value| values.push(value));
+        let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else { continue };
+        let between: &[u8] = if name == header::COOKIE { b"; " } else { b", " };
+        match HeaderValue::from_bytes(&values.join(between)) {
+            Ok(value) if !values.is_empty() => drop(headers.insert(name, value)),
+            _ => drop(headers.remove(name)),
+        }
+    }
+}
+
+/// Forwards a GET or HEAD unchanged. The response is for one client and is not stored.
+pub async fn pass_bypassed(
+    site: &Arc<Site>,
+    request: http::Request<RequestContent>,
+    target: TargetUri,
+    client: &Client,
+    why: ForwardCause,
+) -> Response<ResponseBody> {
+    match begin_bypass(site, &request) {
+        Ok(()) => pass(site, request, target, client, why).await,
+        Err(refused) => *refused,
+    }
+}
+
+/// Counts a GET or HEAD that bypasses the store.
+///
+/// # Errors
+/// The answer if the client accepts only a stored response (RFC 9111 section 5.2.1.7).
+pub fn begin_bypass(
+    site: &Site,
+    request: &http::Request<RequestContent>,
+) -> Result<(), Box<Response<ResponseBody>>> {
+    if read_facts(request.method(), request.headers()).cache_control.only_if_cached {
+        let refused = serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
+        return Err(Box::new(refused));
+    }
+    site.counters.bypasses.add();
+    Ok(())
+}
+
+/// Forwards a request that is not answered from the store and whose response is not stored.
+pub async fn pass(
+    site: &Arc<Site>,
+    request: http::Request<RequestContent>,
+    target: TargetUri,
+    client: &Client,
+    why: ForwardCause,
+) -> Response<ResponseBody> {
+    let (head, body) = request.into_parts();
+    // A write takes ownership of the rest of the head.
+    let headers = head.headers.clone();
+    let facts = read_facts(&head.method, &headers);
+    let outgoing = match prepare(site, (&head, body), &target, client, &facts).await {
+        Ok(outgoing) => *outgoing,
+        Err(response) => return *response,
+    };
+    let sent = match facts.method {
+        Kind::Unsafe => writes::send(site, outgoing, target, client, head).await,
+        _ => client_gone::send(site, outgoing, why.on_client_gone).await.map(not_late),
+    };
+    answer(site, &facts, sent, why)
+}
+
+/// Sends a form that Pagewell has written itself, on behalf of a client, and returns the response. It is
+/// no write of the client. `None` if the origin gives no response.
+pub async fn post_form(
+    site: &Arc<Site>,
+    target: TargetUri,
+    headers: HeaderMap,
+    client: &Client,
+    content: Bytes,
+) -> Option<OriginResponse> {
+    let facts = read_facts(&Method::GET, &headers);
+    let Answerer::Origin(script) = answerer(site, &target, &facts).await else { return None };
+    site.counters.forwards.add();
+    let outgoing = OriginRequest {
+        target: target.path_and_query.clone(),
+        host: target.host.clone(),
+        scheme: target.scheme,
+        headers: outgoing(&headers),
+        body: RequestBody::Stream(Box::new(Upload::of_bytes(content))),
+        peer: client.peer,
+        local: client.local,
+        script,
+        version: Version::HTTP_11,
+        extras: client.extras.clone(),
+        method: Method::POST,
+        litespeed: LiteSpeedFeatures::Nothing,
+        progress: SendProgress::default(),
+        capture: None,
+    };
+    client_gone::send(site, outgoing, OnClientGone::Abort).await.ok()?.ok()
+}
+
+/// The request to the origin for a request that is forwarded.
+///
+/// # Errors
+/// The answer of Pagewell itself, if the target is not the origin's.
+pub async fn prepare(
+    site: &Arc<Site>,
+    (head, body): (&http::request::Parts, RequestContent),
+    target: &TargetUri,
+    client: &Client,
+    facts: &RequestFacts<'_>,
+) -> Result<Box<OriginRequest>, Box<Response<ResponseBody>>> {
+    let script = match answerer(site, target, facts).await {
+        Answerer::Here(response) => return Err(Box::new(encode_response(site, facts, response))),
+        Answerer::Origin(script) => script,
+    };
+    site.counters.forwards.add();
+    Ok(Box::new(OriginRequest {
+        target: target.path_and_query.clone(),
+        host: target.host.clone(),
+        scheme: target.scheme,
+        headers: with_announced(site, outgoing(&head.headers), &head.headers),
+        body: content_of(body, head.version, &head.headers, &site.limits),
+        peer: client.peer,
+        local: client.local,
+        script,
+        version: head.version,
+        extras: client.extras.clone(),
+        method: head.method.clone(),
+        litespeed: LiteSpeedFeatures::Nothing,
+        progress: SendProgress::default(),
+        capture: None,
+    }))
+}
+
+/// The result of a forwarded request: the response or why there is none, and whether the changes that it
+/// announced are applied everywhere. The outer error is a panic of the task that has sent it.
+pub type Forwarded =
+    Result<Result<(OriginResponse, Propagation), (Unsent, Propagation)>, tokio::task::JoinError>;
+
+/// The answer to a client whose request was forwarded.
+pub fn answer(
+    site: &Arc<Site>,
+    facts: &RequestFacts<'_>,
+    sent: Forwarded,
+    why: ForwardCause,
+) -> Response<ResponseBody> {
+    // A panic of the task is logged elsewhere.
+    let Ok(sent) = sent else {
+        return serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None);
+    };
+    match sent {
+        Err((unsent, waited)) => failed_late(site, unsent, why.forward, waited),
+        Ok((response, waited)) => {
+            let mut status =
+                CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why.forward));
+            status.forward_status = Some(response.status);
+            status.detail = response.waited.and(waited).detail().or(why.detail);
+            let passed = stream(site, response, &status, None);
+            let is_head = facts.method == Kind::Head;
+            let passed = if is_head { serve::without_body(passed) } else { passed };
+            encode_response(site, facts, passed)
+        }
+    }
+}
+
+/// The answer if the origin did not answer a write, and the other nodes may not have applied its
+/// invalidation. The failure is in the page and in the log.
+fn failed_late(
+    site: &Arc<Site>,
+    unsent: Unsent,
+    why: ForwardReason,
+    waited: Propagation,
+) -> Response<ResponseBody> {
+    let mut answer = failed(site, unsent, why);
+    if let Some(late) = waited.detail() {
+        let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why));
+        status.detail = Some(late);
+        answer.headers_mut().insert("cache-status", serve::status_value(&status));
+    }
+    answer
+}
+
+/// Adds to the result of a request that is not a write that no propagation is needed.
+pub fn not_late<R>(sent: Result<R, Unsent>) -> Result<(R, Propagation), (Unsent, Propagation)> {
+    sent.map(|response| (response, Propagation::NotNeeded))
+        .map_err(|unsent| (unsent, Propagation::NotNeeded))
+}
+
+fn content_of(
+    body: RequestContent,
+    version: Version,
+    headers: &HeaderMap,
+    limits: &Limits,
+) -> RequestBody {
+    use http_body::Body;
+    let Some(body) = body else { return RequestBody::Empty };
+    if body.is_end_stream() && !headers.contains_key(header::TRANSFER_ENCODING) {
+        return RequestBody::Empty;
+    }
+    RequestBody::Stream(Box::new(Upload::new(body, version, limits)))
+}
+
+/// The answer if the origin did not answer.
+pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<ResponseBody> {
+    let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why));
+    match unsent {
+        Unsent::Client(refusal) => {
+            site.counters.rejected.add();
+            site.counters.limit_hits.refused(refusal);
+            let mut response = serve::error(refusal.status(), refusal.as_str(), None);
+            // The rest of the request is not read.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+            if refusal == Refusal::ContentNoRoom {
+                // Room for content is released as other requests end.
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
+            }
+            response
+        }
+        Unsent::Failed(failure) => {
+            site.counters.origin_failures.add();
+            status.detail = Some(failure.as_str());
+            serve::origin_failed(failure, &status)
+        }
+        Unsent::Redirected(_) => {
+            status.detail = Some(Failure::InvalidResponse.as_str());
+            serve::origin_failed(Failure::InvalidResponse, &status)
+        }
+    }
+}
+
+/// Streams a response that is not stored to the client. The origin is read at its own speed. When
+/// the client disconnects, the origin request is cancelled. `record` is what the history has of it.
+pub fn stream(
+    site: &Arc<Site>,
+    response: OriginResponse,
+    status: &CacheStatus<'_>,
+    record: Option<UnstoredRecord>,
+) -> Response<ResponseBody> {
+    let OriginResponse { status: code, headers: all, body, waited: _ } = response;
+    let said = CacheControl::read(&all);
+    let mut headers = serve::passed_on(all.clone(), &site.config.policy, status);
+    let mut length =
+        headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let (sender, receiver) = response_spool(site);
+    if body.may_have_trailers() {
+        // Trailers need chunked content, without a `Content-Length`.
+        length = None;
+        trailers::announce(&all, &mut headers);
+    }
+    tokio::spawn(pump(body, sender, record));
+    let content = match code.as_u16() {
+        204 | 304 => Content::Empty,
+        _ => Content::Spool(Box::new(SpoolContent { receiver, length })),
+    };
+    let mut answer = Response::new(ResponseBody::from(content));
+    *answer.status_mut() = code;
+    *answer.headers_mut() = headers;
+    litespeed::remember_refusal(said, &mut answer);
+    esi::marked(site, &all, answer)
+}
+
+/// Copies content from the origin to the client's spool until one of them ends.
+async fn pump(mut body: OriginBody, sender: SpoolSender, record: Option<UnstoredRecord>) {
+    let failure = loop {
+        let piece = tokio::select! {
+            piece = body.next() => piece,
+            () = sender.closed() => return,
+        };
+        match piece {
+            None => break None,
+            Some(Err(failure)) => break Some(failure),
+            Some(Ok(piece)) => match sender.send(piece).await {
+                Ok(()) => {}
+                Err(ClientGone) => return,
+            },
+        }
+    };
+    let trailers = body.trailers();
+    if let (Some(record), Some(reason)) = (record, body.ended().against_storing()) {
+        record.correct(reason);
+    }
+    // The concurrency slot at the origin is released before the client receives the end.
+    drop(body);
+    sender.end(ContentEnd { failure, trailers, ..ContentEnd::default() });
+}

@@ -1,0 +1,22 @@
+//! One request to the origin: sent, followed through local redirects, and answered by what comes back. The
+//! invalidations that a response announces are applied before the client gets it.
+//!
+//! Start reading at [`pass`] (a request that is forwarded) and [`send`] (every request to the origin). Nothing
+//! here stores a page: that is the crate `render`.
+//!
+//! | subject | modules |
+//! |---|---|
+//! | a request to the origin | `send`, `client_gone` (after the client has disconnected) |
+//! | a forwarded request | `forward`, `writes` (unsafe methods), `upgrade` |
+//! | what a response announces | `litespeed`, `owner_copies` (private copies), `sendfile` |
+
+pub mod client_gone;
+mod forward;
+pub mod litespeed;
+pub mod owner_copies;
+pub mod send;
+pub mod sendfile;
+pub mod upgrade;
+pub mod writes;
+
+pub use self::forward::*;

@@ -1,0 +1,95 @@
+//! Sends one request to the origin. ESI and trace fields are added, local redirects are followed, and the
+//! time is counted. Invalidations in the response head are applied before the response is returned.
+//! Which requests are sent, and with which fields, is decided in `forward` and `render`.
+
+use crate::litespeed;
+use crate::sendfile;
+use delivery::esi;
+use delivery::site::Site;
+use http::{HeaderMap, HeaderName, Method};
+use http_cache::{Failure, FieldUse};
+use origin::routes::{Route, route_in};
+use origin::{OriginRequest, OriginResponse, Unsent};
+use site_state::client::ClientExtras;
+use site_state::pending_changes::PendingChange;
+use site_state::traces;
+use std::sync::Arc;
+
+/// Maximum number of local redirects that an origin may request (RFC 3875 section 6.2.2).
+const REDIRECTS_MAX: usize = 5;
+
+/// Sends a request, and follows local redirects of the origin. Invalidations that the response
+/// contains in LiteSpeed's fields are applied before the response is returned.
+///
+/// # Errors
+/// The failure of the origin, or the reason why the request could not be sent.
+pub async fn send_following(
+    site: &Arc<Site>,
+    request: &mut OriginRequest,
+) -> Result<OriginResponse, Unsent> {
+    let hand =
+        if may_report_change(site) { Some(PendingChange::begin(site.state()).await) } else { None };
+    request.litespeed = litespeed::features(site);
+    esi::announce(site, &mut request.headers);
+    let method = request.method.clone();
+    let (spent, trace) = (request.extras.spent.clone(), request.extras.trace.clone());
+    // The time that the client takes to send content does not count as the origin's.
+    site.origin.take_in(request).await?;
+    for _ in 0..REDIRECTS_MAX {
+        let begun = site.clock.monotonic();
+        let asked = traces::in_request(site, &mut request.headers, trace.as_ref());
+        let mut answered = site.origin.send(request).await;
+        if let Ok(response) = &mut answered {
+            traces::out_of_response(site, &mut response.headers);
+            sendfile::note(site, &response.headers, || request.url());
+        }
+        if let Some(asked) = asked {
+            asked.ended(answered.as_ref().ok().map(|response| response.status));
+        }
+        let took = site.clock.monotonic().saturating_sub(begun);
+        site.counters.origin_times.add(took);
+        if let Some(spent) = &spent {
+            spent.add(took);
+        }
+        let path = match answered {
+            Err(Unsent::Redirected(path)) => path,
+            Ok(mut response) => {
+                add_tags(&request.extras, &mut response.headers);
+                let place = || request.url();
+                litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
+                if let Some(hand) = hand {
+                    response.waited = hand.acknowledge().await;
+                }
+                return Ok(response);
+            }
+            unsent => return unsent,
+        };
+        let root = site.root().ok_or(Failure::InvalidResponse)?;
+        let Route::Script(script) = route_in(root, path.split('?').next().unwrap_or_default())
+        else {
+            tracing::error!(event = "origin-invalid", reason = "redirect-to-no-script", path);
+            return Err(Failure::InvalidResponse.into());
+        };
+        // The content was sent with the first request.
+        (request.method, request.target, request.script) = (Method::GET, path, Some(script));
+        let fragment = request.extras.fragment.take();
+        request.extras = ClientExtras { fragment, ..ClientExtras::default() };
+        // The first script has used up the capture; the statements of the next one would be unknown.
+        request.capture = None;
+    }
+    tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
+    Err(Failure::InvalidResponse.into())
+}
+
+/// Adds the tags of an include element to those of its fragment's response.
+fn add_tags(extras: &ClientExtras, headers: &mut HeaderMap) {
+    if let Some(tags) = extras.fragment.as_ref().and_then(|fragment| fragment.tags.clone()) {
+        headers.append(HeaderName::from_static("x-litespeed-tag"), tags);
+    }
+}
+
+/// Whether a response to a safe request may report a change.
+pub fn may_report_change(site: &Site) -> bool {
+    // A response that ends a session invalidates that user's private copies.
+    site.config.dialects.litespeed == FieldUse::Obey || site.config.private.is_some()
+}

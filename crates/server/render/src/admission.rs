@@ -1,0 +1,268 @@
+//! Request collapsing: the turns of a request before it renders. They decide which render it waits
+//! for.
+//!
+//! All requests wait for a render whose outcome is valid for all. A render with an unknown cookie
+//! or with Authorization is usually for one client alone. Requests with neither must not wait for
+//! it, and its outcome must not mark the page as unshareable for them. Otherwise one client could
+//! make the others render the page as often as it likes. So there are groups:
+//!
+//! | group | leads, and waits for renders of | joins the render of `Everybody` |
+//! |---|---|---|
+//! | `Everybody` | its own group | its own group |
+//! | with an unknown cookie | its own group | if one is in progress: a page with an explicit lifetime may be shared with it |
+//! | with Authorization | its own group | never: few shared pages may be used for it (RFC 9111 section 3.5) |
+//! | `no-store`, honoured | none: its response is not stored | if one is in progress |
+//!
+//! A response that is not stored marks the page as hit-for-miss for its own group only
+//! (`limits.hit_for_miss`). A stored page is used by all groups.
+//!
+//! | a render fails | its followers |
+//! |---|---|
+//! | refused, timed out, overloaded: theirs would fail, too | get the same answer, or a stale page |
+//! | connection closed, invalid response, error status: may depend on the request | take another turn; the second time they get the same |
+
+use super::stale::ClientConnection;
+use super::{Ranges, RenderPermit, RenderRequest, on_failure, stale_on};
+use delivery::body::ResponseBody;
+use delivery::codings;
+use delivery::lookup::{self, StoredPages};
+use delivery::serve;
+use delivery::site::Site;
+use delivery::waiter::{Outcome, Waiter};
+use http::Response;
+use http::header::AUTHORIZATION;
+use http_cache::{Failure, RequestControl, Verdict};
+use page_store::{Follower, Number, SoloReason, SoloRender, Turn};
+use site_state::limit_hits::Limit;
+use site_state::page::SharedPage;
+use site_state::request_fields::AsSent;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Maximum number of renders that a request waits for before it renders alone.
+const TURNS_MAX: usize = 3;
+
+/// The result of the turns of a request.
+pub(super) enum Admission {
+    /// The render of another request has answered it.
+    Answer(Response<ResponseBody>),
+    /// The request renders, and handles its Range in this way.
+    Right(RenderPermit, Ranges),
+    /// The same, but the page was marked as hit-for-miss.
+    Unshared(RenderPermit, Ranges),
+}
+
+/// A group of requests that wait for each other's renders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CollapseGroup {
+    Everybody,
+    UnknownCookie,
+    Authorization,
+    Nobody,
+}
+
+impl CollapseGroup {
+    fn of(site: &Site, ask: &RenderRequest) -> CollapseGroup {
+        let rules = &site.config.rules;
+        let honours = rules.policy(&ask.plan).request_directives == RequestControl::Honour;
+        if honours && ask.facts().cache_control.no_store {
+            return CollapseGroup::Nobody;
+        }
+        let has_authorization = ask.headers.contains_key(AUTHORIZATION);
+        match (has_authorization, rules.has_strangers(&ask.plan)) {
+            (true, _) => CollapseGroup::Authorization,
+            (false, true) => CollapseGroup::UnknownCookie,
+            (false, false) => CollapseGroup::Everybody,
+        }
+    }
+
+    /// The key under which the requests of a group find each other. Key parts added by rules
+    /// contain a space, so they never equal the suffix.
+    fn key<'a>(self, of_page: &'a [u8]) -> Cow<'a, [u8]> {
+        let group: &[u8] = match self {
+            CollapseGroup::Everybody => return Cow::Borrowed(of_page),
+            CollapseGroup::UnknownCookie => b"\nunknown-cookie",
+            CollapseGroup::Authorization => b"\nauthorization",
+            CollapseGroup::Nobody => b"\nnobody",
+        };
+        Cow::Owned([of_page, group].concat())
+    }
+
+    fn joins_everybody(self) -> bool {
+        matches!(self, CollapseGroup::UnknownCookie | CollapseGroup::Nobody)
+    }
+
+    fn turn(self, site: &Site, ask: &RenderRequest, arrival: Number) -> Turn<Waiter> {
+        if self == CollapseGroup::Nobody {
+            return Turn::Alone(SoloRender {
+                lease: site.store.lease(),
+                why: SoloReason::NotShareable,
+            });
+        }
+        let key = self.key(&ask.key);
+        site.fills.turn(&site.store, site.store.key(&key), arrival, now_ms(site), Waiter::default)
+    }
+}
+
+/// Whether the response may be for this client alone, because the request has `Authorization` or an
+/// unknown cookie.
+pub(super) fn is_personal(site: &Site, ask: &RenderRequest) -> bool {
+    ask.headers.contains_key(AUTHORIZATION) || site.config.rules.has_strangers(&ask.plan)
+}
+
+fn now_ms(site: &Site) -> u64 {
+    site.clock.now().0
+}
+
+/// Removes the hit-for-miss mark of the page, because the response to `ask` was stored and is
+/// shareable.
+pub(super) fn shareable(site: &Site, ask: &RenderRequest) {
+    site.fills.shareable(site.store.key(&ask.key));
+    let group = CollapseGroup::of(site, ask);
+    if group != CollapseGroup::Everybody {
+        site.fills.shareable(site.store.key(&group.key(&ask.key)));
+    }
+}
+
+/// The right to refresh a page in the background. `None` if a render is in progress or the page is
+/// marked as hit-for-miss.
+pub(super) fn to_refresh(site: &Site, ask: &RenderRequest) -> Option<RenderPermit> {
+    let group = CollapseGroup::of(site, ask);
+    match group.turn(site, ask, site.store.number()) {
+        Turn::Lead(leader) => Some(RenderPermit::Leader(leader)),
+        // Marked as hit-for-miss, but a page is stored, so it is worth trying.
+        Turn::Alone(SoloRender { lease, why: SoloReason::NotShareable })
+            if group == CollapseGroup::Everybody =>
+        {
+            Some(RenderPermit::Solo(lease))
+        }
+        Turn::Alone(_) | Turn::Follow(_) => None,
+    }
+}
+
+/// Takes turns for a request that arrived at `arrival`, until the render of another request has
+/// answered it or it has the right to render.
+pub(super) async fn taken(site: &Arc<Site>, ask: &RenderRequest, arrival: Number) -> Admission {
+    let group = CollapseGroup::of(site, ask);
+    let joins = || site.fills.join(site.store.key(&ask.key), arrival, now_ms(site));
+    let mut joined = if group.joins_everybody() { joins() } else { None };
+    let mut failed_before = false;
+    let mut next = None;
+    for _ in 0..TURNS_MAX {
+        let is_everybodys = joined.is_some();
+        let follower = match joined.take() {
+            Some(follower) => follower,
+            None => match next.take().unwrap_or_else(|| group.turn(site, ask, arrival)) {
+                Turn::Lead(leader) => {
+                    return Admission::Right(RenderPermit::Leader(leader), Ranges::Cut);
+                }
+                Turn::Alone(alone) => return by_itself(site, ask, alone),
+                Turn::Follow(follower) => follower,
+            },
+        };
+        match follow(site, ask, &follower, failed_before).await {
+            FollowOutcome::Answered(response) => return Admission::Answer(response),
+            FollowOutcome::Failed => failed_before = true,
+            FollowOutcome::Refused => {}
+        }
+        if !is_everybodys {
+            next = Some(site.fills.again(&site.store, follower, now_ms(site), Waiter::default));
+        }
+    }
+    let right = match next {
+        Some(Turn::Lead(leader)) => RenderPermit::Leader(leader),
+        Some(Turn::Alone(SoloRender { lease, .. })) => RenderPermit::Solo(lease),
+        Some(Turn::Follow(_)) | None => RenderPermit::Solo(site.store.lease()),
+    };
+    Admission::Right(right, Ranges::Cut)
+}
+
+fn by_itself(site: &Site, ask: &RenderRequest, SoloRender { lease, why }: SoloRender) -> Admission {
+    match why {
+        SoloReason::NotShareable => Admission::Unshared(RenderPermit::Solo(lease), ask.for_range()),
+        SoloReason::TooManyFollowers => {
+            site.counters.limit_hits.note(Limit::Followers);
+            Admission::Right(RenderPermit::Solo(lease), Ranges::Cut)
+        }
+    }
+}
+
+/// The result of waiting for the render of another request.
+enum FollowOutcome {
+    Answered(Response<ResponseBody>),
+    /// The page may not be shared, or the render was cancelled: take another turn.
+    Refused,
+    /// The render failed, perhaps because of its own request: take another turn, once.
+    Failed,
+}
+
+/// Waits for the render of another request.
+async fn follow(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    follower: &Follower<Waiter>,
+    failed_before: bool,
+) -> FollowOutcome {
+    let _following = site.counters.followers.during();
+    let mut outcome = follower.waiter().outcome.subscribe();
+    // The follower keeps the sender alive; `Right` ensures that an outcome is sent.
+    let outcome = match outcome.wait_for(Option::is_some).await {
+        Ok(outcome) => outcome.clone(),
+        Err(_) => None,
+    };
+    match outcome {
+        Some(Outcome::Page(page)) => shared(site, ask, follower, &page),
+        Some(Outcome::Failed(failure)) => failed(site, ask, failure, failed_before),
+        Some(Outcome::NotShareable | Outcome::GivenUp) | None => FollowOutcome::Refused,
+    }
+}
+
+/// Shares the page of another request's render if that is allowed.
+fn shared(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    follower: &Follower<Waiter>,
+    page: &SharedPage,
+) -> FollowOutcome {
+    let stored = &page.payload().stored;
+    let reads = page.payload().reads().map(|reads| &**reads);
+    let mut made_from = site.dependencies(stored, reads, ask.target.page(), None);
+    made_from.place(site.store.key(page.key().bytes()), page.variant());
+    if follower.may_share(&site.store, &made_from).is_err() {
+        site.counters.joins_refused.add();
+        return FollowOutcome::Refused;
+    }
+    let facts = ask.facts();
+    let now = site.clock.now();
+    let (fields, rendered) = (AsSent(&*ask.headers), StoredPages::Rendered(page));
+    let verdict = lookup::choose(site, &facts, &fields, &ask.plan, rendered, now);
+    let Verdict::Reuse { answer, .. } = verdict else { return FollowOutcome::Refused };
+    site.counters.collapsed.add();
+    page.serve();
+    codings::wanted(site, &facts, page);
+    let mut status = ask.status();
+    status.collapsed = true;
+    status.ttl_seconds = Some(stored.ttl_seconds(now));
+    FollowOutcome::Answered(serve::page(&facts, page, answer, now, &status))
+}
+
+/// Handles the failure of another request's render. A failure of the origin itself is passed to all
+/// followers at once, any other only the second time. So no request waits for more than two failing
+/// renders.
+fn failed(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    failure: Failure,
+    failed_before: bool,
+) -> FollowOutcome {
+    let is_of_origin = match failure {
+        Failure::Refused | Failure::TimedOut | Failure::Overloaded => true,
+        Failure::HungUp | Failure::InvalidResponse | Failure::Status(_) => false,
+    };
+    if is_of_origin || failed_before {
+        return FollowOutcome::Answered(on_failure(site, ask, failure, ClientConnection::Client));
+    }
+    let stale = matches!(failure, Failure::Status(_))
+        .then(|| stale_on(site, ask, failure, ClientConnection::Client));
+    stale.flatten().map_or(FollowOutcome::Failed, FollowOutcome::Answered)
+}

@@ -1,0 +1,584 @@
+//! Renders a page that the store could not answer: once, for all requests that arrive while it is
+//! in progress.
+//!
+//! | turn | what happens |
+//! |---|---|
+//! | lead | a separate task sends the origin request, notifies the followers, stores the page |
+//! | follow | waits; shares the page if rule 2 allows it, else takes another turn |
+//! | alone | sends its own origin request; the page may still be stored |
+//!
+//! The task continues after its client has disconnected, as long as it has followers or the page is
+//! about to be stored. Otherwise the origin request is cancelled as soon as `client_gone` allows it. The
+//! lease is taken before the request is sent, and held until the followers have decided. The page
+//! is stored before its last byte is sent.
+
+mod admission;
+mod collect;
+mod decoded;
+mod fields;
+mod inlines;
+mod parts;
+mod reads;
+mod revised;
+pub mod rewarm;
+mod stale;
+mod superseded;
+mod task;
+
+use admission::Admission;
+pub use decoded::{is_stream, understand};
+pub use fields::ExtraFields;
+pub use inlines::{IncludeTags, InlineStore};
+pub use parts::Ranges;
+use stale::{on_failure, stale_on};
+pub use superseded::end_private_copies;
+use task::apart;
+pub use task::store_for_owner;
+
+use config::target::TargetUri;
+use delivery::body::ResponseBody;
+use delivery::esi;
+use delivery::lookup::decide_on;
+use delivery::serve;
+use delivery::site::Site;
+use delivery::waiter::{Outcome, Waiter};
+use forward::client_gone::{OnClientGone, must_await_response, unless_left};
+use forward::litespeed;
+use forward::{Answerer, answerer};
+use http::{HeaderMap, Method, Response, StatusCode, Version, header};
+use http_cache::status::{CacheOutcome, CacheStatus};
+use http_cache::{
+    Failure, ForwardReason, LifetimeSource, RequestFacts, Reuse, StoredResponse, Timestamp,
+    Verdict, make_conditional,
+};
+use origin::capture::Capture;
+use origin::routes::Script;
+use origin::{OriginRequest, OriginResponse, Unsent};
+use page_store::{Candidates, Leader, Lease, Number};
+use site_rules::{Owner, Plan, PlannedFields};
+use site_state::client::Client;
+use site_state::footprints::PageReads;
+use site_state::limit_hits::Limit;
+use site_state::page::{ReadPage, SharedPage, StoredPage};
+use site_state::panics::{self, Place};
+use site_state::request_fields::{AsSent, read_facts};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use tokio::sync::oneshot;
+
+/// Maximum number of origin requests per render. They are conditional, unconditional, for a range
+/// of a page that is not stored, with fields that `Vary` names, and with custom fields.
+const ATTEMPTS_MAX: usize = 5;
+
+/// A GET or HEAD that the store could not answer.
+#[derive(Clone)]
+pub struct RenderRequest {
+    /// The target of the request.
+    pub target: TargetUri,
+    /// The cache key of the page.
+    pub key: Vec<u8>,
+    /// The method, GET or HEAD.
+    pub method: Method,
+    /// The header lines of the client.
+    pub headers: Arc<HeaderMap>,
+    /// The HTTP version of the client's request.
+    pub version: Version,
+    /// The client and its connection.
+    pub client: Client,
+    /// The plan: the result of the site's rules for the request.
+    pub plan: Plan,
+    /// The reason why it is not answered from the store.
+    pub why: ForwardReason,
+    /// The stored page to be validated.
+    pub validate: Option<SharedPage>,
+    /// The stored page to use as a fallback if the origin fails.
+    pub fallback: Option<SharedPage>,
+    /// How the request's Range is handled.
+    pub ranges: Ranges,
+    /// The owner of the private copy; `None` for a shared page.
+    pub owner: Option<Arc<Owner>>,
+    /// The client's fields that are forwarded in addition to those of every render.
+    pub extra_fields: ExtraFields,
+}
+
+impl RenderRequest {
+    fn facts(&self) -> RequestFacts<'_> {
+        read_facts(&self.method, &self.headers)
+    }
+
+    fn status(&self) -> CacheStatus<'static> {
+        CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(self.why))
+    }
+
+    /// Applies the plan's changes to the header lines that are sent to the origin.
+    fn plan_headers(&self, site: &Site, headers: &mut HeaderMap) {
+        let fields = AsSent(&*self.headers);
+        forward::as_planned(headers, &PlannedFields::new(&site.config.rules, self.plan, &fields));
+        litespeed::give_vary_value(&site.config.dialects, &self.plan, headers);
+    }
+
+    /// Selects the pages to validate and to fall back on from the pages stored now.
+    fn look_again(&mut self, stored: &Candidates<StoredPage>, verdict: Verdict) {
+        let page = |at: usize| stored.as_slice().get(at).cloned();
+        (self.validate, self.fallback) = match verdict {
+            Verdict::Forward { validate, fallback, .. } => {
+                (validate.and_then(page), fallback.and_then(page))
+            }
+            // A stale page that may still be served: this is a refresh.
+            Verdict::Reuse { candidate, .. } => (page(candidate), page(candidate)),
+            Verdict::Unsatisfied => (None, None),
+        };
+        self.send_nominated(stored);
+        // A change has marked the page. Its validator may be older than the change, so it is not
+        // used.
+        if self.validate.as_ref().is_some_and(|page| page.is_marked()) {
+            self.validate = None;
+        }
+    }
+}
+
+/// Answers a request by a render: its own, or that of another request.
+pub async fn get(site: &Arc<Site>, mut ask: RenderRequest) -> Response<ResponseBody> {
+    let arrival = site.store.number();
+    let script = match answerer(site, &ask.target, &ask.facts()).await {
+        Answerer::Here(response) => return response,
+        Answerer::Origin(script) => script,
+    };
+    if ask.why == ForwardReason::Bypass {
+        return rendered(site, ask, script, RenderPermit::Solo(site.store.lease())).await;
+    }
+    if let Some(response) = parts::from_store(site, &mut ask) {
+        return response;
+    }
+    match admission::taken(site, &ask, arrival).await {
+        Admission::Answer(response) => response,
+        Admission::Right(right, ranges) => {
+            leased(site, RenderRequest { ranges, ..ask }, script, right).await
+        }
+        Admission::Unshared(right, ranges) => {
+            let mut ask = RenderRequest { ranges, ..ask };
+            if ask.can_send_custom(site) {
+                ask.send_custom();
+            }
+            leased(site, ask, script, right).await
+        }
+    }
+}
+
+/// The result of refreshing a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefreshOutcome {
+    /// The page was stored, or cannot be: another attempt would have the same result.
+    Done,
+    /// A dependency changed during the refresh, or another render is in progress that may have
+    /// begun before the change.
+    Overtaken,
+}
+
+/// Refreshes a page in the background, unless a render of it is in progress already.
+pub async fn refresh(site: Arc<Site>, mut ask: RenderRequest) -> RefreshOutcome {
+    let answerer = answerer(&site, &ask.target, &ask.facts()).await;
+    let Answerer::Origin(script) = answerer else { return RefreshOutcome::Done };
+    if admission::is_personal(&site, &ask)
+        && let Some(all) = superseded::for_everybody(&site, &ask)
+    {
+        ask = all;
+    }
+    let Some(right) = admission::to_refresh(&site, &ask) else { return RefreshOutcome::Overtaken };
+    // Another refresh may have ended between the look-up that found the page stale and this turn.
+    let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
+    if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
+        return RefreshOutcome::Done;
+    }
+    ask.look_again(&candidates, verdict);
+    let (render, outcome) = Render::for_nobody(&site, ask, right);
+    render.run(script).await;
+    if outcome.is_outdated.load(Relaxed) { RefreshOutcome::Overtaken } else { RefreshOutcome::Done }
+}
+
+/// Renders, unless the page was stored between the look-up and the turn. The pages to validate and
+/// to fall back on are looked up again, now that the lease is taken. A page that was invalidated
+/// since the look-up must not be revalidated, because an origin's validators may not distinguish
+/// two changes within one second.
+async fn leased(
+    site: &Arc<Site>,
+    mut ask: RenderRequest,
+    script: Option<Script>,
+    right: RenderPermit,
+) -> Response<ResponseBody> {
+    let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
+    if let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = verdict {
+        drop(right);
+        let page = &candidates.as_slice()[candidate];
+        return delivery::stored_answer::hit(site, &ask.facts(), page, answer);
+    }
+    ask.look_again(&candidates, verdict);
+    rendered(site, ask, script, right).await
+}
+
+/// Renders the page in a separate task, and waits for the answer.
+async fn rendered(
+    site: &Arc<Site>,
+    ask: RenderRequest,
+    script: Option<Script>,
+    right: RenderPermit,
+) -> Response<ResponseBody> {
+    let (answer, answered) = oneshot::channel();
+    apart(Box::pin(Render::new(site, ask, right, answer).run(script)), answered).await
+}
+
+/// The right to render, with or without followers.
+enum RenderPermit {
+    Leader(Leader<Waiter>),
+    Solo(Lease),
+}
+
+impl RenderPermit {
+    fn lease(&self) -> &Lease {
+        match self {
+            RenderPermit::Leader(leader) => leader.lease(),
+            RenderPermit::Solo(lease) => lease,
+        }
+    }
+
+    /// Notifies the followers of the outcome, and ends the render. It cannot be joined from then
+    /// on: a request that arrives after the client's answer must not get an older page.
+    fn end(self, outcome: Outcome) {
+        self.tell(outcome);
+    }
+
+    fn tell(&self, outcome: Outcome) {
+        if let RenderPermit::Leader(leader) = self {
+            leader.waiter().outcome.send_replace(Some(outcome));
+        }
+    }
+}
+
+/// Notifies the followers however a render ends: also if it is cancelled, if the page was found
+/// after all, or after a panic. Otherwise they would wait for ever.
+impl Drop for RenderPermit {
+    fn drop(&mut self) {
+        let RenderPermit::Leader(leader) = self else { return };
+        leader.waiter().outcome.send_if_modified(|outcome| {
+            let is_open = outcome.is_none();
+            if is_open {
+                *outcome = Some(Outcome::GivenUp);
+            }
+            is_open
+        });
+    }
+}
+
+/// One render, from the request to the origin to the stored page.
+struct Render {
+    site: Arc<Site>,
+    ask: RenderRequest,
+    right: RenderPermit,
+    /// The channel to the client; `None` if no client waits.
+    answer: Option<oneshot::Sender<Response<ResponseBody>>>,
+    /// The result of a background refresh, for which no client waits from the beginning.
+    for_nobody: Option<Arc<ForNobody>>,
+    /// When the first origin request was sent, in milliseconds since 1970.
+    began_ms: Option<u64>,
+    /// When the last origin request was sent.
+    asked: Timestamp,
+    /// The number of the answer that was not stored, if the render continues with another request.
+    answered: Option<Number>,
+    /// The capture of the statements of the last origin request, until it is complete.
+    capture: Option<Capture>,
+    /// The statements that the render has run, once all of them are known.
+    reads: Option<Arc<PageReads>>,
+}
+
+/// The result of a background refresh, for the caller that began it.
+#[derive(Default)]
+struct ForNobody {
+    /// Whether the page was refused because of a change.
+    is_outdated: AtomicBool,
+}
+
+/// When the request was sent and the response received, and the header lines that were sent.
+struct OriginTimes {
+    headers: HeaderMap,
+    request_time: Timestamp,
+    response_time: Timestamp,
+}
+
+impl Render {
+    async fn run(self: Box<Self>, script: Option<Script>) {
+        let mut render = self;
+        let mut validated = render.ask.validate.take();
+        for _ in 0..ATTEMPTS_MAX {
+            render = match render.attempt(script.clone(), validated.take()).await {
+                Attempt::Done => return,
+                Attempt::Unconditionally(render)
+                | Attempt::ForRange(render)
+                | Attempt::WithFields(render) => render,
+            };
+        }
+        render.unusable();
+    }
+
+    /// Treats a 304 response to an unconditional request as a failure of the origin, because it
+    /// cannot be used (RFC 9110 section 15.4.5).
+    fn unusable(self: Box<Self>) {
+        let failure = Failure::InvalidResponse;
+        self.tell_not_stored(failure.as_str(), Some(StatusCode::NOT_MODIFIED), &HeaderMap::new());
+        let response = on_failure(&self.site, &self.ask, failure, self.recipient());
+        self.give_up(response, Outcome::Failed(failure));
+    }
+
+    /// Sends one origin request: for the page, or conditional, to validate `validate`.
+    async fn attempt(
+        mut self: Box<Self>,
+        script: Option<Script>,
+        validate: Option<SharedPage>,
+    ) -> Attempt {
+        let sends = |name: &str| self.ask.sends(&self.site, name);
+        let mut headers = forward::outgoing_for_page(&self.ask.headers, sends);
+        self.ask.plan_headers(&self.site, &mut headers);
+        if self.site.config.codings.are_made() {
+            // Pagewell compresses the page itself, once for all clients.
+            headers.remove(header::ACCEPT_ENCODING);
+        }
+        // The page to refresh may have no validator. A 304 does not tell which rows the content is made from.
+        let validate = validate.filter(|page| {
+            page.payload().stored.can_be_validated() && page.payload().reads().is_none()
+        });
+        let known = validate.as_ref().map(|page| page.response());
+        make_conditional(&mut headers, known.as_ref());
+        if validate.is_none() {
+            self.ask.put_range(&mut headers);
+        }
+        let request_time = self.site.clock.now();
+        self.began_ms.get_or_insert(request_time.0);
+        self.asked = request_time;
+        self.site.counters.renders.add();
+        // Trace context and Pagewell's capabilities are added to the lines that are sent; they are
+        // not used otherwise.
+        let config = &self.site.config;
+        let untraced =
+            (config.traces.is_some() || esi::may_come(&self.site)).then(|| headers.clone());
+        let mut request = Box::new(self.request(headers, script));
+        let sent = self.send(&mut request).await;
+        let Some(sent) = sent else { return Attempt::Done };
+        let response = match sent {
+            Ok(response) => response,
+            Err(unsent) => return self.unsent(unsent),
+        };
+        if request.capture.is_none() {
+            self.capture = None;
+        }
+        let headers = untraced.unwrap_or(request.headers);
+        let sent = OriginTimes { headers, request_time, response_time: self.site.clock.now() };
+        match validate {
+            Some(page) if response.status == StatusCode::NOT_MODIFIED => {
+                self.not_modified(&page, response, &sent)
+            }
+            _ if response.status == StatusCode::NOT_MODIFIED => {
+                self.unusable();
+                Attempt::Done
+            }
+            _ => self.responded(response, &sent).await,
+        }
+    }
+
+    /// Sends the request. `None` if no client waits any more and the response is not needed for
+    /// invalidation.
+    async fn send(
+        &mut self,
+        request: &mut OriginRequest,
+    ) -> Option<Result<OriginResponse, Unsent>> {
+        let (site, reached) = (self.site.clone(), request.progress.clone());
+        let mut sending = pin!(forward::send::send_following(&site, request));
+        if must_await_response(&site, OnClientGone::Abort) {
+            unless_left(sending.as_mut(), self.abandoned(), &reached).await
+        } else {
+            tokio::select! {
+                sent = &mut sending => Some(sent),
+                () = self.abandoned() => None,
+            }
+        }
+    }
+
+    /// Completes when no client waits for this render any more.
+    async fn abandoned(&mut self) {
+        match &mut self.answer {
+            Some(answer) => answer.closed().await,
+            None => std::future::pending().await,
+        }
+        if let RenderPermit::Leader(leader) = &self.right {
+            leader.waiter().outcome.closed().await;
+        }
+    }
+
+    fn unsent(self: Box<Self>, unsent: Unsent) -> Attempt {
+        match unsent {
+            Unsent::Failed(failure) => {
+                self.tell_not_stored(failure.as_str(), None, &HeaderMap::new());
+                let response = on_failure(&self.site, &self.ask, failure, self.recipient());
+                self.give_up(response, Outcome::Failed(failure));
+            }
+            other => {
+                let response = forward::failed(&self.site, other, self.ask.why);
+                self.give_up(response, Outcome::NotShareable);
+            }
+        }
+        Attempt::Done
+    }
+
+    /// Notifies the followers and answers the client.
+    fn give_up(self: Box<Self>, response: Response<ResponseBody>, outcome: Outcome) {
+        self.right.end(outcome);
+        if let Some(answer) = self.answer {
+            let _ = answer.send(response);
+        }
+    }
+
+    /// Handles a 304 response to a conditional request (RFC 9111 section 4.3.4).
+    fn not_modified(
+        self: Box<Self>,
+        page: &SharedPage,
+        response: OriginResponse,
+        sent: &OriginTimes,
+    ) -> Attempt {
+        match revised::freshened(&self.site, &self.ask, page, &response, sent) {
+            Ok(stored) if stored.lifetime_source == LifetimeSource::Reads => {
+                tracing::debug!(event = "not-freshened", reason = "reads-unknown");
+                Attempt::Unconditionally(self)
+            }
+            Ok(stored) => {
+                self.site.counters.validated.add();
+                let mut status = self.ask.status();
+                status.forward_status = Some(StatusCode::NOT_MODIFIED);
+                status.detail = response.waited.detail();
+                let content = page.content();
+                let coded = page.payload().forms().contents();
+                self.store(stored, content, coded, status);
+                Attempt::Done
+            }
+            Err(reason) => {
+                tracing::debug!(event = "not-freshened", reason);
+                Attempt::Unconditionally(self)
+            }
+        }
+    }
+
+    /// Handles a response other than a 304.
+    async fn responded(
+        mut self: Box<Self>,
+        mut response: OriginResponse,
+        sent: &OriginTimes,
+    ) -> Attempt {
+        panics::may_happen(Place::Render);
+        if response.status.is_server_error() {
+            let failure = Failure::Status(response.status);
+            if let Some(stale) = stale_on(&self.site, &self.ask, failure, self.recipient()) {
+                self.give_up(stale, Outcome::Failed(failure));
+                return Attempt::Done;
+            }
+        }
+        let mut status = self.ask.status();
+        status.forward_status = Some(response.status);
+        // The propagation state of a change has precedence over the reason for not storing.
+        status.detail = response.waited.detail();
+        match self.kept(&response, sent) {
+            // The followers keep waiting, because the response will be a page.
+            Ok(stored) if self.ask.send_missing(&self.site, &stored, sent) => {
+                return Attempt::WithFields(self);
+            }
+            Ok(mut stored) => {
+                self.understand(&mut response, Some(&mut stored));
+                self.collect(stored, response, status).await;
+            }
+            Err(reason) if self.is_worth_a_range(&response) => {
+                self.end_older(&response, reason);
+                // The followers need not wait for the range.
+                self.not_shareable();
+                self.right.tell(Outcome::NotShareable);
+                self.ask.ranges = Ranges::Forwarded;
+                return Attempt::ForRange(self);
+            }
+            // The response is for one client. The request had no custom fields, which the application
+            // may use; the next response is for this client.
+            Err(reason) if self.ask.can_send_custom(&self.site) => {
+                self.end_older(&response, reason);
+                self.ask.send_custom();
+                self.not_shareable();
+                self.right.tell(Outcome::NotShareable);
+                return Attempt::WithFields(self);
+            }
+            Err(reason) => {
+                self.understand(&mut response, None);
+                self.end_older(&response, reason);
+                self.not_shareable();
+                let record = self.unstored_record(reason, &response);
+                if reason == http_cache::NotStored::TooLarge.as_str() {
+                    self.site.counters.limit_hits.note(Limit::PageBytes);
+                }
+                status.detail = status.detail.or(Some(reason));
+                if self.site.config.rules.withholds_session(&self.ask.plan) {
+                    // The request was sent without a session, so a session cookie in the response
+                    // is not this client's.
+                    response.headers.remove(header::SET_COOKIE);
+                }
+                let passed = forward::stream(&self.site, response, &status, record);
+                let head_only = self.ask.method == Method::HEAD;
+                let passed = if head_only { serve::without_body(passed) } else { passed };
+                self.give_up(passed, Outcome::NotShareable);
+            }
+        }
+        Attempt::Done
+    }
+
+    fn understand(&self, response: &mut OriginResponse, stored: Option<&mut StoredResponse>) {
+        understand(&self.site, &self.ask.method, &self.ask.headers, response, stored);
+    }
+}
+
+/// The result of one origin request.
+enum Attempt {
+    /// The client and the followers have been answered.
+    Done,
+    /// The condition could not be used; send the request without it.
+    Unconditionally(Box<Render>),
+    /// The whole page will not be stored; request the range.
+    ForRange(Box<Render>),
+    /// The response depends on fields that the origin did not get; send the request with them.
+    WithFields(Box<Render>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use page_store::{FillLimits, Fills, Limits, Store, Turn};
+
+    /// The outcome that a follower receives after its leader has ended by `leave`.
+    fn outcome_after(leave: impl FnOnce(RenderPermit)) -> Option<Outcome> {
+        let store: Store<StoredPage> = Store::new(Limits::new(1 << 20));
+        let fills: Fills<Waiter> = Fills::new(FillLimits::default());
+        let key = store.key(b"a page");
+        let turn = || fills.turn(&store, key, store.number(), 0, Waiter::default);
+        let (Turn::Lead(leader), Turn::Follow(follower)) = (turn(), turn()) else {
+            panic!("the first leads and the second follows");
+        };
+        leave(RenderPermit::Leader(leader));
+        follower.waiter().outcome.subscribe().borrow().clone()
+    }
+
+    #[test]
+    fn followers_are_told_however_their_leader_goes() {
+        assert!(matches!(outcome_after(drop), Some(Outcome::GivenUp)));
+        let told = outcome_after(|right| right.end(Outcome::NotShareable));
+        assert!(matches!(told, Some(Outcome::NotShareable)));
+        let panicked = outcome_after(|right| {
+            let _ = std::thread::spawn(move || {
+                let _right = right;
+                panic!("as a bug would");
+            })
+            .join();
+        });
+        assert!(matches!(panicked, Some(Outcome::GivenUp)));
+    }
+}

@@ -1,0 +1,161 @@
+//! Applies the site's rules to a response, together with RFC 9111. Fields that a rule ignores do
+//! not affect storing, but are still sent to clients. The rule's caching policy is used, and rules
+//! may refuse storing.
+//!
+//! Cookies that a rule ignores are removed from the stored page and from the client's response.
+
+use super::{OriginTimes, Ranges, Render, RenderRequest, fields, is_stream, parts};
+use delivery::esi;
+use delivery::site::Site;
+use forward::sendfile;
+use http::{HeaderMap, Method, StatusCode, header};
+use http_cache::parts::storable_part;
+use http_cache::{Forms, NotStored, StoredResponse, freshen, storable};
+use origin::OriginResponse;
+use site_rules::{IgnoredFields, Revision};
+use site_state::page::{ReadPage, SharedPage};
+use site_state::request_fields::view_of;
+use site_state::request_fields::{AsSent, read_facts};
+use std::borrow::Cow;
+
+impl Render {
+    /// Returns the form in which a response is stored.
+    ///
+    /// # Errors
+    /// The reason to show why it must not be stored.
+    pub(super) fn kept(
+        &self,
+        response: &OriginResponse,
+        sent: &OriginTimes,
+    ) -> Result<StoredResponse, &'static str> {
+        let kept = if is_stream(&response.headers) {
+            Err("streamed")
+        } else {
+            self.storable(response, sent)
+        };
+        kept.map_err(|reason| unstored_reason(response, reason))
+    }
+}
+
+/// Returns the reason to show for a response that is not stored for `reason`. After a fatal error of PHP,
+/// everything else may be missing because of it; status and fields were sent before.
+fn unstored_reason(response: &OriginResponse, reason: &'static str) -> &'static str {
+    let is_clients = reason == NotStored::RequestNoStore.as_str();
+    if is_clients || response.status.is_server_error() {
+        return reason;
+    }
+    response.body.end_so_far().against_storing().unwrap_or(reason)
+}
+
+/// Returns the form in which a response is stored.
+///
+/// # Errors
+/// The reason why it must not be stored.
+pub(super) fn keep(
+    site: &Site,
+    ask: &RenderRequest,
+    response: &OriginResponse,
+    sent: &OriginTimes,
+) -> Result<StoredResponse, &'static str> {
+    if esi::is_part(site, response.status, &response.headers) {
+        return Err(NotStored::PartialContent.as_str());
+    }
+    if sendfile::field_of(&response.headers).is_some() {
+        return Err(sendfile::REASON);
+    }
+    if let Some(fragment) = &ask.client.extras.fragment {
+        esi::may_store_fragment(fragment, response.status)?;
+    }
+    let revision = revise(site, ask, response.status, &response.headers);
+    if let Some(refusal) = revision.refusal {
+        return Err(refusal.as_str());
+    }
+    let counted = counted(revision.ignored, &response.headers);
+    let facts = read_facts(&Method::GET, &ask.headers);
+    let (asked, came) = (sent.request_time, sent.response_time);
+    let (fields, status, policy) = (&sent.headers, response.status, revision.policy);
+    let kept = match (ask.ranges, status) {
+        (Ranges::Forwarded, StatusCode::PARTIAL_CONTENT) => {
+            storable_part(&facts, fields, &counted, asked, came, policy)
+                .map(|(stored, part)| parts::while_collected(stored, part))
+        }
+        // Any other response may depend on the range, as a 416 does.
+        (Ranges::Forwarded, status) if status != StatusCode::OK => Err(NotStored::PartialContent),
+        _ => storable(&facts, fields, status, &counted, asked, came, policy),
+    };
+    let mut stored = kept.map_err(|reason| reason.as_str())?;
+    site.config.rules.keeps(&ask.plan, &stored).map_err(|refusal| refusal.as_str())?;
+    if !revision.ignored.is_empty() {
+        revision.ignored.restore(&response.headers, &mut stored.headers);
+    }
+    fields::may_store(site, ask, &stored, sent)?;
+    esi::note(site, &response.headers, &mut stored);
+    Ok(stored)
+}
+
+/// Returns the stored response refreshed by a 304 (RFC 9111 section 4.3.4).
+///
+/// # Errors
+/// The reason why the 304 cannot be used.
+pub(super) fn freshened(
+    site: &Site,
+    ask: &RenderRequest,
+    page: &SharedPage,
+    response: &OriginResponse,
+    sent: &OriginTimes,
+) -> Result<StoredResponse, &'static str> {
+    let known = &page.response();
+    let revision = revise(site, ask, known.status, &response.headers);
+    let refresh = |known: &StoredResponse, headers: &HeaderMap| {
+        let facts = read_facts(&Method::GET, &ask.headers);
+        let (asked, came) = (sent.request_time, sent.response_time);
+        let stored = freshen(known, &facts, &sent.headers, headers, asked, came, revision.policy)
+            .map_err(|reason| reason.as_str())?;
+        fields::may_store(site, ask, &stored, sent).map(|()| stored)
+    };
+    if revision.ignored.is_empty() {
+        return Ok(of_form(known, refresh(known, &response.headers)?));
+    }
+    let mut plain = known.clone();
+    revision.ignored.strip(&mut plain.headers);
+    let stored = refresh(&plain, &counted(revision.ignored, &response.headers))?;
+    let mut stored = of_form(known, stored);
+    // The fields of the 304 have precedence over the stored ones.
+    revision.ignored.restore(&known.headers, &mut stored.headers);
+    if response.headers.contains_key(header::CACHE_CONTROL)
+        || response.headers.contains_key(header::EXPIRES)
+    {
+        revision.ignored.restore(&response.headers, &mut stored.headers);
+    }
+    Ok(stored)
+}
+
+/// Keeps the stored response's ESI form, whatever the 304 contains, because its content is
+/// unchanged.
+fn of_form(known: &StoredResponse, mut stored: StoredResponse) -> StoredResponse {
+    if known.forms == Forms::Assembled {
+        stored.forms = Forms::Assembled;
+    }
+    stored
+}
+
+fn revise<'s>(
+    site: &'s Site,
+    ask: &RenderRequest,
+    status: http::StatusCode,
+    headers: &HeaderMap,
+) -> Revision<'s> {
+    let fields = AsSent(&*ask.headers);
+    let view = view_of(&ask.target, &ask.method, &fields, &ask.client);
+    site.config.rules.revise(&ask.plan, &view, status, headers, site.load())
+}
+
+/// Returns the fields without those that a rule ignores.
+fn counted(ignored: IgnoredFields, headers: &HeaderMap) -> Cow<'_, HeaderMap> {
+    if ignored.is_empty() {
+        return Cow::Borrowed(headers);
+    }
+    let mut counted = headers.clone();
+    ignored.strip(&mut counted);
+    Cow::Owned(counted)
+}

@@ -1,0 +1,68 @@
+//! Answers a request whose render has failed. The answer is the stored fallback page if that is
+//! allowed, else an error (RFC 5861 section 4, RFC 9111 section 4.2.4).
+//!
+//! `lookup::choose_on_failure` decides at the time of the failure whether the page may be used.
+
+use super::{Render, RenderRequest};
+use delivery::body::ResponseBody;
+use delivery::lookup;
+use delivery::serve;
+use delivery::site::Site;
+use http::Response;
+use http_cache::Failure;
+use origin::Unsent;
+use site_state::page::ttl_seconds;
+use site_state::request_fields::AsSent;
+use std::sync::Arc;
+
+/// The recipient of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClientConnection {
+    /// A client that waits for it.
+    Client,
+    /// No client: a background refresh has failed, and its answer is neither sent nor counted.
+    Nobody,
+}
+
+impl Render {
+    /// The recipient of this render's answer.
+    pub(super) fn recipient(&self) -> ClientConnection {
+        if self.answer.is_some() { ClientConnection::Client } else { ClientConnection::Nobody }
+    }
+}
+
+/// The answer if the origin failed: the stale page if that is allowed, else an error.
+pub(super) fn on_failure(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    failure: Failure,
+    recipient: ClientConnection,
+) -> Response<ResponseBody> {
+    stale_on(site, ask, failure, recipient)
+        .unwrap_or_else(|| forward::failed(site, Unsent::Failed(failure), ask.why))
+}
+
+/// The stale page, if it may be served after this failure (RFC 5861 section 4, RFC 9111 section
+/// 4.2.4).
+pub(super) fn stale_on(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    failure: Failure,
+    recipient: ClientConnection,
+) -> Option<Response<ResponseBody>> {
+    let fallback = ask.fallback.as_ref()?;
+    let (facts, fields, now) = (ask.facts(), AsSent(&*ask.headers), site.clock.now());
+    let (plan, when) = (&ask.plan, (failure, now));
+    let answer = lookup::choose_on_failure(site, &facts, &fields, plan, fallback, when)?;
+    if recipient == ClientConnection::Client {
+        site.counters.stale_hits.add();
+        fallback.serve();
+    }
+    let mut status = ask.status();
+    status.ttl_seconds = Some(ttl_seconds(fallback, now));
+    status.detail = Some(failure.as_str());
+    if let Failure::Status(code) = failure {
+        status.forward_status = Some(code);
+    }
+    Some(serve::page(&facts, fallback, answer, now, &status))
+}
