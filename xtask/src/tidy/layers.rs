@@ -55,7 +55,10 @@ const SERVER: [(&str, &[&str]); 13] = [
     ("change-sources", &["doctor", "config", "sockets", "site-state"]),
     ("origin", &["doctor", "config", "sockets", "site-state"]),
     ("delivery", &["doctor", "config", "site-state", "change-sources", "origin"]),
-    ("forward", &["doctor", "config", "sockets", "site-state", "origin", "delivery"]),
+    (
+        "forward",
+        &["doctor", "config", "sockets", "site-state", "change-sources", "origin", "delivery"],
+    ),
     ("render", &["doctor", "config", "site-state", "origin", "delivery", "forward"]),
     (
         "exchange",

@@ -1,5 +1,5 @@
-//! What the ways of answering a request share: the site that the request is for, the choice of a stored page, and
-//! the response on its way to the client.
+//! The parts that all ways of answering a request share: the site that the request is for, the choice of a stored
+//! page, and the response on its way to the client.
 //!
 //! Start reading at [`site`] (a site with everything that its requests need) and [`lookup`] (whether a stored page
 //! answers a request). Nothing here sends a request to the origin, or stores a page.

@@ -1,5 +1,7 @@
 //! The mark of a response whose content is an ESI template, until it is assembled for its client (`assembly`).
 //! Which responses are templates is in `esi`.
+//!
+//! The mark is an extension of the response, so it never reaches a client or the store.
 
 use esi::EsiDialect;
 use http::Response;

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 /// The shared state on which the followers of a render wait.
 pub struct Waiter {
     /// The outcome, once there is one.
-    pub outcome: watch::Sender<Option<Outcome>>,
+    pub outcome: watch::Sender<Option<RenderOutcome>>,
 }
 
 impl Default for Waiter {
@@ -20,7 +20,7 @@ impl Default for Waiter {
 
 /// The outcome of a render, for its followers.
 #[derive(Clone)]
-pub enum Outcome {
+pub enum RenderOutcome {
     /// A page; each follower checks whether it may share it.
     Page(SharedPage),
     /// A response for one client only.

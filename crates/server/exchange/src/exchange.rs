@@ -1,5 +1,7 @@
 //! Answers one request: a purge, or a request for the site of its host. [`dispatch`](crate::dispatch) decides by
 //! which way. A template is assembled for its client afterwards (`assembly`).
+//!
+//! Also here: the address and the scheme of a client behind a trusted proxy, and the redirection to HTTPS.
 
 use crate::assembly::{PageRequest, assembled};
 use crate::dispatch::dispatch;

@@ -312,14 +312,14 @@ pub async fn prepare(
 
 /// The result of a forwarded request: the response or why there is none, and whether the changes that it
 /// announced are applied everywhere. The outer error is a panic of the task that has sent it.
-pub type Forwarded =
+pub type ForwardResult =
     Result<Result<(OriginResponse, Propagation), (Unsent, Propagation)>, tokio::task::JoinError>;
 
 /// The answer to a client whose request was forwarded.
 pub fn answer(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
-    sent: Forwarded,
+    sent: ForwardResult,
     why: ForwardCause,
 ) -> Response<ResponseBody> {
     // A panic of the task is logged elsewhere.

@@ -28,7 +28,7 @@ use delivery::codings;
 use delivery::lookup::{self, StoredPages};
 use delivery::serve;
 use delivery::site::Site;
-use delivery::waiter::{Outcome, Waiter};
+use delivery::waiter::{RenderOutcome, Waiter};
 use http::Response;
 use http::header::AUTHORIZATION;
 use http_cache::{Failure, RequestControl, Verdict};
@@ -211,9 +211,9 @@ async fn follow(
         Err(_) => None,
     };
     match outcome {
-        Some(Outcome::Page(page)) => shared(site, ask, follower, &page),
-        Some(Outcome::Failed(failure)) => failed(site, ask, failure, failed_before),
-        Some(Outcome::NotShareable | Outcome::GivenUp) | None => FollowOutcome::Refused,
+        Some(RenderOutcome::Page(page)) => shared(site, ask, follower, &page),
+        Some(RenderOutcome::Failed(failure)) => failed(site, ask, failure, failed_before),
+        Some(RenderOutcome::NotShareable | RenderOutcome::GivenUp) | None => FollowOutcome::Refused,
     }
 }
 

@@ -8,7 +8,7 @@
 //! (`response_spool`), and still read at the origin's speed.
 
 use super::superseded::UnstoredResponse;
-use super::{Outcome, Render, admission, parts};
+use super::{Render, RenderOutcome, admission, parts};
 use bytes::Bytes;
 use delivery::body::{Content, ContentBuffer, ResponseBody, SpoolContent};
 use delivery::codings::{self, Demand};
@@ -89,7 +89,7 @@ impl Render {
             HoldOutcome::Failed(failure) => {
                 self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
                 let response = super::on_failure(&self.site, &self.ask, failure, self.recipient());
-                self.give_up(response, Outcome::Failed(failure));
+                self.give_up(response, RenderOutcome::Failed(failure));
             }
             HoldOutcome::Abandoned => {}
             // This is rare. The future is boxed so that the common ones stay smaller.
@@ -162,7 +162,7 @@ impl Render {
     }
 
     /// Reports that a complete response is not stored, and why. Returns the outcome for the followers.
-    fn refused(&self, stored: &StoredResponse, reason: &'static str) -> Outcome {
+    fn refused(&self, stored: &StoredResponse, reason: &'static str) -> RenderOutcome {
         self.supersede(UnstoredResponse::of(stored, reason));
         let outcome = self.not_stored_outcome(reason);
         self.tell_complete(&self.ask.key, stored, Err(reason));
@@ -264,8 +264,8 @@ impl Render {
     }
 
     /// The outcome of a page for the followers.
-    fn outcome(&self, page: SharedPage) -> Outcome {
-        if self.site.is_current() { Outcome::Page(page) } else { Outcome::GivenUp }
+    fn outcome(&self, page: SharedPage) -> RenderOutcome {
+        if self.site.is_current() { RenderOutcome::Page(page) } else { RenderOutcome::GivenUp }
     }
 
     /// Whether the page is requested repeatedly.
@@ -356,7 +356,7 @@ impl Render {
                     // client's speed.
                     drop(body);
                     self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
-                    self.right.end(Outcome::Failed(failure));
+                    self.right.end(RenderOutcome::Failed(failure));
                     return streaming.end(Some(failure));
                 }
                 Step::Complete => {

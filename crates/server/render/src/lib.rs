@@ -41,7 +41,7 @@ use delivery::esi;
 use delivery::lookup::decide_on;
 use delivery::serve;
 use delivery::site::Site;
-use delivery::waiter::{Outcome, Waiter};
+use delivery::waiter::{RenderOutcome, Waiter};
 use forward::client_gone::{OnClientGone, must_await_response, unless_left};
 use forward::litespeed;
 use forward::{Answerer, answerer};
@@ -244,11 +244,11 @@ impl RenderPermit {
 
     /// Notifies the followers of the outcome, and ends the render. It cannot be joined from then
     /// on: a request that arrives after the client's answer must not get an older page.
-    fn end(self, outcome: Outcome) {
+    fn end(self, outcome: RenderOutcome) {
         self.tell(outcome);
     }
 
-    fn tell(&self, outcome: Outcome) {
+    fn tell(&self, outcome: RenderOutcome) {
         if let RenderPermit::Leader(leader) = self {
             leader.waiter().outcome.send_replace(Some(outcome));
         }
@@ -263,7 +263,7 @@ impl Drop for RenderPermit {
         leader.waiter().outcome.send_if_modified(|outcome| {
             let is_open = outcome.is_none();
             if is_open {
-                *outcome = Some(Outcome::GivenUp);
+                *outcome = Some(RenderOutcome::GivenUp);
             }
             is_open
         });
@@ -326,7 +326,7 @@ impl Render {
         let failure = Failure::InvalidResponse;
         self.tell_not_stored(failure.as_str(), Some(StatusCode::NOT_MODIFIED), &HeaderMap::new());
         let response = on_failure(&self.site, &self.ask, failure, self.recipient());
-        self.give_up(response, Outcome::Failed(failure));
+        self.give_up(response, RenderOutcome::Failed(failure));
     }
 
     /// Sends one origin request: for the page, or conditional, to validate `validate`.
@@ -418,18 +418,18 @@ impl Render {
             Unsent::Failed(failure) => {
                 self.tell_not_stored(failure.as_str(), None, &HeaderMap::new());
                 let response = on_failure(&self.site, &self.ask, failure, self.recipient());
-                self.give_up(response, Outcome::Failed(failure));
+                self.give_up(response, RenderOutcome::Failed(failure));
             }
             other => {
                 let response = forward::failed(&self.site, other, self.ask.why);
-                self.give_up(response, Outcome::NotShareable);
+                self.give_up(response, RenderOutcome::NotShareable);
             }
         }
         Attempt::Done
     }
 
     /// Notifies the followers and answers the client.
-    fn give_up(self: Box<Self>, response: Response<ResponseBody>, outcome: Outcome) {
+    fn give_up(self: Box<Self>, response: Response<ResponseBody>, outcome: RenderOutcome) {
         self.right.end(outcome);
         if let Some(answer) = self.answer {
             let _ = answer.send(response);
@@ -475,7 +475,7 @@ impl Render {
         if response.status.is_server_error() {
             let failure = Failure::Status(response.status);
             if let Some(stale) = stale_on(&self.site, &self.ask, failure, self.recipient()) {
-                self.give_up(stale, Outcome::Failed(failure));
+                self.give_up(stale, RenderOutcome::Failed(failure));
                 return Attempt::Done;
             }
         }
@@ -496,7 +496,7 @@ impl Render {
                 self.end_older(&response, reason);
                 // The followers need not wait for the range.
                 self.not_shareable();
-                self.right.tell(Outcome::NotShareable);
+                self.right.tell(RenderOutcome::NotShareable);
                 self.ask.ranges = Ranges::Forwarded;
                 return Attempt::ForRange(self);
             }
@@ -506,7 +506,7 @@ impl Render {
                 self.end_older(&response, reason);
                 self.ask.send_custom();
                 self.not_shareable();
-                self.right.tell(Outcome::NotShareable);
+                self.right.tell(RenderOutcome::NotShareable);
                 return Attempt::WithFields(self);
             }
             Err(reason) => {
@@ -526,7 +526,7 @@ impl Render {
                 let passed = forward::stream(&self.site, response, &status, record);
                 let head_only = self.ask.method == Method::HEAD;
                 let passed = if head_only { serve::without_body(passed) } else { passed };
-                self.give_up(passed, Outcome::NotShareable);
+                self.give_up(passed, RenderOutcome::NotShareable);
             }
         }
         Attempt::Done
@@ -555,7 +555,7 @@ mod tests {
     use page_store::{FillLimits, Fills, Limits, Store, Turn};
 
     /// The outcome that a follower receives after its leader has ended by `leave`.
-    fn outcome_after(leave: impl FnOnce(RenderPermit)) -> Option<Outcome> {
+    fn outcome_after(leave: impl FnOnce(RenderPermit)) -> Option<RenderOutcome> {
         let store: Store<StoredPage> = Store::new(Limits::new(1 << 20));
         let fills: Fills<Waiter> = Fills::new(FillLimits::default());
         let key = store.key(b"a page");
@@ -569,9 +569,9 @@ mod tests {
 
     #[test]
     fn followers_are_told_however_their_leader_goes() {
-        assert!(matches!(outcome_after(drop), Some(Outcome::GivenUp)));
-        let told = outcome_after(|right| right.end(Outcome::NotShareable));
-        assert!(matches!(told, Some(Outcome::NotShareable)));
+        assert!(matches!(outcome_after(drop), Some(RenderOutcome::GivenUp)));
+        let told = outcome_after(|right| right.end(RenderOutcome::NotShareable));
+        assert!(matches!(told, Some(RenderOutcome::NotShareable)));
         let panicked = outcome_after(|right| {
             let _ = std::thread::spawn(move || {
                 let _right = right;
@@ -579,6 +579,6 @@ mod tests {
             })
             .join();
         });
-        assert!(matches!(panicked, Some(Outcome::GivenUp)));
+        assert!(matches!(panicked, Some(RenderOutcome::GivenUp)));
     }
 }

@@ -11,7 +11,7 @@
 //! has removed them. A change after it refuses the insertion, because the combined part has the
 //! dependencies of both.
 
-use super::{Outcome, Render, RenderRequest};
+use super::{Render, RenderOutcome, RenderRequest};
 use bytes::Bytes;
 use delivery::body::ResponseBody;
 use delivery::lookup::decide_on;
@@ -134,7 +134,7 @@ impl Render {
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let page = NewPage::new(stored, content).apart();
         let response = serve::unstored_page(&self.ask.facts(), &page, now, &status);
-        self.give_up(response, Outcome::NotShareable);
+        self.give_up(response, RenderOutcome::NotShareable);
     }
 
     /// Stores a part, combined with the older parts. Returns the reason if it was refused.

@@ -4,7 +4,7 @@
 //! The statements are known at the end of the response. A page that declares its lifetime itself is
 //! stored without them if they are not known. A page that does not is stored only with them.
 
-use super::{OriginTimes, Outcome, Render, revised};
+use super::{OriginTimes, Render, RenderOutcome, revised};
 use config::log::Seldom;
 use http_cache::{LifetimeSource, NotStored, StoredResponse};
 use origin::OriginResponse;
@@ -120,15 +120,15 @@ impl Render {
 
     /// The outcome of a complete response that is not stored. A page whose rows changed meanwhile may
     /// be stored by the next render.
-    pub(super) fn not_stored_outcome(&self, reason: &'static str) -> Outcome {
+    pub(super) fn not_stored_outcome(&self, reason: &'static str) -> RenderOutcome {
         if reason != ReadsRefused::Changed.as_str() {
             self.not_shareable();
-            return Outcome::NotShareable;
+            return RenderOutcome::NotShareable;
         }
         self.site.counters.not_stored.add();
         if let Some(for_nobody) = &self.for_nobody {
             for_nobody.is_outdated.store(true, Relaxed);
         }
-        Outcome::GivenUp
+        RenderOutcome::GivenUp
     }
 }
