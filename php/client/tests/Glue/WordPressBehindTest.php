@@ -94,8 +94,63 @@ final class WordPressBehindTest extends TestCase
         yield 'all buffers flushed in between' => ['add_action("wp_footer", function () { while (ob_get_level() > 0) { ob_end_flush(); } }, 0);', 'sent-early'];
         yield 'that looks at the device' => ['add_action("wp_head", "wp_is_mobile");', 'by-device'];
         yield 'the same where there is a copy for each kind of device' => ['define("PAGEWELL_DEVICES", true); add_action("wp_head", "wp_is_mobile");', 'kept'];
+        yield 'the same for the toolbar' => ['add_filter("show_admin_bar", "__return_true");', 'kept'];
+        yield 'that sends what WordPress sends with pages that nobody may keep' => ['add_action("template_redirect", "nocache_headers");', 'cache-control'];
+        yield 'that says so for caches of the server' => ['add_action("send_headers", fn () => header("CDN-Cache-Control: no-store"));', 'cache-control'];
+        yield 'that says so as HTTP/1.0 does' => ['add_action("send_headers", fn () => header("Expires: Wed, 11 Jan 1984 05:00:00 GMT"));', 'cache-control'];
         yield 'with the constant for all page caches' => ['add_action("wp", fn () => define("DONOTCACHEPAGE", true));', 'not-cached'];
         yield 'a filter that fails' => ['add_filter("pagewell_lifetime", fn () => throw new RuntimeException("no lifetime"));', 'failed'];
+    }
+
+    public function testATimeThatThePluginOfAPageSetsIsItsLifetime(): void
+    {
+        self::$blog->plugin('add_action("send_headers", fn () => header("Cache-Control: public, max-age=60"));');
+        self::$blog->command('do_action("pagewell_changed", "site");');
+        array_map(self::get(...), ['/buoy/', '/buoy/']);
+        self::assertMatchesRegularExpression('/hit; ttl=(60|5\d)\b/', self::get('/buoy/')[0]);
+    }
+
+    /** @dataProvider halves */
+    #[DataProvider('halves')]
+    public function testHalfAPageIsNotKept(string $plugin): void
+    {
+        self::$blog->plugin($plugin);
+        self::$blog->command('do_action("pagewell_changed", "site");');
+        [$head, $content] = self::get('/buoy/');
+        self::assertStringContainsString(' 200 ', strtok($head, "\n"));
+        self::assertStringNotContainsString('</html>', $content);
+        self::assertStringContainsStringIgnoringCase('X-Pagewell-Refusal: failed', $head);
+    }
+
+    /** @return iterable<string, array{string}> */
+    public static function halves(): iterable
+    {
+        yield 'an exception whose handler is silent' => ['set_exception_handler(function () {}); add_filter("the_content", fn () => throw new RuntimeException("half"));'];
+        yield 'the same at the end' => ['set_exception_handler(function () {}); add_action("wp_footer", fn () => throw new RuntimeException("nearly"));'];
+        yield 'an exit' => ['add_filter("the_content", fn () => exit);'];
+    }
+
+    public function testAModuleOfTheAdministrationMayAskForTheDeviceWhileItIsLoaded(): void
+    {
+        self::$blog->command('mkdir(WPMU_PLUGIN_DIR . "/kit/admin", 0755, true); file_put_contents(WPMU_PLUGIN_DIR . "/kit/admin/menu.php", "<?php wp_is_mobile();");');
+        foreach (['init' => true, 'wp_head' => false] as $hook => $isKept) {
+            self::$blog->plugin("add_action('$hook', function () { require WPMU_PLUGIN_DIR . '/kit/admin/menu.php'; });");
+            self::$blog->command('do_action("pagewell_changed", "site");');
+            self::get('/buoy/');
+            self::assertSame($isKept, str_contains(self::get('/buoy/')[0], 'hit'), $hook);
+        }
+    }
+
+    /** There, WordPress asks whether to redirect, and then does not. */
+    public function testAFeedOfAnArchiveOnAHostWithAPortHasNewTexts(): void
+    {
+        self::$blog->plugin('foreach (["home", "siteurl"] as $name) { add_filter("pre_option_$name", fn () => "http://blog.test:8080"); }');
+        self::$blog->command('do_action("pagewell_changed", "site");');
+        $ask = static fn (): array => self::get('/category/ships/feed/', 'blog.test:8080');
+        $ask();
+        self::assertStringContainsString('hit', $ask()[0]);
+        self::$blog->command('wp_update_post(["ID" => get_page_by_path("tug", OBJECT, "post")->ID, "post_content" => "A text that is new."]);');
+        self::assertStringContainsString('A text that is new.', $ask()[1]);
     }
 
     public function testARouteOfAPluginIsKeptIfItIsAccepted(): void
@@ -113,7 +168,7 @@ final class WordPressBehindTest extends TestCase
     public function testAVisitorWhomTheWebServerKnowsGetsAPageOfTheirOwn(): void
     {
         $names = ['HTTP_AUTHORIZATION', 'REDIRECT_HTTP_AUTHORIZATION', 'PHP_AUTH_USER', 'PHP_AUTH_DIGEST', 'REMOTE_USER', 'AUTH_TYPE'];
-        $why = '$why = fn () => Pagewell\WordPress\Read\RefusalCheck::of(false, false, false)?->value; foreach (' . var_export($names, true) . ' as $name) { foreach (["", "x"] as $value) { $_SERVER[$name] = $value; echo $why() === "authorization" ? "$name " : ""; } unset($_SERVER[$name]); }';
+        $why = '$why = fn () => Pagewell\WordPress\Read\RefusalCheck::of(false, false)?->value; foreach (' . var_export($names, true) . ' as $name) { foreach (["", "x"] as $value) { $_SERVER[$name] = $value; echo $why() === "authorization" ? "$name " : ""; } unset($_SERVER[$name]); }';
         // Apache sets some of them to nothing.
         self::assertSame(implode(' ', $names) . ' ', self::$blog->command($why));
     }
@@ -125,9 +180,9 @@ final class WordPressBehindTest extends TestCase
     }
 
     /** @return array{string, string} status and fields, content */
-    private static function get(string $path): array
+    private static function get(string $path, string $host = 'blog.test'): array
     {
-        $options = ['http' => ['ignore_errors' => true, 'timeout' => 60, 'header' => 'Host: blog.test']];
+        $options = ['http' => ['ignore_errors' => true, 'timeout' => 60, 'header' => "Host: $host"]];
         $content = (string) file_get_contents(self::$pagewell->address() . $path, false, stream_context_create($options));
         return [implode("\n", $http_response_header), $content];
     }

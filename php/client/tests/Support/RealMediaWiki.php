@@ -62,6 +62,16 @@ final class RealMediaWiki
         return RealPagewell::start($this->root(), '--php-env', "MW_INSTALL_PATH={$this->root()}");
     }
 
+    /**
+     * Requests a page past Pagewell, from another web server.
+     *
+     * @return array{string, array<string, list<string>>, int} as PlainServer::ask()
+     */
+    public function plain(string $path, string ...$lines): array
+    {
+        return PlainServer::ask($this->root(), ['MW_INSTALL_PATH' => $this->root()], 'GET', $path, 'Host: ' . self::HOST, ...$lines);
+    }
+
     /** Writes a page, by a command. */
     public function edit(string $title, string $text): void
     {

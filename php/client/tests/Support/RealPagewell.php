@@ -92,6 +92,12 @@ final class RealPagewell
         return [(int) explode(' ', $http_response_header[0])[1], $fields, (string) $content];
     }
 
+    /** Returns what it has logged, and PHP with it. */
+    public function log(): string
+    {
+        return (string) file_get_contents("{$this->directory}/log");
+    }
+
     /** Whether this page is a hit now, by Pagewell's own word. It is made and stored if it was not. */
     public function hits(string $path): bool
     {

@@ -24,6 +24,7 @@ final class RealWordPress
 
     private const INSTALLED = '/usr/share/wordpress';
 
+
     private const REQUEST = "\$_SERVER += ['HTTP_HOST' => 'blog.test', 'REQUEST_URI' => '/', 'SERVER_PROTOCOL' => 'HTTP/1.1', 'REQUEST_METHOD' => 'GET']; require 'wp-load.php'; ";
 
     /** @param array<string, string> $environment */
@@ -50,10 +51,16 @@ final class RealWordPress
         return $blog;
     }
 
+    /** The programs of WordPress: Debian's, or those in the directory PAGEWELL_WORDPRESS. */
+    private static function installed(): string
+    {
+        return getenv('PAGEWELL_WORDPRESS') ?: self::INSTALLED;
+    }
+
     private static function missing(): ?string
     {
         return match (true) {
-            !is_file(self::INSTALLED . '/wp-settings.php') => 'WordPress is not in ' . self::INSTALLED,
+            !is_file(self::installed() . '/wp-settings.php') => 'WordPress is not in ' . self::installed(),
             !extension_loaded('mysqli') => 'PHP has no mysqli',
             default => RealMariaDb::missing(),
         };
@@ -100,25 +107,17 @@ final class RealWordPress
     {
         $given = $fromItself ? "\$_SERVER['SERVER_SOFTWARE'] = 'pagewell/0.1.0'; " : '';
         file_put_contents("{$this->directory}/site/ask.php", "<?php $given" . self::REQUEST . $script);
-        $command = [PHP_BINARY, '-d', 'error_log=/dev/null', '-d', 'output_buffering=0', '-S', '127.0.0.1:0', '-t', "{$this->directory}/site"];
-        $process = proc_open($command, [2 => ['pipe', 'w']], $pipes, null, $this->environment + getenv());
-        do {
-            [$ready, $none] = [[$pipes[2]], []];
-            $line = stream_select($ready, $none, $none, 20) === 1 ? fgets($pipes[2]) : false;
-        } while ($line !== false && preg_match('~\((http://\S+)\) started~', $line, $found) !== 1);
-        $options = ['method' => 'POST', 'header' => "Host: blog.test\r\nVia: 1.1 pagewell", 'timeout' => 60, 'ignore_errors' => true, 'follow_location' => 0, 'content' => ''];
-        $content = (string) file_get_contents(($found[1] ?? '') . '/ask.php', false, stream_context_create(['http' => $options]));
-        $values = preg_filter('/^Cache-Group-Invalidation:\s*/i', '', $http_response_header);
-        proc_terminate($process);
-        proc_close($process);
-        return [$content, implode(', ', $values)];
+        [$content, $fields] = PlainServer::ask("{$this->directory}/site", $this->environment, 'POST', '/ask.php', 'Host: blog.test', 'Via: 1.1 pagewell');
+        return [$content, implode(', ', $fields['cache-group-invalidation'] ?? [])];
     }
 
-    /**
-     * Asks the database, past everything that WordPress may remember.
-     *
-     * @return list<string> the first column
-     */
+    /** @return array{string, array<string, list<string>>, int} a page that is requested past Pagewell, as of PlainServer::ask() */
+    public function plain(string $path, string ...$lines): array
+    {
+        return PlainServer::ask("{$this->directory}/site", $this->environment, 'GET', $path, 'Host: blog.test', ...$lines);
+    }
+
+    /** @return list<string> the first column of a query past everything that WordPress may remember */
     public function rows(string $query): array
     {
         $mysqli = new \mysqli('localhost', 'wordpress', $this->environment['WP_DB_PASSWORD'], 'wordpress', 0, $this->environment['WP_DB_SOCKET']);
@@ -188,6 +187,12 @@ final class RealWordPress
         file_put_contents("$plugins/tested-" . bin2hex(random_bytes(6)) . '.php', "<?php $code");
     }
 
+    /** Lays a plugin or a theme of others beside Pagewell's, from its directory; it is not active yet. */
+    public function add(string $directory, string $kind = 'plugins'): void
+    {
+        self::execute(['cp', '-r', $directory, "{$this->directory}/site/wp-content/$kind/"]);
+    }
+
     /** From here on its object cache is outside of the process. */
     public function cacheOutside(RealMemcached|RealRedis $server): void
     {
@@ -203,12 +208,12 @@ final class RealWordPress
             mkdir("$site$part");
         }
         // WordPress looks for its configuration beside its programs: they are copied.
-        foreach (array_diff(glob(self::INSTALLED . '/*.php') ?: [], [self::INSTALLED . '/wp-config.php']) as $program) {
+        foreach (array_diff(glob(self::installed() . '/*.php') ?: [], [self::installed() . '/wp-config.php']) as $program) {
             copy($program, $site . '/' . basename($program));
         }
-        self::execute(['cp', '-r', self::INSTALLED . '/wp-admin', "$site/wp-admin"]);
-        symlink(self::INSTALLED . '/wp-includes', "$site/wp-includes");
-        symlink(self::INSTALLED . '/wp-content/themes', "$site/wp-content/themes");
+        self::execute(['cp', '-r', self::installed() . '/wp-admin', "$site/wp-admin"]);
+        symlink(self::installed() . '/wp-includes', "$site/wp-includes");
+        symlink(self::installed() . '/wp-content/themes', "$site/wp-content/themes");
         symlink((string) realpath("$plugin/pagewell"), "$site/wp-content/plugins/pagewell");
         copy("$plugin/tests/site/wp-config.php", "$site/wp-config.php");
         copy("$plugin/tests/site/quiet.php", "$site/wp-content/mu-plugins/quiet.php");

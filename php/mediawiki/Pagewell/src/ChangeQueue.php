@@ -68,10 +68,10 @@ final class ChangeQueue
         } else {
             self::$waiting = null;
         }
-        if (Front::carries()) {
-            foreach ($changes->lines() as $number => $line) {
-                header($line, $number === 0);
-            }
+        $lines = Front::carries() ? $changes->lines() : [];
+        // Without them, the control interface has to suffice: it is called in this case.
+        foreach (Front::isGivenByIt() || strlen(implode('', $lines)) <= Page::BYTES_BEHIND_SERVER ? $lines : [] as $number => $line) {
+            header($line, $number === 0);
         }
         if (!Front::carries() || !Front::isGivenByIt()) {
             ControlClient::send($changes);

@@ -19,6 +19,7 @@ namespace Pagewell\MediaWiki;
 use MediaWiki\MediaWikiServices;
 use MediaWiki\Session\SessionManager;
 use Pagewell\MediaWiki\Core\Credentials;
+use Pagewell\MediaWiki\Core\Front;
 
 /**
  * Decides once per request.
@@ -44,13 +45,12 @@ final class Offer
         self::$isDecided = true;
         try {
             $refusal = self::refusal();
-            $tags = $refusal === null ? Page::tags() : [];
+            $refusal === null ? self::offer() : self::refuse($refusal);
         } catch (\Throwable $fault) {
             // The page is delivered anyway.
-            $refusal = Refusal::Unknown;
+            self::refuse(Refusal::Unobserved);
             error_log("pagewell: a page could not be offered for caching: {$fault->getMessage()}");
         }
-        $refusal === null ? self::offer($tags) : self::refuse($refusal);
     }
 
     private static function refuse(Refusal $refusal): void
@@ -59,9 +59,9 @@ final class Offer
         header("X-Pagewell-Refusal: $refusal->value");
     }
 
-    /** @param list<string> $tags */
-    private static function offer(array $tags): void
+    private static function offer(): void
     {
+        $tags = Page::tags(Front::isGivenByIt() ? Page::BYTES_MAX : Page::BYTES_BEHIND_SERVER);
         foreach (explode("\n", wordwrap(implode(' ', $tags), 7900)) as $number => $line) {
             header("Surrogate-Key: $line", $number === 0);
         }
@@ -109,7 +109,7 @@ final class Offer
             return Refusal::Replicas;
         }
         self::complete($entry);
-        return Page::refusal() ?? self::ofLifetime();
+        return Page::refusal() ?? self::ofLifetime() ?? (Front::isInFront() ? null : Refusal::NotInFront);
     }
 
     private static function ofLifetime(): ?Refusal
@@ -127,6 +127,13 @@ final class Offer
     {
         $seconds = MediaWikiServices::getInstance()->getMainConfig()->get('PagewellLifetime');
         return is_string($seconds) && preg_match('/^[0-9]{1,9}$/D', $seconds) === 1 ? (int) $seconds : $seconds;
+    }
+
+    /** Returns the TTL that another extension permits to caches (lowerCdnMaxage), in seconds. MediaWiki has no method for it. */
+    private static function limitSeconds(object $output): int
+    {
+        $limit = property_exists($output, 'mCdnMaxageLimit') ? (fn (): mixed => $this->mCdnMaxageLimit)->call($output) : INF;
+        return is_numeric($limit) && $limit < PHP_INT_MAX ? max(0, (int) $limit) : PHP_INT_MAX;
     }
 
     /** Whether the only cookies are positions for replicas, which this wiki does not have. */
@@ -153,6 +160,7 @@ final class Offer
                 Reads::action($context->getActionName(), $title, $request);
             }
             Reads::areLinksCurrent() || Page::refuse(Refusal::Outdated);
+            Page::freshFor(self::limitSeconds($context->getOutput()));
         }
     }
 

@@ -26,6 +26,9 @@ final class Page
     /** Maximum size of all names in a header section, in bytes. */
     public const BYTES_MAX = 48 * 1024;
 
+    /** The same where another web server passes the response on, which accepts less: nginx 4 KB of header section. */
+    public const BYTES_BEHIND_SERVER = 2000;
+
     /** @var array<string, array<string, true>> ids by kind; an empty list means any */
     private static array $ids = [];
 
@@ -75,11 +78,11 @@ final class Page
     /**
      * @return list<string> the names of the page, few enough for its header section
      */
-    public static function tags(): array
+    public static function tags(int $bytes = self::BYTES_MAX): array
     {
         $tags = array_map(self::tagsOf(...), array_keys(self::$ids), self::$ids);
         usort($tags, static fn (array $one, array $other): int => self::bytes($other) <=> self::bytes($one));
-        for ($at = 0; $at < count($tags) && !self::fits($tags); $at++) {
+        for ($at = 0; $at < count($tags) && !self::fits($tags, $bytes); $at++) {
             // Of a kind with ids, the last name is `kind:*`.
             $tags[$at] = [explode(':', $tags[$at][0], 2)[0]];
         }
@@ -100,9 +103,9 @@ final class Page
     }
 
     /** @param list<list<string>> $tags by kind */
-    private static function fits(array $tags): bool
+    private static function fits(array $tags, int $bytes): bool
     {
-        return array_sum(array_map(count(...), $tags)) <= self::TAGS_MAX && array_sum(array_map(self::bytes(...), $tags)) <= self::BYTES_MAX;
+        return array_sum(array_map(count(...), $tags)) <= self::TAGS_MAX && array_sum(array_map(self::bytes(...), $tags)) <= $bytes;
     }
 
     /** @param list<string> $tags */

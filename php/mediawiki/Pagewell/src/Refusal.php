@@ -54,6 +54,12 @@ enum Refusal: string
     /** The text of the page may not be cached, as its magic words say. */
     case ZeroLifetime = 'zero-lifetime';
 
+    /** A handler that collects dependencies failed; PHP's log has the error. */
+    case Unobserved = 'unobserved';
+
+    /** The request did not come through Pagewell, so the response has no tags. */
+    case NotInFront = 'not-in-front';
+
     /** A setting of the extension is wrong; PHP's log says which. */
     case Setting = 'wrong-setting';
 }

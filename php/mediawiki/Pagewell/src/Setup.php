@@ -35,6 +35,20 @@ final class Setup
     public static function begin(): void
     {
         register_shutdown_function(self::end(...));
+        Observer::watch('the start of the extension', false, self::prepare(...));
+        if (PHP_SAPI === 'cli') {
+            return;
+        }
+        if (Front::isUnsafe()) {
+            $GLOBALS['wgForceDeferredUpdatesPreSend'] = true;
+        }
+        header_register_callback(self::headers(...));
+        // Loaded now, because a class may not be found while the header section is sent.
+        array_map(class_exists(...), [Offer::class, Credentials::class, Page::class, ChangeQueue::class, Reads::class, Modules::class, Observer::class, Refusal::class]);
+    }
+
+    private static function prepare(): void
+    {
         if (($GLOBALS['wgJobClasses']['recentChangesUpdate'] ?? '') === 'RecentChangesUpdateJob') {
             $GLOBALS['wgJobClasses']['recentChangesUpdate'] = StatisticsJob::class;
         }
@@ -45,21 +59,12 @@ final class Setup
         // For some seconds after a change, the object cache may return a value that is older than the change.
         $cache = MediaWikiServices::getInstance()->getMainWANObjectCache();
         method_exists($cache, 'useInterimHoldOffCaching') && $cache->useInterimHoldOffCaching(false);
-        if (PHP_SAPI === 'cli') {
-            return;
-        }
-        if (Front::isUnsafe()) {
-            $GLOBALS['wgForceDeferredUpdatesPreSend'] = true;
-        }
-        header_register_callback(self::headers(...));
-        // Loaded now, because a class may not be found while the header section is sent.
-        array_map(class_exists(...), [Offer::class, Credentials::class, Page::class, ChangeQueue::class, Reads::class, Modules::class]);
     }
 
     private static function headers(): void
     {
         Offer::decide();
-        ChangeQueue::atHeaders();
+        Observer::watch('the sending of changes', true, ChangeQueue::atHeaders(...));
         foreach (self::CALLBACKS as $class) {
             if (class_exists($class, false)) {
                 $class::callback();
@@ -73,11 +78,11 @@ final class Setup
     {
         if (PHP_SAPI !== 'cli' && !headers_sent()) {
             Offer::decide();
-            ChangeQueue::atHeaders();
+            Observer::watch('the sending of changes', true, ChangeQueue::atHeaders(...));
         }
-        ChangeQueue::flush();
+        Observer::watch('the sending of changes', true, ChangeQueue::flush(...));
         if (class_exists(InvalidationJob::class, false)) {
-            InvalidationJob::end();
+            Observer::watch('the end of jobs', true, InvalidationJob::end(...));
         }
     }
 }

@@ -57,6 +57,12 @@ final class SitemapPages
     /** @var array<string, int> by blog and type: how many the response has reported */
     private static array $told = [];
 
+    /** Returns which sitemap the request is for; empty: none, or WordPress has not looked at the request yet. */
+    public static function name(): string
+    {
+        return ($GLOBALS['wp_query'] ?? null) instanceof \WP_Query ? (string) get_query_var('sitemap') : '';
+    }
+
     /** Whether this query, which is about to run, counts the pages of one type. */
     public static function isCountOf(\WP_Query $query): bool
     {
@@ -160,7 +166,7 @@ final class SitemapPages
     /** @param list<string> $filters none of them may be in use */
     private static function isIndex(array $filters, string ...$callers): bool
     {
-        return (string) get_query_var('sitemap') === 'index' && Frames::after(...$callers) !== [] && !Frames::isFiltered(...$filters);
+        return self::name() === 'index' && Frames::after(...$callers) !== [] && !Frames::isFiltered(...$filters);
     }
 
     private static function counts(string $type): bool

@@ -11,6 +11,18 @@ const ADVICE: &[(&str, &str)] = &[
         "sent",
         "Declare tags and TTL before the first output: then the header section is not sent yet.",
     ),
+    (
+        "unobserved",
+        "See PHP's log: a function that collects the data of the page failed, perhaps because of another plugin.",
+    ),
+    (
+        "not-in-front",
+        "Have the server between Pagewell and PHP pass on the request field Via, which Pagewell adds.",
+    ),
+    (
+        "reads-hidden",
+        "Use the plugin or the library for tags, or turn the object cache off: no statement shows what comes from it.",
+    ),
     ("sent-early", "Do not flush output before the page is complete."),
     (
         "fragments",

@@ -13,6 +13,7 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Admin;
 
 use Pagewell\WordPress\Core\Explanation;
+use Pagewell\WordPress\Observer;
 
 /**
  * The admin bar.
@@ -27,7 +28,7 @@ final class AdminBar
     /** Registers the entry, and the action of its link. */
     public static function register(): void
     {
-        add_action('admin_bar_menu', self::show(...), 90);
+        add_action('admin_bar_menu', Observer::of('admin_bar_menu', self::show(...)), 90);
         add_action('admin_post_' . self::PURGE, self::purge(...));
     }
 

@@ -113,6 +113,12 @@ enum Refusal: string
     /** A route of the REST API whose dependencies are unknown, or a response of it other than 200. */
     case RestRoute = 'rest-route';
 
+    /** The request did not come through Pagewell, so the response has no tags. */
+    case NotInFront = 'not-in-front';
+
+    /** A function that collects dependencies failed; the log has the error. */
+    case Unobserved = 'unobserved';
+
     /** Output was flushed before the page was complete. */
     case SentEarly = 'sent-early';
 

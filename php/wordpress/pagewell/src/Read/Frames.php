@@ -12,6 +12,9 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
+use Pagewell\WordPress\Observer;
+use Pagewell\WordPress\SitemapPages;
+
 /**
  * The frames of the running request, the innermost last.
  *
@@ -29,7 +32,7 @@ final class Frames
     private const LOOP_OF_TITLES = ['WP_Query::setup_postdata', 'WP_Query::the_post', 'render_block_core_latest_posts'];
 
     /** How far up the stack a caller is looked for. */
-    private const CALLERS = 20;
+    private const CALLERS = 21;
 
     /** @var list<array{string, array<mixed>}> name, attributes */
     private static array $frames = [];
@@ -43,7 +46,7 @@ final class Frames
     {
         self::$frames[] = [$name, $attributes];
         try {
-            return $render();
+            return Observer::pass($render);
         } finally {
             array_pop(self::$frames);
         }
@@ -89,7 +92,7 @@ final class Frames
     public static function hasNumbers(): bool
     {
         [$name, $attributes] = end(self::$frames) ?: ['', []];
-        $isOfUrls = (string) get_query_var('sitemap') !== '';
+        $isOfUrls = SitemapPages::name() !== '';
         return !$isOfUrls && !(isset(self::OF_TERMS[$name]) && empty($attributes[self::OF_TERMS[$name]]));
     }
 

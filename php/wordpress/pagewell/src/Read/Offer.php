@@ -19,6 +19,7 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Read;
 
 use Pagewell\WordPress\Core\Refusal;
+use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\Routes;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
@@ -37,8 +38,6 @@ final class Offer
 
     private static bool $visitorsNonce = false;
 
-    private static bool $byDevice = false;
-
     private static bool $signedIn = false;
 
     /** The level of the buffer that holds the page; 0: there is none. */
@@ -52,17 +51,22 @@ final class Offer
     {
         Sources::listen();
         RestSources::listen();
-        add_filter('nonce_user_logged_out', [self::class, 'nonceOf'], PHP_INT_MAX);
-        add_filter('nonce_life', [self::class, 'nonceFor'], PHP_INT_MAX);
-        add_action('set_current_user', [self::class, 'signs'], PHP_INT_MAX);
-        add_filter('wp_is_mobile', [self::class, 'byDevice'], PHP_INT_MAX);
-        add_filter('redirect_canonical', [self::class, 'redirects'], PHP_INT_MAX);
+        self::observe('nonce_user_logged_out', self::nonceOf(...));
+        self::observe('nonce_life', self::nonceFor(...));
+        self::observe('set_current_user', self::signs(...));
+        self::observe('wp_is_mobile', DeviceQuestions::asked(...));
+        self::observe('redirect_canonical', self::redirects(...));
         // Before the REST API answers (10).
-        add_action('parse_request', [self::class, 'forgetConditions'], 0);
-        add_action('parse_request', static fn (mixed $request) => empty($request->query_vars['rest_route']) || self::hold(), 0);
-        add_action('template_redirect', self::hold(...), PHP_INT_MIN);
+        self::observe('parse_request', self::forgetConditions(...), 0);
+        self::observe('parse_request', static fn (mixed $request) => empty($request->query_vars['rest_route']) || self::hold(), 0);
+        self::observe('template_redirect', self::hold(...), PHP_INT_MIN);
         // Before WordPress flushes all buffers (1), after the output of other plugins.
-        add_action('shutdown', self::end(...), 0);
+        self::observe('shutdown', self::end(...), 0);
+    }
+
+    private static function observe(string $hook, callable $function, int $priority = PHP_INT_MAX): void
+    {
+        add_filter($hook, Observer::of($hook, $function), $priority);
     }
 
     /**
@@ -70,7 +74,7 @@ final class Offer
      * not change with the name of a category. So the conditions are removed, and Pagewell compares
      * the contents. For the same reason offer() removes the validators of a feed.
      */
-    public static function forgetConditions(): void
+    private static function forgetConditions(): void
     {
         unset($_SERVER['HTTP_IF_NONE_MATCH'], $_SERVER['HTTP_IF_MODIFIED_SINCE']);
     }
@@ -83,43 +87,42 @@ final class Offer
     }
 
     /** A nonce is created for a visitor who is not signed in. Shops use an individual number for each. */
-    public static function nonceOf(mixed $visitor): mixed
+    private static function nonceOf(mixed $visitor): mixed
     {
         self::$visitorsNonce = self::$visitorsNonce || (string) $visitor !== '0';
         return $visitor;
     }
 
     /** WordPress sets the current user. Part of the page may then be personal, even if no user is set at the end. */
-    public static function signs(): void
+    private static function signs(): void
     {
         self::$signedIn = self::$signedIn || is_user_logged_in();
     }
 
-    /**
-     * The page differs for phones, so one copy does not suffice, unless Pagewell stores one for
-     * each kind of device.
-     */
-    public static function byDevice(mixed $mobile): mixed
-    {
-        self::$byDevice = true;
-        return $mobile;
-    }
-
     /** Limits the TTL: a nonce is valid for at least half its life, and the page has to expire before. */
-    public static function nonceFor(mixed $seconds): mixed
+    private static function nonceFor(mixed $seconds): mixed
     {
         Page::freshFor((int) ((int) $seconds * 5 / 12));
         return $seconds;
     }
 
     /** WordPress redirects to the canonical URL of the result, or of a post with a similar name. */
-    public static function redirects(mixed $url): mixed
+    private static function redirects(mixed $url): mixed
     {
         if (is_string($url) && $url !== '') {
             self::$canonical = true;
             Page::uses(...self::missing(), ...(is_404() ? [Tags::NOWHERE, 'list'] : []));
         }
         return $url;
+    }
+
+    /**
+     * Whether the response is that redirect. WordPress also asks for a URL that differs in a port only, and then
+     * does not redirect.
+     */
+    private static function isRedirect(): bool
+    {
+        return self::$canonical && in_array((int) http_response_code(), [301, 308], true);
     }
 
     /** Called by PHP with the buffer. Does not run code of other plugins, which cannot buffer output here. */
@@ -144,7 +147,7 @@ final class Offer
         }
         try {
             self::finish();
-            self::offer(RefusalCheck::of(self::$canonical, self::$visitorsNonce, self::$byDevice, self::$signedIn));
+            self::offer(RefusalCheck::of(self::isRedirect(), self::$visitorsNonce, self::$signedIn));
         } catch (\Throwable $fault) {
             // The page is delivered anyway.
             self::offer(Refusal::Failed);
@@ -168,9 +171,10 @@ final class Offer
         }
         Page::uses(...self::missing(), ...self::kinds());
         Page::uses(Routes::of((string) ($GLOBALS['wp']->request ?? '')));
-        if (self::$canonical && is_archive()) {
+        if (self::isRedirect() && is_archive()) {
             Page::forgetTexts();
         }
+        Page::freshFor(CachingFields::seconds() ?? Page::lifetimeSeconds());
         if (is_404() || is_search()) {
             Page::freshFor(self::PASSING_SECONDS);
         }
@@ -215,8 +219,8 @@ final class Offer
 
     private static function offer(?Refusal $refusal): void
     {
-        if ($refusal === null && Readers::areAsked()) {
-            $refusal = Refusal::NotCached;
+        if (Readers::areAsked()) {
+            $refusal ??= Refusal::NotCached;
             foreach (Readers::lines() as $line) {
                 header("X-Pagewell-Readers: $line", false);
             }
@@ -226,7 +230,7 @@ final class Offer
             header("X-Pagewell-Refusal: $refusal->value");
             return;
         }
-        $lines = explode("\n", wordwrap(implode(' ', Page::tags()), 7900));
+        $lines = explode("\n", wordwrap(implode(' ', Page::sentTags()), 7900));
         foreach ($lines as $number => $line) {
             header("Surrogate-Key: $line", $number === 0);
         }

@@ -3,8 +3,8 @@
 /**
  * The dependencies of the page being rendered, and its maximum lifetime.
  *
- * Collects only. Ids of one type are bounded: from IDS_MAX on, `texts:TYPE` (`every:`, `names:`) is
- * used instead. With more names than Pagewell accepts, the page is not offered (Offer), because a
+ * Collects only. Ids of one type are bounded: from IDS_MAX on, `every:TYPE` (`names:`) is used
+ * instead. With more names than Pagewell accepts, the page is not offered (Offer), because a
  * shortened list would miss changes.
  */
 
@@ -12,6 +12,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
+use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Tags;
 
 /**
@@ -26,6 +27,12 @@ final class Page
 
     /** Maximum number of names of a page that Pagewell accepts. */
     public const TAGS_MAX = 1000;
+
+    /** Maximum size of the names where another web server is between Pagewell and PHP, in bytes. */
+    private const BYTES_BEHIND_SERVER = 2000;
+
+    /** Names for all of a kind, of posts with their type. Every change of one has that name, too. */
+    private const WHOLE = ['text' => 'every:', 'name' => 'names:', 'post' => 'every:', 'comments' => 'comments', 'user' => 'users'];
 
     /**
      * Maximum TTL of a page in seconds. A nonce in a form is valid for at least 12 hours, and data
@@ -76,7 +83,7 @@ final class Page
     /** Adds a dependency on a post without custom fields. */
     public static function usesText(int $id): void
     {
-        self::usesOne($id, 'text', 'texts');
+        self::usesOne($id, 'text', 'every');
     }
 
     /** Adds a dependency on the title and URL of a post only. */
@@ -114,6 +121,44 @@ final class Page
         // `post` includes `text`.
         $isNeeded = static fn (string $tag): bool => !isset(self::$tags[(string) preg_replace('~^(\d+/)?text:~', '$1post:', $tag, 1, $found)]) || $found === 0;
         return array_values(array_filter(array_map('strval', array_keys(self::$tags)), $isNeeded));
+    }
+
+    /**
+     * Returns the names as they are sent. Another web server between Pagewell and PHP (nginx) accepts 4 KB of header
+     * section. So there a long list names all posts of a type, and the page may be purged more often than needed.
+     *
+     * @return list<string>
+     */
+    public static function sentTags(): array
+    {
+        $tags = array_fill_keys(self::tags(), true);
+        $blog = is_multisite() ? get_current_blog_id() . '/' : '';
+        foreach (self::WHOLE as $kind => $whole) {
+            if (Front::isGivenByIt() || self::bytes($tags) <= self::BYTES_BEHIND_SERVER) {
+                break;
+            }
+            foreach (array_keys($tags) as $tag) {
+                if (preg_match("~^$blog$kind:(\\d+)$~D", (string) $tag, $found) === 1) {
+                    $type = str_ends_with($whole, ':') ? (string) get_post_type((int) $found[1]) : '';
+                    unset($tags[$tag]);
+                    $tags[Tags::full($whole . $type)] = true;
+                }
+            }
+        }
+        return array_map('strval', array_keys($tags));
+    }
+
+    /** Whether Pagewell, and the server before it, accept the list of names. */
+    public static function hasFewTags(): bool
+    {
+        $tags = self::sentTags();
+        return count(self::$tags) <= self::TAGS_MAX && (Front::isGivenByIt() || self::bytes(array_flip($tags)) <= self::BYTES_BEHIND_SERVER);
+    }
+
+    /** @param array<string, mixed> $tags */
+    private static function bytes(array $tags): int
+    {
+        return strlen(implode(' ', array_keys($tags)));
     }
 
     /** Of posts only the URLs matter: the response is a redirect to one of a list. */

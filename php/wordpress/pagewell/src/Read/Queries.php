@@ -146,7 +146,8 @@ final class Queries
     /** Whether a post is on top: filter `is_sticky`. The classes of a post say so on the front page only. */
     public static function isSticky(mixed $isSticky, mixed $post): mixed
     {
-        $isFront = is_home() && !is_paged();
+        $main = $GLOBALS['wp_query'] ?? null;
+        $isFront = $main instanceof \WP_Query && $main->is_home() && !$main->is_paged();
         if ($isFront || !in_array('get_post_class', Frames::callers(), true)) {
             Page::uses('stuck:' . (int) $post);
         }

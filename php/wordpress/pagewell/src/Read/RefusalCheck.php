@@ -13,7 +13,9 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Read;
 
 use Pagewell\WordPress\Core\Credentials;
+use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Core\Refusal;
+use Pagewell\WordPress\Observer;
 
 /**
  * Finds the reason against storing the page that is being rendered.
@@ -32,12 +34,13 @@ final class RefusalCheck
     private const REST_FIELDS = ['HTTP_X_HTTP_METHOD_OVERRIDE', 'HTTP_X_WP_NONCE'];
 
     /** Returns the reason why the page must not be stored; null if it may be. */
-    public static function of(bool $canonical, bool $visitorsNonce, bool $byDevice, bool $signedIn = false): ?Refusal
+    public static function of(bool $canonical, bool $visitorsNonce, bool $signedIn = false): ?Refusal
     {
         // Code may have read a cookie and then removed it from $_COOKIE, so the field is read as well.
         $credentials = Credentials::of((string) ($_SERVER['HTTP_COOKIE'] ?? ''), $_COOKIE, $_SERVER);
         return match (true) {
-            self::hasFailed() => Refusal::Failed,
+            self::hasFailed() || self::isIncomplete() => Refusal::Failed,
+            Observer::hasFailed() => Refusal::Unobserved,
             $signedIn || is_user_logged_in() => Refusal::SignedIn,
             $credentials->authorization => Refusal::Authorization,
             array_diff($credentials->cookies, self::HARMLESS_COOKIES) !== [] => Refusal::VisitorsCookie,
@@ -47,12 +50,13 @@ final class RefusalCheck
             defined('DONOTCACHEPAGE') && constant('DONOTCACHEPAGE') => Refusal::NotCached,
             self::isOtherRest() => Refusal::RestRoute,
             $visitorsNonce => Refusal::VisitorsNonce,
-            $byDevice && !(defined('PAGEWELL_DEVICES') && constant('PAGEWELL_DEVICES')) => Refusal::ByDevice,
+            DeviceQuestions::areDecisive() && !(defined('PAGEWELL_DEVICES') && constant('PAGEWELL_DEVICES')) => Refusal::ByDevice,
             isset($_SESSION) || (function_exists('session_id') && session_id() !== '') => Refusal::Session,
-            self::field('set-cookie') !== '' => Refusal::SetCookie,
-            self::isRefusedByField() => Refusal::CacheControl,
+            CachingFields::value('set-cookie') !== '' => Refusal::SetCookie,
+            CachingFields::seconds() === 0 => Refusal::CacheControl,
             !self::isKept((int) http_response_code(), $canonical) => Refusal::Status,
-            count(Page::tags()) > Page::TAGS_MAX => Refusal::TooManyTags,
+            !Front::isInFront() => Refusal::NotInFront,
+            !Page::hasFewTags() => Refusal::TooManyTags,
             Page::lifetimeSeconds() === 0 => Refusal::ZeroLifetime,
             default => null,
         };
@@ -62,14 +66,6 @@ final class RefusalCheck
     public static function early(): Refusal
     {
         return self::hasFailed() ? Refusal::Failed : Refusal::SentEarly;
-    }
-
-    /** Whether Cache-Control forbids shared caches. WordPress, from 6.8 on, sends such a field with every 404. */
-    private static function isRefusedByField(): bool
-    {
-        $field = self::field('cache-control');
-        $own = is_404() && version_compare((string) $GLOBALS['wp_version'], '6.8', '>=') ? (string) (wp_get_nocache_headers()['Cache-Control'] ?? '') : '';
-        return $field !== $own && preg_match('/\b(private|no-store)\b/i', $field) === 1;
     }
 
     private static function isKept(int $status, bool $canonical): bool
@@ -98,16 +94,13 @@ final class RefusalCheck
         return ((error_get_last()['type'] ?? 0) & $fatal) !== 0;
     }
 
-    /** Returns the values of a response field so far, joined. */
-    private static function field(string $name): string
+    /**
+     * Whether a page with the head of the theme lacks its end, although PHP reports no error: an exception whose
+     * handler leaves the status 200, or an exit. A hook that was left in this way is still running.
+     */
+    private static function isIncomplete(): bool
     {
-        $values = [];
-        foreach (headers_list() as $line) {
-            [$found, $value] = explode(':', $line, 2) + ['', ''];
-            if (strcasecmp(trim($found), $name) === 0) {
-                $values[] = trim($value);
-            }
-        }
-        return implode(', ', $values);
+        $hasFooter = did_action('wp_footer') > 0 && !doing_action('wp_footer');
+        return did_action('wp_head') > 0 && !$hasFooter && stripos((string) ob_get_contents(), '</html>') === false;
     }
 }

@@ -19,6 +19,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
+use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\Tags;
 
 /**
@@ -39,14 +40,18 @@ final class RestSources
 
     public static function listen(): void
     {
-        add_action('rest_api_init', self::register(...), PHP_INT_MAX);
-        add_filter('rest_request_before_callbacks', self::asked(...), PHP_INT_MAX, 3);
-        add_filter('rest_pre_dispatch', static fn (mixed $response): mixed => self::replaced($response, !empty($response)), PHP_INT_MAX);
-        add_filter('rest_dispatch_request', static fn (mixed $response): mixed => self::replaced($response, $response !== null), PHP_INT_MAX);
-        foreach (['rest_request_after_callbacks', 'rest_post_dispatch'] as $filter) {
-            add_filter($filter, self::answered(...), PHP_INT_MAX);
-        }
-        add_filter('oembed_response_data', static fn (mixed $data, mixed $post): mixed => self::post($data, $post), PHP_INT_MAX, 2);
+        self::observe('rest_api_init', self::register(...));
+        self::observe('rest_request_before_callbacks', self::asked(...), 3);
+        self::observe('rest_pre_dispatch', static fn (mixed $response): mixed => self::replaced($response, !empty($response)));
+        self::observe('rest_dispatch_request', static fn (mixed $response): mixed => self::replaced($response, $response !== null));
+        self::observe('rest_request_after_callbacks', self::answered(...));
+        self::observe('rest_post_dispatch', self::answered(...));
+        self::observe('oembed_response_data', static fn (mixed $data, mixed $post): mixed => self::post($data, $post), 2);
+    }
+
+    private static function observe(string $hook, callable $function, int $arguments = 1): void
+    {
+        add_filter($hook, Observer::of($hook, $function), PHP_INT_MAX, $arguments);
     }
 
     /** Whether the response may be stored: every route that has contributed to it is known, and has not failed. */
@@ -59,14 +64,14 @@ final class RestSources
     private static function register(): void
     {
         foreach (get_post_types(['show_in_rest' => true]) as $type) {
-            add_filter("rest_prepare_$type", self::post(...), PHP_INT_MAX, 2);
+            self::observe("rest_prepare_$type", self::post(...), 2);
         }
         foreach (get_taxonomies(['show_in_rest' => true]) as $taxonomy) {
-            add_filter("rest_{$taxonomy}_query", static fn (mixed $query, mixed $request): mixed => self::terms($query, $request, $taxonomy), PHP_INT_MAX, 2);
-            add_filter("rest_prepare_$taxonomy", self::term(...), PHP_INT_MAX, 2);
+            self::observe("rest_{$taxonomy}_query", static fn (mixed $query, mixed $request): mixed => self::terms($query, $request, $taxonomy), 2);
+            self::observe("rest_prepare_$taxonomy", self::term(...), 2);
         }
-        add_filter('rest_prepare_user', self::user(...), PHP_INT_MAX, 2);
-        add_filter('rest_prepare_comment', self::comment(...), PHP_INT_MAX, 2);
+        self::observe('rest_prepare_user', self::user(...), 2);
+        self::observe('rest_prepare_comment', self::comment(...), 2);
     }
 
     /** A route is about to be called. */

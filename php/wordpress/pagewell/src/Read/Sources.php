@@ -13,6 +13,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
+use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\Routes;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
@@ -85,15 +86,15 @@ final class Sources
     public static function listen(): void
     {
         foreach (self::TABLE as $hook => [$arguments, $function]) {
-            add_filter($hook, $function, PHP_INT_MAX, $arguments);
+            add_filter($hook, Observer::of($hook, $function), PHP_INT_MAX, $arguments);
         }
         foreach (Options::FEW as $kind => $options) {
             foreach ($options as $option) {
-                add_filter("pre_option_$option", static fn (mixed $value): mixed => self::setting($value, $kind, $option), PHP_INT_MAX);
+                add_filter("pre_option_$option", Observer::of("pre_option_$option", static fn (mixed $value): mixed => self::setting($value, $kind, $option)), PHP_INT_MAX);
             }
         }
-        add_action('wp_loaded', TermSources::listenToTrees(...), PHP_INT_MAX);
-        add_action('pagewell_uses', Page::uses(...), 10, 100);
+        add_action('wp_loaded', Observer::of('wp_loaded', TermSources::listenToTrees(...)), PHP_INT_MAX);
+        add_action('pagewell_uses', Observer::of('pagewell_uses', Page::uses(...)), 10, 100);
     }
 
     /** A post in a loop is shown with its author, but in a list of titles. */

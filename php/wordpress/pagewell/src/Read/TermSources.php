@@ -11,6 +11,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
+use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 
@@ -29,7 +30,7 @@ final class TermSources
     {
         foreach (array_filter(get_taxonomies(['hierarchical' => true]), Tags::isTaxonomy(...)) as $taxonomy) {
             self::$trees[$taxonomy] = true;
-            add_filter("pre_option_{$taxonomy}_children", static fn (mixed $value): mixed => self::tree($value, $taxonomy), PHP_INT_MAX);
+            add_filter("pre_option_{$taxonomy}_children", Observer::of("pre_option_{$taxonomy}_children", static fn (mixed $value): mixed => self::tree($value, $taxonomy)), PHP_INT_MAX);
         }
     }
 
@@ -48,7 +49,7 @@ final class TermSources
     /** A menu marks the terms above those of the page. A term that moves has its own name. */
     private static function above(string $taxonomy): void
     {
-        $shown = get_queried_object();
+        $shown = ($GLOBALS['wp_query'] ?? null) instanceof \WP_Query ? get_queried_object() : null;
         $terms = match (true) {
             $shown instanceof \WP_Term => [$shown],
             $shown instanceof \WP_Post => get_object_term_cache($shown->ID, $taxonomy) ?: wp_get_object_terms($shown->ID, $taxonomy),

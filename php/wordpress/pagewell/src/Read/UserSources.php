@@ -12,6 +12,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
+use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 
 /**
@@ -66,7 +67,7 @@ final class UserSources
         $byCount = str_contains((string) wp_json_encode($asked['orderby'] ?? ''), 'post_count');
         $byPosts = !empty($asked['has_published_posts']);
         // A sitemap has the URLs of these users, and no other data of them.
-        $isOfUrls = $byPosts && (string) get_query_var('sitemap') !== '';
+        $isOfUrls = $byPosts && SitemapPages::name() !== '';
         $byRoles = preg_match('/capabilities|user_level/', ($query->query_from ?? '') . ($query->query_where ?? '') . ($query->query_orderby ?? '')) === 1;
         Page::uses(...($isOfUrls && !$byRoles ? [] : ['users']), ...($byRoles ? ['roles'] : []), ...($byCount ? ['list'] : []), ...($byPosts ? ['authors'] : []));
         return $query;

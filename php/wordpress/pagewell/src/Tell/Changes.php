@@ -35,12 +35,6 @@ use Pagewell\WordPress\Write\Events;
  */
 final class Changes
 {
-    /** Maximum number of names per request; more are replaced by `site`. */
-    public const TAGS_MAX = 1000;
-
-    /** Average maximum length of a name, in bytes: about 64 KiB on a response. */
-    private const TAG_BYTES = 65;
-
     private const RETRY_SECONDS = 60;
 
     /** @var array<string, true> the names on the response */
@@ -64,8 +58,8 @@ final class Changes
         // plugins while the request ends.
         add_action('shutdown', self::tell(...), PHP_INT_MIN);
         add_action('shutdown', self::last(...), PHP_INT_MAX);
-        add_action('pagewell_retry', static fn () => self::retry(0));
-        add_action('admin_init', static fn () => self::retry(self::RETRY_SECONDS));
+        add_action('pagewell_retry', static fn () => self::safely(static fn () => self::retry(0)));
+        add_action('admin_init', static fn () => self::safely(static fn () => self::retry(self::RETRY_SECONDS)));
     }
 
     /** Adds these names to the changes. */
@@ -79,7 +73,7 @@ final class Changes
             $here = array_diff_key($added, $elsewhere) + $shared + array_fill_keys(self::$pending->tags, true);
             $added = $elsewhere;
             if ($here !== []) {
-                self::$carried = self::bounded(self::$carried + $here);
+                self::$carried = TagBounds::onResponse(self::$carried + $here);
                 self::setHeader();
             }
         }
@@ -98,7 +92,7 @@ final class Changes
 
     private static function last(): void
     {
-        Events::end();
+        self::safely(Events::end(...));
         self::tell();
         self::$isOver = true;
     }
@@ -130,7 +124,37 @@ final class Changes
      */
     private static function tell(): void
     {
-        SitemapPages::end();
+        // If one step fails, the others are made.
+        self::safely(SitemapPages::end(...));
+        self::safely(self::tellCarried(...));
+        self::safely(static function (): void {
+            $sent = Queue::takeSent();
+            $sent === [] || Journal::told('control', $sent, new Pending());
+        });
+        self::safely(static function (): void {
+            $waiting = Queue::take();
+            $waiting === [] || self::tellOver($waiting, Journal::pending());
+        });
+    }
+
+    /** Code of other plugins runs here, too: filters of options. If it fails, all pages are purged, and the request goes on. */
+    private static function safely(\Closure $step): void
+    {
+        try {
+            $step();
+        } catch (\Throwable $fault) {
+            error_log("pagewell: changes could not be sent as usual; all pages are purged: {$fault->getMessage()} in {$fault->getFile()}:{$fault->getLine()}");
+            $all = Tags::everything([...self::names(self::$carried), ...Queue::take()]);
+            try {
+                ControlClient::invalidate($all) === null || Journal::keep($all);
+            } catch (\Throwable) {
+                error_log('pagewell: changes could be neither sent nor stored; run: pagewell invalidate --all');
+            }
+        }
+    }
+
+    private static function tellCarried(): void
+    {
         $carried = self::$carried;
         $fresh = self::names(array_diff_key($carried, self::$noted));
         $pending = self::$pending ?? new Pending();
@@ -144,12 +168,6 @@ final class Changes
             Journal::told('answer', $fresh, $pending);
             $pending->isAll || self::planRetry();
         }
-        $sent = Queue::takeSent();
-        $sent === [] || Journal::told('control', $sent, new Pending());
-        $waiting = Queue::take();
-        if ($waiting !== []) {
-            self::tellOver($waiting, Journal::pending());
-        }
     }
 
     /**
@@ -160,7 +178,7 @@ final class Changes
      */
     private static function tellOver(array $tags, Pending $pending, bool $isOnAnswer = false): void
     {
-        $all = self::names(self::bounded(array_fill_keys([...$tags, ...$pending->tags], true), Queue::TAGS_MAX));
+        $all = self::names(TagBounds::inCall(array_fill_keys([...$tags, ...$pending->tags], true)));
         $fault = ControlClient::invalidate($all);
         $isEnough = $fault !== null && $isOnAnswer && (!ControlClient::isNamed() || ControlClient::isOff());
         $fault = $isEnough ? null : $fault;
@@ -212,20 +230,6 @@ final class Changes
     private static function lines(): array
     {
         return Tag::lines('Cache-Group-Invalidation', self::names(self::$carried));
-    }
-
-    /**
-     * Returns these names, or `site` if there are too many.
-     *
-     * @param array<string, true> $tags
-     * @param int                 $most maximum number, with TAG_BYTES for each on average
-     *
-     * @return array<string, true>
-     */
-    public static function bounded(array $tags, int $most = self::TAGS_MAX): array
-    {
-        $fits = count($tags) <= $most && strlen(implode('', array_keys($tags))) + 4 * count($tags) <= $most * self::TAG_BYTES;
-        return $fits ? $tags : array_fill_keys(Tags::everything(self::names($tags)), true);
     }
 
     /**

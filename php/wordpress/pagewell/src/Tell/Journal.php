@@ -13,7 +13,7 @@
  * itself, never updated, and deleted after its changes were sent. No request can overwrite the
  * changes of another, or delete changes that it has not sent.
  *
- * Bounded: a row has the names of one request (Changes::TAGS_MAX). Above ROWS_MAX rows, they are
+ * Bounded: a row has the names of one request (TagBounds). Above ROWS_MAX rows, they are
  * replaced by one that stands for everything. So does an unreadable row.
  *
  * If the database cannot be written, or the table is missing, no page or write fails. The error is

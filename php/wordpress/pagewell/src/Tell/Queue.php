@@ -12,7 +12,7 @@
  *     Pagewell does not answer   stays; retried after ten seconds, and at the end of the process
  *
  * A hook may run before WordPress has emptied its caches, so a new name is never sent at once. A
- * page that is rendered in between would be stored with old data. Bounded: above TAGS_MAX names,
+ * page that is rendered in between would be stored with old data. Bounded: above TagBounds::IN_CALL_MAX names,
  * they are replaced by `site`.
  */
 
@@ -21,6 +21,7 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Tell;
 
 use Pagewell\WordPress\Core\Front;
+use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Write\Strays;
 
@@ -31,9 +32,6 @@ use Pagewell\WordPress\Write\Strays;
  */
 final class Queue
 {
-    /** Maximum number of waiting names, and of names per call. */
-    public const TAGS_MAX = 5000;
-
     /** The number of young names above which older ones are sent earlier. */
     private const MANY = 1500;
 
@@ -83,11 +81,11 @@ final class Queue
     {
         if (self::isLong() || Front::isUnsafe() || is_admin()) {
             self::$isInTransaction = false;
-            add_filter('query', self::queried(...), PHP_INT_MAX);
+            add_filter('query', Observer::of('query', self::queried(...)), PHP_INT_MAX);
         }
         if (self::isLong()) {
             foreach (array_filter(self::BEFORE) as $before => $after) {
-                add_action($after, static fn (mixed $id) => self::release($before, $id), PHP_INT_MAX);
+                add_action($after, Observer::of($after, static fn (mixed $id) => self::release($before, $id)), PHP_INT_MAX);
             }
         }
     }
@@ -107,14 +105,14 @@ final class Queue
         if (self::$holder !== null) {
             self::$held[self::$holder] = $tags + (self::$held[self::$holder] ?? []);
             $held = array_replace(...array_values(self::$held));
-            self::$held = count($held) <= self::TAGS_MAX ? self::$held : ['' => Changes::bounded($held, self::TAGS_MAX)];
+            self::$held = count($held) <= TagBounds::IN_CALL_MAX ? self::$held : ['' => TagBounds::whole($held)];
         } else {
             // Before the new names are added, because they are too young.
             self::poll();
             self::$young += $tags;
         }
-        if (count(self::$young) + count(self::$ripe) > self::TAGS_MAX) {
-            [self::$young, self::$ripe] = [Changes::bounded(self::$young + self::$ripe, 0), []];
+        if (count(self::$young) + count(self::$ripe) > TagBounds::IN_CALL_MAX) {
+            [self::$young, self::$ripe] = [TagBounds::whole(self::$young + self::$ripe), []];
         }
     }
 
@@ -203,7 +201,7 @@ final class Queue
         [$sent, self::$ripe, self::$young, self::$turned] = [self::$ripe, self::$young, [], $now];
         $fault = $sent === [] ? null : ControlClient::invalidate(array_map('strval', array_keys($sent)));
         if ($fault === null) {
-            self::$sent = array_slice(self::$sent + $sent, 0, self::TAGS_MAX, true);
+            self::$sent = array_slice(self::$sent + $sent, 0, TagBounds::IN_CALL_MAX, true);
         } else {
             self::$ripe += $sent;
             self::$pausedUntil = hrtime(true) + self::PAUSE_NANOSECONDS;
