@@ -40,7 +40,7 @@ final class SharedCookies
         'testcookie', 'cookietest',
     ];
 
-    /** Pagewell keeps a copy of a page for each value of these (docs/decisions/0023). */
+    /** Pagewell keeps a copy of a page for each value of these (docs/decisions/cookies.md). */
     public const KEYED = ['_lscache_vary*', 'X-Magento-Vary'];
 
     /** Pagewell's own cookie, set after a write. */

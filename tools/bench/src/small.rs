@@ -4,7 +4,7 @@
 //! articles (few of them much, most seldom), and everything about the news is invalidated every other second,
 //! so that PHP and the database have work all the time. A page of memory that several processes share counts
 //! once, in equal parts (Pss). The bound is on the sum, and more than that is an error, like a failed request;
-//! the kernel does not enforce it here ([0042](../../../docs/decisions/0042-a-machine-of-256-mb.md)).
+//! the kernel does not enforce it here ([0042](../../../docs/decisions/measuring.md)).
 
 use super::figures::{shown_bytes, shown_time};
 use super::{Amount, CaseResult, told};

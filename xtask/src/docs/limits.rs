@@ -101,9 +101,9 @@ A timeout bounds how long a client may send or read nothing. A client could move
 
 Over HTTP/2 each stream is measured by the payload that the client reads. PINGs and other streams do not count. A stream that is too slow is reset, and the connection is closed if it has no other stream. Streams that wait for the client at the same time share `write_rate`.
 
-A request occupies a place at the origin only when all of its content has arrived. So a slow upload occupies a connection but no PHP process, and no script runs with half a form ([decision](../decisions/0079-uploads-to-http-origins.md)). Content longer than `body_ahead` waits on disk, in nameless files in the directory `uploads`; `body_disk` bounds their total size.
+A request occupies a place at the origin only when all of its content has arrived. So a slow upload occupies a connection but no PHP process, and no script runs with half a form. Content longer than `body_ahead` waits on disk, in nameless files in the directory `uploads`; `body_disk` bounds their total size.
 
-A response leaves the origin at the origin's speed, however slow its client is ([decision](../decisions/0078-responses-leave-the-origin-at-its-speed.md)). Content that the client has not read waits in memory, then on disk. A response for which there is no space keeps its place at the origin. It is aborted when another request has waited one second for a place.
+A response leaves the origin at the origin's speed, however slow its client is. Content that the client has not read waits in memory, then on disk. A response for which there is no space keeps its place at the origin. It is aborted when another request has waited one second for a place.
 
 ## Addresses and proxies
 
@@ -126,7 +126,7 @@ Resetting the stream of a cache hit has no effect: the response was already sent
 `memory` bounds the cached pages. Other bounds limit the rest:
 
 - A connection without a request uses about 3 KB. A connection with a request uses up to its header section and a few pieces of content.
-- The **send backlog** is response content that clients have not read yet. It uses at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together. Beyond either bound the connections of the slowest clients are closed ([decision](../decisions/0078-responses-leave-the-origin-at-its-speed.md)).
+- The **send backlog** is response content that clients have not read yet. It uses at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together. Beyond either bound the connections of the slowest clients are closed.
 - Request content uses at most a sixteenth of `memory`, and `body_disk` of disk.
 
 On a small machine, lower `connections` ([a small machine](../guide/small-machine.md)).

@@ -66,7 +66,7 @@ fn judge(name: &str, licence: &str, allowed: &[String]) -> Option<Finding> {
     (!is_allowed(licence, allowed)).then(|| {
         told(&format!(
             "{name} is under {licence:?}, which is none of {}: leave it, or add the licence to \
-             deny.toml and say why in docs/decisions/0083-libraries.md",
+             deny.toml and say why in docs/decisions/libraries.md",
             allowed.join(", ")
         ))
     })

@@ -3,7 +3,7 @@
 //! Pages live for hours; the buffers, header maps and tasks of a request live for milliseconds. In a shared
 //! heap, pages fill the gaps that requests leave, and each gap keeps a remainder too small for the next
 //! page. These remainders were a fifth of the heap
-//! ([0067](../../../docs/decisions/0067-a-heap-for-pages.md)). Allocations made within [`apart`] therefore
+//! ([0067](../../../docs/decisions/page-memory.md)). Allocations made within [`apart`] therefore
 //! come from a region of their own; all others come from the system's allocator.
 //!
 //! Invariants: an address belongs either to the region or to the system, and the address alone decides

@@ -8,7 +8,7 @@
 //!
 //! Once the region is large, the used part is advised for transparent huge pages. The advice covers only
 //! memory that has pages already, so the kernel collapses them in the background and no allocation waits
-//! for it ([0068](../../../docs/decisions/0068-pages-in-huge-pages.md)).
+//! for it ([0068](../../../docs/decisions/page-memory.md)).
 
 use dlmalloc::{Allocator, Dlmalloc};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect};

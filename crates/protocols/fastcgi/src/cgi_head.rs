@@ -6,7 +6,7 @@
 //!
 //! The parser is strict where a guess could change a page or smuggle a field (names, values, continuation
 //! lines, contradictory lengths). It is lenient where common programs differ harmlessly from RFC 3875 (LF, an
-//! `HTTP/1.1 200 OK` line, no CGI field at all). docs/decisions/0006-fastcgi.md gives the reasons. Not here:
+//! `HTTP/1.1 200 OK` line, no CGI field at all). docs/decisions/fastcgi.md gives the reasons. Not here:
 //! following a local redirect, or removing fields for the cache.
 
 mod fields;

@@ -1,5 +1,5 @@
 //! Follows a connection of the MySQL protocol that is relayed between an application and its database, and
-//! reports the statements that pass, without I/O ([0089](../../../../docs/decisions/0089-sql-relay.md)).
+//! reports the statements that pass, without I/O ([0089](../../../../docs/decisions/automatic-dependencies.md)).
 //!
 //! Start reading at [`Relay`]: bytes of each side in, bytes for the other side and [`RelayEvent`]s out. All
 //! bytes pass unchanged, except two packets of the login. Invariants: no input causes a panic; memory is

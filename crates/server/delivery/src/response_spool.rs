@@ -1,6 +1,6 @@
 //! Buffers a response's content between the origin and a slower client: first in memory, then in a
 //! file. So the origin is read at its own speed, and its request ends when the response is complete,
-//! whatever the client does (docs/decisions/0078-responses-leave-the-origin-at-its-speed.md).
+//! whatever the client does (docs/decisions/uploads-and-slow-clients.md).
 //!
 //! | a piece is stored | when |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! The send backlog: bytes in memory or on the disk that clients have requested and not read yet. Its
 //! size is limited for the whole process (`limits.client_backlog_bytes`, `limits.client_backlog_disk`).
 //! Above a limit, the connections of the slowest clients are closed, so clients that do not read cannot
-//! exhaust memory (docs/decisions/0078-responses-leave-the-origin-at-its-speed.md).
+//! exhaust memory (docs/decisions/uploads-and-slow-clients.md).
 //!
 //! | bytes | counted from | until |
 //! |---|---|---|

@@ -1,6 +1,6 @@
 //! Content on the disk: of requests until it is complete, and of responses until their clients read it.
 //! It is in unnamed files, which no other process can open, and which disappear with the process
-//! (docs/decisions/0064-content-first.md, 0078-responses-leave-the-origin-at-its-speed.md).
+//! (docs/decisions/uploads-and-slow-clients.md, uploads-and-slow-clients.md).
 //!
 //! The total size of each kind is limited (`limits.body_disk`, `limits.client_backlog_disk`), for all
 //! sites of the process, because they share one disk. If the limit is reached, or the disk fails, a

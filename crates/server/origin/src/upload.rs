@@ -2,7 +2,7 @@
 //! So the response to such an error is 400, 408 or 413 instead of 502.
 //!
 //! The content is [collected](Upload::collect) before the request occupies the origin
-//! (docs/decisions/0079-uploads-to-http-origins.md).
+//! (docs/decisions/uploads-and-slow-clients.md).
 //!
 //! Over HTTP/2, a request whose content is not read is reset (NO_ERROR) after its response (RFC 9113
 //! section 8.1). Some clients that are still sending (curl 7.88) treat that as an error and lose the

@@ -9,7 +9,7 @@
 //! It uses TLS or another protocol, and an attacker might have placed a command in a later line. There
 //! is no authentication, so the configuration accepts only loopback addresses and Unix sockets.
 //!
-//! [0030]: ../../../docs/decisions/0030-memcached-port.md
+//! [0030]: ../../../docs/decisions/memcached-port.md
 
 mod keeper;
 mod page_line;

@@ -1,5 +1,5 @@
 //! Automatic dependencies of a site: the statements that its pages depend on, and the changed rows
-//! that touch them ([0087](../../../../docs/decisions/0087-statements-as-tags.md)).
+//! that touch them ([0087](../../../../docs/decisions/automatic-dependencies.md)).
 //!
 //! A statement is a tag of the store, so leases, settling, gaps and joins hold for it as for any other
 //! tag. Invariant: a page is stored only if no changed row that its render may not have seen touches

@@ -9,7 +9,7 @@
 //!
 //! Each panic is counted and logged with its location. The runtime isolates panics of tasks. Locks of
 //! this crate ignore poisoning, because each guards values that are valid at every moment. The store's
-//! locks do not ([0050](../../../docs/decisions/0050-what-a-panic-ends.md)): after a partial change it
+//! locks do not ([0050](../../../docs/decisions/operation.md)): after a partial change it
 //! is unknown which pages were purged, and each later access would panic as well. A restart is better
 //! than a server that answers no request.
 //!

@@ -1,4 +1,4 @@
-//! Returns unused memory to the system: see docs/decisions/0069-what-is-let-go-of.md. This needs
+//! Returns unused memory to the system: see docs/decisions/page-memory.md. This needs
 //! `unsafe`, which this module contains and nothing else.
 //!
 //! - **Code** that runs only at the start (command line, configuration, php-fpm, expressions). After

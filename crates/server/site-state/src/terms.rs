@@ -1,5 +1,5 @@
 //! The search terms of pages (`search:PHP`). A changed text purges only the search pages whose
-//! words it gains, loses or contains ([0070](../../../docs/decisions/0070-searches.md)).
+//! words it gains, loses or contains ([0070](../../../docs/decisions/automatic-dependencies.md)).
 //!
 //! A changed text is scanned for the known words, and the tags of the words that occur in it
 //! change. Invariant: a page depends on its tag alone only under two conditions. Its word was known

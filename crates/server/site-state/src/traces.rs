@@ -13,7 +13,7 @@
 //! key depends on the context unless a rule or `Vary` names its field. No stored page contains one,
 //! because it is removed from responses first. Plain hits that the front answers are not traced, unless
 //! a trusted proxy's context requests it. Reasons, also for not using a library:
-//! docs/decisions/0049-traces.md.
+//! docs/decisions/operation.md.
 
 mod export;
 mod span;

@@ -1,6 +1,6 @@
 //! Registers listening sockets with the runtime. The runtime's own listeners register each connection
 //! that they accept, but a connection has to stay unregistered until an operation on it has to wait
-//! (docs/decisions/0074-connections-for-one-answer.md). tokio offers no other safe way to accept so.
+//! (docs/decisions/http-front.md). tokio offers no other safe way to accept so.
 //!
 //! A registered socket must keep its descriptor until it is dropped, as the socket types of std and
 //! socket2 do.

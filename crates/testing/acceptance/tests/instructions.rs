@@ -3,7 +3,7 @@
 //!
 //! The binary is the one of all acceptance tests, with light optimisation: additional work per hit shows in it
 //! as in the release build, and nothing is built for this test alone
-//! (docs/decisions/0037-counting-instructions.md). `cargo measure instructions` counts for the release
+//! (docs/decisions/measuring.md). `cargo measure instructions` counts for the release
 //! build.
 
 use harness::instructions::{Bounds, HitMeasurement, Protocol};

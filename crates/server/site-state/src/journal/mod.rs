@@ -9,7 +9,7 @@
 //! | `HandedOver` | yes | no | when a successor process uses the directory |
 //!
 //! A snapshot has the databases' positions from before its first page was read. Its journal and those after it have
-//! every later change that no database reports. [0036](../../../../docs/decisions/0036-warm-restart.md). Lock:
+//! every later change that no database reports. [0036](../../../../docs/decisions/restart.md). Lock:
 //! `journal`, held to append to it, to begin one, and to replace the snapshot; no other lock is taken under it.
 
 mod files;

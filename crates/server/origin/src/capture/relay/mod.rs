@@ -1,5 +1,5 @@
 //! The relay: captures the statements of any PHP application between PHP and its database
-//! ([0089](../../../../../../docs/decisions/0089-sql-relay.md)).
+//! ([0089](../../../../../../docs/decisions/automatic-dependencies.md)).
 //!
 //! | step | where |
 //! |---|---|
