@@ -95,6 +95,7 @@ pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
         ("unwrap", words::unwraps(&files)),
         ("white-space", words::white_space(&files)),
         ("link", markdown::links(&files, root)),
+        ("path", markdown::paths(&files, root)),
         ("unreachable", markdown::reachable(&files)),
         ("decision", decisions::decisions(&files)),
         ("command", markdown::commands(&files, tasks)),

@@ -1,5 +1,4 @@
-//! Names that stand in the sources and have to stand in the manual: reasons, events of the log. And
-//! the other way round: places in the repository that the manual names have to be there.
+//! Names that stand in the sources and have to stand in the manual: reasons, events of the log.
 //!
 //! The sources are read as text: a reason is a small-lettered word in quotes on the right of an arm
 //! that names a variant, or behind the status of an error answer. Finding too much is harmless, it
@@ -7,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A page written by hand, and the sources whose names it has to have.
 struct Page {
@@ -82,7 +81,6 @@ pub fn left_out(root: &Path) -> Result<Vec<String>, String> {
             found.push(format!("{LOG} does not list `{name}` under {level}"));
         }
     }
-    found.extend(wrong_paths(root)?);
     Ok(found)
 }
 
@@ -137,45 +135,6 @@ fn section<'a>(text: &'a str, level: &str) -> &'a str {
     sections.find(|section| section.starts_with(level)).unwrap_or_default()
 }
 
-/// Paths between back-quotes that lead nowhere: places in the repository, named from its root.
-fn wrong_paths(root: &Path) -> Result<Vec<String>, String> {
-    let mut found = Vec::new();
-    for page in manual(root)? {
-        let text = read(&page)?;
-        let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
-        for path in quoted.filter(|word| is_place(word)) {
-            if !root.join(path).exists() {
-                let page = page.strip_prefix(root).unwrap_or(&page).display();
-                found.push(format!("{page} speaks of `{path}`, which is not there"));
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn is_place(word: &str) -> bool {
-    let top =
-        ["crates/", "docs/", "examples/news", "php/", "scripts/", "tests/scenarios", "xtask/"];
-    top.iter().any(|dir| word.starts_with(dir)) && !word.contains(['*', '<', ' ', '…'])
-}
-
-/// The pages of the manual at the root and below `docs`.
-fn manual(root: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut pages = Vec::new();
-    for dir in ["", "docs", "docs/decisions", "docs/guide", "docs/operating"] {
-        let dir = root.join(dir);
-        let entries = fs::read_dir(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-        for entry in entries {
-            let path = entry.map_err(|error| error.to_string())?.path();
-            if path.extension().is_some_and(|extension| extension == "md") {
-                pages.push(path);
-            }
-        }
-    }
-    pages.sort();
-    Ok(pages)
-}
-
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -220,14 +179,6 @@ mod tests {
         "#;
         let found: Vec<String> = reasons(text).into_iter().collect();
         assert_eq!(found, ["malformed", "not-found", "not-json", "php-fatal-error"]);
-    }
-
-    #[test]
-    fn places_are_told_from_other_words() {
-        assert!(is_place("crates/server/front/src/front.rs") && is_place("docs/decisions/"));
-        assert!(!is_place("tests/scenarios/<topic>/*.scn") && !is_place("max-age=60"));
-        let pages = manual(&repository()).expect("the manual");
-        assert!(pages.iter().any(|page| page.ends_with("ARCHITECTURE.md")), "{pages:?}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! Rules about the manual: its links lead somewhere, its commands exist, its pages can be reached.
+//! Rules about the manual: its links and paths lead somewhere, its commands exist, its pages can be reached.
 //!
-//! A link within the repository names a file that is there, and a heading that is in it. A command
+//! A link within the repository names a file that is there, and a heading that is in it. A path in
+//! back-quotes names a file or directory that is there. A command
 //! in the README's blocks is a target of the Makefile, a task of `cargo xtask`, or something that
 //! the `pagewell` binary lists in its help; the last is looked up only if the binary has been built.
 
@@ -21,6 +22,66 @@ pub fn links(files: &[SourceFile], root: &Path) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// Paths in back-quotes lead to files and directories that exist. Only paths in the repository count: they
+/// begin with one of its directories, or name a Rust file, perhaps without the directories in front of it.
+pub fn paths(files: &[SourceFile], root: &Path) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.extension() == "md") {
+        for (line, path) in quoted(&file.text).into_iter().filter(|(_, path)| is_path(path)) {
+            if !is_there(path, files, root) {
+                found.push(finding(
+                    file,
+                    line,
+                    "path",
+                    &format!("`{path}`: there is no such file"),
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// The directories of the repository with which a path begins.
+const DIRECTORIES: [&str; 11] = [
+    "contract/",
+    "contrib/",
+    "crates/",
+    "docs/",
+    "examples/",
+    "fuzz/",
+    "php/",
+    "scripts/",
+    "tests/",
+    "tools/",
+    "xtask/",
+];
+
+/// Texts between back-quotes outside of blocks of code, with their lines.
+fn quoted(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut in_block = false;
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block {
+            found.extend(line.split('`').skip(1).step_by(2).map(|word| (number + 1, word)));
+        }
+    }
+    found
+}
+
+fn is_path(word: &str) -> bool {
+    let is_example = word.contains(['*', '<', '>', '{', '}', '…', '$', '=', ' ', ':']);
+    let begins = DIRECTORIES.iter().any(|directory| word.starts_with(directory));
+    !is_example && (begins || word.ends_with(".rs"))
+}
+
+fn is_there(path: &str, files: &[SourceFile], root: &Path) -> bool {
+    let end = format!("/{path}");
+    let is_end = || files.iter().any(|file| file.path.ends_with(&end));
+    root.join(path).exists() || (path.ends_with(".rs") && is_end())
 }
 
 /// Every page of the manual can be reached by links from its index.
@@ -205,6 +266,18 @@ mod tests {
         }
         let lines: Vec<usize> = links(&files, root.path()).iter().map(|found| found.line).collect();
         assert_eq!(lines, [3, 3]);
+    }
+
+    #[test]
+    fn paths_that_lead_nowhere_are_found() {
+        let text = "`docs/a.md` `docs/` `docs/none.md` `none/b.md`\n`inner/main.rs` `none.rs` `main.rs`\n\
+                    `docs/<topic>.md` `docs/*.md`\n```\n`docs/none.md`\n```\n`xtask/none` docs/none.md\n";
+        let files = [file("docs/a.md", text), file("crates/one/inner/main.rs", "")];
+        let root = harness::PrivateDir::temporary("paths").expect("a directory can be made");
+        std::fs::create_dir(root.path().join("docs")).expect("a directory can be made");
+        std::fs::write(root.path().join("docs/a.md"), text).expect("a file can be written");
+        let lines: Vec<usize> = paths(&files, root.path()).iter().map(|found| found.line).collect();
+        assert_eq!(lines, [1, 2, 7]);
     }
 
     #[test]
