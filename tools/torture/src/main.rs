@@ -177,7 +177,7 @@ fn machines() -> impl clap::builder::TypedValueParser<Value = usize> {
     range.map(|count| usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-/// Whether the binary under torture checks leases before it stores (rule 1 of `docs/freshness.md`).
+/// Whether the binary under torture checks leases before it stores (rule 1 of `docs/guarantees.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseCheck {
     /// As it is shipped.

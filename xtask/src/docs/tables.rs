@@ -43,7 +43,7 @@ fn heading_of(table: &str) -> &'static str {
         }
         "purge" => "\n## `[purge]`\n\nSee [Purging](../guide/purging.md).\n",
         "dialects" => {
-            "\n## `[dialects]`\n\nCompatibility headers. See [Other caches](../guide/other-caches.md).\n"
+            "\n## `[dialects]`\n\nCompatibility headers. See [tags made for other caches](../guide/purging.md#tags-made-for-other-caches).\n"
         }
         "traces" => "\n## `[traces]`\n\nSee [Traces](traces.md).\n",
         "wake" => {
