@@ -11,6 +11,8 @@ mod limits;
 mod named;
 mod tables;
 
+pub use tables::EXIT_STATUSES;
+
 use std::fs;
 use std::path::Path;
 

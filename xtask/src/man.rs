@@ -3,6 +3,7 @@
 //!
 //! Plain roff of the `man` macros; what comes from the tables is escaped, so that no text is a command.
 
+use crate::docs::EXIT_STATUSES;
 use clap::{Command, CommandFactory};
 use config::options::CommandLine;
 use config::table::{LIMITS, OPTIONS};
@@ -26,9 +27,12 @@ pub fn command() -> String {
     for command in line.get_subcommands_mut().filter(|command| command.get_name() != "help") {
         help_of(command, &mut page);
     }
+    page.push_str(".SH EXIT STATUS\n");
+    for (status, meaning) in EXIT_STATUSES {
+        let _ = writeln!(page, ".TP\n.B {status}\n{}", text(&meaning.replace('`', "")));
+    }
     page.push_str(
-        ".SH EXIT STATUS\n0 done, 1 it could not be done (a sentence on standard error says why), 2 wrong \
-         usage.\n.SH FILES\n.TP\n.I /etc/pagewell/pagewell.toml\nThe configuration of the service.\n\
+        ".SH FILES\n.TP\n.I /etc/pagewell/pagewell.toml\nThe configuration of the service.\n\
          .SH SEE ALSO\n.BR pagewell.toml (5)\n",
     );
     page

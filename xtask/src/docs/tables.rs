@@ -31,8 +31,8 @@ fn heading_of(table: &str) -> &'static str {
         "codings" => {
             "\n## `[codings]`\n\nSee [HTTP caching](../http-caching.md#content-codings).\n"
         }
-        "keys" => "\n## `[keys]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n",
-        "cookies" => "\n## `[cookies]`\n\nSee [Rules, keys and cookies](../guide/rules.md).\n",
+        "keys" => "\n## `[keys]`\n\nSee [Cache key](../guide/cache-key.md).\n",
+        "cookies" => "\n## `[cookies]`\n\nSee [Cookies](../guide/cookies.md).\n",
         "tls" => {
             "\n## `[[tls]]`\n\nOne table for each certificate and its key. See [TLS](../guide/tls.md).\n"
         }
@@ -136,19 +136,28 @@ fn option_row(row: &OptionRow) -> String {
     format!("| `{key}` | {flag} | {} | {}{mark} |\n", cell(row.default), cell(row.help))
 }
 
+/// The exit statuses of `pagewell`, each with its meaning in Markdown.
+pub const EXIT_STATUSES: [(u8, &str); 5] = [
+    (0, "The command succeeded."),
+    (1, "The command failed; a sentence on standard error gives the reason."),
+    (2, "The command line is wrong."),
+    (3, "`doctor`: it found something that fails or will fail."),
+    (70, "`serve`: the page store was damaged, and the process stopped."),
+];
+
 /// The text of `docs/operating/commands.md`.
 pub fn commands() -> String {
     let mut page = format!(
         "{MADE}# Commands\n\n\
          The help of every command, as `pagewell help COMMAND` prints it.\n\n\
-         | Exit status | Meaning |\n|---|---|\n\
-         | 0 | The command succeeded. |\n\
-         | 1 | The command failed; a sentence on standard error gives the reason. |\n\
-         | 2 | The command line is wrong. |\n\
-         | 3 | `doctor`: it found something that fails or will fail. |\n\
-         | 70 | `serve`: the page store was damaged, and the process stopped. |\n\n\
-         Commands that call a running Pagewell read its address from `--admin` or `PAGEWELL_ADMIN`, and the \
-         token from `--token-file` or `PAGEWELL_TOKEN_FILE`. The PHP library reads the same variables.\n"
+         | Exit status | Meaning |\n|---|---|\n"
+    );
+    for (status, meaning) in EXIT_STATUSES {
+        let _ = writeln!(page, "| {status} | {meaning} |");
+    }
+    page.push_str(
+        "\nCommands that call a running Pagewell read its address from `--admin` or `PAGEWELL_ADMIN`, and the \
+         token from `--token-file` or `PAGEWELL_TOKEN_FILE`. The PHP library reads the same variables.\n",
     );
     let mut line = CommandLine::command().term_width(HELP_COLUMNS);
     line.build();

@@ -349,7 +349,7 @@ const REST: &[OptionRow] = &[
     row(
         "keys.drop",
         "",
-        "the list in the guide to rules",
+        "the list in the guide to the cache key",
         "Query parameters (`*` stands for anything) that are neither part of the cache key nor sent to the origin. The list replaces the built-in one.",
     ),
     row("keys.drop_also", "", "none", "Query parameters to drop in addition to that list."),
