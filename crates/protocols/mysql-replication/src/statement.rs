@@ -168,11 +168,24 @@ impl Statement<'_> {
                 self.words.skip_any(&["IF", "NOT", "EXISTS"]);
                 self.one_table()
             }
-            "INDEX" => Verb::Nothing,
+            "INDEX" => self.indexed(),
             "DATABASE" | "SCHEMA" => Verb::Nothing,
             "" => Verb::Unknown,
             _ => Verb::Nothing,
         }
+    }
+
+    /// `CREATE INDEX … ON table`, `DROP INDEX … ON table`: a definition, which `SHOW COLUMNS` shows.
+    fn indexed(&mut self) -> Verb {
+        self.words.skip_any(&["IF", "NOT", "EXISTS"]);
+        // The name of the index, which may be any word if it is quoted.
+        self.words.name();
+        while let Some(word) = self.words.next() {
+            if word.is("ON") {
+                return self.one_table();
+            }
+        }
+        Verb::Define(NamedTables::Everything)
     }
 
     fn alter(&mut self) -> Verb {
@@ -237,6 +250,7 @@ impl Statement<'_> {
                 let schema = self.words.name();
                 Verb::Define(schema.map_or(NamedTables::Everything, NamedTables::Schema))
             }
+            "INDEX" => self.indexed(),
             "" => Verb::Unknown,
             _ => Verb::Nothing,
         }
