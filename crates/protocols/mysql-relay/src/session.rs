@@ -5,6 +5,7 @@
 //! | `SET` of `sql_mode`, `NAMES` or a character set to a constant | known |
 //! | the same with an expression | unknown |
 //! | `USE`, and the command of the same purpose | another schema |
+//! | `READ UNCOMMITTED`, or an isolation level that is not a constant | unknown: rows are read that may never be committed |
 //! | several statements in one text, `CALL`, `PREPARE`, a temporary table, … | unknown |
 //! | a query, a write, a transaction | none |
 //!
@@ -17,6 +18,9 @@ use crate::text::{SqlPart, split};
 const STATUS_PLAIN_BACKSLASHES: u16 = 0x0200;
 /// `SERVER_STATUS_ANSI_QUOTES` of MariaDB.
 const STATUS_ANSI_QUOTES: u16 = 0x8000;
+
+/// The reason for a session that may read rows before they are committed.
+const DIRTY_READS: &str = "the connection may read rows that are not committed (READ UNCOMMITTED)";
 
 /// The parts of a session that change how a text is split, or what it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,7 +64,7 @@ pub struct SessionEffect {
     charset: Option<SessionCharset>,
     schema: Option<Box<[u8]>>,
     unknown: Option<&'static str>,
-    /// Whether the text is a single `SET` or `USE`.
+    /// Whether the text is a single `SET` or `USE` without a query or a function.
     is_setting: bool,
 }
 
@@ -257,7 +261,7 @@ fn of_statement(parts: &[SqlPart<'_>]) -> SessionEffect {
         return of_set_for_statement(rest);
     }
     if first.is("SET") {
-        return SessionEffect { is_setting: true, ..of_set(&parts[1..]) };
+        return SessionEffect { is_setting: is_plain(parts), ..of_set(&parts[1..]) };
     }
     if first.is("USE") {
         let effect = match parts {
@@ -277,6 +281,12 @@ fn of_statement(parts: &[SqlPart<'_>]) -> SessionEffect {
     SessionEffect::unknown("a statement may have changed the state of the session, such as CALL")
 }
 
+/// Whether the values of a `SET` are constants and variables. One in parentheses may be a query, or what a function has
+/// read.
+fn is_plain(parts: &[SqlPart<'_>]) -> bool {
+    !parts.contains(&SqlPart::Mark(b'('))
+}
+
 /// The effect of `SET STATEMENT … FOR …` (MariaDB): settings for one statement, which follows.
 fn of_set_for_statement(parts: &[SqlPart<'_>]) -> SessionEffect {
     let Some(at) = parts.iter().position(|part| part.is("FOR")) else {
@@ -294,6 +304,10 @@ fn of_set(parts: &[SqlPart<'_>]) -> SessionEffect {
     let mut effect = SessionEffect::default();
     if parts.contains(&SqlPart::Executable) {
         return SessionEffect::unknown("a SET has a comment that some servers execute");
+    }
+    // Of the session, of the next transaction, or of all later sessions.
+    if parts.iter().any(|part| part.is("UNCOMMITTED")) {
+        return SessionEffect::unknown(DIRTY_READS);
     }
     let mut depth = 0_usize;
     let is_end = |part: &SqlPart<'_>| {
@@ -327,9 +341,6 @@ fn assign(effect: &mut SessionEffect, assignment: &[SqlPart<'_>]) {
                 // `READ ONLY` after a comma, and everything that is no assignment.
                 return;
             };
-            if is_global {
-                return;
-            }
             let before = assignment[..equals].iter();
             let name = before.rev().find_map(|part| match part {
                 SqlPart::Word(name) | SqlPart::Name(name) => Some(name.to_ascii_lowercase()),
@@ -337,7 +348,16 @@ fn assign(effect: &mut SessionEffect, assignment: &[SqlPart<'_>]) {
             });
             let name = name.unwrap_or_default();
             let value = if equals + 2 == assignment.len() { Some(last) } else { None };
-            match name.strip_prefix(b"@@").unwrap_or(&name) {
+            let name = name.strip_prefix(b"@@").unwrap_or(&name);
+            if matches!(name, b"tx_isolation" | b"transaction_isolation")
+                && !value.is_some_and(is_committed)
+            {
+                effect.unknown = Some(DIRTY_READS);
+            }
+            if is_global {
+                return;
+            }
+            match name {
                 b"sql_mode" => match value.and_then(sql_mode) {
                     Some(mode) => effect.sql_mode = Some(mode),
                     None => effect.unknown = Some("sql_mode was set to an expression"),
@@ -353,6 +373,14 @@ fn assign(effect: &mut SessionEffect, assignment: &[SqlPart<'_>]) {
         }
         [] => {}
     }
+}
+
+/// Whether a value of the isolation level is one in which a session reads committed rows only.
+fn is_committed(value: &SqlPart<'_>) -> bool {
+    let SqlPart::Text(text) = value else { return false };
+    ["READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE"]
+        .iter()
+        .any(|level| text.eq_ignore_ascii_case(level.as_bytes()))
 }
 
 fn is_off(value: &SqlPart<'_>) -> bool {

@@ -24,6 +24,8 @@ fn plain_settings_are_known() {
         "SET @@SESSION.sql_mode := 'TRADITIONAL'",
         "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
         "SET @a = (SELECT CONCAT('x', 'y')), autocommit = 0",
+        "SET SESSION transaction_isolation = 'READ-COMMITTED'",
+        "SET @@tx_isolation = 'serializable'",
         "SET GLOBAL sql_mode = 'ANSI'",
         "SELECT 1 -- ; CALL p()",
         "(SELECT 1)",
@@ -93,6 +95,43 @@ fn what_is_not_understood_makes_the_state_unknown() {
     assert_eq!((session.unknown(), session.schema()), (None, &b"other"[..]));
     session.apply_failed(&SessionEffect::of_text(b"SET sql_mode = 'ANSI'", session.mode()));
     assert!(session.unknown().is_some());
+}
+
+/// A row that another session has written, and may roll back, is in no event of the database.
+#[test]
+fn sessions_that_read_uncommitted_rows_are_unknown() {
+    for text in [
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+        "SET TRANSACTION READ ONLY, ISOLATION LEVEL READ UNCOMMITTED",
+        "set local transaction isolation level read uncommitted",
+        "SET GLOBAL TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+        "SET tx_isolation = 'READ-UNCOMMITTED'",
+        "SET autocommit = 1, @@session.transaction_isolation = 'read-uncommitted'",
+        "SET @@GLOBAL.tx_isolation = 'READ-UNCOMMITTED'",
+        "SET tx_isolation = 0",
+        "SET tx_isolation = DEFAULT",
+        "SET tx_isolation = @old",
+        "SET STATEMENT tx_isolation = 'READ-UNCOMMITTED' FOR SELECT 1",
+    ] {
+        assert!(after(&[text, "SELECT 1", "COMMIT"]).unknown().is_some(), "{text}");
+    }
+}
+
+/// A setting may take its value from rows: then its text is read as that of a query.
+#[test]
+fn a_setting_with_a_query_or_a_function_is_no_plain_setting() {
+    let is_plain = |text: &str| {
+        SessionEffect::of_text(text.as_bytes(), SessionMode::default()).is_plain_setting()
+    };
+    assert!(is_plain("SET time_zone = '+00:00', @a = 1") && is_plain("USE shop"));
+    for text in [
+        "SET time_zone = (SELECT value FROM setting WHERE name = 'zone')",
+        "SET @a = (SELECT 1)",
+        "SET @a = zone()",
+        "SELECT 1",
+    ] {
+        assert!(!is_plain(text), "{text}");
+    }
 }
 
 #[test]

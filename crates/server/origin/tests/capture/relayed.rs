@@ -167,6 +167,13 @@ async fn what_cannot_be_followed_is_incomplete() {
             Some("sql_mode was set to an expression"),
         ),
         (
+            "dirty.php",
+            "$db = my(); $db->query('SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED');
+             echo $db->query('SELECT 1')->fetch_row()[0];",
+            "1",
+            Some("not committed"),
+        ),
+        (
             "pieces.php",
             "$db = my(); $s = $db->prepare('SELECT CONCAT(?, 1)'); $no = null; $s->bind_param('b', $no);
              $s->send_long_data(0, 'ab'); $s->execute(); echo $s->get_result()->fetch_row()[0];",
